@@ -1,0 +1,35 @@
+# Everything runs in .venv, made on first use from pyproject.toml and constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export RAY_USAGE_STATS_ENABLED := 0
+
+.PHONY: demo test check setup bench performance clean
+
+demo: setup  ## six and more real jobs on an emulated cluster of three GPU types
+	$(BIN)/python -m benchmarks.demo
+
+test: check  ## everything but the tests marked slow
+	$(BIN)/python -m pytest -m "not slow"
+
+check: setup  ## lint and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@mkdir -p .types && ln -sfn .. .types/coadapt
+	$(BIN)/mypy
+
+performance: setup  ## run every benchmark and rewrite docs/performance.md
+	$(BIN)/python -m benchmarks.performance
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .types .mypy_cache .ruff_cache .pytest_cache build *.egg-info out

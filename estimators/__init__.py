@@ -1,0 +1,1 @@
+"""Models learned from measurements: throughput, statistical efficiency, goodput."""

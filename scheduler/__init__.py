@@ -1,0 +1,1 @@
+"""Control plane: rounds, policies, placement, and the Ray actor that runs them."""

@@ -1,0 +1,1 @@
+"""Allocation policies, one file each."""

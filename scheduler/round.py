@@ -1,0 +1,77 @@
+"""The one contract that matters: a policy is a function of a round.
+
+The live service and the simulator build a `Round`, call `Policy.plan`, and apply the `Plan`. A policy
+reads no clock, touches no Ray and may keep state between rounds (warm starts, queues).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from ..estimators.goodput import JobModel, goodput_matrix
+from .cluster import Cluster
+from .configuration import ConfigurationSet
+from .job import JobSpec
+from .placement import Placement
+
+
+@dataclass(frozen=True)
+class JobView:
+    """One active job as a policy sees it at the start of a round."""
+
+    id: str
+    spec: JobSpec
+    model: JobModel | None = None  # None: nothing is known yet
+    placement: Placement | None = None  # what it runs on now; None: nothing
+    age_s: float = 0.0  # since submission
+    restarts: int = 0
+    restart_cost_s: float = 30.0  # measured pause of one restart
+    largest_gpus: Mapping[str, int] = field(default_factory=dict)  # most GPUs ever held, per GPU type
+    attained_gpu_s: float = 0.0
+    # Seconds served in the last time-share window (Sia, section 3.5.6).
+    served_in_window_s: float = 0.0
+    progress: float = 0.0  # samples at the initial batch size
+    submitted_s: float = 0.0
+
+    def goodput(self, configurations: ConfigurationSet) -> np.ndarray:
+        """Goodput in initial-batch-size samples/s of each configuration, 0 where it cannot run."""
+        return goodput_matrix([self.model], configurations.arrays)[0]
+
+
+@dataclass(frozen=True)
+class Round:
+    """One scheduling decision: `now` and `length` in seconds, jobs in submission order."""
+
+    now: float
+    length: float
+    cluster: Cluster
+    jobs: Sequence[JobView]
+
+    def goodput(self, configurations: ConfigurationSet) -> np.ndarray:
+        """(jobs, configurations) goodput in one vectorised call; a job without a model gets zeros."""
+        return goodput_matrix([job.model for job in self.jobs], configurations.arrays)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """job id -> placement (absent: no resources), and what a person or a test wants to know of it."""
+
+    placements: Mapping[str, Placement]
+    objective: float = float("nan")
+    bound: float = float("nan")
+    gap: float = float("nan")
+    prices: Mapping[str, float] = field(default_factory=dict)  # marginal value of one GPU of each type
+    solver_s: float = 0.0
+    evictions: int = 0  # jobs left out or moved only because of fragmentation
+    notes: Sequence[str] = ()  # "solver stopped at its time limit", …
+    # Per job, what `explain` shows: the row the policy optimised over and the configurations' names.
+    rows: Mapping[str, np.ndarray] = field(default_factory=dict)
+    configurations: ConfigurationSet | None = None
+
+
+class Policy(Protocol):
+    def plan(self, round: Round) -> Plan: ...
