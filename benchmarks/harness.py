@@ -1,0 +1,43 @@
+"""What every benchmark shares: a readable table, the machine, and the last line of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+# Measured profiles and traces live beside the checkout and are never committed.
+DATA = Path(os.environ.get("COADAPT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+
+
+def machine() -> str:
+    """One line that says what the figures were measured on."""
+    cpu = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
+        if line.startswith("model name"):
+            cpu = line.split(":", 1)[1].strip()
+            break
+    load = os.getloadavg()[0]
+    return f"{os.cpu_count()} x {cpu}, Python {platform.python_version()}, load {load:.1f}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print rows under a title; floats with three significant digits."""
+    view = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        view.add_column(column, justify="left" if i == 0 else "right")
+    for row in rows:
+        view.add_row(*[f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row])
+    Console(width=max(120, Console().width)).print(view)
+
+
+def finish(benchmark: str, figures: Mapping[str, float | int | str | None]) -> None:
+    """Print the machine and, last, the line of JSON that figures are followed by."""
+    print(f"machine: {machine()}")
+    print(json.dumps({"benchmark": benchmark, "figures": dict(figures)}), flush=True)
