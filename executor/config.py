@@ -63,9 +63,10 @@ class TrainingConfig(_Strict):
     gradient_accumulation: bool = True
     # "auto": AdaScale for SGD-type optimizers, square root for Adam-type ones (Sia, section 3.3.5).
     # "module:function" names a user's own rule: factor = f(scale, gain).
-    lr_scaling: Literal["auto", "adascale", "sqrt", "linear", "legw", "none"] | Annotated[
-        str, Field(pattern=r"^[\w.]+:\w+$")
-    ] = "auto"
+    lr_scaling: (
+        Literal["auto", "adascale", "sqrt", "linear", "legw", "none"]
+        | Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
+    ) = "auto"
     legw_warmup_epochs: float = Field(default=1.0, ge=0)
     target: MetricTarget | None = None
     seed: int = 0

@@ -76,7 +76,9 @@ class JobSpec(_Strict):
         if rigid and self.resources.gpus is None:
             raise ValueError("resources.gpus: a rigid job needs a fixed GPU count")
         if not rigid and self.resources.gpus is not None:
-            raise ValueError(f"resources.gpus: {self.resources.gpus} is only for rigid jobs; use min_gpus and max_gpus")
+            raise ValueError(
+                f"resources.gpus: {self.resources.gpus} is only for rigid jobs; use min_gpus and max_gpus"
+            )
         return self
 
     def gpus_per_replica(self, gpu_type: str) -> int | None:

@@ -58,7 +58,9 @@ def test_every_package_folder_is_listed() -> None:
 def test_imports_are_relative_and_point_downwards(path: Path) -> None:
     room = path.relative_to(ROOT).parts[0]
     text = path.read_text()
-    assert "import coadapt" not in text.replace(">>> import coadapt", "") or path.parent == ROOT or '"""' in text
+    assert (
+        "import coadapt" not in text.replace(">>> import coadapt", "") or path.parent == ROOT or '"""' in text
+    )
     if room not in ALLOWED:
         return
     for name in imports(path):
