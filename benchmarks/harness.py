@@ -23,8 +23,8 @@ def machine() -> str:
         if line.startswith("model name"):
             cpu = line.split(":", 1)[1].strip()
             break
-    load = os.getloadavg()[0]
-    return f"{os.cpu_count()} x {cpu}, Python {platform.python_version()}, load {load:.1f}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"{os.cpu_count()} x {cpu}, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}, {when}"
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
