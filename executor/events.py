@@ -1,0 +1,91 @@
+"""What an `AdaptiveExecutor` tells the scheduler service: `service.on_event(job_id, event)`.
+
+Events are facts; each may be delivered twice (an executor repeats a call whose answer it missed), so the
+service treats them as idempotent. `sequence` is the highest `assign` the executor had seen when it spoke.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .protocol import BatchPlan, Report
+from .slot import Slot
+
+
+@dataclass(frozen=True)
+class ProfileFinished:
+    """The profile run on a GPU type ended; `Released` of its slot follows. `ok`: there are measurements."""
+
+    gpu_type: str
+    ok: bool
+    reason: str = ""
+    measurements_json: str = ""
+
+
+@dataclass(frozen=True)
+class Running:
+    """The group trains on exactly `slots`.
+
+    `pause_s` is the time without training since the last group (None at the first start); `warm` says that
+    at least one process went on. `recovered`: the group was re-formed because a worker was lost.
+    """
+
+    sequence: int
+    slots: tuple[Slot, ...]
+    warm: bool
+    pause_s: float | None = None
+    recovered: bool = False
+
+
+@dataclass(frozen=True)
+class Released:
+    """Nothing of this job is left in `slots`.
+
+    `everything`: the executor itself was restarted, holds no slot at all and waits for `assign`.
+    """
+
+    sequence: int
+    slots: tuple[Slot, ...] = ()
+    everything: bool = False
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A training report, the measurements including it, and the batch plan now in force."""
+
+    report: Report
+    measurements_json: str
+    batch: BatchPlan | None = None
+
+
+@dataclass(frozen=True)
+class WorkerLost:
+    """A worker died or hung without being asked to leave; the executor is already recovering."""
+
+    reason: str
+    slot: Slot | None = None
+
+
+@dataclass(frozen=True)
+class Failing:
+    """The script failed and is being restarted: try `tries` of `max_failures` + 1."""
+
+    summary: str
+    tries: int
+
+
+@dataclass(frozen=True)
+class JobFinished:
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    target_reached: bool = False
+
+
+@dataclass(frozen=True)
+class JobFailed:
+    summary: str
+    traceback: str
+    tries: int
+
+
+ExecutorEvent = ProfileFinished | Running | Released | Reported | WorkerLost | Failing | JobFinished | JobFailed

@@ -1,0 +1,53 @@
+"""What an `AdaptiveExecutor` is given and what it answers: plain picklable data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .config import TrainingConfig
+from .protocol import BatchPlan, Report
+from .slot import Slot
+
+if TYPE_CHECKING:
+    from .measurements import Measurements
+
+
+@dataclass(frozen=True)
+class ExecutorJob:
+    """One job as its executor needs it; everything that decides where it runs comes later, by `assign`."""
+
+    id: str
+    script: str  # path inside the working directory, or absolute
+    args: tuple[str, ...] = ()
+    working_dir_uri: str | None = None  # of a Ray runtime environment; None: the script's own folder
+    env: Mapping[str, str] = field(default_factory=dict)
+    pip: tuple[str, ...] = ()
+    training: TrainingConfig = TrainingConfig()
+    checkpoint_url: str = ""
+    log_dir: str = ""  # on the executor's node; "": no log files
+    pace: Mapping[str, Any] | None = None  # {"profile": …, "time_scale": …} for emulated slots
+    gpus_per_replica: Mapping[str, int] = field(default_factory=dict)  # per GPU type the job may use
+    max_failures: int = 3
+    measurements: Measurements | None = None  # the service's last copy
+    service_name: str = "coadapt-scheduler"
+    service_namespace: str = "coadapt"
+
+
+@dataclass(frozen=True)
+class ExecutorStatus:
+    """A snapshot. `state` is one of idle, starting, training, regrouping, recovering, stopping, finished, failed, cancelled."""
+
+    state: str
+    sequence: int  # the highest `assign` seen
+    slots: tuple[Slot, ...] = ()  # of every live worker, training or not
+    group: tuple[Slot, ...] = ()  # of the group that trains, by rank
+    generation: int = 0
+    steps: int = 0
+    report: Report | None = None
+    batch: BatchPlan | None = None
+    failures: int = 0
+    recoveries: int = 0
+    last_error: str = ""
+    workers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # id -> slot, stage, rank, pid
