@@ -24,7 +24,7 @@ class ExecutorJob:
     working_dir_uri: str | None = None  # of a Ray runtime environment; None: the script's own folder
     env: Mapping[str, str] = field(default_factory=dict)
     pip: tuple[str, ...] = ()
-    training: TrainingConfig = TrainingConfig()
+    training: TrainingConfig = field(default_factory=TrainingConfig)
     checkpoint_url: str = ""
     log_dir: str = ""  # on the executor's node; "": no log files
     pace: Mapping[str, Any] | None = None  # {"profile": …, "time_scale": …} for emulated slots
@@ -37,7 +37,7 @@ class ExecutorJob:
 
 @dataclass(frozen=True)
 class ExecutorStatus:
-    """A snapshot. `state` is one of idle, starting, training, regrouping, recovering, stopping, finished, failed, cancelled."""
+    """A snapshot; `state` is a `resize.Phase`."""
 
     state: str
     sequence: int  # the highest `assign` seen

@@ -87,7 +87,11 @@ class Stop:
 
 @dataclass(frozen=True)
 class Abort:
-    """A member of `generation` is gone: fail every pending collective of that group now."""
+    """A member of `generation` is gone: fail every pending collective of that group now.
+
+    A process that was sent `Join(generation)` and has not formed that group yet gives it up too and answers
+    `Broken(generation)`. Of several `Join`s waiting, the newest counts.
+    """
 
     generation: int
 
