@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+Samples = Annotated[int, Field(ge=1, le=2**31)]
+
 
 class Adaptivity(StrEnum):
     """Which dimensions of a job may be adapted (Sia, section 3.3.4, "Support for limited adaptivity")."""
@@ -21,15 +23,21 @@ class Adaptivity(StrEnum):
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # A string below a field is its description: in the published schema and in error messages.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False, hide_input_in_errors=True
+    )
 
 
 class MetricTarget(_Strict):
     """Stop as soon as a reported metric reaches a value."""
 
-    metric: str
+    metric: Annotated[str, Field(min_length=1)]
+    """Name of a metric the script passes to `coadapt.report`."""
     at_least: float | None = None
+    """Stop when the metric is this or more."""
     at_most: float | None = None
+    """Stop when the metric is this or less."""
 
     @model_validator(mode="after")
     def _one_bound(self) -> MetricTarget:
@@ -44,36 +52,60 @@ class MetricTarget(_Strict):
 class CheckpointConfig(_Strict):
     """Where checkpoints go, how often and how many are kept."""
 
-    url: str | None = None  # any fsspec URL or a path; None: the cluster's state directory
+    url: str | None = None
+    """Any fsspec URL or an absolute path; by default the cluster's state directory."""
     every_minutes: float | None = Field(default=10.0, gt=0)
+    """Minutes between checkpoints; null: only at epoch ends and resizes."""
     at_epoch_end: bool = True
-    keep: int = Field(default=2, ge=1)
+    """Write a checkpoint at the end of each epoch."""
+    keep: int = Field(default=2, ge=1, le=1000)
+    """Newest checkpoints kept."""
+
+    @model_validator(mode="after")
+    def _absolute(self) -> CheckpointConfig:
+        if self.url is not None and "://" not in self.url and not self.url.startswith("/"):
+            raise ValueError(
+                f"url: {self.url} is a relative path; give an absolute path or a URL such as s3://bucket/dir"
+            )
+        return self
 
 
 class TrainingConfig(_Strict):
     """Batch limits, learning-rate rule, checkpoints and reports of one job."""
 
     adaptivity: Adaptivity = Adaptivity.ADAPTIVE
-    # Total samples per optimizer step the hyper-parameters were tuned for; None: the script's own DataLoader's.
-    initial_batch_size: int | None = Field(default=None, ge=1)
-    max_batch_size: int | None = Field(default=None, ge=1)  # None: initial_batch_size (no batch adaptation)
-    min_local_batch_size: int = Field(default=1, ge=1)
-    # Largest samples per replica and pass; one number or one per GPU type. None: found by profiling.
-    max_local_batch_size: Annotated[int, Field(ge=1)] | dict[str, Annotated[int, Field(ge=1)]] | None = None
+    """What may be adapted: everything, the GPU count and type at a fixed batch size, or the GPU type only."""
+    initial_batch_size: Samples | None = None
+    """Samples per optimizer step the hyper-parameters were tuned for; by default the script's DataLoader's."""
+    max_batch_size: Samples | None = None
+    """Largest total batch size; by default initial_batch_size, so that the batch size stays."""
+    min_local_batch_size: Samples = 1
+    """Smallest samples per replica and pass."""
+    max_local_batch_size: Samples | dict[str, Samples] | None = None
+    """Largest samples per replica and pass, one number or one per GPU type; by default found by profiling."""
     gradient_accumulation: bool = True
-    # "auto": AdaScale for SGD-type optimizers, square root for Adam-type ones (Sia, section 3.3.5).
-    # "module:function" names a user's own rule: factor = f(scale, gain).
+    """Whether a step may take several passes."""
     lr_scaling: (
         Literal["auto", "adascale", "sqrt", "linear", "legw", "none"]
         | Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
     ) = "auto"
+    """How the learning rate follows the batch size.
+
+    "auto" is AdaScale for SGD-type optimizers and square root for Adam-type ones (Sia, section 3.3.5);
+    "module:function" names a rule of yours: factor = f(scale, gain).
+    """
     legw_warmup_epochs: float = Field(default=1.0, ge=0)
+    """Warm-up epochs at the initial batch size, for lr_scaling "legw"."""
     target: MetricTarget | None = None
-    seed: int = 0
+    """Stop as soon as a reported metric reaches a value."""
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    """Seed of the order of samples."""
     checkpoint: CheckpointConfig = CheckpointConfig()
+    """Where checkpoints go, how often and how many are kept."""
     report_interval_s: float = Field(default=30.0, gt=0)
-    # A rank that makes no step for so long is taken for hung, killed and recovered from.
+    """Seconds between measurements sent to the scheduler."""
     hang_timeout_s: float = Field(default=300.0, gt=0)
+    """A rank that makes no step for so many seconds is taken for hung, killed and recovered from."""
 
     @model_validator(mode="after")
     def _batch_limits_agree(self) -> TrainingConfig:
