@@ -9,6 +9,9 @@ The life of one training process:
     at a control point (a step boundary all ranks agree on): regroup (`Join`/`Leave`), `SetBatch`, `Save`, `Stop`
     a collective failed -> the step is undone, `Broken` -> `Join` of the next generation
     -> `Finished` | `Left` | `Crashed`
+
+In profile mode there is no group: after `Ready` the process measures by itself, without waiting for `Join`, sends
+`Profiled` for each local batch size and exits after the one that is `done`.
 """
 
 from __future__ import annotations
