@@ -24,7 +24,8 @@ class Placement:
     shares: tuple[NodeShare, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shares", tuple(sorted(self.shares)))
+        if len(self.shares) > 1:
+            object.__setattr__(self, "shares", tuple(sorted(self.shares)))
 
     @property
     def gpus(self) -> int:
@@ -33,3 +34,8 @@ class Placement:
     @property
     def nodes(self) -> int:
         return len(self.shares)
+
+    @property
+    def by_node(self) -> dict[str, int]:
+        """GPUs held on each node."""
+        return {share.node_id: share.gpus for share in self.shares}
