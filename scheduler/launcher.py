@@ -1,0 +1,199 @@
+"""From what jobs hold to what a plan wants: which commands to send now. Pure.
+
+`step` is called whenever something changed. It never over-commits: a slot is claimed only when its GPUs
+are held by nobody, and a job that leaves slots holds them until its executor says they are released. A
+job trains on where it is until its new slots are free; it is stopped or shrunk first only where others
+wait for what it gives up and nothing else would free it (two jobs that swap, for one).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..executor.slot import Slot
+from .cluster import Cluster
+from .job import JobSpec
+from .placement import Placement
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What a job was told to use (`target`) and where its workers may still live (`held`, a superset).
+
+    `shrinks`: whether a part of the target is of use to the job (not to a rigid one).
+    """
+
+    target: frozenset[Slot] = frozenset()
+    held: frozenset[Slot] = frozenset()
+    pending_since_s: float | None = None
+    shrinks: bool = True
+
+    @property
+    def releasing(self) -> frozenset[Slot]:
+        return self.held - self.target
+
+
+@dataclass(frozen=True)
+class Assign:
+    """Use exactly these slots from now on; an empty tuple: checkpoint and stop."""
+
+    job_id: str
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True)
+class Evict:
+    """The job has not left its slots in time: restart its executor, which ends its workers."""
+
+    job_id: str
+    slots: tuple[Slot, ...]
+
+
+Action = Assign | Evict
+
+
+def slots_of(
+    placement: Placement,
+    spec: JobSpec,
+    cluster: Cluster,
+    leases: Mapping[str, str],
+    current: Iterable[Slot] = (),
+) -> tuple[Slot, ...]:
+    """One slot per replica; replicas the job already has on a node keep their slots.
+
+    Raises: ValueError where a share is no whole number of replicas, or its node has no lease.
+    """
+    per_replica = spec.gpus_per_replica(placement.gpu_type)
+    if per_replica is None:
+        raise ValueError(f"placement: the job cannot run on {placement.gpu_type}")
+    slots: list[Slot] = []
+    for share in placement.shares:
+        node, lease = cluster.by_id.get(share.node_id), leases.get(share.node_id)
+        if node is None or lease is None:
+            raise ValueError(f"placement: node {share.node_id} is not leased")
+        replicas, rest = divmod(share.gpus, per_replica)
+        if rest:
+            raise ValueError(
+                f"placement: {share.gpus} GPUs on node {share.node_id} are no multiple of the {per_replica} "
+                "GPUs of a replica"
+            )
+        part = per_replica / node.gpus
+        model = Slot(
+            node_id=node.id,
+            lease_id=lease,
+            gpus=per_replica,
+            gpu_type=node.gpu_type,
+            emulated=node.emulated,
+            cpus=_share(spec.resources.cpus_per_gpu * per_replica, node.cpus * part),
+            memory_gib=_share(spec.resources.memory_gib_per_gpu * per_replica, node.memory_gib * part),
+        )
+        mine = sorted(s for s in current if s.node_id == node.id and replace(s, index=0) == model)
+        taken = {slot.index for slot in current if slot.node_id == node.id}
+        fresh = (i for i in range(len(taken) + replicas) if i not in taken)
+        slots += mine[:replicas]
+        slots += [replace(model, index=next(fresh)) for _ in range(replicas - len(mine))]
+    return tuple(sorted(slots))
+
+
+def _share(wanted: float, available: float) -> float:
+    """What a replica asks for, never more than its part of the lease; in whole thousandths, as Ray counts."""
+    return int(min(wanted, available) * 1000) / 1000
+
+
+def step(
+    wanted: Mapping[str, Sequence[Slot]],
+    holdings: Mapping[str, Holding],
+    capacity: Mapping[str, int],
+    now: float,
+    release_timeout_s: float,
+) -> list[Action]:
+    """Commands that may be sent at once, in order.
+
+    Args:
+        wanted: slots each job shall have; a job that holds slots and is absent shall have none.
+        holdings: every job (and whatever else occupies slots), in the order in which they are served.
+        capacity: GPUs per living, leased node.
+    """
+    late: list[Action] = [
+        Evict(job_id, tuple(sorted(held.releasing)))
+        for job_id, held in holdings.items()
+        if held.releasing and held.pending_since_s is not None and now - held.pending_since_s > release_timeout_s
+    ]
+    return late + _Step(wanted, holdings, capacity).actions()
+
+
+class _Step:
+    """One pass over the jobs that are not where they shall be."""
+
+    def __init__(
+        self,
+        wanted: Mapping[str, Sequence[Slot]],
+        holdings: Mapping[str, Holding],
+        capacity: Mapping[str, int],
+    ) -> None:
+        self.holdings = dict(holdings)
+        self.wanted = {job_id: frozenset(wanted.get(job_id, ())) for job_id in holdings}
+        self.free = Counter(capacity)
+        for holding in holdings.values():
+            self.free.subtract(_gpus(holding.held))
+        self.moving = [j for j, held in self.holdings.items() if self.wanted[j] != held.target]
+
+    def actions(self) -> list[Action]:
+        # Pure releases first, then everything that fits; repeated, as nothing else changes `free`.
+        claims = sorted(self.moving, key=lambda job_id: bool(self.adds(job_id)))
+        sent: list[Action] = [self.send(j, self.wanted[j]) for j in claims if self.fits(j)]
+        return sent + self.break_waits()
+
+    def adds(self, job_id: str) -> frozenset[Slot]:
+        return self.wanted[job_id] - self.holdings[job_id].target
+
+    def fits(self, job_id: str) -> bool:
+        """Whether all it shall get is held by nobody, not even by its own leaving workers."""
+        adds = self.adds(job_id)
+        return not adds & self.holdings[job_id].held and _within(_gpus(adds), self.free)
+
+    def send(self, job_id: str, slots: frozenset[Slot]) -> Assign:
+        held = self.holdings[job_id]
+        self.free.subtract(_gpus(slots - held.held))
+        self.holdings[job_id] = replace(held, target=slots, held=held.held | slots)
+        return Assign(job_id, tuple(sorted(slots)))
+
+    def break_waits(self) -> list[Action]:
+        """Stop jobs that wait for each other's slots; the others wait for releases already on their way."""
+        sent: list[Action] = []
+        waiting = [j for j in self.moving if self.holdings[j].target != self.wanted[j]]
+        while True:
+            soon = self.free.copy()
+            for holding in self.holdings.values():
+                soon.update(_gpus(holding.releasing))
+            needed: set[str] = set()
+            for job_id in waiting:
+                needs = _gpus(self.adds(job_id))
+                if _within(needs, soon):
+                    soon.subtract(needs)
+                else:
+                    needed |= {node for node in needs if soon[node] < needs[node]}
+            blocker = next((j for j in waiting if self.gives_up(j) & needed), None)
+            if blocker is None:
+                return sent
+            target = self.holdings[blocker].target
+            kept = target & self.wanted[blocker] if self.holdings[blocker].shrinks else frozenset()
+            sent.append(self.send(blocker, kept))
+
+    def gives_up(self, job_id: str) -> set[str]:
+        """Nodes on which a waiting job still has slots that it is to leave."""
+        return {slot.node_id for slot in self.holdings[job_id].target - self.wanted[job_id]}
+
+
+def _gpus(slots: Iterable[Slot]) -> Counter[str]:
+    """GPUs per node."""
+    total: Counter[str] = Counter()
+    for slot in slots:
+        total[slot.node_id] += slot.gpus
+    return total
+
+
+def _within(needs: Mapping[str, int], free: Mapping[str, int]) -> bool:
+    return all(free.get(node, 0) >= gpus for node, gpus in needs.items())

@@ -1,0 +1,158 @@
+"""The one adapter to Ray's view of nodes: who is there, what they are, and our lease on each.
+
+A thread asks Ray every second or so; everyone else reads the newest snapshot and never waits for Ray's
+control plane. Each GPU node is leased whole by one detached placement group pinned to it, so that a job
+is resized by starting and ending single actors and no other Ray application slips in between.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+from ray.util import get_placement_group, placement_group, remove_placement_group
+from ray.util.placement_group import PlacementGroup
+
+from .cluster import Cluster, Node
+
+log = logging.getLogger(__name__)
+
+GPU_TYPE_LABEL = "coadapt.io/gpu-type"
+EMULATED_LABEL = "coadapt.io/emulated"
+ACCELERATOR_LABEL = "ray.io/accelerator-type"
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class NodesSnapshot:
+    """Leased nodes that may be used, and what else is known of the cluster."""
+
+    cluster: Cluster = field(default_factory=lambda: Cluster(()))
+    leases: Mapping[str, str] = field(default_factory=dict)  # node id -> placement group id
+    alive: frozenset[str] = frozenset()  # every living node, leased or not, draining or not
+    draining: frozenset[str] = frozenset()
+    names: Mapping[str, str] = field(default_factory=dict)  # node id -> address, for people
+    ready: bool = False  # Ray has answered at least once
+
+
+def node_of(row: Mapping[str, Any]) -> Node | None:
+    """A GPU node from one row of `ray.nodes()`; None without GPUs or a GPU type."""
+    labels, resources = row.get("Labels", {}), row.get("Resources", {})
+    gpus = int(resources.get("GPU", 0))
+    gpu_type = labels.get(GPU_TYPE_LABEL) or labels.get(ACCELERATOR_LABEL, "").lower()
+    if not row.get("Alive") or not gpus or not gpu_type:
+        return None
+    return Node(
+        id=row["NodeID"],
+        gpu_type=gpu_type,
+        gpus=gpus,
+        cpus=float(resources.get("CPU", 0)),
+        memory_gib=float(resources.get("memory", 0)) / GIB,
+        emulated=labels.get(EMULATED_LABEL, "").lower() == "true",
+    )
+
+
+def lease_name(node_id: str) -> str:
+    return f"coadapt-lease-{node_id}"
+
+
+class NodeView:
+    """Keeps `snapshot` fresh and the leases in step; calls `changed` when nodes come, go or drain.
+
+    Args:
+        spare_cpus: CPUs of each node that stay outside the lease (never more than half of them).
+    """
+
+    def __init__(self, refresh_s: float, spare_cpus: float, changed: Callable[[], None]) -> None:
+        self._refresh_s = refresh_s
+        self._spare_cpus = spare_cpus
+        self._changed = changed
+        self._leases: dict[str, PlacementGroup] = {}
+        self._stop = threading.Event()
+        self.snapshot = NodesSnapshot()
+        self._thread = threading.Thread(target=self._watch, name="nodes", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, *, drop_leases: bool) -> None:
+        self._stop.set()
+        self._thread.join(timeout=10)
+        if drop_leases:
+            for lease in self._leases.values():
+                remove_placement_group(lease)
+            self._leases.clear()
+
+    def _watch(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self.refresh()
+            except Exception:
+                # The control plane is away or restarting: what was known stays, the next look tells.
+                log.exception("nodes: Ray did not answer")
+            self._stop.wait(self._refresh_s)
+
+    def refresh(self) -> None:
+        """Look once: lease new nodes, drop the leases of dead ones, publish the snapshot."""
+        rows = [row for row in ray.nodes() if row.get("Alive")]
+        draining = _draining()
+        nodes = [node for row in rows if (node := node_of(row)) is not None]
+        leased = [self._leased(node) for node in nodes if self._lease(node)]
+        for gone in set(self._leases) - {node.id for node in nodes}:
+            remove_placement_group(self._leases.pop(gone))
+        before = self.snapshot
+        usable = tuple(node for node in leased if node.id not in draining)
+        self.snapshot = NodesSnapshot(
+            cluster=Cluster(usable),
+            leases={node.id: self._leases[node.id].id.hex() for node in leased},
+            alive=frozenset(row["NodeID"] for row in rows),
+            draining=frozenset(draining),
+            names={row["NodeID"]: row.get("NodeManagerAddress", "") for row in rows},
+            ready=True,
+        )
+        if (self.snapshot.cluster, self.snapshot.alive) != (before.cluster, before.alive) or not before.ready:
+            self._changed()
+
+    def _lease_cpus(self, node: Node) -> float:
+        return max(node.cpus - min(self._spare_cpus, node.cpus / 2), 0.0)
+
+    def _leased(self, node: Node) -> Node:
+        """The node as jobs see it: with the CPUs of its lease."""
+        return Node(
+            node.id, node.gpu_type, node.gpus, self._lease_cpus(node), node.memory_gib, emulated=node.emulated
+        )
+
+    def _lease(self, node: Node) -> bool:
+        """Whether the node's lease stands; asks for it where it does not exist."""
+        if node.id not in self._leases:
+            self._leases[node.id] = self._find_lease(node) or self._new_lease(node)
+        return bool(self._leases[node.id].wait(timeout_seconds=0.2))
+
+    def _find_lease(self, node: Node) -> PlacementGroup | None:
+        """The lease an earlier life of the service took."""
+        try:
+            return get_placement_group(lease_name(node.id))
+        except ValueError:
+            return None
+
+    def _new_lease(self, node: Node) -> PlacementGroup:
+        bundle = {"GPU": float(node.gpus), "CPU": self._lease_cpus(node)}
+        return placement_group(
+            [{name: amount for name, amount in bundle.items() if amount > 0}],
+            strategy="STRICT_PACK",
+            bundle_label_selector=[{"ray.io/node-id": node.id}],
+            lifetime="detached",
+            name=lease_name(node.id),
+        )
+
+
+def _draining() -> set[str]:
+    """Nodes with a notice to leave. Ray has no public call for it; Ray Train reads the same private one."""
+    try:
+        return {str(node) for node in ray._private.state.state.get_draining_nodes()}
+    except Exception:
+        return set()

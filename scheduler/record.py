@@ -1,0 +1,135 @@
+"""Everything the service keeps of one job, as one frozen value that is written whole. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..executor.slot import Slot
+from .job import JobSpec, JobState, Phase
+from .placement import NodeShare, Placement
+
+
+@dataclass(frozen=True)
+class ProfileRun:
+    """One profile run of a job: where it is, or how it ended.
+
+    `slot` None: not started. `ok` None: not ended. `sequence`: the job's sequence number it was started with.
+    """
+
+    gpu_type: str
+    slot: Slot | None = None
+    started_s: float | None = None
+    ok: bool | None = None
+    reason: str = ""
+    sequence: int = 0
+
+    @property
+    def active(self) -> bool:
+        return self.slot is not None and self.ok is None
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """A job as stored.
+
+    `target`: slots of the last `assign`; `held`: slots in which workers of the job may live, so always a
+    superset of `target`; `sequence` numbers the commands to its executor. `pending_since_s`: since when
+    a release has been waited for.
+    """
+
+    id: str
+    number: int
+    spec: JobSpec
+    state: JobState
+    package: str | None = None
+    script_key: str = ""
+    sequence: int = 0
+    target: tuple[Slot, ...] = ()
+    held: tuple[Slot, ...] = ()
+    pending_since_s: float | None = None
+    profiles: tuple[ProfileRun, ...] = ()
+    measurements_json: str = ""
+    fingerprint: str = ""
+    largest_gpus: dict[str, int] = field(default_factory=dict)
+    pauses: int = 0
+    paused_s: float = 0.0
+    report: dict[str, Any] = field(default_factory=dict)  # the newest report, flattened for people
+    metrics: dict[str, float] = field(default_factory=dict)
+    traceback: str = ""
+
+    @property
+    def phase(self) -> Phase:
+        return self.state.phase
+
+    @property
+    def active(self) -> bool:
+        return not self.state.phase.is_terminal
+
+    @property
+    def occupied(self) -> tuple[Slot, ...]:
+        """Every slot in which something of the job may live, profile runs included."""
+        return (*self.held, *(run.slot for run in self.profiles if run.active and run.slot is not None))
+
+    @property
+    def placement(self) -> Placement | None:
+        return placement_of(self.target)
+
+    @property
+    def restart_cost_s(self) -> float | None:
+        """Mean measured pause of this job's restarts; None before the first."""
+        return self.paused_s / self.pauses if self.pauses else None
+
+    def profile(self, gpu_type: str) -> ProfileRun | None:
+        return next((run for run in self.profiles if run.gpu_type == gpu_type), None)
+
+    def to_json(self) -> str:
+        row = {key: value for key, value in self.__dict__.items() if key not in ("spec", "measurements_json")}
+        row["spec"] = self.spec.model_dump(mode="json")
+        row["state"] = asdict(self.state)
+        for key in ("target", "held"):
+            row[key] = [asdict(slot) for slot in row[key]]
+        row["profiles"] = [asdict(run) for run in self.profiles]
+        return json.dumps(row, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str, measurements_json: str = "") -> JobRecord:
+        row = json.loads(text)
+        state = row.pop("state")
+        profiles = tuple(
+            ProfileRun(**(run | {"slot": Slot(**run["slot"]) if run["slot"] else None}))
+            for run in row.pop("profiles")
+        )
+        return cls(
+            **row
+            | {
+                "spec": JobSpec.model_validate(row["spec"]),
+                "state": JobState(**(state | {"phase": Phase(state["phase"])})),
+                "profiles": profiles,
+                "target": tuple(Slot(**slot) for slot in row["target"]),
+                "held": tuple(Slot(**slot) for slot in row["held"]),
+                "measurements_json": measurements_json,
+            }
+        )
+
+
+def placement_of(slots: tuple[Slot, ...]) -> Placement | None:
+    """The placement that slots realise; None for no slots."""
+    if not slots:
+        return None
+    nodes: dict[str, list[Slot]] = {}
+    for slot in slots:
+        nodes.setdefault(slot.node_id, []).append(slot)
+    return Placement(
+        slots[0].gpu_type,
+        tuple(
+            NodeShare(
+                node_id,
+                sum(slot.gpus for slot in mine),
+                sum(slot.cpus for slot in mine),
+                sum(slot.memory_gib for slot in mine),
+            )
+            for node_id, mine in nodes.items()
+        ),
+    )

@@ -1,0 +1,303 @@
+"""The durable job store: one sqlite file, every state change one transaction.
+
+Knows no Ray. A change is written (and on disk) before anyone acts on it, so that a service killed at any
+moment finds, when it comes back, at least what it has already caused. Beside the jobs it keeps an
+append-only log of events, the intervals in which jobs held GPUs, and the profiles of earlier jobs by
+model fingerprint ("déjà vu").
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .job import JobSpec, JobState
+from .lifecycle import check
+from .record import JobRecord
+
+SCHEMA_VERSION = 1
+_SCHEMA = """
+create table if not exists meta(key text primary key, value text not null);
+create table if not exists jobs(
+    id text primary key, number integer not null unique, idempotency_key text unique,
+    phase text not null, record text not null, measurements text not null default '');
+create table if not exists events(
+    id integer primary key autoincrement, time_s real not null, job_id text, kind text not null,
+    data text not null);
+create index if not exists events_of_job on events(job_id, id);
+create table if not exists intervals(
+    id integer primary key autoincrement, job_id text not null, start_s real not null, end_s real,
+    gpu_type text not null, gpus integer not null, nodes integer not null, batch_size integer, lr real);
+create index if not exists intervals_of_job on intervals(job_id, id);
+create table if not exists profiles(
+    fingerprint text primary key, time_s real not null, measurements text not null);
+"""
+# Events that make up a recorded day: what a simulator needs to replay it.
+TRACE_KINDS = ("submit", "finish", "cancel", "plan", "cluster")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the log. `job_id` None: of the cluster."""
+
+    kind: str
+    time_s: float
+    job_id: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A job held `gpus` GPUs of a type on `nodes` nodes from `start_s` to `end_s` (None: still does)."""
+
+    job_id: str
+    start_s: float
+    end_s: float | None
+    gpu_type: str
+    gpus: int
+    nodes: int
+    batch_size: int | None = None
+    lr: float | None = None
+
+
+class StoreError(RuntimeError):
+    """The store cannot be used: wrong version, or not a store."""
+
+
+class Store:
+    """Jobs by id, in memory and on disk; safe to call from several threads.
+
+    One process at a time writes a store (the service is one actor); readers may open it beside.
+    Raises: StoreError where the file is of another version.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.RLock()
+        try:
+            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30)
+            self._db.execute("pragma journal_mode=wal")
+            self._db.execute("pragma synchronous=full")
+            self._db.executescript(_SCHEMA)
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{path}: not a job store ({error})") from error
+        self._check_version(path)
+        rows = self._db.execute("select record, measurements from jobs order by number")
+        self._jobs = {job.id: job for job in (JobRecord.from_json(*row) for row in rows)}
+
+    def _check_version(self, path: Path) -> None:
+        self._db.execute("insert or ignore into meta values('version', ?)", (str(SCHEMA_VERSION),))
+        (found,) = self._db.execute("select value from meta where key='version'").fetchone()
+        if int(found) != SCHEMA_VERSION:
+            raise StoreError(f"{path}: store version {found}, this program writes version {SCHEMA_VERSION}")
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    # --- jobs ---------------------------------------------------------------------------------------------
+
+    @property
+    def jobs(self) -> Mapping[str, JobRecord]:
+        """Every job by id, in submission order; a snapshot."""
+        with self._lock:
+            return dict(self._jobs)
+
+    def get(self, job_id: str) -> JobRecord:
+        """Raises: KeyError with a sentence for a person."""
+        with self._lock:
+            if job_id not in self._jobs:
+                raise KeyError(f"no job {job_id}")
+            return self._jobs[job_id]
+
+    def submit(
+        self,
+        spec: JobSpec,
+        now: float,
+        *,
+        idempotency_key: str,
+        package: str | None = None,
+        script_key: str = "",
+    ) -> tuple[JobRecord, bool]:
+        """The new job, or the one an earlier call with the same key made; and whether it is new."""
+        with self._lock:
+            row = self._db.execute("select id from jobs where idempotency_key=?", (idempotency_key,)).fetchone()
+            if row is not None:
+                return self._jobs[row[0]], False
+            (number,) = self._db.execute("select coalesce(max(number), 0) + 1 from jobs").fetchone()
+            job = JobRecord(
+                id=f"{spec.name}-{number}",
+                number=number,
+                spec=spec,
+                state=JobState(submitted_s=now),
+                package=package,
+                script_key=script_key,
+            )
+            event = Event("submit", now, job.id, {"spec": spec.model_dump(mode="json")})
+            with self._transaction():
+                self._db.execute(
+                    "insert into jobs(id, number, idempotency_key, phase, record) values(?,?,?,?,?)",
+                    (job.id, number, idempotency_key, job.phase.value, job.to_json()),
+                )
+                self._append([event])
+            self._jobs[job.id] = job
+            return job, True
+
+    def save(self, job: JobRecord, *events: Event, now: float | None = None) -> JobRecord:
+        """Write a changed job and what happened, in one transaction; also keeps its GPU intervals in step.
+
+        Raises: IllegalTransition where the phase cannot follow the stored one; KeyError for an unknown job.
+        """
+        return self.save_all([job], events, now)[0]
+
+    def save_all(self, jobs: Sequence[JobRecord], events: Sequence[Event], now: float | None) -> list[JobRecord]:
+        """Several jobs changed by one decision: all of them are written or none."""
+        with self._lock:
+            for job in jobs:
+                check(self.get(job.id).phase, job.phase)
+            with self._transaction():
+                for job in jobs:
+                    self._db.execute(
+                        "update jobs set phase=?, record=?, measurements=? where id=?",
+                        (job.phase.value, job.to_json(), job.measurements_json, job.id),
+                    )
+                    if now is not None and not job.active:
+                        self._close_interval(job.id, now)
+                self._append(events)
+            self._jobs.update({job.id: job for job in jobs})
+            return list(jobs)
+
+    # --- the log ------------------------------------------------------------------------------------------
+
+    def log(self, *events: Event) -> None:
+        with self._lock, self._transaction():
+            self._append(events)
+
+    def events(self, job_id: str | None = None, last: int = 100) -> list[Event]:
+        """The newest events, oldest first; of one job, or of all."""
+        where, args = ("where job_id=?", (job_id,)) if job_id is not None else ("", ())
+        with self._lock:
+            rows = self._db.execute(
+                f"select kind, time_s, job_id, data from events {where} order by id desc limit ?", (*args, last)
+            ).fetchall()
+        return [Event(kind, time_s, job, json.loads(data)) for kind, time_s, job, data in reversed(rows)]
+
+    def trace(self) -> Iterator[str]:
+        """The recorded history as JSON lines: jobs submitted, ended and every plan, with times."""
+        marks = ",".join("?" * len(TRACE_KINDS))
+        with self._lock:
+            rows = self._db.execute(
+                f"select time_s, job_id, kind, data from events where kind in ({marks}) order by id", TRACE_KINDS
+            ).fetchall()
+        for time_s, job_id, kind, data in rows:
+            yield json.dumps({"time_s": time_s, "job_id": job_id, "event": kind} | json.loads(data))
+
+    # --- intervals ----------------------------------------------------------------------------------------
+
+    def hold(self, interval: Interval) -> None:
+        """From now on the job holds this; ends the interval before it, and is nothing if that is the same."""
+        with self._lock:
+            row = self._db.execute(
+                "select id, gpu_type, gpus, nodes, batch_size, lr from intervals "
+                "where job_id=? and end_s is null order by id desc limit 1",
+                (interval.job_id,),
+            ).fetchone()
+            now = (interval.gpu_type, interval.gpus, interval.nodes, interval.batch_size)
+            if row is not None and row[1:5] == now:
+                return
+            with self._transaction():
+                if row is not None and row[1:4] == now[:3] and row[4] is None:
+                    # The first report after a start says which batch size the interval has had.
+                    self._db.execute(
+                        "update intervals set batch_size=?, lr=? where id=?",
+                        (interval.batch_size, interval.lr, row[0]),
+                    )
+                    return
+                self._close_interval(interval.job_id, interval.start_s)
+                if interval.gpus:
+                    self._db.execute(
+                        "insert into intervals(job_id, start_s, gpu_type, gpus, nodes, batch_size, lr) "
+                        "values(?,?,?,?,?,?,?)",
+                        (interval.job_id, interval.start_s, *now, interval.lr),
+                    )
+
+    def release(self, job_id: str, now: float) -> None:
+        """The job holds nothing any more."""
+        with self._lock, self._transaction():
+            self._close_interval(job_id, now)
+
+    def intervals(self, job_id: str | None = None) -> list[Interval]:
+        where, args = ("where job_id=?", (job_id,)) if job_id is not None else ("", ())
+        with self._lock:
+            rows = self._db.execute(
+                f"select job_id, start_s, end_s, gpu_type, gpus, nodes, batch_size, lr from intervals {where} "
+                "order by id",
+                args,
+            ).fetchall()
+        return [Interval(*row) for row in rows]
+
+    def attained_gpu_s(self, job_id: str, now: float) -> float:
+        """GPU-seconds held so far, of all types together."""
+        with self._lock:
+            (value,) = self._db.execute(
+                "select coalesce(sum(gpus * (coalesce(end_s, ?) - start_s)), 0) from intervals where job_id=?",
+                (now, job_id),
+            ).fetchone()
+        return float(value)
+
+    def served_s(self, job_id: str, since: float, now: float) -> float:
+        """Seconds between `since` and `now` in which the job held GPUs (s_i(τ) of Sia, section 3.5.6)."""
+        with self._lock:
+            (value,) = self._db.execute(
+                "select coalesce(sum(coalesce(end_s, :now) - max(start_s, :since)), 0) from intervals "
+                "where job_id=:job and coalesce(end_s, :now) > :since",
+                {"now": now, "since": since, "job": job_id},
+            ).fetchone()
+        return float(value)
+
+    # --- déjà vu ------------------------------------------------------------------------------------------
+
+    def remember(self, fingerprint: str, measurements_json: str, now: float) -> None:
+        with self._lock, self._transaction():
+            self._db.execute("replace into profiles values(?,?,?)", (fingerprint, now, measurements_json))
+
+    def recall(self, fingerprint: str) -> str | None:
+        """Measurements of earlier jobs with this fingerprint, as JSON."""
+        with self._lock:
+            row = self._db.execute(
+                "select measurements from profiles where fingerprint=?", (fingerprint,)
+            ).fetchone()
+        return row[0] if row else None
+
+    # --- inside -------------------------------------------------------------------------------------------
+
+    def _append(self, events: Sequence[Event]) -> None:
+        self._db.executemany(
+            "insert into events(time_s, job_id, kind, data) values(?,?,?,?)",
+            [(e.time_s, e.job_id, e.kind, json.dumps(dict(e.data), separators=(",", ":"))) for e in events],
+        )
+
+    def _close_interval(self, job_id: str, now: float) -> None:
+        self._db.execute("update intervals set end_s=? where job_id=? and end_s is null", (now, job_id))
+
+    def _transaction(self) -> _Transaction:
+        return _Transaction(self._db)
+
+
+class _Transaction:
+    """`begin immediate … commit`, rolled back on any error."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("begin immediate")
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._db.execute("commit" if kind is None else "rollback")
