@@ -36,7 +36,7 @@ def train_step(
 
 
 class StepLog:
-    """Appends "time rank world pid" after every step; one file per process, read by `gaps`."""
+    """Appends "time rank world pid" after every step; one file per process, read by `steps`."""
 
     def __init__(self, folder: str) -> None:
         self._file = (Path(folder) / f"{os.getpid()}.steps").open("a", buffering=1)
@@ -54,23 +54,6 @@ def steps(folder: str | Path) -> list[tuple[float, int, int, int]]:
             if len(parts) == 4:
                 found.append((float(parts[0]), int(parts[1]), int(parts[2]), int(parts[3])))
     return sorted(found)
-
-
-def pause_after(folder: str | Path, event_s: float, world: int | None = None) -> float | None:
-    """Seconds from the last step before the interruption to the first step after it, over all ranks.
-
-    The interruption is the longest stretch without any step that ends after `event_s`; with `world`, the first
-    step after is the first one of a group of that size that began after the event.
-    """
-    times = steps(folder)
-    after = [t for t, _, size, _ in times if t > event_s and (world is None or size == world)]
-    if not after:
-        return None
-    resumed = (
-        after[0] if world is not None else max(zip(after, after[1:], strict=False), key=lambda p: p[1] - p[0])[1]
-    )
-    before = [t for t, _, _, _ in times if t < resumed]
-    return resumed - before[-1] if before else None
 
 
 def batches(data: TensorDataset, generator: torch.Generator) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
