@@ -1,0 +1,48 @@
+"""What a worker actor says of the training process it runs, beside the process's own events."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Started:
+    """The training process exists; the script has not reached `prepare` yet."""
+
+    pid: int
+    host: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """Lines the script wrote, without line ends, in order."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Exited:
+    """The training process and everything it started are gone. `code` < 0: killed by signal -code."""
+
+    code: int
+
+    @property
+    def reason(self) -> str:
+        if self.code >= 0:
+            return f"exited with status {self.code}"
+        try:
+            return f"was killed by {signal.Signals(-self.code).name}"
+        except ValueError:
+            return f"was killed by signal {-self.code}"
+
+
+@dataclass(frozen=True)
+class Gone:
+    """The worker actor itself is gone, and its GPUs are free."""
+
+    reason: str = ""
+    setup_failed: bool = False  # its runtime environment (working directory, requirements) could not be made
+
+
+WorkerEvent = Started | Output | Exited | Gone
