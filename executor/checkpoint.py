@@ -1,0 +1,356 @@
+"""Durable state of a job: checkpoints that are whole or not there.
+
+A checkpoint is a data file and a small manifest beside it with the data's size and SHA-256. The data is
+written, flushed to disk and read back before the manifest appears in one atomic step, and only a checkpoint
+with a manifest exists. Older ones go only after that, manifest first. So at any instant the newest manifest
+names a checkpoint that was whole when it was published; one that rotted since fails its checksum, and the
+one before it is used. Several processes may read while one writes. Any fsspec URL will do.
+
+States are loaded without running code from the file (`torch.load(weights_only=True)`), so they hold
+tensors, plain Python values and containers of them; numpy arrays and scalars are packed on the way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import time
+import uuid
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+import fsspec
+import numpy as np
+import torch
+
+FORMAT = 1
+_CHUNK = 4 << 20
+_PACKED = "__coadapt_packed__"  # key of a dict that stands for a value torch.load would not take
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint could not be written or read; the message is one sentence for a person."""
+
+
+@dataclass(frozen=True, order=True)
+class _Entry:
+    """One file name: `step-<steps>-<milliseconds since the epoch>-<token>`; sorts by progress, then by age."""
+
+    steps: int
+    created_ms: int
+    token: str
+
+    @property
+    def name(self) -> str:
+        return f"step-{self.steps:012d}-{self.created_ms:013d}-{self.token}"
+
+    @staticmethod
+    def parse(name: str) -> _Entry | None:
+        parts = name.split("-")
+        if len(parts) != 4 or parts[0] != "step" or not (parts[1].isdigit() and parts[2].isdigit()):
+            return None
+        return _Entry(int(parts[1]), int(parts[2]), parts[3])
+
+
+class CheckpointStore:
+    """The checkpoints of one job in the folder `url`: a path or any fsspec URL.
+
+    The newest `keep` are kept. Data files without a manifest that are older than `stale_s` belong to writers
+    that died; the next save removes them. Raises CheckpointError for a URL that no installed file system serves.
+    """
+
+    def __init__(self, url: str, keep: int = 2, stale_s: float = 1800.0) -> None:
+        if keep < 1:
+            raise ValueError(f"keep: {keep}; at least 1 checkpoint is kept")
+        self.url, self.keep, self.stale_s = url, keep, stale_s
+        try:
+            self._fs, root = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise CheckpointError(f"checkpoint.url: {url!r} cannot be used: {error}") from error
+        self._root = root.rstrip("/") or "/"
+        self._local = "file" in _protocols(self._fs)
+
+    def save(self, state: Mapping[str, Any], steps: int) -> str:
+        """Write, verify and publish `state` after `steps` optimizer steps; returns the checkpoint's path.
+
+        Raises CheckpointError where it cannot be written or holds a value that a checkpoint cannot; what was
+        there before is untouched then.
+        """
+        packed = pack(state)
+        entry = _Entry(steps, time.time_ns() // 1_000_000, uuid.uuid4().hex[:12])
+        data = self._path(entry, ".pt")
+        try:
+            self._fs.makedirs(self._root, exist_ok=True)
+            size, digest = self._write(data, packed)
+            if self._measure(data) != (size, digest):
+                raise CheckpointError(f"checkpoint {data} was not stored as it was written")
+            self._publish(entry, {"format": FORMAT, "steps": steps, "bytes": size, "sha256": digest})
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                self._fs.rm_file(data)
+            if isinstance(error, CheckpointError):
+                raise
+            raise CheckpointError(f"checkpoint {data} could not be written: {_summary(error)}") from error
+        self._clean(entry)
+        return self._outside(data)
+
+    def newest(self) -> str | None:
+        """Path of the newest published checkpoint, unverified; None without one."""
+        entries = self._published()
+        return self._outside(self._path(entries[-1], ".pt")) if entries else None
+
+    def newest_valid(self) -> str | None:
+        """Path of the newest checkpoint whose checksum holds; None without one."""
+        for entry in reversed(self._published()):
+            with contextlib.suppress(CheckpointError):
+                self._verify(entry)
+                return self._outside(self._path(entry, ".pt"))
+        return None
+
+    def load(self, path: str, map_location: str | torch.device = "cpu") -> dict[str, Any]:
+        """The state saved under `path`. Raises CheckpointError where it is missing, torn or corrupt."""
+        entry = _Entry.parse(path.rsplit("/", 1)[-1].removesuffix(".pt"))
+        if entry is None:
+            raise CheckpointError(f"{path} is no checkpoint of {self.url}")
+        self._verify(entry)
+        data = self._path(entry, ".pt")
+        try:
+            with self._fs.open(data, "rb") as file:
+                state = unpack(torch.load(file, map_location=map_location, weights_only=True))
+        except Exception as error:
+            raise CheckpointError(f"checkpoint {data} cannot be read: {_summary(error)}") from error
+        if not isinstance(state, dict):
+            raise CheckpointError(f"checkpoint {data} holds a {type(state).__name__} instead of a dict")
+        return state
+
+    def load_newest(self, map_location: str | torch.device = "cpu") -> tuple[str, dict[str, Any]] | None:
+        """Path and state of the newest checkpoint that loads; None without one.
+
+        Looks again when everything it saw was gone: a writer may have replaced it meanwhile.
+        """
+        seen: list[_Entry] = []
+        while True:
+            entries = self._published()
+            for entry in reversed(entries):
+                path = self._outside(self._path(entry, ".pt"))
+                with contextlib.suppress(CheckpointError):
+                    return path, self.load(path, map_location)
+            if entries == seen:
+                return None
+            seen = entries
+
+    def _path(self, entry: _Entry, suffix: str) -> str:
+        return f"{self._root}/{entry.name}{suffix}"
+
+    def _outside(self, path: str) -> str:
+        """The path as this store's user writes it: plain for a plain local folder, else with its protocol."""
+        return path if self._local and "://" not in self.url else str(self._fs.unstrip_protocol(path))
+
+    def _entries(self) -> tuple[set[_Entry], set[_Entry]]:
+        """Entries that have a manifest, and entries that have data."""
+        self._fs.invalidate_cache(self._root)
+        try:
+            names = [str(path).rsplit("/", 1)[-1] for path in self._fs.ls(self._root, detail=False)]
+        except FileNotFoundError:
+            return set(), set()
+        except Exception as error:
+            raise CheckpointError(f"checkpoint.url: {self.url!r}: {_summary(error)}") from error
+        found: dict[str, set[_Entry]] = {".json": set(), ".pt": set()}
+        for name in names:
+            stem, suffix = os.path.splitext(name)
+            entry = _Entry.parse(stem)
+            if entry is not None and suffix in found:
+                found[suffix].add(entry)
+        return found[".json"], found[".pt"]
+
+    def _published(self) -> list[_Entry]:
+        return sorted(self._entries()[0])
+
+    def _write(self, path: str, state: Any) -> tuple[int, str]:
+        """Size and SHA-256 of what was written."""
+        with self._fs.open(path, "wb") as file:
+            writer = _HashingWriter(file)
+            torch.save(state, writer)
+            file.flush()
+            if self._local:
+                os.fsync(file.fileno())
+        return writer.size, writer.hash.hexdigest()
+
+    def _measure(self, path: str) -> tuple[int, str]:
+        """Size and SHA-256 of what is stored."""
+        size, digest = 0, hashlib.sha256()
+        with self._fs.open(path, "rb") as file:
+            while chunk := file.read(_CHUNK):
+                size += len(chunk)
+                digest.update(chunk)
+        return size, digest.hexdigest()
+
+    def _publish(self, entry: _Entry, manifest: Mapping[str, Any]) -> None:
+        content = json.dumps(manifest).encode()
+        final = self._path(entry, ".json")
+        if not self._local:
+            self._fs.pipe_file(final, content)  # object stores show a file only once it is whole
+            return
+        beside = self._path(entry, ".manifest")
+        with open(beside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, final)
+        _sync_folder(self._root)
+
+    def _verify(self, entry: _Entry) -> None:
+        data = self._path(entry, ".pt")
+        try:
+            manifest = json.loads(self._fs.cat_file(self._path(entry, ".json")))
+            expected = (manifest["bytes"], manifest["sha256"])
+            version = manifest["format"]
+            stored = self._measure(data)
+        except FileNotFoundError as error:
+            raise CheckpointError(f"checkpoint {data} does not exist") from error
+        except Exception as error:
+            raise CheckpointError(f"checkpoint {data} cannot be read: {_summary(error)}") from error
+        if version != FORMAT:
+            raise CheckpointError(f"checkpoint {data} has format {version}; this version reads {FORMAT}")
+        if stored != expected:
+            raise CheckpointError(f"checkpoint {data} is corrupt: its checksum does not match its manifest")
+
+    def _clean(self, newest: _Entry) -> None:
+        """Remove what is beyond `keep`, and what dead writers left. `newest` was just verified and stays."""
+        with contextlib.suppress(Exception):  # a file that cannot be removed now goes after the next save
+            published, data = self._entries()
+            older = sorted(entry for entry in published if entry != newest)
+            surplus = older[: max(len(older) - (self.keep - 1), 0)]
+            for entry in surplus:
+                self._remove(self._path(entry, ".json"))
+                self._remove(self._path(entry, ".pt"))
+            stale_ms = newest.created_ms - self.stale_s * 1000
+            for entry in data - published:
+                if entry.created_ms < stale_ms:
+                    self._remove(self._path(entry, ".manifest"))
+                    self._remove(self._path(entry, ".pt"))
+
+    def _remove(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._fs.rm_file(path)
+
+
+class _HashingWriter(io.RawIOBase):
+    """Passes bytes on to a file and keeps their count and SHA-256."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self.size, self.hash = file, 0, hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        self._file.write(data)
+        self.hash.update(data)
+        self.size += len(data)
+        return len(data)
+
+    def writable(self) -> bool:
+        return True
+
+
+def pack(value: Any, where: str = "state") -> Any:
+    """`value` in types that torch.load takes with weights_only; numpy values and plain subclasses are converted.
+
+    Raises CheckpointError that names the place of a value that is neither.
+    """
+    if value is None or isinstance(value, torch.Tensor):
+        return value
+    kind = type(value)
+    if kind in (bool, int, float, str, bytes, complex, torch.Size, torch.dtype, torch.device):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return _pack_numpy(value, where)
+    if isinstance(value, Mapping):
+        return _pack_mapping(value, where)
+    if isinstance(value, list):
+        return [pack(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, tuple):
+        return tuple(pack(item, f"{where}[{i}]") for i, item in enumerate(value))
+    if isinstance(value, set | frozenset):
+        items = [pack(item, f"{where}{{…}}") for item in value]
+        return {_PACKED: "frozenset" if isinstance(value, frozenset) else "set", "data": items}
+    for plain in (bool, int, float, str, bytes):  # enum members and the like: their value is what counts
+        if isinstance(value, plain):
+            return plain(value)
+    raise CheckpointError(
+        f"{where} is a {kind.__module__}.{kind.__qualname__}, which a checkpoint cannot hold; "
+        "save tensors, arrays and plain Python values, such as its state_dict()"
+    )
+
+
+def unpack(value: Any) -> Any:
+    """The inverse of `pack`."""
+    if isinstance(value, dict):
+        if _PACKED in value:
+            return _unpack_marked(value)
+        items = ((unpack(key), unpack(item)) for key, item in value.items())
+        if type(value) is dict:
+            return dict(items)
+        return Counter(dict(items)) if isinstance(value, Counter) else OrderedDict(items)
+    if isinstance(value, list):
+        return [unpack(item) for item in value]
+    if type(value) is tuple:
+        return tuple(unpack(item) for item in value)
+    return value
+
+
+def _pack_mapping(value: Mapping[Any, Any], where: str) -> Any:
+    items = {_pack_key(key, where): pack(item, f"{where}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, Counter):
+        return Counter(items)
+    return OrderedDict(items) if isinstance(value, OrderedDict) else items
+
+
+def _pack_key(key: Any, where: str) -> Any:
+    if isinstance(key, np.generic):
+        return key.item()
+    packed = pack(key, f"key of {where}")
+    if packed == _PACKED or isinstance(packed, dict):
+        raise CheckpointError(f"{where} has the key {key!r}, which a checkpoint cannot hold")
+    return packed
+
+
+def _pack_numpy(value: Any, where: str) -> dict[str, Any]:
+    buffer = io.BytesIO()
+    try:
+        np.save(buffer, value, allow_pickle=False)
+    except ValueError as error:
+        raise CheckpointError(f"{where} is a numpy array of objects, which a checkpoint cannot hold") from error
+    return {_PACKED: "scalar" if isinstance(value, np.generic) else "array", "data": buffer.getvalue()}
+
+
+def _unpack_marked(value: Mapping[str, Any]) -> Any:
+    kind, data = value[_PACKED], value["data"]
+    if kind in ("set", "frozenset"):
+        items = [unpack(item) for item in data]
+        return set(items) if kind == "set" else frozenset(items)
+    array = np.load(io.BytesIO(data), allow_pickle=False)
+    return array[()] if kind == "scalar" else array
+
+
+def _protocols(fs: Any) -> tuple[str, ...]:
+    protocol = fs.protocol
+    return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+
+
+def _sync_folder(path: str) -> None:
+    """Make a rename in `path` durable, where the system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _summary(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
