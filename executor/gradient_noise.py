@@ -1,7 +1,7 @@
 """Pollux's gradient noise scale (PGNS), measured while training.
 
-A gradient of B samples is the true gradient plus noise: `E|g|^2 = sqr + var / B`, where `sqr` is the squared norm of
-the true gradient and `var` the trace of the covariance of one sample's gradient. The noise scale is
+A gradient of B samples is the true gradient plus noise: `E|g|^2 = sqr + var / B`, where `sqr` is the squared
+norm of the true gradient and `var` the trace of the covariance of one sample's gradient. The noise scale is
 `var / sqr`: the batch size at which noise and signal are equally strong (Pollux, OSDI'21, section 3; Sia, section
 3.1). Two estimators give both numbers from norms that training computes anyway:
 
@@ -93,7 +93,7 @@ class GradientNoise:
     def update_consecutive(
         self, diff_sqnorm: float, sum_sqnorm: float, batch_size: int, preconditioned: bool = False
     ) -> None:
-        """Squared norms of the difference and the sum of two consecutive gradients of `batch_size` samples each."""
+        """Squared norms of difference and sum of two consecutive gradients of `batch_size` samples each."""
         var = batch_size * diff_sqnorm / 2
         sqr = sum_sqnorm / 4 - var / (2 * batch_size)
         self._observe(sqr, var, batch_size, consecutive=True, preconditioned=preconditioned)
@@ -194,8 +194,8 @@ def flat_sqnorm(flat: Tensor, scale: Tensor | None = None) -> Tensor:
 class ConsecutiveGradients:
     """Pairs of consecutive gradients, bucket by bucket, for `GradientNoise.update_consecutive`.
 
-    Of every `every` steps the first is kept and the second compared with it; the others cost nothing. Per step: `push`
-    for every bucket unless `idle`, then `take` once.
+    Of every `every` steps the first is kept and the second compared with it; the others cost nothing. Per step:
+    `push` for every bucket unless `idle`, then `take` once.
     """
 
     def __init__(self, every: int = 4) -> None:
@@ -270,7 +270,7 @@ class Preconditioner:
     """1 / (sqrt(second moment) + eps) per parameter; nothing at all for SGD-type optimizers.
 
     Adam-type optimizers step along the divided gradient, so its noise is what limits their batch size
-    (Pollux, section 3.1, "preconditioned"). Parameters whose optimizer keeps no second moment are left as they are.
+    (Pollux, section 3.1, "preconditioned"). Parameters without a second moment are left as they are.
     """
 
     def __init__(self, *optimizers: torch.optim.Optimizer) -> None:

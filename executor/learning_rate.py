@@ -1,6 +1,6 @@
 """How the learning rate follows the batch size.
 
-A rule gives the factor on the script's own learning rate for a step of `scale` times the initial batch size. The factor
+A rule gives the factor on the script's own learning rate for a step of `scale` times the initial batch size. It
 applies to one optimizer step at a time, so that the script's schedulers keep seeing the rate they set.
 """
 
@@ -22,7 +22,7 @@ MIN_WARMUP_FACTOR = 1e-3
 
 
 class LrRule(Protocol):
-    """`scale`: batch size / initial batch size. `gain`: AdaScale's, 1..scale. `epoch`: epochs done, with fraction."""
+    """`scale`: batch size / initial batch size. `gain`: AdaScale's, 1..scale. `epoch`: epochs done."""
 
     def factor(self, scale: float, gain: float, epoch: float) -> float: ...
 
@@ -90,7 +90,7 @@ class UserRule:
 
 
 def lr_rule(config: TrainingConfig, optimizer: torch.optim.Optimizer) -> LrRule:
-    """The rule of `config.lr_scaling`; "auto" is AdaScale for SGD-type optimizers and square root for Adam-type ones.
+    """The rule of `config.lr_scaling`; "auto" is AdaScale for SGD-type, square root for Adam-type optimizers.
 
     Raises ValueError for a `module:function` that cannot be imported or called.
     """
