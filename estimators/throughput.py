@@ -1,16 +1,16 @@
 """How long an optimizer step takes on N nodes with K replicas in all, learned from measured step times.
 
-The base is Sia's (section 3.3.2): compute per pass, all-reduce time within and across nodes, overlap exponent γ, accumulation.
-Three terms are added because measured profiles ask for them:
+The base is Sia's (section 3.3.2): compute per pass, all-reduce time within and across nodes, overlap exponent γ,
+accumulation. Three terms are added because measured profiles ask for them:
 
-    compute     C(m, D) = ((α_c)^κ + (β_c·m)^κ)^(1/κ) · D^δ_c      m samples per replica and pass, D replicas on the densest node
-    all-reduce  R(K)    = α_r · (K/2)^ρ_r                          one node
-                R       = α_n · (K/2)^ρ_n · D^δ_n · (N/2)^η_n · (e^ω if N = 2)    several nodes
-    last pass   L       = (C^γ + R^γ)^(1/γ)
-    step        T       = s·C + L                                  s accumulation passes
+    compute     C = (α_c^κ + (β_c·m)^κ)^(1/κ) · D^δ_c     m samples per replica and pass, D replicas on the fullest node
+    all-reduce  R = α_r · (K/2)^ρ_r                       on one node
+                R = α_n · (K/2)^ρ_n · D^δ_n · (N/2)^η_n · (e^ω_n if N = 2)    on several
+    last pass   L = (C^γ + R^γ)^(1/γ)
+    step        T = s·C + L                               s accumulation passes
 
-κ > 1 is a GPU that small batches cannot fill; δ_c > 0 replicas that share a node's host; the power laws saturate where Sia's
-straight line in K overshoots. Every part is log-convex in log m, so goodput has one optimum in m (`goodput.py`).
+κ > 1 is a GPU that small batches cannot fill, δ_c > 0 replicas that share a node's host; the power laws saturate where
+Sia's straight line in K overshoots. Every part is log-convex in log m, so goodput has one optimum in m (`goodput.py`).
 """
 
 from __future__ import annotations
@@ -72,6 +72,12 @@ class ThroughputParams:
         if missing := sorted({"alpha_c", "beta_c"} - set(values)):
             raise ValueError(f"throughput parameters: missing {missing}")
         return cls(**{name: float(value) for name, value in values.items()})
+
+    def step_time_s(
+        self, nodes: ArrayLike, replicas: ArrayLike, local_bsz: ArrayLike, accumulation: ArrayLike = 0
+    ) -> Array:
+        """Seconds of one optimizer step with replicas spread evenly; arguments broadcast."""
+        return step_time_s(self, nodes, replicas, local_bsz, accumulation)
 
     @cached_property
     def theta(self) -> Array:
