@@ -35,8 +35,8 @@ class JobRecord:
     """A job as stored.
 
     `target`: slots of the last `assign`; `held`: slots in which workers of the job may live, so always a
-    superset of `target`; `sequence` numbers the commands to its executor. `pending_since_s`: since when
-    a release has been waited for.
+    superset of `target`; `group`: slots that train, by the executor's word; `sequence` numbers the commands
+    to its executor. `pending_since_s`: since when a release has been waited for.
     """
 
     id: str
@@ -48,6 +48,7 @@ class JobRecord:
     sequence: int = 0
     target: tuple[Slot, ...] = ()
     held: tuple[Slot, ...] = ()
+    group: tuple[Slot, ...] = ()
     pending_since_s: float | None = None
     profiles: tuple[ProfileRun, ...] = ()
     measurements_json: str = ""
@@ -58,6 +59,7 @@ class JobRecord:
     report: dict[str, Any] = field(default_factory=dict)  # the newest report, flattened for people
     metrics: dict[str, float] = field(default_factory=dict)
     traceback: str = ""
+    retired: bool = False  # ended, and its executor is gone
 
     @property
     def phase(self) -> Phase:
@@ -88,7 +90,7 @@ class JobRecord:
         row = {key: value for key, value in self.__dict__.items() if key not in ("spec", "measurements_json")}
         row["spec"] = self.spec.model_dump(mode="json")
         row["state"] = asdict(self.state)
-        for key in ("target", "held"):
+        for key in ("target", "held", "group"):
             row[key] = [asdict(slot) for slot in row[key]]
         row["profiles"] = [asdict(run) for run in self.profiles]
         return json.dumps(row, separators=(",", ":"))
@@ -109,6 +111,7 @@ class JobRecord:
                 "profiles": profiles,
                 "target": tuple(Slot(**slot) for slot in row["target"]),
                 "held": tuple(Slot(**slot) for slot in row["held"]),
+                "group": tuple(Slot(**slot) for slot in row["group"]),
                 "measurements_json": measurements_json,
             }
         )

@@ -12,7 +12,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ create table if not exists events(
 create index if not exists events_of_job on events(job_id, id);
 create table if not exists intervals(
     id integer primary key autoincrement, job_id text not null, start_s real not null, end_s real,
-    gpu_type text not null, gpus integer not null, nodes integer not null, batch_size integer, lr real);
+    gpu_type text not null, gpus integer not null, nodes integer not null, batch_size integer, lr real,
+    phase text not null);
 create index if not exists intervals_of_job on intervals(job_id, id);
 create table if not exists profiles(
     fingerprint text primary key, time_s real not null, measurements text not null);
@@ -63,6 +64,7 @@ class Interval:
     nodes: int
     batch_size: int | None = None
     lr: float | None = None
+    phase: str = "running"  # or "profiling"
 
 
 class StoreError(RuntimeError):
@@ -201,15 +203,15 @@ class Store:
     # --- intervals ----------------------------------------------------------------------------------------
 
     def hold(self, interval: Interval) -> None:
-        """From now on the job holds this; ends the interval before it, and is nothing if that is the same."""
+        """From now on the job holds this: ends the running interval before it; nothing if that is the same."""
         with self._lock:
             row = self._db.execute(
-                "select id, gpu_type, gpus, nodes, batch_size, lr from intervals "
-                "where job_id=? and end_s is null order by id desc limit 1",
+                "select id, gpu_type, gpus, nodes, batch_size from intervals "
+                "where job_id=? and end_s is null and phase='running' order by id desc limit 1",
                 (interval.job_id,),
             ).fetchone()
             now = (interval.gpu_type, interval.gpus, interval.nodes, interval.batch_size)
-            if row is not None and row[1:5] == now:
+            if row is not None and row[1:] == now:
                 return
             with self._transaction():
                 if row is not None and row[1:4] == now[:3] and row[4] is None:
@@ -219,25 +221,26 @@ class Store:
                         (interval.batch_size, interval.lr, row[0]),
                     )
                     return
-                self._close_interval(interval.job_id, interval.start_s)
-                if interval.gpus:
-                    self._db.execute(
-                        "insert into intervals(job_id, start_s, gpu_type, gpus, nodes, batch_size, lr) "
-                        "values(?,?,?,?,?,?,?)",
-                        (interval.job_id, interval.start_s, *now, interval.lr),
-                    )
+                self._close_interval(interval.job_id, interval.start_s, "running")
+                self._open_interval(interval)
 
-    def release(self, job_id: str, now: float) -> None:
-        """The job holds nothing any more."""
+    def hold_profile(self, interval: Interval) -> None:
+        """A profile run starts; it is apart from what the job trains on."""
         with self._lock, self._transaction():
-            self._close_interval(job_id, now)
+            self._close_interval(interval.job_id, interval.start_s, "profiling", interval.gpu_type)
+            self._open_interval(replace(interval, phase="profiling"))
+
+    def release(self, job_id: str, now: float, phase: str = "running", gpu_type: str | None = None) -> None:
+        """The job does not hold this any more."""
+        with self._lock, self._transaction():
+            self._close_interval(job_id, now, phase, gpu_type)
 
     def intervals(self, job_id: str | None = None) -> list[Interval]:
         where, args = ("where job_id=?", (job_id,)) if job_id is not None else ("", ())
         with self._lock:
             rows = self._db.execute(
-                f"select job_id, start_s, end_s, gpu_type, gpus, nodes, batch_size, lr from intervals {where} "
-                "order by id",
+                "select job_id, start_s, end_s, gpu_type, gpus, nodes, batch_size, lr, phase "
+                f"from intervals {where} order by id",
                 args,
             ).fetchall()
         return [Interval(*row) for row in rows]
@@ -256,7 +259,7 @@ class Store:
         with self._lock:
             (value,) = self._db.execute(
                 "select coalesce(sum(coalesce(end_s, :now) - max(start_s, :since)), 0) from intervals "
-                "where job_id=:job and coalesce(end_s, :now) > :since",
+                "where job_id=:job and phase='running' and coalesce(end_s, :now) > :since",
                 {"now": now, "since": since, "job": job_id},
             ).fetchone()
         return float(value)
@@ -283,8 +286,30 @@ class Store:
             [(e.time_s, e.job_id, e.kind, json.dumps(dict(e.data), separators=(",", ":"))) for e in events],
         )
 
-    def _close_interval(self, job_id: str, now: float) -> None:
-        self._db.execute("update intervals set end_s=? where job_id=? and end_s is null", (now, job_id))
+    def _open_interval(self, interval: Interval) -> None:
+        self._db.execute(
+            "insert into intervals(job_id, start_s, gpu_type, gpus, nodes, batch_size, lr, phase) "
+            "values(?,?,?,?,?,?,?,?)",
+            (
+                interval.job_id,
+                interval.start_s,
+                interval.gpu_type,
+                interval.gpus,
+                interval.nodes,
+                interval.batch_size,
+                interval.lr,
+                interval.phase,
+            ),
+        )
+
+    def _close_interval(
+        self, job_id: str, now: float, phase: str | None = None, gpu_type: str | None = None
+    ) -> None:
+        self._db.execute(
+            "update intervals set end_s=:now where job_id=:job and end_s is null "
+            "and phase=coalesce(:phase, phase) and gpu_type=coalesce(:type, gpu_type)",
+            {"now": now, "job": job_id, "phase": phase, "type": gpu_type},
+        )
 
     def _transaction(self) -> _Transaction:
         return _Transaction(self._db)

@@ -1,0 +1,145 @@
+"""From records to what users are shown (`views.py`). Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from .job import Phase
+from .nodes import NodesSnapshot
+from .record import JobRecord
+from .round import Plan
+from .settings import Settings
+from .store import Event
+from .views import ClusterView, JobDetails, JobEvent, JobRow, NodeRow
+
+
+def job_row(job: JobRecord) -> JobRow:
+    """One line of `coadapt list`."""
+    shown = job.group or job.target or tuple(run.slot for run in job.profiles if run.active and run.slot)
+    report = job.report
+    return JobRow(
+        id=job.id,
+        name=job.spec.name,
+        phase=job.phase.value,
+        reason=_reason(job),
+        gpu_type=shown[0].gpu_type if shown and job.active else None,
+        gpus=sum(slot.gpus for slot in shown) if job.active else 0,
+        nodes=sorted({slot.node_id for slot in shown}) if job.active else [],
+        emulated=any(slot.emulated for slot in shown),
+        batch_size=report.get("batch_size"),
+        local_bsz=report.get("local_bsz"),
+        accumulation=report.get("accumulation"),
+        lr=report.get("lr"),
+        gain=report.get("gain"),
+        epoch=report.get("epoch"),
+        epochs=report.get("epochs"),
+        fraction=1.0 if job.phase is Phase.SUCCEEDED else float(report.get("fraction", 0.0)),
+        steps=int(report.get("steps", 0)),
+        metrics=dict(job.metrics),
+        submitted_s=job.state.submitted_s,
+        started_s=job.state.started_s,
+        finished_s=job.state.finished_s,
+        restarts=job.state.restarts,
+        failures=job.state.failures,
+        recoveries=job.state.recoveries,
+        evictions=job.state.evictions,
+    )
+
+
+def _reason(job: JobRecord) -> str:
+    if job.phase is Phase.PROFILING:
+        active = [run.gpu_type for run in job.profiles if run.active]
+        left = [run.gpu_type for run in job.profiles if run.ok is None and not run.active]
+        parts = [f"being measured on {', '.join(active)}"] if active else []
+        parts += [f"to be measured on {', '.join(left)}"] if left else []
+        return "; ".join(parts)
+    return job.state.reason
+
+
+def job_details(job: JobRecord, events: Iterable[Event]) -> JobDetails:
+    """`coadapt describe`."""
+    details = JobDetails(
+        **job_row(job),
+        spec=job.spec.model_dump(mode="json"),
+        events=[job_event(event) for event in events],
+    )
+    if job.traceback:
+        details["traceback"] = job.traceback
+    return details
+
+
+def job_event(event: Event) -> JobEvent:
+    kind = "submitted" if event.kind == "submit" else event.kind
+    return JobEvent(time_s=event.time_s, kind=kind, text=str(event.data.get("text", kind)))
+
+
+def cluster_view(
+    snapshot: NodesSnapshot, jobs: Sequence[JobRecord], settings: Settings, rounds: int, plan: Plan | None
+) -> ClusterView:
+    """`coadapt cluster`: every usable node with what runs on it."""
+    held: dict[str, dict[str, int]] = {}
+    for job in jobs:
+        for slot in job.occupied:
+            mine = held.setdefault(slot.node_id, {})
+            mine[job.id] = mine.get(job.id, 0) + slot.gpus
+    nodes = [
+        NodeRow(
+            id=node.id,
+            gpu_type=node.gpu_type,
+            gpus=node.gpus,
+            free_gpus=max(node.gpus - sum(held.get(node.id, {}).values()), 0),
+            cpus=node.cpus,
+            memory_gib=node.memory_gib,
+            emulated=node.emulated,
+            jobs=held.get(node.id, {}),
+        )
+        for node in snapshot.cluster.nodes
+    ]
+    notes = list(plan.notes) if plan else []
+    notes += [f"node {node[:8]} is draining and gets no work" for node in sorted(snapshot.draining)]
+    return ClusterView(
+        nodes=nodes,
+        policy=settings.policy,
+        round_interval_s=settings.round_interval_s,
+        rounds=rounds,
+        prices=dict(plan.prices) if plan else {},
+        solver_s=plan.solver_s if plan else None,
+        notes=notes,
+    )
+
+
+def why_not_in_round(job: JobRecord) -> str:
+    """One sentence for a job that took no part in the last round."""
+    return f"{job.id} is {job.phase.value}: {_reason(job) or 'it takes part in the next round'}"
+
+
+def explanation(explained: Any) -> dict[str, Any]:
+    """The fields of an `explain.Explanation` as plain JSON values, and its lines for people."""
+    as_dict = getattr(explained, "to_dict", None)
+    if callable(as_dict):
+        result: dict[str, Any] = as_dict()
+    else:
+        result = (
+            asdict(explained) if is_dataclass(explained) and not isinstance(explained, type) else dict(explained)
+        )
+    lines = getattr(explained, "lines", None)
+    if lines is not None:
+        result["lines"] = list(lines() if callable(lines) else lines)
+    plain: dict[str, Any] = _plain(result)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they become None."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,37 @@
+"""Measurements that a job takes over from earlier jobs training the same model. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..executor.measurements import Measurements
+
+
+def measured_types(measurements_json: str) -> frozenset[str]:
+    """GPU types there are step times of."""
+    return frozenset(Measurements.from_json(measurements_json).profiles) if measurements_json else frozenset()
+
+
+def fingerprint(measurements_json: str) -> str:
+    """The model's fingerprint; empty before the script has said it."""
+    info = Measurements.from_json(measurements_json).info if measurements_json else None
+    return info.fingerprint if info is not None else ""
+
+
+def merged(mine: str, known: str) -> str:
+    """Both as JSON; for each GPU type what this job measured itself comes first.
+
+    Step times are the model's, gradient noise is one run's: it is never taken over.
+    """
+    if not known:
+        return mine
+    theirs = Measurements.from_json(known)
+    if not mine:
+        return replace(theirs, grad_sqr=None, grad_var=None).to_json()
+    own = Measurements.from_json(mine)
+    return replace(
+        own,
+        profiles={**theirs.profiles, **own.profiles},
+        largest_local_bsz={**theirs.largest_local_bsz, **own.largest_local_bsz},
+        info=own.info or theirs.info,
+    ).to_json()

@@ -1,0 +1,212 @@
+"""The one place where the service talks to jobs' executors: Ray actors by name, never waited for.
+
+Every call goes through one thread in the order it was asked for, so that a slow control plane delays
+commands but no round; an executor that is missing is made again.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ray
+from ray.exceptions import ActorDiedError, ActorUnavailableError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from ..executor.adaptive_executor import AdaptiveExecutor
+from ..executor.executor_job import ExecutorJob, ExecutorStatus
+from ..executor.measurements import EVERY_TYPE, Measurements
+from ..executor.slot import Slot
+from .job import JobSpec
+from .packages import PackageStore
+from .record import JobRecord
+from .settings import Settings
+
+log = logging.getLogger(__name__)
+
+NAMESPACE = "coadapt"
+SERVICE_NAME = "coadapt-scheduler"
+
+
+def actor_name(job_id: str) -> str:
+    return f"coadapt-job-{job_id}"
+
+
+class Executors:
+    """Commands to executors, sent in order from a thread of their own.
+
+    Args:
+        gpu_types: the GPU types of the cluster now.
+        lost: called with a job id and a reason when its executor cannot be made or is dead for good.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        packages: PackageStore,
+        gpu_types: Callable[[], Sequence[str]],
+        lost: Callable[[str, str], None],
+    ) -> None:
+        self._settings = settings
+        self._packages = packages
+        self._gpu_types = gpu_types
+        self._lost = lost
+        self._handles: dict[str, Any] = {}
+        self._commands: queue.SimpleQueue[tuple[str, Callable[[], None]] | None] = queue.SimpleQueue()
+        self._node_id = ray.get_runtime_context().get_node_id()
+        self._thread = threading.Thread(target=self._send_all, name="executors", daemon=True)
+        self._thread.start()
+
+    # --- commands -----------------------------------------------------------------------------------------
+
+    def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:
+        self._put(job.id, lambda: self._call(job, "assign", list(slots), sequence, needs_package=bool(slots)))
+
+    def profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
+        self._put(job.id, lambda: self._call(job, "profile", slot, sequence, needs_package=True))
+
+    def cancel(self, job: JobRecord) -> None:
+        self._put(job.id, lambda: self._call(job, "cancel", make=False))
+
+    def restart(self, job: JobRecord) -> None:
+        """End the executor and with it its workers; Ray starts it again, empty."""
+        self._put(job.id, lambda: self._kill(job.id, no_restart=False))
+
+    def retire(self, job_id: str) -> None:
+        """End the executor of a job that has ended."""
+        self._put(job_id, lambda: self._kill(job_id, no_restart=True))
+
+    def drain(self, timeout_s: float) -> None:
+        """Wait until everything asked for so far has been sent."""
+        done = threading.Event()
+        self._put("", done.set)
+        done.wait(timeout_s)
+
+    def stop(self) -> None:
+        self._commands.put(None)
+        self._thread.join(timeout=10)
+
+    # --- questions (these wait; never asked while a round runs) ---------------------------------------------
+
+    def statuses(self, jobs: Sequence[JobRecord], timeout_s: float) -> dict[str, ExecutorStatus | None]:
+        """Status of every executor that exists; None for one that does not answer in time."""
+        refs = {job.id: handle.status.remote() for job in jobs if (handle := self._find(job.id)) is not None}
+        ray.wait(list(refs.values()), num_returns=len(refs), timeout=timeout_s) if refs else None
+        return {job_id: _answer(ref) for job_id, ref in refs.items()}
+
+    # --- inside the thread --------------------------------------------------------------------------------
+
+    def _put(self, job_id: str, command: Callable[[], None]) -> None:
+        self._commands.put((job_id, command))
+
+    def _send_all(self) -> None:
+        while (item := self._commands.get()) is not None:
+            job_id, command = item
+            try:
+                command()
+            except Exception as error:
+                log.exception("executor of job %s", job_id)
+                self._lost(job_id, f"its executor could not be reached: {error}")
+
+    def _call(
+        self, job: JobRecord, method: str, *args: Any, make: bool = True, needs_package: bool = False
+    ) -> None:
+        handle = self._find(job.id)
+        if handle is None and not make:
+            return
+        if needs_package and job.package is not None:
+            self._packages.publish(job.package)
+        if handle is None:
+            handle = self._make(job)
+        ref = getattr(handle, method).remote(*args)
+        ref.future().add_done_callback(lambda done: self._watch(job.id, done.exception()))
+
+    def _watch(self, job_id: str, error: BaseException | None) -> None:
+        """A command's answer says nothing but whether the executor lives."""
+        if isinstance(error, ActorDiedError) and not isinstance(error, ActorUnavailableError):
+            if self._handles.pop(job_id, None) is not None:
+                self._lost(job_id, f"its executor died: {str(error).splitlines()[0]}")
+        elif error is not None:
+            log.warning("executor of job %s: %s", job_id, error)
+
+    def _find(self, job_id: str) -> Any | None:
+        if job_id not in self._handles:
+            try:
+                self._handles[job_id] = ray.get_actor(actor_name(job_id), namespace=NAMESPACE)
+            except ValueError:
+                return None
+        return self._handles[job_id]
+
+    def _make(self, job: JobRecord) -> Any:
+        handle = (
+            ray.remote(AdaptiveExecutor)
+            .options(
+                name=actor_name(job.id),
+                namespace=NAMESPACE,
+                lifetime="detached",
+                get_if_exists=True,
+                max_restarts=-1,
+                max_task_retries=-1,
+                num_cpus=0,
+                max_concurrency=8,
+                # Beside the service: they share the log files, and the head outlives every worker node.
+                scheduling_strategy=NodeAffinitySchedulingStrategy(self._node_id, soft=False),
+            )
+            .remote(executor_job(job, self._settings, self._packages, self._gpu_types()))
+        )
+        self._handles[job.id] = handle
+        return handle
+
+    def _kill(self, job_id: str, no_restart: bool) -> None:
+        handle = self._find(job_id)
+        if handle is not None:
+            ray.kill(handle, no_restart=no_restart)
+        if no_restart:
+            self._handles.pop(job_id, None)
+
+
+def executor_job(
+    job: JobRecord, settings: Settings, packages: PackageStore, gpu_types: Sequence[str]
+) -> ExecutorJob:
+    """What the executor is told of the job; where it runs comes later, by `assign`."""
+    spec = job.spec
+    measurements = Measurements.from_json(job.measurements_json) if job.measurements_json else None
+    return ExecutorJob(
+        id=job.id,
+        script=spec.script,
+        args=tuple(spec.args),
+        working_dir_uri=packages.publish(job.package) if job.package is not None else None,
+        env=spec.env,
+        pip=tuple(spec.pip),
+        training=spec.training,
+        checkpoint_url=settings.checkpoint_url(job.id, spec.training.checkpoint.url),
+        log_dir=str(settings.log_dir(job.id)),
+        pace={
+            "profile": spec.emulation.profile,
+            "time_scale": spec.emulation.time_scale * settings.time_scale,
+        },
+        gpus_per_replica=gpus_per_replica(spec, gpu_types),
+        max_failures=spec.max_failures,
+        measurements=measurements,
+        service_name=SERVICE_NAME,
+        service_namespace=NAMESPACE,
+    )
+
+
+def gpus_per_replica(spec: JobSpec, gpu_types: Sequence[str]) -> dict[str, int]:
+    """GPUs of a replica on each GPU type the job may use; one count for every type stands under "*"."""
+    if spec.resources.gpu_types is None and isinstance(spec.resources.gpus_per_replica, int):
+        return {EVERY_TYPE: spec.resources.gpus_per_replica}
+    named = set(spec.resources.gpu_types or ()) | set(gpu_types)
+    return {t: gpus for t in sorted(named) if (gpus := spec.gpus_per_replica(t)) is not None}
+
+
+def _answer(ref: Any) -> ExecutorStatus | None:
+    try:
+        status: ExecutorStatus = ray.get(ref, timeout=0)
+        return status
+    except Exception:
+        return None

@@ -1,0 +1,266 @@
+"""What an executor's event makes of a job's record. Pure: `react(job, event, now)`.
+
+Events may come twice and, around a restart of the service, late; each reaction is therefore the same
+when repeated, and nothing moves a job that has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..executor.events import (
+    ExecutorEvent,
+    Failing,
+    JobFailed,
+    JobFinished,
+    ProfileFinished,
+    Released,
+    Reported,
+    Running,
+    WorkerLost,
+)
+from ..executor.protocol import Report
+from ..executor.slot import Slot
+from .job import Phase
+from .lifecycle import advance
+from .record import JobRecord, ProfileRun
+from .store import Event
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """The changed record, the lines of the log, and whether a round should follow at once."""
+
+    job: JobRecord
+    events: tuple[Event, ...] = ()
+    round: bool = False
+
+
+def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
+    """Apply one event. Raises: TypeError for what is no event."""
+    if isinstance(event, Released):
+        return _released(job, event, now)
+    if not job.active:
+        return Reaction(job)
+    match event:
+        case ProfileFinished():
+            return _profile_finished(job, event, now)
+        case Running():
+            return _running(job, event, now)
+        case Reported():
+            return _reported(job, event)
+        case WorkerLost(reason):
+            return Reaction(job, (_event(job, "lost", now, f"a worker was lost: {reason}"),))
+        case Failing(summary, tries):
+            state = replace(job.state, failures=tries, reason=f"the script failed (try {tries}): {summary}")
+            return Reaction(
+                replace(job, state=state),
+                (_event(job, "failing", now, f"try {tries} failed: {summary}", tries=tries),),
+            )
+        case JobFinished(metrics, target_reached):
+            text = "reached its target" if target_reached else "finished its epochs"
+            return end(job, Phase.SUCCEEDED, text, now, metrics={**job.metrics, **metrics})
+        case JobFailed(summary, traceback, tries):
+            state = replace(job.state, failures=tries)
+            return end(replace(job, state=state, traceback=traceback), Phase.FAILED, summary, now)
+    raise TypeError(f"event: {type(event).__name__} is not an executor event")
+
+
+def end(job: JobRecord, phase: Phase, reason: str, now: float, **changes: Any) -> Reaction:
+    """The job has ended; what it holds stays counted until it is released."""
+    ended = replace(
+        job,
+        state=advance(job.state, phase, now, reason),
+        target=(),
+        held=job.occupied,
+        group=(),
+        profiles=tuple(_reset(run) for run in job.profiles),
+        pending_since_s=now if job.occupied else None,
+        **changes,
+    )
+    kind = "cancel" if phase is Phase.CANCELLED else "finish"
+    return Reaction(ended, (_event(job, kind, now, reason, phase=phase.value, metrics=ended.metrics),), round=True)
+
+
+def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
+    """The executor and all its workers are gone: the job queues again and runs from its last checkpoint."""
+    if not job.active:
+        return Reaction(replace(job, held=(), pending_since_s=None))
+    had = bool(job.occupied)
+    state = replace(job.state, recoveries=job.state.recoveries + had, reason=reason)
+    lost = replace(
+        job,
+        state=state,
+        target=(),
+        held=(),
+        group=(),
+        pending_since_s=None,
+        profiles=tuple(_reset(run) for run in job.profiles),
+    )
+    return Reaction(_requeue(lost, reason, now), (_event(job, "lost", now, reason),) if had else (), round=True)
+
+
+def lose_slots(job: JobRecord, alive: frozenset[str], now: float) -> Reaction:
+    """Nodes are gone, and with them the job's slots there; the executor recovers with what is left."""
+    gone = {slot.node_id for slot in job.occupied} - alive
+    if not gone:
+        return Reaction(job)
+    keep = [tuple(s for s in slots if s.node_id not in gone) for slots in (job.target, job.held, job.group)]
+    changed = replace(
+        job,
+        target=keep[0],
+        held=keep[1],
+        group=keep[2],
+        profiles=tuple(
+            _reset(run) if run.slot is not None and run.slot.node_id in gone else run for run in job.profiles
+        ),
+        pending_since_s=job.pending_since_s if set(keep[1]) - set(keep[0]) else None,
+    )
+    text = f"lost node {', '.join(sorted(node[:8] for node in gone))}"
+    return Reaction(_requeue(changed, text, now), (_event(job, "lost", now, text),), round=True)
+
+
+def _profile_finished(job: JobRecord, event: ProfileFinished, now: float) -> Reaction:
+    run = job.profile(event.gpu_type)
+    if run is None or run.ok is not None:
+        return Reaction(job)
+    done = replace(run, ok=event.ok, reason=event.reason)
+    # `Released` of the slot follows; until then it is held.
+    leaving = () if run.slot is None or run.slot in job.held else (run.slot,)
+    changed = replace(
+        job,
+        profiles=tuple(done if r is run else r for r in job.profiles),
+        held=(*job.held, *leaving),
+        pending_since_s=now if leaving and job.pending_since_s is None else job.pending_since_s,
+        measurements_json=event.measurements_json or job.measurements_json,
+    )
+    outcome = "measured" if event.ok else f"could not be measured: {event.reason}"
+    text = f"{event.gpu_type} {outcome}"
+    return Reaction(changed, (_event(job, "profiled", now, text, gpu_type=event.gpu_type, ok=event.ok),), True)
+
+
+def _running(job: JobRecord, event: Running, now: float) -> Reaction:
+    if not event.slots or event.sequence > job.sequence:
+        return Reaction(job)
+    gpu_type = event.slots[0].gpu_type
+    gpus = sum(slot.gpus for slot in event.slots)
+    paused = event.pause_s is not None
+    state = replace(
+        advance(job.state, Phase.RUNNING, now),
+        restarts=job.state.restarts + paused,
+        recoveries=job.state.recoveries + event.recovered,
+    )
+    changed = replace(
+        job,
+        state=state,
+        group=event.slots,
+        held=tuple(sorted({*job.held, *event.slots})),
+        pauses=job.pauses + paused,
+        paused_s=job.paused_s + (event.pause_s or 0.0),
+        largest_gpus={**job.largest_gpus, gpu_type: max(job.largest_gpus.get(gpu_type, 0), gpus)},
+    )
+    nodes = len({slot.node_id for slot in event.slots})
+    how = "" if event.pause_s is None else f", {'warm' if event.warm else 'cold'}, pause {event.pause_s:.2f} s"
+    text = f"runs on {gpus}x{gpu_type} on {nodes} node{'s' * (nodes > 1)}{how}"
+    data = {"gpu_type": gpu_type, "gpus": gpus, "nodes": nodes, "warm": event.warm, "pause_s": event.pause_s}
+    return Reaction(changed, (_event(job, "running", now, text, recovered=event.recovered, **data),))
+
+
+def _released(job: JobRecord, event: Released, now: float) -> Reaction:
+    if event.everything:
+        # An executor that has just been started says so too, before it knows of any command.
+        return lose_everything(job, "its executor was restarted", now) if job.occupied else Reaction(job)
+    gone = set(event.slots)
+    held = tuple(slot for slot in job.held if slot not in gone)
+    # An older command's release says nothing about slots that were claimed since.
+    target = job.target if event.sequence < job.sequence else tuple(s for s in job.target if s not in gone)
+    held = tuple(sorted({*held, *target}))
+    changed = replace(
+        job,
+        held=held,
+        target=target,
+        group=tuple(slot for slot in job.group if slot in held),
+        pending_since_s=job.pending_since_s if set(held) - set(target) else None,
+    )
+    if changed == job:
+        return Reaction(job)
+    text = f"left {sum(slot.gpus for slot in gone)} GPUs"
+    return Reaction(_requeue(changed, "waiting for GPUs", now), (_event(job, "released", now, text),))
+
+
+def _reported(job: JobRecord, event: Reported) -> Reaction:
+    report = event.report
+    return Reaction(
+        replace(
+            job,
+            measurements_json=event.measurements_json or job.measurements_json,
+            report=flatten(report),
+            metrics={**job.metrics, **report.metrics},
+        )
+    )
+
+
+def flatten(report: Report) -> dict[str, Any]:
+    """A report's figures by the names they are shown under."""
+    progress = report.progress
+    noise = report.grad_var / report.grad_sqr if report.grad_var and report.grad_sqr else None
+    return {
+        "gpu_type": report.gpu_type,
+        "replicas": report.replicas,
+        "batch_size": report.batch_size,
+        "local_bsz": report.local_bsz,
+        "accumulation": report.accumulation,
+        "lr": report.lr,
+        "gain": report.gain,
+        "noise_scale": noise,
+        "epoch": progress.epoch,
+        "epochs": progress.epochs,
+        "fraction": progress.fraction,
+        "steps": progress.steps,
+        "samples": progress.samples,
+        "progress_samples": progress.progress_samples,
+    }
+
+
+def _requeue(job: JobRecord, reason: str, now: float) -> JobRecord:
+    """A running job without any slot waits in the queue."""
+    if job.phase is Phase.RUNNING and not job.held and not job.target:
+        return replace(job, state=advance(job.state, Phase.QUEUED, now, reason), group=())
+    return job
+
+
+def _reset(run: ProfileRun) -> ProfileRun:
+    return run if run.ok is not None else replace(run, slot=None, started_s=None)
+
+
+def _event(job: JobRecord, kind: str, now: float, text: str, **data: Any) -> Event:
+    payload: Mapping[str, Any] = {"text": text, **data}
+    return Event(kind, now, job.id, payload)
+
+
+def claim(job: JobRecord, slots: tuple[Slot, ...], now: float) -> Reaction:
+    """The record before `assign(slots)` is sent: a new sequence number, and the slots counted as held."""
+    changed = replace(
+        job,
+        sequence=job.sequence + 1,
+        target=slots,
+        held=tuple(sorted({*job.held, *slots})),
+    )
+    leaving = set(changed.held) - set(slots)
+    changed = replace(changed, pending_since_s=(job.pending_since_s or now) if leaving else None)
+    gpus = sum(slot.gpus for slot in slots)
+    text = f"is to use {gpus}x{slots[0].gpu_type}" if slots else "is to leave its GPUs"
+    return Reaction(changed, (_event(job, "placed", now, text, gpus=gpus),))
+
+
+def start_profile(job: JobRecord, gpu_type: str, slot: Slot, now: float) -> Reaction:
+    """The record before `profile(slot)` is sent."""
+    sequence = job.sequence + 1
+    profiles = tuple(
+        replace(run, slot=slot, started_s=now, sequence=sequence) if run.gpu_type == gpu_type else run
+        for run in job.profiles
+    )
+    changed = replace(job, sequence=sequence, profiles=profiles)
+    return Reaction(changed, (_event(job, "profiling", now, f"is measured on {gpu_type}", gpu_type=gpu_type),))

@@ -1,0 +1,554 @@
+"""The scheduler service: one detached Ray actor that runs rounds and applies them.
+
+A round is: take a snapshot, let the policy plan, compare with what runs, send commands. Between rounds the
+same thread applies executors' events, so that a released slot is handed on at once. The actor may be
+killed at any moment: it starts again from the store and the executors that still answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..estimators.goodput import JobModel
+from ..executor.events import ExecutorEvent, Reported, Running
+from ..executor.measurements import Measurements
+from ..executor.slot import Slot
+from . import answers, dejavu
+from .executors import Executors, gpus_per_replica
+from .job import JobSpec, Phase
+from .launcher import Action, Assign, Holding, slots_of, step
+from .lifecycle import advance
+from .nodes import NodesSnapshot, NodeView
+from .packages import PackageStore
+from .policies import make_policy
+from .reactions import Reaction, claim, end, lose_everything, lose_slots, react, start_profile
+from .record import JobRecord, ProfileRun
+from .round import Plan, Round
+from .settings import Settings
+from .snapshot import allowed_types, split_profile_id, take_round, waiting_reason
+from .store import Event, Interval, Store
+
+log = logging.getLogger(__name__)
+
+LOG_PAGE_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """What one round saw, decided and sent; the newest is kept for `explain` and `cluster`."""
+
+    number: int
+    round: Round
+    plan: Plan
+    wanted: Mapping[str, tuple[Slot, ...]]
+    seconds: float
+
+
+class SchedulerService:
+    """The actor's class. Public methods are its interface; all of them return at once.
+
+    Raises: ValueError for options a policy does not accept; StoreError for a store of another version.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._policy = make_policy(settings.policy, **settings.policy_options)
+        self._store = Store(settings.store_path)
+        self._packages = PackageStore(Path(settings.state_dir) / "packages")
+        self._lock = threading.RLock()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._round_asked_s: float | None = 0.0
+        self._last_round_s = 0.0
+        self._last: RoundResult | None = None
+        self._rounds = 0
+        self._wanted: dict[str, tuple[Slot, ...]] = {}
+        self._models: dict[str, tuple[str, Measurements, JobModel | None]] = {}
+        self._executor_losses: dict[str, int] = {}
+        self._nodes = NodeView(settings.node_refresh_s, settings.spare_cpus, self._ask_round)
+        self._executors = Executors(settings, self._packages, self._gpu_types, self._executor_lost)
+        self._nodes.start()
+        self._thread = threading.Thread(target=self._loop, name="rounds", daemon=True)
+        self._thread.start()
+
+    # --- what users ask ---------------------------------------------------------------------------------
+
+    def submit(self, spec_json: str, package: str | None, idempotency_key: str, script_key: str = "") -> str:
+        """Store a job and return its id; the same key again returns the same id.
+
+        Raises: pydantic.ValidationError for a spec that is none.
+        """
+        spec = JobSpec.model_validate_json(spec_json)
+        now = time.time()
+        with self._lock:
+            job, new = self._store.submit(
+                spec, now, idempotency_key=idempotency_key, package=package, script_key=script_key
+            )
+            if new:
+                self._ask_round()
+        return job.id
+
+    def has_package(self, name: str) -> bool:
+        return self._packages.has(name)
+
+    def put_package(self, name: str, data: bytes) -> None:
+        self._packages.put(name, data)
+
+    def list(self) -> Sequence[dict[str, Any]]:
+        """A `views.JobRow` of every job, in submission order."""
+        return [dict(answers.job_row(job)) for job in self._store.jobs.values()]
+
+    def describe(self, job_id: str) -> dict[str, Any]:
+        """`views.JobDetails`. Raises: KeyError."""
+        job = self._store.get(job_id)
+        return dict(answers.job_details(job, self._store.events(job_id, last=200)))
+
+    def cancel(self, job_id: str) -> bool:
+        """End a job; False if it had ended before. Raises: KeyError."""
+        with self._lock:
+            job = self._store.get(job_id)
+            if not job.active:
+                return False
+            self._apply(end(job, Phase.CANCELLED, "cancelled by the user", time.time()))
+            self._executors.cancel(job)
+            return True
+
+    def logs(self, job_id: str, offset: int = 0) -> tuple[str, int, bool]:
+        """(text, next offset, whether that was the last of an ended job). Raises: KeyError."""
+        job = self._store.get(job_id)
+        path = self._settings.log_dir(job_id) / "all.log"
+        data = b""
+        if path.exists():
+            with path.open("rb") as file:
+                file.seek(offset)
+                data = file.read(LOG_PAGE_BYTES)
+        if len(data) == LOG_PAGE_BYTES:
+            # Whole lines only, so that no character is cut in two.
+            data = data[: data.rfind(b"\n") + 1] or data
+        done = not data and (job.retired or (not job.active and not job.occupied))
+        return data.decode(errors="replace"), offset + len(data), done
+
+    def cluster(self) -> dict[str, Any]:
+        """`views.ClusterView`."""
+        last = self._last
+        return dict(
+            answers.cluster_view(
+                self._nodes.snapshot,
+                tuple(self._store.jobs.values()),
+                self._settings,
+                self._rounds,
+                last.plan if last else None,
+            )
+        )
+
+    def explain(self, job_id: str) -> dict[str, Any]:
+        """Why the job has what it has, after the last round that it took part in. Raises: KeyError."""
+        job = self._store.get(job_id)
+        last = self._last
+        if last is None or all(view.id != job_id for view in last.round.jobs):
+            return {"job_id": job_id, "lines": [answers.why_not_in_round(job)]}
+        from .explain import explain
+
+        return answers.explanation(explain(job_id, last.round, last.plan))
+
+    def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
+        """`views.Interval`s, oldest first."""
+        return [
+            {key: value for key, value in asdict(interval).items() if key != "nodes"}
+            for interval in self._store.intervals(job_id)
+        ]
+
+    def trace(self) -> Sequence[str]:
+        """The recorded history as JSON lines, to be replayed by a simulator."""
+        return tuple(self._store.trace())
+
+    def settings(self) -> dict[str, Any]:
+        return self._settings.model_dump()
+
+    def ping(self) -> bool:
+        """Whether Ray's view of the nodes is known and every GPU node is leased."""
+        snapshot = self._nodes.snapshot
+        return snapshot.ready
+
+    def on_event(self, job_id: str, event: ExecutorEvent) -> None:
+        """An executor's event; repeated and late ones do no harm."""
+        with self._lock:
+            job = self._store.jobs.get(job_id)
+            if job is None:
+                return
+            now = time.time()
+            self._apply(react(job, event, now))
+            if isinstance(event, Running | Reported):
+                self._note_interval(self._store.get(job_id), now)
+            self._wake.set()
+
+    def shutdown(self, grace_s: float = 30.0) -> None:
+        """Checkpoint and stop every job, give the nodes back and end; the jobs go on at the next start."""
+        with self._lock:
+            self._stopping = True
+            for job in self._store.jobs.values():
+                if job.active and job.target:
+                    self._send(job, ())
+        deadline = time.monotonic() + grace_s
+        while time.monotonic() < deadline and any(job.occupied for job in self._store.jobs.values()):
+            self._wake.wait(0.1)
+            self._wake.clear()
+        for job in self._store.jobs.values():
+            if not job.retired:
+                self._executors.retire(job.id)
+        self._executors.drain(grace_s)
+        self._nodes.stop(drop_leases=True)
+
+    # --- the loop -----------------------------------------------------------------------------------------
+
+    def _loop(self) -> None:
+        self._guard(self._reattach)
+        while not self._stopping:
+            self._wake.wait(self._settings.node_refresh_s)
+            self._wake.clear()
+            if not self._stopping and self._nodes.snapshot.ready:
+                self._guard(self._tick)
+
+    def _guard(self, work: Callable[[], None]) -> None:
+        """A round that goes wrong is logged and not the last one."""
+        try:
+            work()
+        except Exception as error:
+            log.exception("round")
+            self._store.log(Event("error", time.time(), None, {"text": f"{type(error).__name__}: {error}"}))
+
+    def _tick(self) -> None:
+        now = time.time()
+        snapshot = self._nodes.snapshot
+        with self._lock:
+            for job in self._store.jobs.values():
+                self._keep(job, snapshot, now)
+        if self._round_due(now):
+            self._run_round(snapshot, now)
+        with self._lock:
+            self._launch(snapshot, now)
+
+    def _round_due(self, now: float) -> bool:
+        asked = self._round_asked_s
+        early = asked is not None and now - asked >= self._settings.debounce_s
+        return early or now - self._last_round_s >= self._settings.round_interval_s
+
+    def _ask_round(self) -> None:
+        """A round soon; several reasons within the debounce time share one."""
+        if self._round_asked_s is None:
+            self._round_asked_s = time.time()
+        self._wake.set()
+
+    # --- keeping records true (lock held) -----------------------------------------------------------------
+
+    def _keep(self, job: JobRecord, snapshot: NodesSnapshot, now: float) -> None:
+        """What has become of a job by time and by nodes, its executor's events aside."""
+        job = self._apply(lose_slots(job, snapshot.alive, now))
+        if not job.active:
+            self._retire(job, now)
+        elif job.phase is Phase.SUBMITTED:
+            self._admit(job, snapshot, now)
+        elif job.phase is Phase.PROFILING:
+            self._keep_profiling(job, now)
+
+    def _admit(self, job: JobRecord, snapshot: NodesSnapshot, now: float) -> None:
+        """A submitted job is profiled on every GPU type it may use and nothing is known of, or queues."""
+        types = allowed_types(job.spec, snapshot.cluster)
+        if not types:
+            reason = waiting_reason(job.spec, snapshot.cluster)
+            if job.state.reason != reason:
+                self._store.save(replace(job, state=replace(job.state, reason=reason)))
+            return
+        job = self._with_known_profiles(job)
+        unknown = (
+            [t for t in types if t not in dejavu.measured_types(job.measurements_json)] if job.spec.profile else []
+        )
+        phase, reason = (Phase.PROFILING, "being measured") if unknown else (Phase.QUEUED, "waiting for GPUs")
+        job = replace(
+            job,
+            state=advance(job.state, phase, now, reason),
+            profiles=tuple(ProfileRun(gpu_type) for gpu_type in unknown),
+        )
+        skipped = [t for t in types if t not in unknown]
+        text = f"to be measured on {', '.join(unknown)}" if unknown else "queued"
+        if skipped and job.spec.profile:
+            text += f"; known from an earlier job: {', '.join(skipped)}"
+        self._store.save(job, Event("admitted", now, job.id, {"text": text}))
+        self._ask_round()
+
+    def _with_known_profiles(self, job: JobRecord) -> JobRecord:
+        """Déjà vu: what jobs of the same fingerprint, or of the same script and arguments, have measured."""
+        for key in (job.spec.fingerprint, job.fingerprint, job.script_key):
+            known = self._store.recall(key) if key else None
+            if known:
+                return replace(job, measurements_json=dejavu.merged(job.measurements_json, known))
+        return job
+
+    def _keep_profiling(self, job: JobRecord, now: float) -> None:
+        """Give up late runs, take over what is known by now, and go on to the queue."""
+        for run in job.profiles:
+            if run.active and run.started_s is not None and now - run.started_s > self._settings.profile_timeout_s:
+                self._executors.restart(job)
+                text = f"the profile run on {run.gpu_type} did not end in {self._settings.profile_timeout_s:.0f} s"
+                late = replace(run, ok=False, reason=text, slot=None)
+                job = replace(job, profiles=tuple(late if r is run else r for r in job.profiles))
+                job = self._store.save(job, Event("profiled", now, job.id, {"text": text}))
+        job = self._skip_known(job)
+        open_runs = [run for run in job.profiles if run.ok is None]
+        known = dejavu.measured_types(job.measurements_json)
+        waited = now - job.state.submitted_s > self._settings.profile_patience_s
+        if open_runs and not (known and waited and not any(run.active for run in open_runs)):
+            return
+        if known or not job.profiles:
+            self._store.save(replace(job, state=advance(job.state, Phase.QUEUED, now, "waiting for GPUs")))
+            self._ask_round()
+        else:
+            reasons = "; ".join(f"{run.gpu_type}: {run.reason}" for run in job.profiles)
+            self._apply(end(job, Phase.FAILED, f"could not be measured on any GPU type: {reasons}", now))
+
+    def _skip_known(self, job: JobRecord) -> JobRecord:
+        """The first run tells the fingerprint; types an earlier job of the same model measured need no run."""
+        measured = dejavu.measured_types(job.measurements_json)
+        if not measured or job.fingerprint:
+            return job
+        fingerprint = dejavu.fingerprint(job.measurements_json)
+        if not fingerprint:
+            return job
+        job = self._with_known_profiles(replace(job, fingerprint=fingerprint))
+        known = dejavu.measured_types(job.measurements_json)
+        profiles = tuple(
+            replace(run, ok=True, reason="known from an earlier job")
+            if run.ok is None and not run.active and run.gpu_type in known
+            else run
+            for run in job.profiles
+        )
+        return self._store.save(replace(job, profiles=profiles))
+
+    def _retire(self, job: JobRecord, now: float) -> None:
+        """End an ended job's executor once its slots are released, or have not been in time."""
+        if job.retired:
+            return
+        waited = job.pending_since_s is None or now - job.pending_since_s > self._settings.release_timeout_s
+        if job.held and not waited:
+            return
+        self._store.release(job.id, now)
+        self._store.save(replace(job, held=(), pending_since_s=None, retired=True), now=now)
+        self._executors.retire(job.id)
+        self._models.pop(job.id, None)
+        self._ask_round()
+
+    def _executor_lost(self, job_id: str, reason: str) -> None:
+        """Called by `Executors`: an executor cannot be made or has died for good. Bounded, then the job fails."""
+        with self._lock:
+            job = self._store.jobs.get(job_id)
+            if job is None or not job.active:
+                return
+            losses = self._executor_losses[job_id] = self._executor_losses.get(job_id, 0) + 1
+            now = time.time()
+            self._apply(lose_everything(job, reason, now))
+            if losses > 3:
+                self._apply(end(self._store.get(job_id), Phase.FAILED, reason, now))
+
+    def _apply(self, reaction: Reaction) -> JobRecord:
+        """Write a reaction, then do what follows from it."""
+        before = self._store.get(reaction.job.id)
+        job = reaction.job
+        if job == before and not reaction.events:
+            return job
+        now = time.time()
+        self._store.save(job, *reaction.events, now=now)
+        if before.group and not job.group:
+            self._store.release(job.id, now)
+        for run in before.profiles:
+            after = job.profile(run.gpu_type)
+            if run.active and not (after is not None and after.active):
+                self._store.release(job.id, now, "profiling", run.gpu_type)
+        if job.measurements_json != before.measurements_json:
+            self._remember(job, now)
+        if reaction.round:
+            self._ask_round()
+        self._wake.set()
+        return job
+
+    def _remember(self, job: JobRecord, now: float) -> None:
+        """Keep measurements for the next job that trains the same model."""
+        for key in {job.spec.fingerprint, dejavu.fingerprint(job.measurements_json), job.script_key} - {None, ""}:
+            known = self._store.recall(str(key))
+            self._store.remember(str(key), dejavu.merged(job.measurements_json, known or ""), now)
+
+    def _note_interval(self, job: JobRecord, now: float) -> None:
+        if job.group and job.active:
+            report = job.report if job.report.get("replicas") == len(job.group) else {}
+            self._store.hold(
+                Interval(
+                    job.id,
+                    now,
+                    None,
+                    job.group[0].gpu_type,
+                    sum(slot.gpus for slot in job.group),
+                    len({slot.node_id for slot in job.group}),
+                    report.get("batch_size"),
+                    report.get("lr"),
+                )
+            )
+
+    # --- a round ------------------------------------------------------------------------------------------
+
+    def _run_round(self, snapshot: NodesSnapshot, now: float) -> None:
+        """Observe and decide; only the result is kept, `_launch` acts on it."""
+        started = time.perf_counter()
+        self._round_asked_s, self._last_round_s = None, now
+        jobs = [job for job in self._store.jobs.values() if job.active]
+        models = {job.id: self._model(job) for job in jobs if job.phase in (Phase.QUEUED, Phase.RUNNING)}
+        round = take_round(jobs, models, snapshot.cluster, self._store, self._settings, now)
+        plan = self._policy.plan(round)
+        with self._lock:
+            wanted = self._slots(round, plan, snapshot)
+            self._rounds += 1
+            self._last = RoundResult(self._rounds, round, plan, wanted, time.perf_counter() - started)
+            if wanted != self._wanted:
+                self._store.log(Event("plan", now, None, self._plan_data(self._last)))
+            self._wanted = wanted
+
+    def _plan_data(self, result: RoundResult) -> dict[str, Any]:
+        return {
+            "round": result.number,
+            "seconds": result.seconds,
+            "placements": {
+                job_id: {"gpu_type": p.gpu_type, "nodes": {share.node_id: share.gpus for share in p.shares}}
+                for job_id, p in result.plan.placements.items()
+            },
+            "notes": list(result.plan.notes),
+        }
+
+    def _slots(self, round: Round, plan: Plan, snapshot: NodesSnapshot) -> dict[str, tuple[Slot, ...]]:
+        """The plan as slots; a placement that cannot be realised is noted and left out."""
+        wanted: dict[str, tuple[Slot, ...]] = {}
+        specs = {view.id: view.spec for view in round.jobs}
+        for view_id, placement in plan.placements.items():
+            job = self._store.jobs.get((split_profile_id(view_id) or (view_id,))[0])
+            if job is None or not job.active:
+                continue
+            try:
+                wanted[view_id] = slots_of(
+                    placement, specs[view_id], snapshot.cluster, snapshot.leases, job.occupied
+                )
+            except ValueError as error:
+                self._store.log(Event("error", round.now, job.id, {"text": str(error)}))
+        return wanted
+
+    def _model(self, job: JobRecord) -> JobModel | None:
+        """The job's goodput model, fitted again only when its measurements changed."""
+        text = job.measurements_json
+        if not text:
+            return None
+        cached = self._models.get(job.id)
+        key = text + ",".join(self._gpu_types())
+        if cached is None or cached[0] != key:
+            measurements = Measurements.from_json(text)
+            model = measurements.job_model(job.spec.training, gpus_per_replica(job.spec, self._gpu_types()))
+            cached = self._models[job.id] = (key, measurements, model)
+        return cached[2]
+
+    def _gpu_types(self) -> tuple[str, ...]:
+        return self._nodes.snapshot.cluster.gpu_types
+
+    # --- applying it (lock held) ----------------------------------------------------------------------------
+
+    def _launch(self, snapshot: NodesSnapshot, now: float) -> None:
+        """Send what may be sent now; the rest follows when slots are released."""
+        jobs = self._store.jobs
+        capacity = {node.id: node.gpus for node in snapshot.cluster.nodes}
+        holdings = {job.id: _holding(job) for job in jobs.values() if job.active or job.held}
+        wanted: dict[str, tuple[Slot, ...]] = {}
+        for job_id, holding in holdings.items():
+            job = jobs[job_id]
+            if job.active and job.phase is not Phase.PROFILING and self._last is not None:
+                wanted[job_id] = self._wanted.get(job_id, ())
+            else:
+                wanted[job_id] = tuple(holding.target)
+        for view_id, slots in self._wanted.items():
+            run = self._profile_to_start(view_id)
+            if run is not None:
+                holdings[view_id], wanted[view_id] = Holding(), slots
+        self._reserve_active_profiles(holdings, wanted)
+        for action in step(wanted, holdings, capacity, now, self._settings.release_timeout_s):
+            self._act(action, now)
+
+    def _profile_to_start(self, view_id: str) -> ProfileRun | None:
+        names = split_profile_id(view_id)
+        job = self._store.jobs.get(names[0]) if names else None
+        if job is None or names is None or job.phase is not Phase.PROFILING:
+            return None
+        run = job.profile(names[1])
+        return run if run is not None and run.ok is None and not run.active else None
+
+    def _reserve_active_profiles(self, holdings: dict[str, Holding], wanted: dict[str, tuple[Slot, ...]]) -> None:
+        for job in self._store.jobs.values():
+            for run in job.profiles:
+                if run.active and run.slot is not None:
+                    name = f"{job.id}/measuring/{run.gpu_type}"
+                    holdings[name] = Holding(frozenset({run.slot}), frozenset({run.slot}))
+                    wanted[name] = (run.slot,)
+
+    def _act(self, action: Action, now: float) -> None:
+        if not isinstance(action, Assign):
+            job = self._store.get(action.job_id)
+            self._apply(lose_everything(job, "did not leave its GPUs in time, executor restarted", now))
+            self._executors.restart(job)
+            return
+        names = split_profile_id(action.job_id)
+        if names is None:
+            self._send(self._store.get(action.job_id), action.slots)
+        elif action.slots:
+            job_id, gpu_type = names
+            slot = action.slots[0]
+            job = self._apply(start_profile(self._store.get(job_id), gpu_type, slot, now))
+            self._store.hold_profile(Interval(job_id, now, None, gpu_type, slot.gpus, 1))
+            self._executors.profile(job, slot, job.sequence)
+
+    def _send(self, job: JobRecord, slots: tuple[Slot, ...]) -> None:
+        job = self._apply(claim(job, slots, time.time()))
+        self._executors.assign(job, slots, job.sequence)
+
+    # --- coming back ----------------------------------------------------------------------------------------
+
+    def _reattach(self) -> None:
+        """After a restart: find out which executors still answer, and send again what may not have arrived."""
+        jobs = [job for job in self._store.jobs.values() if not job.retired]
+        statuses = self._executors.statuses(jobs, timeout_s=10.0)
+        now = time.time()
+        with self._lock:
+            for job in jobs:
+                job = self._store.get(job.id)
+                status = statuses.get(job.id)
+                if job.id not in statuses:
+                    if job.occupied:
+                        self._apply(lose_everything(job, "its executor is gone", now))
+                elif not job.active:
+                    self._executors.cancel(job)
+                elif status is not None:
+                    self._repeat(job, status.sequence)
+
+    def _repeat(self, job: JobRecord, seen: int) -> None:
+        """The last commands once more; an executor ignores what it has seen."""
+        if job.target and job.sequence > seen:
+            self._executors.assign(job, job.target, job.sequence)
+        for run in job.profiles:
+            if run.active and run.slot is not None:
+                self._executors.profile(job, run.slot, run.sequence)
+
+
+def _holding(job: JobRecord) -> Holding:
+    return Holding(
+        frozenset(job.target),
+        frozenset(job.held),
+        job.pending_since_s,
+        shrinks=job.spec.resources.gpus is None,
+    )

@@ -1,0 +1,134 @@
+"""From records to the `Round` a policy decides on. Pure but for the store's clocked sums.
+
+A job that is being profiled takes part as one small job per GPU type still to be measured: work that the
+policy places like any other, on exactly one replica, with a reservation so that a full cluster makes room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..estimators.goodput import JobModel
+from ..executor.config import Adaptivity
+from .cluster import Cluster
+from .job import JobSpec, Phase, Reservation
+from .record import JobRecord, ProfileRun, placement_of
+from .round import JobView, Round
+from .settings import Settings
+from .store import Store
+
+SEPARATOR = "/profile/"
+
+
+def profile_id(job_id: str, gpu_type: str) -> str:
+    return f"{job_id}{SEPARATOR}{gpu_type}"
+
+
+def split_profile_id(view_id: str) -> tuple[str, str] | None:
+    """(job id, GPU type) of a profile run's name in a round; None for a job's own."""
+    job_id, separator, gpu_type = view_id.partition(SEPARATOR)
+    return (job_id, gpu_type) if separator else None
+
+
+def allowed_types(spec: JobSpec, cluster: Cluster) -> tuple[str, ...]:
+    """GPU types of the cluster with room for at least one replica of the job on one node."""
+    return tuple(
+        t
+        for t in cluster.gpu_types
+        if (per_replica := spec.gpus_per_replica(t)) is not None
+        and max(node.gpus for node in cluster.of_type(t)) >= per_replica
+    )
+
+
+def waiting_reason(spec: JobSpec, cluster: Cluster) -> str:
+    """Why no node of the cluster can run the job."""
+    wanted = spec.resources.gpu_types
+    have = ", ".join(cluster.gpu_types) or "no GPUs"
+    if wanted is not None and not set(wanted) & set(cluster.gpu_types):
+        return f"waiting for GPU type {' or '.join(wanted)}; the cluster has {have}"
+    return f"waiting for a node with enough GPUs for one replica; the cluster has {have}"
+
+
+def profile_spec(spec: JobSpec, gpu_type: str, reserve: bool) -> JobSpec:
+    """One replica on one GPU type."""
+    gpus = spec.gpus_per_replica(gpu_type) or 1
+    resources = spec.resources.model_copy(
+        update={"gpu_types": [gpu_type], "min_gpus": gpus, "max_gpus": gpus, "gpus": None}
+    )
+    training = spec.training.model_copy(update={"adaptivity": Adaptivity.STRONG_SCALING})
+    return spec.model_copy(
+        update={
+            "resources": resources,
+            "training": training,
+            "reservation": Reservation(gpu_type=gpu_type, gpus=gpus) if reserve else None,
+            "preemptible": False,
+        }
+    )
+
+
+def profile_views(jobs: Iterable[JobRecord], cluster: Cluster, share: float, now: float) -> list[JobView]:
+    """Profile runs that take part in a round, in submission order.
+
+    Each GPU type's runs hold at most `share` of its GPUs, and one run is always allowed.
+    """
+    room = {t: max(math.floor(share * gpus), 1) for t, gpus in cluster.capacity().items()}
+    held = dict.fromkeys(room, 0)
+    views = []
+    runs = [(job, run) for job in jobs if job.phase is Phase.PROFILING for run in job.profiles if run.ok is None]
+    for job, run in sorted(runs, key=lambda pair: not pair[1].active):
+        gpus = job.spec.gpus_per_replica(run.gpu_type)
+        if run.gpu_type not in room or gpus is None:
+            continue
+        if not run.active and held[run.gpu_type] and held[run.gpu_type] + gpus > room[run.gpu_type]:
+            continue
+        held[run.gpu_type] += gpus
+        views.append(_profile_view(job, run, now))
+    return views
+
+
+def _profile_view(job: JobRecord, run: ProfileRun, now: float) -> JobView:
+    return JobView(
+        id=profile_id(job.id, run.gpu_type),
+        spec=profile_spec(job.spec, run.gpu_type, reserve=not run.active),
+        placement=placement_of((run.slot,)) if run.slot is not None else None,
+        age_s=now - job.state.submitted_s,
+        submitted_s=job.state.submitted_s,
+    )
+
+
+def job_view(job: JobRecord, model: JobModel | None, store: Store, settings: Settings, now: float) -> JobView:
+    """A queued or running job."""
+    return JobView(
+        id=job.id,
+        spec=job.spec,
+        model=model,
+        placement=job.placement,
+        age_s=now - job.state.submitted_s,
+        restarts=job.state.restarts,
+        restart_cost_s=settings.restart_cost_s if job.restart_cost_s is None else job.restart_cost_s,
+        largest_gpus=job.largest_gpus,
+        attained_gpu_s=store.attained_gpu_s(job.id, now),
+        served_in_window_s=store.served_s(job.id, now - settings.service_window_s, now),
+        progress=float(job.report.get("progress_samples", 0.0)),
+        submitted_s=job.state.submitted_s,
+    )
+
+
+def take_round(
+    jobs: Sequence[JobRecord],
+    models: Mapping[str, JobModel | None],
+    cluster: Cluster,
+    store: Store,
+    settings: Settings,
+    now: float,
+) -> Round:
+    """Everything that wants GPUs now, in submission order."""
+    views = profile_views(jobs, cluster, settings.profile_share, now)
+    views += [
+        job_view(job, models.get(job.id), store, settings, now)
+        for job in jobs
+        if job.phase in (Phase.QUEUED, Phase.RUNNING) and allowed_types(job.spec, cluster)
+    ]
+    views.sort(key=lambda view: (view.submitted_s, view.id))
+    return Round(now=now, length=settings.round_interval_s, cluster=cluster, jobs=views)
