@@ -1,8 +1,8 @@
 """Goodput of every (job, configuration) pair, each at its best batch size and accumulation.
 
-Goodput = samples/s · (φ + B0)/(φ + B), with B = K·m·(s + 1). For a number of passes, its inverse is a sum of products of
-powers of m with positive coefficients (compute, link time, noise), so its logarithm is convex in log m: a geometric
-program in one variable. One bracketed Newton search per pair finds the optimum; no grid of candidates is needed.
+Goodput = samples/s · (φ + B0)/(φ + B), with B = K·m·(s + 1). For a number of passes, its inverse is made of products
+and power sums of m with positive coefficients (compute, link time, noise), so its logarithm is convex in log m: a
+geometric program in one variable. One bracketed Newton search finds the optimum; no grid of candidates is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from .bootstrap import with_bootstrap
-from .throughput import ThroughputModel
+from .throughput import TILE, ThroughputModel
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,8 +26,8 @@ Ints = NDArray[np.int64]
 class BatchLimits:
     """What a job allows; batch sizes are samples per optimizer step over all replicas.
 
-    `accumulation`: more passes than one, used only where memory asks for it (and on one replica, where the noise scale
-    needs two). `fixed`: the batch size stays `initial_batch_size` (strong-scaling and rigid jobs).
+    `accumulation`: more passes than one, used only where memory asks for it (and on one replica, where the noise
+    scale needs two). `fixed`: the batch size stays `initial_batch_size` (strong-scaling and rigid jobs).
     """
 
     initial_batch_size: int
@@ -72,7 +72,7 @@ class ConfigurationArrays:
             )
         if not self.type_index.shape == self.nodes.shape == self.gpus.shape or self.nodes.ndim != 1:
             raise ValueError("configurations: type_index, nodes and gpus must be 1-D and of one length")
-        if len(self) and not (0 <= self.type_index.min() and self.type_index.max() < len(self.gpu_types)):
+        if len(self) and not (self.type_index.min() >= 0 and self.type_index.max() < len(self.gpu_types)):
             raise ValueError(f"type_index: must be within 0..{len(self.gpu_types) - 1}")
         if len(self) and (self.nodes.min() < 1 or np.any(self.gpus < self.nodes)):
             raise ValueError("configurations: nodes must be at least 1 and gpus at least nodes")
@@ -132,16 +132,17 @@ class JobModel:
         return rows
 
 
-_PARAMS = 12
-_COLUMNS = _PARAMS + 8  # gpus per replica (0: type cannot be used), then as packed above
+_PARAMS = 13
+_GPUS, _MOST, _PHI, _FIRST, _LAST, _LEAST, _ACCUMULATE, _ADAPTS = range(_PARAMS, _PARAMS + 8)  # GPUs 0: unusable
+_COLUMNS = _PARAMS + 8
 
 
 @dataclass(frozen=True)
 class BatchChoice:
     """The best batch of one configuration.
 
-    Each replica takes up to `local_bsz` samples in each of `accumulation + 1` passes, `batch_size` in all; where that is
-    less than their product, samples are split as evenly as possible. `goodput` is in initial-batch-size samples/s.
+    Each replica takes up to `local_bsz` samples in each of `accumulation + 1` passes, `batch_size` in all; where that
+    is less than their product, samples are split as evenly as possible. `goodput` is in initial-batch-size samples/s.
     """
 
     local_bsz: int
@@ -178,12 +179,12 @@ def best_batch(model: JobModel, gpu_type: str, nodes: int, replicas: int) -> Bat
     if nodes < 1 or replicas < 1:
         raise ValueError(f"nodes, replicas: {nodes}, {replicas} must be at least 1")
     row = model.packed((gpu_type,))[0].copy()
-    if row[_PARAMS] == 0:
+    if row[_GPUS] == 0:
         return None
     value, local_bsz, accumulation, batch_size, step_s = _best(row, nodes, replicas)
     if value <= 0:
         return None
-    phi, first = row[_PARAMS + 2], row[_PARAMS + 3]
+    phi, first = row[_PHI], row[_FIRST]
     return BatchChoice(
         int(local_bsz), int(accumulation), int(batch_size), float(value),
         float(batch_size / step_s), float((phi + first) / (phi + batch_size)),
@@ -191,21 +192,25 @@ def best_batch(model: JobModel, gpu_type: str, nodes: int, replicas: int) -> Bat
 
 
 @njit(cache=True, nogil=True)
-def _fill(
-    packed: Array, type_index: Ints, nodes: Ints, gpus: Ints, rows: Ints, result: Array
-) -> None:  # pragma: no cover
+def _fill(packed: Array, type_index: Ints, nodes: Ints, gpus: Ints, rows: Ints, result: Array) -> None:
     for job in range(packed.shape[0]):
         for c in range(len(nodes)):
             row = packed[job, type_index[c]]
-            per_replica = int(row[12])
+            per_replica = int(row[_GPUS])
             if per_replica == 0 or gpus[c] % per_replica != 0:
                 continue
             result[rows[job], c] = _best(row, nodes[c], gpus[c] // per_replica)[0]
 
 
+# Inside the kernel a step is a tuple `terms` = (α_c^κ·D^(κδ), log(β_c·D^δ), κ, γ, R^γ): its powers are taken once per
+# pair. R^γ = 0 means that nothing is waited for.
+Terms = tuple[float, float, float, float, float]
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def _step_s(floor: float, log_slope: float, kappa: float, gamma: float, link: float, m: float, s: float):  # type: ignore[no-untyped-def]
-    """Step time; `floor` = α_c^κ·D^(κδ), `log_slope` = log(β_c·D^δ), `link` = R^γ (the powers once per pair)."""
+def _step_s(terms: Terms, m: float, s: float) -> float:
+    """Step time of s accumulation passes and the last one, m samples each."""
+    floor, log_slope, kappa, gamma, link = terms
     powered = floor + math.exp(kappa * (log_slope + math.log(m)))
     if link == 0.0:
         return (s + 1.0) * powered ** (1.0 / kappa)
@@ -214,96 +219,105 @@ def _step_s(floor: float, log_slope: float, kappa: float, gamma: float, link: fl
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _uphill(
-    floor: float, log_slope: float, kappa: float, gamma: float, link: float, noise: float, u: float, s: float
-):  # type: ignore[no-untyped-def]
-    """d log(1/goodput) / d log m at log m = u, increasing in u, and a lower bound of its own slope.
+def _slope(terms: Terms, noise: float, m: float, s: float) -> tuple[float, float]:
+    """d log(1/goodput) / d log m, which rises with m, and about how fast it rises.
 
-    The step's elasticity in m, minus φ/(φ + B); `noise` = φ/(K·(s + 1)).
+    The step time's elasticity in m, minus φ/(φ + B); `noise` = φ/(K·(s + 1)).
     """
-    linear = math.exp(kappa * (log_slope + u))
+    floor, log_slope, kappa, gamma, link = terms
+    linear = math.exp(kappa * (log_slope + math.log(m)))
     powered = floor + linear
     share = linear / powered
-    m = math.exp(u)
     rest = noise / (noise + m)
-    elastic = share
+    part = 1.0
     bend = kappa * share * (1.0 - share)
     if link > 0.0:
         busy = powered ** (gamma / kappa)
+        total = busy + link
         if s == 0.0:
-            part = busy / (busy + link)
-            bend = part * bend + gamma * part * (1.0 - part) * share * share
-            elastic = part * share
+            part = busy / total
         else:
-            total = busy + link
             last = total ** (1.0 / gamma)
             passes = s * busy ** (1.0 / gamma)
             part = (passes + last * busy / total) / (passes + last)
-            bend = part * bend
-            elastic = part * share
-    return elastic - rest, bend + rest * (1.0 - rest)
+        bend = part * (bend + gamma * (1.0 - part) * share * share)
+    return part * share - rest, bend + rest * (1.0 - rest)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _best_local(
-    floor: float, log_slope: float, kappa: float, gamma: float, link: float,
-    noise: float, low: float, high: float, s: float,
-):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Whole local batch size in [low, high] with the least T(m)·(noise + m)/m, and that minimum."""
-    best_m = low
-    slope_low, _ = _uphill(floor, log_slope, kappa, gamma, link, noise, math.log(low), s)
-    if slope_low >= 0.0 or low == high:
-        return low, _step_s(floor, log_slope, kappa, gamma, link, low, s) * (noise + low) / low
-    a, b = math.log(low), math.log(high)
-    slope, bend = _uphill(floor, log_slope, kappa, gamma, link, noise, b, s)
-    if slope <= 0.0:
-        return high, _step_s(floor, log_slope, kappa, gamma, link, high, s) * (noise + high) / high
-    u = b - (b - a) * slope / (slope - slope_low)
-    for _ in range(60):
-        slope, bend = _uphill(floor, log_slope, kappa, gamma, link, noise, u, s)
-        if slope > 0.0:
-            b = u
-        else:
-            a = u
-        if math.floor(math.exp(a) * (1.0 + 1e-12)) >= math.floor(math.exp(b) * (1.0 - 1e-12)):
-            break
-        step = -slope / bend if bend > 0.0 else 0.0
-        nearly = abs(step) * math.exp(u)
-        u += step
-        if nearly < 0.02:
-            # Close enough to tell the two whole neighbours, unless a whole number lies this near.
-            distance = math.exp(u) - round(math.exp(u))
-            if abs(distance) > 2.0 * nearly + 1e-9:
+def _best_local(terms: Terms, noise: float, low: float, high: float, s: float, tile: float) -> tuple[float, float]:
+    """The multiple of `tile` in [low, high] with the least T(m)·(noise + m)/m, and that minimum; (0, inf) for none."""
+    low = math.ceil(low / tile) * tile
+    high = math.floor(high / tile) * tile
+    if low > high:
+        return 0.0, math.inf
+    least, best = math.inf, low
+    a, b = (
+        low,
+        high,
+    )  # the optimum lies between; ends whose slope is unknown are tried when the search runs into them
+    if low < high:
+        floor, log_slope, kappa, gamma, link = terms
+        constant = floor ** (1.0 / kappa)
+        if link > 0.0:
+            constant += link ** (1.0 / gamma)
+        # Exact for κ = γ = 1 and s = 0.
+        m = math.sqrt(constant * noise / math.exp(log_slope))
+        m = min(max(m, low), high)
+        for _ in range(100):
+            slope, bend = _slope(terms, noise, m, s)
+            if slope > 0.0:
+                b = m
+            else:
+                a = m
+            if math.ceil(a / tile) >= math.floor(b / tile):
                 break
-        if not a < u < b:
-            u = 0.5 * (a + b)
-    least = math.inf
-    centre = float(math.floor(math.exp(u)))
-    for m in (centre, centre + 1.0):
-        if low <= m <= high:
-            cost = _step_s(floor, log_slope, kappa, gamma, link, m, s) * (noise + m) / m
-            if cost < least:
-                least = cost
-                best_m = m
-    return best_m, least
+            step = -slope / bend if bend > 0.0 else 0.0
+            step = min(max(step, -3.0), 3.0)
+            if abs(step) < 1e-3:
+                # Where the search is quadratic already, the two multiples around m are known unless m is one itself.
+                part = m / tile - math.floor(m / tile)
+                margin = 4.0 * abs(step) * m / tile + 1e-9
+                if margin < part < 1.0 - margin:
+                    a, b = m, m
+                    break
+            wanted = m * math.exp(step)
+            if wanted <= low and a == low or wanted >= high and b == high:
+                end = low if wanted <= low else high
+                slope, _ = _slope(terms, noise, end, s)
+                if end == low and slope >= 0.0 or end == high and slope <= 0.0:
+                    a, b = end, end
+                    break
+                wanted = math.sqrt(a * b)
+            elif not a < wanted < b:
+                wanted = math.sqrt(a * b)
+            if wanted == m:
+                break
+            m = wanted
+    first = math.floor(a / tile) * tile
+    final = math.ceil(b / tile) * tile
+    m = max(first, low)
+    while m <= min(final, high):
+        cost = _step_s(terms, m, s) * (noise + m) / m
+        if cost < least:
+            least, best = cost, m
+        m += tile
+    return best, least
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _best(row: Array, nodes: int, replicas: int):  # type: ignore[no-untyped-def]
+def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, float, float]:
     """(goodput, local_bsz, accumulation, batch_size, step time) of one pair; goodput 0 where infeasible."""
     k = float(replicas)
-    most, phi, first, last, least_local = row[13], row[14], row[15], row[16], row[17]
-    accumulate, adapts = row[18] > 0.0, row[19] > 0.0
-    nothing = (0.0, 0.0, 0.0, 0.0, 0.0)
-    if nodes > replicas:
-        nodes = replicas
-    if least_local > most or k * least_local > last:
-        return nothing
+    most, phi, first, last, least = row[_MOST], row[_PHI], row[_FIRST], row[_LAST], row[_LEAST]
+    accumulate, adapts = row[_ACCUMULATE] > 0.0, row[_ADAPTS] > 0.0
+    fewest = max(math.ceil(first / (k * most)) - 1.0, 0.0)  # accumulation passes that the initial batch needs
+    if least > most or k * least > last or (fewest > 0.0 and not accumulate):
+        return 0.0, 0.0, 0.0, 0.0, 0.0
+    nodes = min(nodes, replicas)
 
-    kappa, gamma = row[2], row[11]
+    kappa, gamma, ragged = row[2], row[11], row[12]
     log_dense = math.log(math.ceil(k / nodes))
-    floor = math.exp(kappa * (row[0] + row[3] * log_dense))
-    log_slope = row[1] + row[3] * log_dense
     link = 0.0
     if replicas > 1:
         if nodes > 1:
@@ -312,47 +326,49 @@ def _best(row: Array, nodes: int, replicas: int):  # type: ignore[no-untyped-def
                 log_link += row[10]
         else:
             log_link = row[4] + row[5] * math.log(0.5 * k)
-        if log_link > -60.0:
-            link = math.exp(gamma * log_link)
+        link = math.exp(gamma * log_link) if log_link > -40.0 else 0.0
+    slower = row[3] * log_dense
+    terms = (math.exp(kappa * (row[0] + slower)), row[1] + slower, kappa, gamma, link)
+    slower += ragged
+    terms_ragged = (math.exp(kappa * (row[0] + slower)), row[1] + slower, kappa, gamma, link)
+    tile = float(TILE) if ragged > 0.0 else 1.0
 
-    best, best_m, best_s, best_batch, best_step = nothing
-    # The initial batch, split evenly: what a fixed job runs, and where no equal split lies within the limits.
-    if k * least_local <= first:
-        s = math.ceil(first / (k * most)) - 1.0
-        if s == 0.0 or accumulate:
-            m = math.ceil(first / (k * (s + 1.0)))
-            step = _step_s(floor, log_slope, kappa, gamma, link, m, s)
-            best, best_m, best_s, best_batch, best_step = first / step, m, s, first, step
-    if not adapts:
-        return best, best_m, best_s, best_batch, best_step
-
-    s = max(math.ceil(first / (k * most)) - 1.0, 0.0)
-    full = 1.0
-    excess = 0.0
-    compute = 0.0
-    while s == 0.0 or accumulate:
+    best, best_m, best_s = 0.0, 0.0, 0.0
+    compute = excess = -1.0
+    s = fewest
+    while adapts and k * (s + 1.0) * least <= last:
         passes = k * (s + 1.0)
-        low = max(least_local, math.ceil(first / passes))
+        low = max(least, math.ceil(first / passes))
         high = min(most, math.floor(last / passes))
         if replicas == 1 and s == 0.0:
             high = min(high, first)  # beyond the initial batch one replica needs two passes
         elif s > 0.0 and not (replicas == 1 and s == 1.0):
             low = max(low, math.floor(most * s / (s + 1.0)) + 1.0)  # fewer passes would hold a smaller batch
-        if passes * least_local > last:
-            break
-        if s > 1.0:
-            # No later number of passes can do better than this bound.
-            if compute == 0.0:
-                compute = _step_s(floor, log_slope, kappa, gamma, 0.0, most, 0.0)
-                excess = _step_s(floor, log_slope, kappa, gamma, link, most, 0.0) - compute
-            full = compute * (phi / most + k * s) + excess * k
-            if best > 0.0 and full * best >= phi + first:
+        if s > 1.0 and best > 0.0:
+            # A lower bound of 1/goodput for this and every later number of passes.
+            if compute < 0.0:
+                compute = _step_s((terms[0], terms[1], kappa, gamma, 0.0), most, 0.0)
+                excess = _step_s(terms, most, 0.0) - compute
+            if (compute * (phi / most + k * s) + excess * k) * best >= phi + first:
                 break
         if low <= high:
-            m, cost = _best_local(floor, log_slope, kappa, gamma, link, phi / passes, low, high, s)
-            value = (phi + first) / cost
-            if value > best:
-                step = _step_s(floor, log_slope, kappa, gamma, link, m, s)
-                best, best_m, best_s, best_batch, best_step = value, m, s, passes * m, step
+            m, cost = _best_local(terms, phi / passes, low, high, s, tile)
+            if ragged > 0.0:
+                other, other_cost = _best_local(terms_ragged, phi / passes, low, high, s, 1.0)
+                if other_cost < cost:
+                    m, cost = other, other_cost
+            if best * cost < phi + first:
+                best, best_m, best_s = (phi + first) / cost, m, s
+        if not accumulate:
+            break
         s += 1.0
-    return best, best_m, best_s, best_batch, best_step
+
+    batch = k * best_m * (best_s + 1.0)
+    if best == 0.0:
+        # A fixed batch, or limits within which no equal split lies: the initial batch, split as evenly as possible.
+        if k * least > first:
+            return 0.0, 0.0, 0.0, 0.0, 0.0
+        best_s, batch = fewest, first
+        best_m = math.ceil(first / (k * (best_s + 1.0)))
+    step = _step_s(terms_ragged if best_m % tile != 0.0 else terms, best_m, best_s)
+    return batch / step * (phi + first) / (phi + batch), best_m, best_s, batch, step

@@ -3,7 +3,7 @@
 The base is Sia's (section 3.3.2): compute per pass, all-reduce time within and across nodes, overlap exponent γ,
 accumulation. Three terms are added because measured profiles ask for them:
 
-    compute     C = (α_c^κ + (β_c·m)^κ)^(1/κ) · D^δ_c     m samples per replica and pass, D replicas on the fullest node
+    compute     C = (α_c^κ + (β_c·m)^κ)^(1/κ) · D^δ_c · (e^ρ_c if m % 4)    m samples per replica and pass, D replicas on the fullest node
     all-reduce  R = α_r · (K/2)^ρ_r                       on one node
                 R = α_n · (K/2)^ρ_n · D^δ_n · (N/2)^η_n · (e^ω_n if N = 2)    on several
     last pass   L = (C^γ + R^γ)^(1/γ)
@@ -45,6 +45,7 @@ class ThroughputParams:
     eta_n: float = 0.0
     omega_n: float = 0.0  # what is special about exactly two nodes (rings through one link)
     gamma: float = 1.0  # 1: no overlap of compute and all-reduce; large: full overlap
+    ragged_c: float = 0.0  # log of the slowdown of compute where m is no multiple of `TILE`
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -54,7 +55,7 @@ class ThroughputParams:
         for name in ("alpha_c", "beta_c"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name}: {getattr(self, name)} must be more than 0 seconds")
-        for name in ("alpha_r", "alpha_n", "delta_c"):
+        for name in ("alpha_r", "alpha_n", "delta_c", "ragged_c"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}: {getattr(self, name)} must not be negative")
         for name in ("kappa", "gamma"):
@@ -91,14 +92,15 @@ NAMES = tuple(f.name for f in fields(ThroughputParams))
 _AT = {name: i for i, name in enumerate(NAMES)}
 _LOGARITHMIC = [_AT[name] for name in ("alpha_c", "beta_c", "alpha_r", "alpha_n")]
 NO_TIME_S = 1e-30
+TILE = 4  # samples; GPU kernels work on whole tiles, and other batch sizes fall back to slower ones
 _NETWORK = ("alpha_r", "rho_r", "alpha_n", "rho_n", "delta_n", "eta_n", "omega_n", "gamma", "delta_c")
 _ACROSS = ("alpha_n", "rho_n", "delta_n", "eta_n", "omega_n")
 
 # Bounds of θ, and the weak prior (target, weight) that decides what data leave open.
-_LOW = np.array([-23.0, -23.0, 1.0, 0.0, -23.0, 0.0, -23.0, -0.5, -0.5, -0.5, -2.0, 1.0])
-_HIGH = np.array([9.0, 9.0, 8.0, 2.0, 9.0, 2.0, 9.0, 2.0, 2.0, 2.0, 2.0, 10.0])
-_TARGET = np.array([0.0, 0.0, 1.3, 0.0, 0.0, 0.5, 0.0, 0.3, 0.2, 0.0, 0.1, 1.2])
-_WEIGHT = np.array([0.0, 0.0, 0.02, 0.05, 0.0, 0.05, 0.0, 0.05, 0.05, 0.05, 0.05, 0.05])
+_LOW = np.array([-23.0, -23.0, 1.0, 0.0, -23.0, 0.0, -23.0, -0.5, -0.5, -0.5, -2.0, 1.0, 0.0])
+_HIGH = np.array([9.0, 9.0, 8.0, 2.0, 9.0, 2.0, 9.0, 2.0, 2.0, 2.0, 2.0, 10.0, 2.0])
+_TARGET = np.array([0.0, 0.0, 1.3, 0.0, 0.0, 0.5, 0.0, 0.3, 0.2, 0.0, 0.1, 1.2, 0.0])
+_WEIGHT = np.array([0.0, 0.0, 0.02, 0.05, 0.0, 0.05, 0.0, 0.05, 0.05, 0.05, 0.05, 0.05, 0.03])
 _COMPUTE_WEIGHT = 0.5  # of the compute-time residual beside the step-time residual
 _ROBUST_AT = 0.05  # relative errors beyond this count linearly, so that one slow row cannot bend the model
 _ACROSS_FACTOR = 1.1  # links between nodes are taken to be this much slower until they are measured
@@ -145,19 +147,30 @@ class _Features:
     across: Array  # N > 1
     alone: Array  # K == 1
     log_s: Array  # -inf without accumulation
+    ragged: Array  # m is no multiple of TILE
 
     @classmethod
     def of(cls, n: Array, k: Array, m: Array, s: Array, d: Array) -> _Features:
         n, k, m, s, d = np.broadcast_arrays(n, k, m, s, d)
         with np.errstate(divide="ignore"):
             log_s = np.log(s)
-        return cls(np.log(m), np.log(d), np.log(k / 2), np.log(n / 2), (n == 2) * 1.0, n > 1, k <= 1, log_s)
+        return cls(
+            np.log(m),
+            np.log(d),
+            np.log(k / 2),
+            np.log(n / 2),
+            (n == 2) * 1.0,
+            n > 1,
+            k <= 1,
+            log_s,
+            (m % TILE != 0) * 1.0,
+        )
 
 
 def _log_times(theta: Array, f: _Features) -> tuple[Array, Array]:
     """log compute time of one pass and log step time."""
-    a, b, kappa, delta, ar, rr, an, rn, dn, en, om, gamma = theta
-    compute = np.logaddexp(kappa * a, kappa * (b + f.log_m)) / kappa + delta * f.log_d
+    a, b, kappa, delta, ar, rr, an, rn, dn, en, om, gamma, ragged = theta
+    compute = np.logaddexp(kappa * a, kappa * (b + f.log_m)) / kappa + delta * f.log_d + ragged * f.ragged
     across = an + rn * f.half_k + dn * f.log_d + en * f.half_n + om * f.two
     link = np.where(f.alone, -np.inf, np.where(f.across, across, ar + rr * f.half_k))
     last = np.logaddexp(gamma * compute, gamma * link) / gamma
@@ -171,7 +184,7 @@ def _residuals(theta: Array, f: _Features, log_step: Array, log_compute: Array, 
 
 def _jacobian(theta: Array, f: _Features, weight: Array) -> Array:
     """d residuals / d θ, (2·rows, parameters)."""
-    a, b, kappa, delta, ar, rr, an, rn, dn, en, om, gamma = theta
+    a, b, kappa, delta, ar, rr, an, rn, dn, en, om, gamma, ragged = theta
     rows = len(f.log_m)
     slope = b + f.log_m
     log_sum = np.logaddexp(kappa * a, kappa * slope)
@@ -181,7 +194,8 @@ def _jacobian(theta: Array, f: _Features, weight: Array) -> Array:
     d_compute[:, 1] = 1 - constant
     d_compute[:, 2] = (constant * a + (1 - constant) * slope - log_sum / kappa) / kappa
     d_compute[:, 3] = f.log_d
-    compute = log_sum / kappa + delta * f.log_d
+    d_compute[:, 12] = f.ragged
+    compute = log_sum / kappa + delta * f.log_d + ragged * f.ragged
 
     inside = ar + rr * f.half_k
     link = np.where(f.across, an + rn * f.half_k + dn * f.log_d + en * f.half_n + om * f.two, inside)
@@ -325,6 +339,9 @@ def _start(
         frozen += list(_ACROSS)
     if not (single.any() or across.any()):
         frozen += ["gamma"]
+    if len(np.unique(profile.local_bsz % TILE != 0)) < 2 or len(np.unique(profile.local_bsz)) < 4:
+        frozen += ["ragged_c"]
+        theta[_AT["ragged_c"]] = 0.0
     if len(np.unique(profile.densest)) == 1:
         frozen += ["delta_c", "delta_n"]
         theta[_AT["delta_c"]] = 0.0
