@@ -45,12 +45,16 @@ def load(path: str | Path) -> JobSpec:
     """
     path = Path(path).expanduser()
     try:
-        if not path.is_file():
-            raise JobFileError(str(path), ["no such file" if not path.exists() else "not a file"])
-        with path.open("rb") as file:
-            data = file.read(safe_yaml.MAX_BYTES + 1)
+        found = path.exists()
+        if path.is_file():
+            with path.open("rb") as file:
+                data = file.read(safe_yaml.MAX_BYTES + 1)
+        else:
+            raise FileNotFoundError(0, "it is not a file" if found else "there is no such file")
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise JobFileError(str(path), [f"cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
+        raise JobFileError(
+            _one_line(str(path)), [f"cannot be read: {getattr(error, 'strerror', None) or error}"]
+        ) from None
     return locate(parse(data, str(path)), path.parent, str(path))
 
 

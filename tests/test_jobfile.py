@@ -50,7 +50,7 @@ def test_every_problem_is_told_at_once() -> None:
 
 
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(jobfile.JobFileError, match=r"^[^\n]*: no such file$"):
+    with pytest.raises(jobfile.JobFileError, match=r"^[^\n]*: cannot be read: there is no such file$"):
         jobfile.load(tmp_path / "job.yaml")
 
 

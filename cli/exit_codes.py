@@ -1,0 +1,39 @@
+"""What a script may rely on: the exit status of every `coadapt` command, and the errors behind it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    OK = 0
+    JOB_FAILED = 1  # a job that was waited for failed or was cancelled; or the request failed inside the cluster
+    USAGE = 2  # wrong option, bad job file, bad node specification
+    NO_CLUSTER = 3  # nothing runs, or it cannot be reached
+    NOT_FOUND = 4  # no such job
+    INTERRUPTED = 130  # Ctrl-C; jobs go on
+
+
+class JobNotFound(LookupError):
+    """No job has this id or name."""
+
+
+class AmbiguousJob(LookupError):
+    """Several jobs have this name."""
+
+
+def code_of(error: BaseException) -> Exit | None:
+    """The exit status of an error a user may cause; None for a defect of ours."""
+    from ..scheduler.client import NoClusterError, UnknownJobError
+    from ..scheduler.emulated import EmulationError
+    from ..scheduler.jobfile import JobFileError
+    from ..scheduler.laptop import LaptopError
+    from ..scheduler.packages import PackageError
+
+    kinds: list[tuple[tuple[type[BaseException], ...], Exit]] = [
+        ((KeyboardInterrupt,), Exit.INTERRUPTED),
+        ((NoClusterError, LaptopError), Exit.NO_CLUSTER),
+        ((JobNotFound, UnknownJobError), Exit.NOT_FOUND),
+        ((AmbiguousJob, EmulationError, JobFileError, PackageError), Exit.USAGE),
+    ]
+    return next((code for kind, code in kinds if isinstance(error, kind)), None)

@@ -1,0 +1,41 @@
+"""Waiting for jobs: a live table on a terminal, a line per change elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from . import show
+
+if TYPE_CHECKING:
+    from ..scheduler.client import Client
+    from ..scheduler.views import JobRow
+
+TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
+
+
+def wait(client: Client, ids: Sequence[str], quiet: bool = False, every_s: float = 1.0) -> list[JobRow]:
+    """The jobs' last rows, once all of them have ended. Ctrl-C stops the waiting, not the jobs."""
+    from rich.live import Live
+
+    console = show.console()
+    rows: dict[str, JobRow] = {}
+    live = Live(console=console, auto_refresh=False) if console.is_terminal and not quiet else None
+    try:
+        if live is not None:
+            live.start()
+        while True:
+            found = [row for row in client.list() if row["id"] in ids]
+            if live is not None:
+                live.update(show.jobs_table(found), refresh=True)
+            elif not quiet:
+                for line in show.change_lines(rows, found):
+                    print(line, flush=True)
+            rows = {row["id"]: row for row in found}
+            if all(row["phase"] in TERMINAL for row in found):
+                return found
+            time.sleep(every_s)
+    finally:
+        if live is not None:
+            live.stop()

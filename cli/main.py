@@ -1,0 +1,297 @@
+"""The `coadapt` command. Everything heavy is imported inside the command that needs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .exit_codes import AmbiguousJob, Exit, JobNotFound, code_of
+
+if TYPE_CHECKING:
+    from ..scheduler.client import Client
+
+app = typer.Typer(
+    name="coadapt",
+    help="Train many PyTorch jobs on one mixed-GPU Ray cluster, each with the GPUs that serve all best.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+Job = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or its name where only one job has it.")]
+
+
+def main() -> None:
+    """Run the command line; every error a user can cause is one line on stderr and an exit status of `Exit`."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: Sequence[str]) -> int:
+    try:
+        return int(app(list(args), prog_name="coadapt", standalone_mode=False) or Exit.OK)
+    except typer.Abort:
+        return _fail("interrupted; submitted jobs go on", Exit.INTERRUPTED)
+    except BrokenPipeError:  # `coadapt list | head`: the reader has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    except (Exception, KeyboardInterrupt) as error:
+        message = getattr(error, "format_message", None)  # the option parser's own errors
+        if message is not None:
+            return _fail(message(), Exit.USAGE)
+        code = code_of(error)
+        if code is None and os.environ.get("COADAPT_DEBUG"):
+            raise
+        if code is Exit.INTERRUPTED:
+            return _fail("interrupted; submitted jobs go on", code)
+        if code is None:
+            hint = "please report it; COADAPT_DEBUG=1 shows where"
+            return _fail(f"{type(error).__name__}: {error} ({hint})", Exit.JOB_FAILED)
+        return _fail(str(error), code)
+
+
+def _fail(message: str, code: Exit) -> int:
+    print("\n".join(f"coadapt: {line}" for line in message.splitlines()), file=sys.stderr)
+    return int(code)
+
+
+def _connect() -> Client:
+    from ..scheduler.client import connect
+
+    return connect()
+
+
+def _print(document: Any, as_json: bool) -> None:
+    """A rich renderable, or data as JSON."""
+    if as_json:
+        print(json.dumps(document, indent=2, default=str))
+    else:
+        from .show import console
+
+        console().print(document)
+
+
+def _resolve(client: Client, name: str) -> str:
+    """A job's id from its id or its name. Raises JobNotFound or AmbiguousJob."""
+    from difflib import get_close_matches
+
+    rows = client.list()
+    ids = [row["id"] for row in rows]
+    if name in ids:
+        return name
+    named = [row["id"] for row in rows if row["name"] == name]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise AmbiguousJob(f"{name}: {len(named)} jobs have this name; give one id of {', '.join(named)}")
+    near = get_close_matches(name, ids, 1)
+    hint = f"; did you mean {near[0]}?" if near else "; `coadapt list` shows every job"
+    raise JobNotFound(f"no job {name}{hint}")
+
+
+@app.command()
+def up(
+    emulate: Annotated[
+        str | None, typer.Option(help='Start a cluster of emulated nodes here, such as "1x a100:4, 2x t4:4".')
+    ] = None,
+    address: Annotated[str | None, typer.Option(help='Serve a Ray cluster that runs; "auto" finds it.')] = None,
+    round_interval: Annotated[float, typer.Option(help="Seconds between scheduling rounds.")] = 60.0,
+    policy: Annotated[str, typer.Option(help="The scheduling policy.")] = "sia",
+    time_scale: Annotated[
+        float, typer.Option(help="Emulated nodes only: how many times faster than measured.")
+    ] = 1.0,
+    checkpoints: Annotated[
+        str | None, typer.Option(help="Folder or URL of checkpoints that every node reaches.")
+    ] = None,
+) -> None:
+    """Start the scheduler: on a cluster emulated on this machine, or on a Ray cluster that runs."""
+    from pydantic import ValidationError
+
+    from ..scheduler import laptop
+    from ..scheduler.policies import make_policy
+    from ..scheduler.settings import Settings
+    from . import show
+
+    if (emulate is None) == (address is None):
+        raise typer.BadParameter('give either --emulate "1x a100:4, 2x t4:4" or --address auto')
+    chosen: dict[str, Any] = {"policy": policy, "round_interval_s": round_interval, "time_scale": time_scale}
+    chosen |= {"checkpoint_root": checkpoints} if checkpoints is not None else {}
+    try:
+        settings = Settings(**chosen)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = str(first["loc"][0]).replace("_s", "").replace("_", "-")
+        raise typer.BadParameter(f"--{field}: {first['input']}: {first['msg']}") from None
+    try:
+        make_policy(policy)
+    except ValueError as error:
+        raise typer.BadParameter(f"--policy: {error}") from None
+    client = laptop.up(emulate=emulate, address=address, settings=settings)
+    _print(show.cluster_table(client.cluster()), False)
+
+
+@app.command()
+def submit(
+    jobs: Annotated[list[Path], typer.Argument(metavar="JOB.yaml…", help="Job files.")],
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for all of them; exit 1 unless all succeed.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print the output of a single job; implies --wait.")
+    ] = False,
+    anyway: Annotated[
+        bool,
+        typer.Option("--anyway", help="Submit jobs that the cluster cannot run now; they wait for such nodes."),
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Submit jobs. Nothing is submitted unless every job file is good."""
+    from ..scheduler import jobfile
+
+    if follow and len(jobs) > 1:
+        raise typer.BadParameter("--follow takes one job; use --wait for several")
+    specs = [jobfile.load(path) for path in jobs]
+    client = _connect()
+    if not anyway:
+        nodes = _nodes(client)
+        for path, spec in zip(jobs, specs, strict=True):
+            problems = jobfile.misfits(spec, nodes)
+            if problems:
+                raise jobfile.JobFileError(str(path), [f"{p} (--anyway submits it still)" for p in problems])
+    ids = [client.submit(spec) for spec in specs]
+    if not (wait or follow):
+        if as_json:
+            _print([{"id": job} for job in ids], True)
+        else:
+            print("\n".join(ids))
+        return Exit.OK
+    if follow:
+        for text in client.logs(ids[0], follow=True):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    else:
+        print("\n".join(ids), file=sys.stderr)
+    from . import follow as following
+
+    rows = following.wait(client, ids, quiet=as_json or follow)
+    if as_json:
+        _print(rows, True)
+    failed = [row for row in rows if row["phase"] != "succeeded"]
+    for row in failed:
+        print(f"coadapt: {row['id']} {row['phase']}: {row['reason']}", file=sys.stderr)
+    return Exit.JOB_FAILED if failed else Exit.OK
+
+
+def _nodes(client: Client) -> Any:
+    from ..scheduler.cluster import Cluster, Node
+
+    rows = client.cluster()["nodes"]
+    return Cluster(tuple(Node(row["id"], row["gpu_type"], row["gpus"], emulated=row["emulated"]) for row in rows))
+
+
+@app.command("list")
+def list_jobs(
+    active: Annotated[bool, typer.Option("--active", help="Only jobs that have not ended.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show every job: phase, GPUs, batch size, progress."""
+    rows = [row for row in _connect().list() if not active or row["finished_s"] is None]
+    if as_json:
+        _print(rows, True)
+    else:
+        from .show import jobs_table
+
+        _print(jobs_table(rows), False)
+
+
+@app.command()
+def describe(job: Job, as_json: Json = False) -> None:
+    """Show all that is known of one job, with what happened to it."""
+    client = _connect()
+    found = client.describe(_resolve(client, job))
+    if as_json:
+        _print(found, True)
+    else:
+        from .show import details
+
+        _print(details(found), False)
+
+
+@app.command()
+def logs(
+    job: Job,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job ends.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print what the job's script wrote, all workers together."""
+    if follow and as_json:
+        raise typer.BadParameter("--json prints one document; it cannot be followed")
+    client = _connect()
+    found = _resolve(client, job)
+    texts = client.logs(found, follow=follow)
+    if as_json:
+        _print({"id": found, "text": "".join(texts)}, True)
+        return
+    for text in texts:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+@app.command()
+def cancel(jobs: Annotated[list[str], typer.Argument(metavar="JOB…", help="Jobs to end.")]) -> None:
+    """End jobs; their checkpoints stay."""
+    client = _connect()
+    for found in [_resolve(client, job) for job in jobs]:
+        print(f"{found} cancelled" if client.cancel(found) else f"{found} had ended before")
+
+
+@app.command()
+def cluster(as_json: Json = False) -> None:
+    """Show the nodes, what runs on them, and the last round."""
+    view = _connect().cluster()
+    if as_json:
+        _print(view, True)
+    else:
+        from .show import cluster_table
+
+        _print(cluster_table(view), False)
+
+
+@app.command()
+def explain(job: Job, as_json: Json = False) -> None:
+    """Say why a job has the GPUs it has: its goodput everywhere, and what each GPU type costs this round."""
+    client = _connect()
+    found = client.explain(_resolve(client, job))
+    if as_json:
+        _print(found, True)
+    else:
+        print("\n".join(found["lines"]))
+
+
+@app.command()
+def down() -> None:
+    """End the scheduler, its jobs, and a cluster that `coadapt up --emulate` started; nothing else."""
+    from ..scheduler import laptop
+
+    print("down" if laptop.down() else "nothing was running")
+
+
+@app.command()
+def schema(
+    write: Annotated[bool, typer.Option("--write", help="Rewrite the published file in a checkout.")] = False,
+) -> None:
+    """Print the JSON schema of job files."""
+    from ..scheduler import jobfile
+
+    if write:
+        jobfile.SCHEMA_PATH.write_text(jobfile.schema_text())
+        print(jobfile.SCHEMA_PATH)
+    else:
+        sys.stdout.write(jobfile.schema_text())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Figures as people read them: tables for `list`, `cluster` and `describe`. Nothing here asks the cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from ..scheduler.views import ClusterView, JobDetails, JobRow
+
+PHASE_STYLES = {
+    "submitted": "dim",
+    "profiling": "cyan",
+    "queued": "yellow",
+    "running": "green",
+    "succeeded": "bold green",
+    "failed": "bold red",
+    "cancelled": "dim",
+}
+EMULATED = "emulated"
+
+
+def duration(seconds: float | None) -> str:
+    """`47s`, `12m05s`, `3h07m`, `2d04h`."""
+    if seconds is None or seconds < 0:
+        return "-"
+    whole = int(seconds)
+    for unit, size, below, digits in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
+        if whole >= size:
+            return f"{whole // size}{unit}{whole % size // digits:02d}{below}"
+    return f"{whole}s"
+
+
+def number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def where(job: Mapping[str, object]) -> str:
+    """`4 a100 (emulated)`, or `-` without GPUs."""
+    if not job.get("gpus"):
+        return "-"
+    label = f" ({EMULATED})" if job.get("emulated") else ""
+    return f"{job['gpus']} {job['gpu_type']}{label}"
+
+
+def progress(job: JobRow) -> str:
+    epochs = f" {job['epoch']}/{job['epochs']}" if job["epoch"] is not None and job["epochs"] else ""
+    return f"{job['fraction']:.0%}{epochs}"
+
+
+def metrics(job: JobRow) -> str:
+    return " ".join(f"{name}={number(value)}" for name, value in job["metrics"].items()) or "-"
+
+
+def jobs_table(jobs: Sequence[JobRow], now: float | None = None) -> RenderableType:
+    """One line a job; columns that a job has nothing for show `-`."""
+    if not jobs:
+        return Text("no jobs; `coadapt submit job.yaml` submits one")
+    now = time.time() if now is None else now
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("JOB", "PHASE", "GPUS", "BATCH", "LR", "PROGRESS", "METRICS", "AGE", "RESTARTS"):
+        table.add_column(name, no_wrap=name in ("JOB", "PHASE", "GPUS"), overflow="fold")
+    for job in jobs:
+        end = job["finished_s"] or now
+        table.add_row(
+            Text(job["id"]),
+            Text(job["phase"], PHASE_STYLES.get(job["phase"], "")),
+            Text(where(job)),
+            str(job["batch_size"] or "-"),
+            number(job["lr"]),
+            progress(job),
+            Text(metrics(job)),
+            duration(end - job["submitted_s"]),
+            str(job["restarts"]),
+        )
+    return table
+
+
+def cluster_table(cluster: ClusterView) -> RenderableType:
+    """Nodes with what runs on them, and the last round in a line."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("NODE", "GPU TYPE", "GPUS", "FREE", "CPUS", "JOBS"):
+        table.add_column(name, overflow="fold")
+    for node in cluster["nodes"]:
+        held = ", ".join(f"{job} ({gpus})" for job, gpus in sorted(node["jobs"].items()))
+        label = f" ({EMULATED})" if node["emulated"] else ""
+        counts = (str(node["gpus"]), str(node["free_gpus"]), f"{node['cpus']:g}")
+        table.add_row(node["id"][:12], Text(node["gpu_type"] + label), *counts, Text(held or "-"))
+    lines: list[RenderableType] = [table if cluster["nodes"] else Text("no GPU nodes")]
+    every = f"{cluster['round_interval_s']:g} s"
+    took = (
+        f", the last one took {number(1000 * cluster['solver_s'])} ms" if cluster["solver_s"] is not None else ""
+    )
+    lines.append(Text(f"\npolicy {cluster['policy']}, a round every {every}, {cluster['rounds']} so far{took}"))
+    if cluster["prices"]:
+        prices = ", ".join(f"{t} {number(p)}" for t, p in sorted(cluster["prices"].items()))
+        lines.append(Text(f"price of one GPU this round: {prices}"))
+    lines += [Text(note) for note in cluster["notes"]]
+    if any(node["emulated"] for node in cluster["nodes"]):
+        lines.append(
+            Text("emulated nodes run on CPU at the pace of their GPU type; their speed is not this machine's")
+        )
+    return Group(*lines)
+
+
+def details(job: JobDetails) -> RenderableType:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    rows: list[tuple[str, str]] = [
+        ("job", job["id"]),
+        ("phase", job["phase"] + (f": {job['reason']}" if job["reason"] else "")),
+        ("script", " ".join([job["spec"]["script"], *job["spec"].get("args", [])])),
+        ("GPUs", where(job) + (f" on {', '.join(node[:12] for node in job['nodes'])}" if job["nodes"] else "")),
+        ("batch size", _batch(job)),
+        (
+            "learning rate",
+            number(job["lr"]) + (f" (gain {number(job['gain'])})" if job["gain"] is not None else ""),
+        ),
+        ("progress", f"{progress(job)}, {job['steps']} steps"),
+        ("metrics", metrics(job)),
+        ("age", duration((job["finished_s"] or time.time()) - job["submitted_s"])),
+        (
+            "interruptions",
+            f"{job['restarts']} restarts, {job['recoveries']} recoveries, "
+            f"{job['failures']} failures of the script, {job['evictions']} evictions",
+        ),
+    ]
+    for name, value in rows:
+        table.add_row(name, Text(value))
+    parts: list[RenderableType] = [table]
+    if job["events"]:
+        parts.append(Text("\nevents", "bold"))
+        parts += [Text(event_line(event)) for event in job["events"]]
+    if job.get("traceback"):
+        parts += [Text("\ntraceback of the script", "bold"), Text(job["traceback"])]
+    return Group(*parts)
+
+
+def _batch(job: JobRow) -> str:
+    if not job["batch_size"]:
+        return "-"
+    passes = (job["accumulation"] or 0) + 1
+    return f"{job['batch_size']} ({job['local_bsz']} per replica and pass, {passes} passes a step)"
+
+
+def event_line(event: Mapping[str, object]) -> str:
+    clock = time.strftime("%H:%M:%S", time.localtime(float(str(event["time_s"]))))
+    return f"{clock}  {event['text']}"
+
+
+def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[str]:
+    """What happened to jobs between two looks, a line each: for logs and pipes, where no table can live."""
+    lines = []
+    for job in after:
+        old = before.get(job["id"])
+        name = job["id"]
+        if old is None or old["phase"] != job["phase"]:
+            lines.append(f"{name}: {job['phase']}" + (f" ({job['reason']})" if job["reason"] else ""))
+        if job["gpus"] and (old is None or where(old) != where(job)):
+            lines.append(f"{name}: {where(old) if old else '-'} -> {where(job)}")
+        if job["batch_size"] and (old is None or old["batch_size"] != job["batch_size"]):
+            first = old["batch_size"] if old and old["batch_size"] else "-"
+            lines.append(f"{name}: batch size {first} -> {job['batch_size']}, learning rate {number(job['lr'])}")
+    return lines
+
+
+def console() -> Console:
+    """Standard output; as wide as a table needs when it is not a terminal."""
+    found = Console()
+    return found if found.is_terminal else Console(width=200, highlight=False)
