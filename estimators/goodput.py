@@ -181,14 +181,18 @@ def best_batch(model: JobModel, gpu_type: str, nodes: int, replicas: int) -> Bat
     row = model.packed((gpu_type,))[0].copy()
     if row[_GPUS] == 0:
         return None
-    value, local_bsz, accumulation, batch_size, step_s = _best(row, nodes, replicas)
+    value, local_bsz, accumulation, batch_size = _best(row, nodes, replicas)
     if value <= 0:
         return None
-    phi, first = row[_PHI], row[_FIRST]
+    efficient = float((row[_PHI] + row[_FIRST]) / (row[_PHI] + batch_size))
     return BatchChoice(
-        int(local_bsz), int(accumulation), int(batch_size), float(value),
-        float(batch_size / step_s), float((phi + first) / (phi + batch_size)),
-    )  # fmt: skip
+        local_bsz=int(local_bsz),
+        accumulation=int(accumulation),
+        batch_size=int(batch_size),
+        goodput=float(value),
+        throughput=float(value) / efficient,
+        efficiency=efficient,
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -245,25 +249,21 @@ def _slope(terms: Terms, noise: float, m: float, s: float) -> tuple[float, float
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _best_local(terms: Terms, noise: float, low: float, high: float, s: float, tile: float) -> tuple[float, float]:
-    """The multiple of `tile` in [low, high] with the least T(m)·(noise + m)/m, and that minimum; (0, inf) for none."""
+def _best_local(
+    terms: Terms, guess: float, noise: float, low: float, high: float, s: float, tile: float
+) -> tuple[float, float]:
+    """The multiple of `tile` in [low, high] with the least T(m)·(noise + m)/m, and that minimum; (0, inf) for none.
+
+    `guess` = (α_c·D^δ + R)/(β_c·D^δ); the optimum is √(guess·noise) for κ = γ = 1 and s = 0.
+    """
     low = math.ceil(low / tile) * tile
     high = math.floor(high / tile) * tile
     if low > high:
         return 0.0, math.inf
-    least, best = math.inf, low
-    a, b = (
-        low,
-        high,
-    )  # the optimum lies between; ends whose slope is unknown are tried when the search runs into them
+    a, b = low, high  # the optimum lies between
     if low < high:
-        floor, log_slope, kappa, gamma, link = terms
-        constant = floor ** (1.0 / kappa)
-        if link > 0.0:
-            constant += link ** (1.0 / gamma)
-        # Exact for κ = γ = 1 and s = 0.
-        m = math.sqrt(constant * noise / math.exp(log_slope))
-        m = min(max(m, low), high)
+        sharp = max(terms[2], terms[3])
+        m = min(max(math.sqrt(guess * noise), low), high)
         for _ in range(100):
             slope, bend = _slope(terms, noise, m, s)
             if slope > 0.0:
@@ -272,32 +272,28 @@ def _best_local(terms: Terms, noise: float, low: float, high: float, s: float, t
                 a = m
             if math.ceil(a / tile) >= math.floor(b / tile):
                 break
-            step = -slope / bend if bend > 0.0 else 0.0
-            step = min(max(step, -3.0), 3.0)
-            if abs(step) < 1e-3:
-                # Where the search is quadratic already, the two multiples around m are known unless m is one itself.
-                part = m / tile - math.floor(m / tile)
-                margin = 4.0 * abs(step) * m / tile + 1e-9
-                if margin < part < 1.0 - margin:
-                    a, b = m, m
-                    break
+            step = min(max(-slope / bend, -3.0), 3.0) if bend > 0.0 else 0.0
             wanted = m * math.exp(step)
-            if wanted <= low and a == low or wanted >= high and b == high:
+            if (wanted <= low and a == low) or (wanted >= high and b == high):
                 end = low if wanted <= low else high
-                slope, _ = _slope(terms, noise, end, s)
-                if end == low and slope >= 0.0 or end == high and slope <= 0.0:
+                slope, bend = _slope(terms, noise, end, s)
+                if (end == low and slope >= 0.0) or (end == high and slope <= 0.0):
                     a, b = end, end
                     break
                 wanted = math.sqrt(a * b)
             elif not a < wanted < b:
                 wanted = math.sqrt(a * b)
-            if wanted == m:
-                break
+            elif abs(step) < 0.05:
+                # The next error of Newton's method is within `margin`: the multiples of `tile` around are the candidates.
+                margin = sharp * step * step * wanted + 1e-9 * wanted
+                if margin < 0.3 * tile:
+                    a, b = max(a, wanted - margin), min(b, wanted + margin)
+                    break
             m = wanted
-    first = math.floor(a / tile) * tile
-    final = math.ceil(b / tile) * tile
-    m = max(first, low)
-    while m <= min(final, high):
+    least, best = math.inf, low
+    m = max(math.floor(a / tile) * tile, low)
+    final = min(math.ceil(b / tile) * tile, high)
+    while m <= final:
         cost = _step_s(terms, m, s) * (noise + m) / m
         if cost < least:
             least, best = cost, m
@@ -306,19 +302,19 @@ def _best_local(terms: Terms, noise: float, low: float, high: float, s: float, t
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, float, float]:
-    """(goodput, local_bsz, accumulation, batch_size, step time) of one pair; goodput 0 where infeasible."""
+def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, float]:
+    """(goodput, local_bsz, accumulation, batch_size) of one pair; goodput 0 where infeasible."""
     k = float(replicas)
     most, phi, first, last, least = row[_MOST], row[_PHI], row[_FIRST], row[_LAST], row[_LEAST]
     accumulate, adapts = row[_ACCUMULATE] > 0.0, row[_ADAPTS] > 0.0
     fewest = max(math.ceil(first / (k * most)) - 1.0, 0.0)  # accumulation passes that the initial batch needs
     if least > most or k * least > last or (fewest > 0.0 and not accumulate):
-        return 0.0, 0.0, 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0, 0.0
     nodes = min(nodes, replicas)
 
     kappa, gamma, ragged = row[2], row[11], row[12]
     log_dense = math.log(math.ceil(k / nodes))
-    link = 0.0
+    link = guess = 0.0
     if replicas > 1:
         if nodes > 1:
             log_link = row[6] + row[7] * math.log(0.5 * k) + row[8] * log_dense + row[9] * math.log(0.5 * nodes)
@@ -326,12 +322,16 @@ def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, f
                 log_link += row[10]
         else:
             log_link = row[4] + row[5] * math.log(0.5 * k)
-        link = math.exp(gamma * log_link) if log_link > -40.0 else 0.0
+        if log_link > -40.0:
+            link = math.exp(gamma * log_link)
+            guess = math.exp(log_link - row[1])
     slower = row[3] * log_dense
     terms = (math.exp(kappa * (row[0] + slower)), row[1] + slower, kappa, gamma, link)
-    slower += ragged
-    terms_ragged = (math.exp(kappa * (row[0] + slower)), row[1] + slower, kappa, gamma, link)
-    tile = float(TILE) if ragged > 0.0 else 1.0
+    guess = guess * math.exp(-slower) + math.exp(row[0] - row[1])
+    terms_ragged, tile = terms, 1.0
+    if ragged > 0.0:
+        terms_ragged = (terms[0] * math.exp(kappa * ragged), terms[1] + ragged, kappa, gamma, link)
+        tile = float(TILE)
 
     best, best_m, best_s = 0.0, 0.0, 0.0
     compute = excess = -1.0
@@ -352,9 +352,9 @@ def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, f
             if (compute * (phi / most + k * s) + excess * k) * best >= phi + first:
                 break
         if low <= high:
-            m, cost = _best_local(terms, phi / passes, low, high, s, tile)
+            m, cost = _best_local(terms, guess, phi / passes, low, high, s, tile)
             if ragged > 0.0:
-                other, other_cost = _best_local(terms_ragged, phi / passes, low, high, s, 1.0)
+                other, other_cost = _best_local(terms_ragged, guess, phi / passes, low, high, s, 1.0)
                 if other_cost < cost:
                     m, cost = other, other_cost
             if best * cost < phi + first:
@@ -363,12 +363,11 @@ def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, f
             break
         s += 1.0
 
-    batch = k * best_m * (best_s + 1.0)
-    if best == 0.0:
-        # A fixed batch, or limits within which no equal split lies: the initial batch, split as evenly as possible.
-        if k * least > first:
-            return 0.0, 0.0, 0.0, 0.0, 0.0
-        best_s, batch = fewest, first
-        best_m = math.ceil(first / (k * (best_s + 1.0)))
-    step = _step_s(terms_ragged if best_m % tile != 0.0 else terms, best_m, best_s)
-    return batch / step * (phi + first) / (phi + batch), best_m, best_s, batch, step
+    if best > 0.0:
+        return best, best_m, best_s, k * best_m * (best_s + 1.0)
+    # A fixed batch, or limits within which no equal split lies: the initial batch, split as evenly as possible.
+    if k * least > first:
+        return 0.0, 0.0, 0.0, 0.0
+    best_m = math.ceil(first / (k * (fewest + 1.0)))
+    step = _step_s(terms_ragged if best_m % tile != 0.0 else terms, best_m, fewest)
+    return first / step, best_m, fewest, first
