@@ -1,1 +1,36 @@
-"""Coadapt: goodput-optimising training of many PyTorch jobs on one mixed-GPU Ray cluster."""
+"""Coadapt: goodput-optimising training of many PyTorch jobs on one mixed-GPU Ray cluster.
+
+    import coadapt
+
+    model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+    for epoch in coadapt.epochs(10):
+        for inputs, targets in loader:
+            ...
+        coadapt.report(accuracy=accuracy)
+
+The same script runs by itself (`python train.py`), under torchrun, and as a job of a Coadapt cluster.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .executor.front_door import device, epochs, is_main, prepare, rank, report, world_size
+
+# What is offered, and where it is: imported when first used, since torch takes its time.
+_OFFERED = dict.fromkeys(
+    ("device", "epochs", "is_main", "prepare", "rank", "report", "world_size"), ".executor.front_door"
+)
+__all__ = ["device", "epochs", "is_main", "prepare", "rank", "report", "world_size"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OFFERED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_OFFERED[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OFFERED})

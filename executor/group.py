@@ -1,0 +1,242 @@
+"""One generation of a job's process group: forming it, talking in it, and breaking it at once.
+
+Groups of a job share the executor's one `TCPStore` under a prefix per generation, and only the executor counts
+generations. When a member dies, the others' collectives fail one after the other, each waiting for the last;
+so whoever notices shuts the group's sockets down, and everyone notices.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from .protocol import Join
+
+# Waiting for the executor's store and for the connections between members that all said they are here.
+FORM_TIMEOUT = timedelta(seconds=30)
+# The executor, not a timer, decides when a rank hangs: long evaluations and slow checkpoints are no failures.
+COLLECTIVE_TIMEOUT = timedelta(hours=2)
+_POLL = timedelta(milliseconds=100)
+
+
+class GroupBroken(Exception):
+    """A member is gone: this group will complete no further collective."""
+
+
+class Superseded(Exception):
+    """A newer generation was announced before this one was complete."""
+
+
+class Stores:
+    """Connections to executors' stores, one per address: a new one would cost a round of back-offs."""
+
+    def __init__(self) -> None:
+        self._stores: dict[tuple[str, int], dist.TCPStore] = {}
+
+    def get(self, host: str, port: int) -> dist.TCPStore:
+        if (host, port) not in self._stores:
+            self._stores[host, port] = dist.TCPStore(host, port, is_master=False, timeout=FORM_TIMEOUT)
+        return self._stores[host, port]
+
+
+class Group:
+    """A formed process group, torch's default one while it lives."""
+
+    def __init__(self, join: Join, device: torch.device, sockets: dict[int, int]) -> None:
+        self.generation = join.generation
+        self.rank = join.rank
+        self.world_size = join.world_size
+        self.nodes = join.nodes
+        self.local_rank = join.local_rank
+        self.local_world_size = join.local_world_size
+        self.device = device
+        self.broken = False
+        self._sockets = sockets
+        self._lock = threading.Lock()
+
+    @classmethod
+    def form(
+        cls,
+        join: Join,
+        device: torch.device,
+        store: dist.Store,
+        given_up: Callable[[], bool] = lambda: False,
+    ) -> Group:
+        """Meet the other members of `join.generation` and connect to them.
+
+        Raises `Superseded` when `given_up` becomes true while some are still missing, and `GroupBroken` when a
+        member disappears while the connections are made.
+        """
+        leave_group()
+        try:
+            prefixed = dist.PrefixStore(f"g{join.generation}/", store)
+            _wait_for_members(prefixed, join, given_up)
+            if device.type == "cuda":
+                # A lost peer is the executor's to report; torch's watchdog would end this process instead.
+                os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
+            before = _sockets()
+            dist.init_process_group(
+                backend_for(device),
+                store=prefixed,
+                rank=join.rank,
+                world_size=join.world_size,
+                timeout=FORM_TIMEOUT,
+                device_id=device if device.type == "cuda" else None,
+            )
+            opened = {fd: inode for fd, inode in _sockets().items() if before.get(fd) != inode}
+            group = cls(join, device, opened)
+            for kind in {"cpu", device.type}:
+                _backend_of(kind)._set_default_timeout(COLLECTIVE_TIMEOUT)
+            return group
+        except (RuntimeError, OSError) as error:
+            with suppress(RuntimeError):
+                leave_group()
+            raise GroupBroken(str(error)) from None
+
+    def fail(self) -> None:
+        """Make every pending and coming collective of this group fail, here and at the other members.
+
+        May be called by any thread and more than once.
+        """
+        with self._lock:
+            if self.broken:
+                return
+            self.broken = True
+        for fd, inode in self._sockets.items():
+            _shut_down(fd, inode)
+        if self.device.type == "cuda" and self.world_size > 1:
+            with suppress(Exception):
+                _backend_of("cuda").abort()
+
+    @contextmanager
+    def collective(self) -> Iterator[None]:
+        """Turn what torch raises for a failed collective into `GroupBroken`, and break the group for all."""
+        if self.broken:
+            raise GroupBroken
+        try:
+            yield
+        except (RuntimeError, OSError) as error:
+            self.fail()
+            raise GroupBroken(str(error)) from None
+        if self.broken:
+            raise GroupBroken
+
+    def broadcast_ints(self, values: Sequence[int], source: int = 0) -> list[int]:
+        """`values` of rank `source`, on every rank."""
+        if self.world_size == 1:
+            return list(values)
+        tensor = torch.tensor(values, dtype=torch.int64)
+        with self.collective():
+            dist.broadcast(tensor, source)
+        return tensor.tolist()
+
+    def gather_ints(self, values: Sequence[int]) -> list[list[int]]:
+        """Every rank's `values`, by rank."""
+        if self.world_size == 1:
+            return [list(values)]
+        mine = torch.tensor(values, dtype=torch.int64)
+        everyone = [torch.empty_like(mine) for _ in range(self.world_size)]
+        with self.collective():
+            dist.all_gather(everyone, mine)
+        return [tensor.tolist() for tensor in everyone]
+
+    def broadcast_tensors(self, tensors: Sequence[Tensor], source: int) -> None:
+        """Overwrite `tensors`, alike in shape and type on all ranks, by those of rank `source`.
+
+        Tensors of one type and device travel together, at most 64 MiB at a time.
+        """
+        if self.world_size == 1:
+            return
+        with self.collective(), torch.no_grad():
+            for bundle in _bundles(tensors):
+                flat = torch.cat([tensor.detach().reshape(-1) for tensor in bundle])
+                dist.broadcast(flat, source)
+                if self.rank != source:
+                    parts = flat.split([tensor.numel() for tensor in bundle])
+                    for tensor, part in zip(bundle, parts, strict=True):
+                        tensor.detach().copy_(part.view(tensor.shape))
+
+
+def leave_group() -> None:
+    """End torch's default group, where there is one. The other members must not expect anything of this one."""
+    if dist.is_initialized():
+        with suppress(RuntimeError):
+            dist.destroy_process_group()
+
+
+def backend_for(device: torch.device) -> str:
+    """Control always travels over the CPU, gradients where they are."""
+    return "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+
+
+def _backend_of(kind: str):  # type: ignore[no-untyped-def]  # noqa: ANN202 (a private class of torch)
+    return dist.group.WORLD._get_backend(torch.device(kind))  # type: ignore[union-attr]
+
+
+def _wait_for_members(store: dist.Store, join: Join, given_up: Callable[[], bool]) -> None:
+    """Connecting blocks until all are there, so first wait in a way that can be given up."""
+    store.set(f"here/{join.rank}", "")
+    everyone = [f"here/{rank}" for rank in range(join.world_size)]
+    while True:
+        if given_up():
+            raise Superseded
+        try:
+            store.wait(everyone, _POLL)
+            return
+        except dist.DistStoreError:
+            continue
+
+
+def _sockets() -> dict[int, int]:
+    """Open internet sockets of this process: file descriptor -> inode."""
+    found: dict[int, int] = {}
+    try:
+        descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        return found
+    for fd in descriptors:
+        with suppress(OSError):
+            status = os.fstat(fd)
+            if stat.S_ISSOCK(status.st_mode):
+                found[fd] = status.st_ino
+    return found
+
+
+def _shut_down(fd: int, inode: int) -> None:
+    """Shut a connection down without closing it: the descriptor stays its owner's."""
+    with suppress(OSError):
+        copy = os.dup(fd)
+        if os.fstat(copy).st_ino != inode:  # closed since, and its number given to something else
+            os.close(copy)
+            return
+        with socket.socket(fileno=copy) as connection:
+            if connection.family in (socket.AF_INET, socket.AF_INET6):
+                connection.getpeername()  # fails for a listener, whose owner would not bear it
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+def _bundles(tensors: Sequence[Tensor], limit_bytes: int = 64 * 2**20) -> Iterator[list[Tensor]]:
+    kinds: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
+    for tensor in tensors:
+        if tensor.numel():
+            kinds.setdefault((tensor.dtype, tensor.device), []).append(tensor)
+    for alike in kinds.values():
+        bundle: list[Tensor] = []
+        size = 0
+        for tensor in alike:
+            nbytes = tensor.numel() * tensor.element_size()
+            if bundle and size + nbytes > limit_bytes:
+                yield bundle
+                bundle, size = [], 0
+            bundle.append(tensor)
+            size += nbytes
+        yield bundle

@@ -1,0 +1,401 @@
+"""A training process of a Coadapt job: joins and leaves groups, saves, reports, as its executor commands.
+
+All ranks run the same code and act on commands only at control points: the first micro-batch of a step, at most
+about every 50 ms, where rank 0 says what to do and when the next control point is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from enum import IntEnum
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from . import protocol
+from .channel import Channel
+from .checkpoint import CheckpointStore
+from .config import TrainingConfig
+from .gradient_noise import is_adam_type
+from .group import Group, GroupBroken, Stores, Superseded, backend_for, leave_group
+from .loader import sample_count
+from .pace import Pace
+from .prepared import Prepared
+from .protocol import BatchPlan, Join, Leave, Save, SetBatch, Stop
+from .session import GroupSession
+from .training_state import broadcast_state, buffers_of
+
+CONTROL_INTERVAL_S = 0.05
+HEARTBEAT_INTERVAL_S = 1.0
+# The noise is measured at every step at first and then at two in so many, which keeps its cost below 1 %.
+NOISE_EVERY = 16
+NOISE_FIRST = 48
+
+
+class Leaving(BaseException):
+    """Unwinds the script when this process leaves the job. Not an Exception: a script should not catch it."""
+
+    def __init__(self, saved: str | None = None) -> None:
+        super().__init__("this process leaves the job")
+        self.saved = saved
+
+
+class _Act(IntEnum):
+    GO_ON = 0
+    REGROUP = 1
+    SET_BATCH = 2
+    SAVE = 3
+    STOP = 4
+
+
+class ManagedSession(GroupSession):
+    """A training process of a Coadapt job."""
+
+    def __init__(self, prepared: Prepared, config: TrainingConfig, channel: Channel) -> None:
+        super().__init__(prepared, config)
+        self.channel = channel
+        self.gpu_type = os.environ.get(protocol.GPU_TYPE, "cpu")
+        self.pace = Pace.from_env(os.environ)
+        url = os.environ.get(protocol.CHECKPOINT_URL) or config.checkpoint.url
+        self.checkpoints = CheckpointStore(url, config.checkpoint.keep) if url else None
+        self.live = False  # holds the state of a run, not just the script's initial one
+        self._stores = Stores()
+        self._generation = -1  # the newest one that was tried
+        self._next_control = 0  # iteration of the next control point
+        self._saved_s = self._reported_s = self._heartbeat_s = time.monotonic()
+        self._measured_steps = 0
+        channel.on_abort = self._on_abort
+
+    def start(self) -> None:
+        """Say `Ready` and wait for a group. Raises `Leaving` when there will be none."""
+        warm_up(self.device)
+        self.channel.send(ready(self.prepared, self.initial_batch_size, self.live))
+        self._follow(self._await_membership())
+        self.objects = self._prepared_objects()
+
+    # --- control points --------------------------------------------------------------------------------
+
+    def _control_point(self) -> bool:
+        self._tell()
+        changed = False
+        while True:
+            group = self.group
+            try:
+                if group is None or group.broken:
+                    self._recover()
+                    changed = True
+                    continue
+                self.gradients.settle_buckets()
+                if group.world_size > 1 and self.position.iterations < self._next_control:
+                    return changed
+                act, argument, plan, again = self._agree(group)
+                if act is _Act.GO_ON:
+                    return changed
+                changed |= self._act(act, argument, plan)
+                if not again and act is not _Act.REGROUP:
+                    return changed
+            except GroupBroken:
+                continue
+
+    def _agree(self, group: Group) -> tuple[_Act, int, BatchPlan, bool]:
+        """What rank 0 decided, and whether to ask again at once."""
+        words = self._decide(group) if group.rank == 0 else [0] * 6
+        if group.rank != 0:
+            self.channel.discard(SetBatch, Save)  # for rank 0; must not surface when this rank becomes it
+        act, argument, local_bsz, accumulation, batch_size, following = group.broadcast_ints(words)
+        self._next_control = self.position.iterations + following
+        return _Act(act), argument, BatchPlan(local_bsz, accumulation, batch_size or None), following == 0
+
+    def _decide(self, group: Group) -> list[int]:
+        plan = self.plan
+        act, argument = _Act.GO_ON, 0
+        membership = self.channel.membership(group.generation)
+        if membership is not None:
+            act, argument = _Act.REGROUP, membership.generation
+        elif (stop := self.channel.take(Stop)) is not None:
+            act, argument = _Act.STOP, int(stop.save)
+        elif (batch := self.channel.take(SetBatch)) is not None:
+            act, plan = _Act.SET_BATCH, batch.batch
+        elif self.channel.take(Save) is not None or self._checkpoint_due():
+            act = _Act.SAVE
+        following = 0 if self.channel.waiting else self._control_distance()
+        return [act, argument, plan.local_bsz, plan.accumulation, plan.batch_size or 0, following]
+
+    def _control_distance(self) -> int:
+        """Steps to the next control point: about `CONTROL_INTERVAL_S`."""
+        step_s = self.timer.last_step_s() or CONTROL_INTERVAL_S
+        return max(1, min(1000, round(CONTROL_INTERVAL_S / max(step_s, 1e-6))))
+
+    def _act(self, act: _Act, argument: int, plan: BatchPlan) -> bool:
+        """Do what was agreed on. True when group, batch plan or position changed."""
+        match act:
+            case _Act.REGROUP:
+                self._follow(self._await_membership(argument - 1))
+                return True
+            case _Act.SET_BATCH:
+                changed = plan != self.plan
+                self.plan = plan
+                if changed:
+                    self.timer.regrouped()
+                return changed
+            case _Act.SAVE:
+                self._sync_buffers()
+                if self.rank == 0:
+                    self._save()
+                self.timer.regrouped()
+            case _Act.STOP:
+                self._leave(save=bool(argument) and self.rank == 0)
+        return False
+
+    def _checkpoint_due(self) -> bool:
+        minutes = self.config.checkpoint.every_minutes
+        due = minutes is not None and time.monotonic() - self._saved_s >= minutes * 60
+        return due and self.checkpoints is not None
+
+    def _tell(self) -> None:
+        now = time.monotonic()
+        if now - self._heartbeat_s >= HEARTBEAT_INTERVAL_S:
+            self._heartbeat_s = now
+            self.channel.send(protocol.Heartbeat(self._generation, self.position.steps))
+        if now - self._reported_s >= self.config.report_interval_s:
+            self.send_report()
+
+    # --- groups ----------------------------------------------------------------------------------------
+
+    def _await_membership(self, after: int | None = None) -> Join | Leave:
+        command = self.channel.wait_for_membership(self._generation if after is None else after)
+        if isinstance(command, Stop):
+            self._leave(command.save and self.live)
+        assert isinstance(command, Join | Leave)
+        return command
+
+    def _recover(self) -> None:
+        """The group broke: say so once and wait to be told the next one."""
+        self.gradients.forget_step()
+        self.channel.send(protocol.Broken(self._generation, self.position.steps))
+        self._follow(self._await_membership())
+
+    def _follow(self, command: Join | Leave) -> None:
+        """Join the newest group there is, or leave."""
+        while True:
+            if isinstance(command, Leave):
+                self._generation = command.generation
+                self._leave(command.save)
+            assert isinstance(command, Join)
+            self._generation = command.generation
+            try:
+                self._join(command)
+                return
+            except Superseded:
+                if self.channel.aborted(command.generation):
+                    self.channel.send(protocol.Broken(command.generation, self.position.steps))
+            except GroupBroken:
+                self.channel.send(protocol.Broken(command.generation, self.position.steps))
+            command = self._await_membership()
+
+    def _join(self, join: Join) -> None:
+        self._detach()
+        given_up = lambda: (  # noqa: E731
+            self.channel.aborted(join.generation) or self.channel.membership(join.generation) is not None
+        )
+        try:
+            store = self._stores.get(join.store_host, join.store_port)
+        except (RuntimeError, OSError) as error:
+            raise GroupBroken(str(error)) from None
+        group = Group.form(join, self.device, store, given_up)
+        self.group = group
+        if self.channel.aborted(join.generation):
+            group.fail()
+            raise GroupBroken
+        source = self._take_over_state(group)
+        self.plan = join.batch or self._default_plan(join.world_size)
+        self.model.run_in(self.gradients.attach(group, self.prepared.ddp))
+        self.live = True
+        self._next_control = self.position.iterations
+        self._measured_steps = 0
+        self.timer.regrouped()
+        if self.pace is not None:
+            self.pace.forgive()
+        _export_ranks(join)
+        self.channel.send(protocol.Joined(join.generation, self.position.steps, source))
+
+    def _take_over_state(self, group: Group) -> str:
+        """All ranks continue from the most advanced live one; returns where this rank's state came from."""
+        ranks = group.gather_ints([int(self.live), *self.position.key, self.position.iterations])
+        best = max(range(group.world_size), key=lambda rank: (ranks[rank], -rank))
+        if not ranks[best][0]:
+            return self._start_state(group)
+        if all(words == ranks[best] for words in ranks):
+            return "peer"
+        state = broadcast_state(group, self.state.capture() if group.rank == best else None, best)
+        if ranks[group.rank] != ranks[best]:
+            self.state.apply(state, group.rank)
+        return "peer"
+
+    def _start_state(self, group: Group) -> str:
+        """Nobody trained yet: rank 0 reads the newest checkpoint, or its initial state counts for all."""
+        found = self.checkpoints.load_newest(self.device) if group.rank == 0 and self.checkpoints else None
+        (restored,) = group.broadcast_ints([int(found is not None)])
+        state = (found[1] if found is not None else self.state.capture()) if group.rank == 0 else None
+        state = broadcast_state(group, state, 0) if group.world_size > 1 else state
+        if state is not None and (restored or group.rank != 0):
+            self.state.apply(state, group.rank)
+        return "checkpoint" if restored else "fresh"
+
+    def _default_plan(self, replicas: int) -> BatchPlan:
+        """The initial batch size, in as few passes as local limits allow."""
+        each = -(-self.initial_batch_size // replicas)
+        limit = largest_local_bsz(self.config, self.gpu_type, self.pace)
+        passes = -(-each // limit) if limit else 1
+        return BatchPlan(-(-each // passes), passes - 1, self.initial_batch_size)
+
+    def _detach(self) -> None:
+        self.model.run_in(None)
+        self.gradients.detach()
+        self.group = None
+
+    def _on_abort(self, generation: int) -> None:
+        """Called by the command thread."""
+        group = self.group
+        if group is not None and group.generation <= generation:
+            group.fail()
+
+    def _leave(self, save: bool) -> None:
+        saved = self._save() if save and self.live else None
+        if self.live and self.group is not None and self.group.rank == 0:
+            self.send_report()
+        self._detach()
+        leave_group()
+        raise Leaving(saved)
+
+    # --- durable state and reports ---------------------------------------------------------------------
+
+    def _save(self) -> str | None:
+        if self.checkpoints is None:
+            return None
+        path = self.checkpoints.save(self.state.capture(), self.position.steps)
+        self._saved_s = time.monotonic()
+        self.channel.send(protocol.Saved(path, self.position.steps))
+        return path
+
+    def _sync_buffers(self) -> None:
+        """Running statistics differ from rank to rank; rank 0's are the ones that are kept."""
+        if self.group is not None:
+            self.group.broadcast_tensors(buffers_of(self.prepared.module), 0)
+
+    def _end_epoch(self, epoch: int) -> None:
+        """All ranks pass the end of the epoch together; rank 0's metrics decide whether training goes on."""
+        while self.position.epoch == epoch:
+            group = self.group
+            try:
+                if group is None or group.broken:
+                    self._recover()
+                    continue
+                (reached,) = group.broadcast_ints([int(self._target_reached())])
+                self._sync_buffers()
+            except GroupBroken:
+                continue
+            super()._end_epoch(epoch)
+            self.position.target_reached = bool(reached)
+            self.timer.regrouped()
+            self._next_control = self.position.iterations
+            if group.rank == 0 and (self.config.checkpoint.at_epoch_end or self.completed):
+                self._save()
+            self.send_report()
+
+    def _target_reached(self) -> bool:
+        target = self.config.target
+        value = self.metrics.get(target.metric) if target is not None else None
+        return target is not None and value is not None and target.reached(value)
+
+    def send_report(self) -> None:
+        """Rank 0's measurements since the last report."""
+        self._reported_s = time.monotonic()
+        rows = self.timer.rows()
+        group = self.group
+        if group is None or group.rank != 0:
+            return
+        optimizer = self.prepared.optimizers[0]
+        plan, split = self.plan, self.split
+        self.channel.send(
+            protocol.Report(
+                generation=group.generation,
+                gpu_type=self.gpu_type,
+                nodes=group.nodes,
+                replicas=group.world_size,
+                rows=rows,
+                grad_sqr=self.noise.sqr,
+                grad_var=self.noise.var,
+                batch_size=split.batch_size,
+                local_bsz=plan.local_bsz,
+                accumulation=plan.accumulation,
+                lr=float(optimizer.param_groups[0]["lr"]) * self.lr_factor(optimizer),
+                gain=self.gain,
+                progress=self._progress(),
+                metrics=dict(self.metrics),
+            )
+        )
+
+    def _progress(self) -> protocol.Progress:
+        position, count = self.position, self.epoch_count
+        return protocol.Progress(
+            epoch=position.epoch,
+            epochs=count,
+            fraction=min(self.epochs_done / count, 1.0) if count else 0.0,
+            steps=position.steps,
+            samples=position.samples,
+            progress_samples=position.progress_samples,
+        )
+
+    # --- measuring -------------------------------------------------------------------------------------
+
+    def _measures_noise(self) -> bool:
+        self._measured_steps += 1
+        return self._measured_steps <= NOISE_FIRST or self._measured_steps % NOISE_EVERY < 2
+
+    def _pace_step(self, passes: int) -> None:
+        if self.pace is not None:
+            started_s = self._step_started_s
+            self.pace.wait(started_s, self._nodes, self.world_size, self.split.local_bsz, passes - 1)
+
+
+def largest_local_bsz(config: TrainingConfig, gpu_type: str, pace: Pace | None) -> int | None:
+    """Most samples per pass on this GPU type, as far as anyone said; None: memory decides."""
+    limit = config.max_local_batch_size
+    limits = [
+        limit.get(gpu_type) if isinstance(limit, dict) else limit,
+        pace.max_local_bsz if pace is not None else None,
+    ]
+    return min((one for one in limits if one is not None), default=None)
+
+
+def ready(prepared: Prepared, initial_batch_size: int, has_state: bool) -> protocol.Ready:
+    return protocol.Ready(
+        fingerprint=prepared.fingerprint(),
+        initial_batch_size=initial_batch_size,
+        parameters=sum(parameter.numel() for parameter in prepared.module.parameters()),
+        dataset_size=sample_count(prepared.loader),
+        optimizer=type(prepared.optimizers[0]).__name__,
+        adam_type=is_adam_type(prepared.optimizers[0]),
+        has_state=has_state,
+    )
+
+
+def warm_up(device: torch.device) -> None:
+    """Pay for torch's lazy imports and the device's context before the others wait for this process."""
+    leave_group()
+    dist.init_process_group(backend_for(device), store=dist.HashStore(), rank=0, world_size=1)
+    module = torch.nn.Linear(1, 1).to(device)
+    DistributedDataParallel(module)(torch.zeros(1, 1, device=device)).sum().backward()
+    leave_group()
+
+
+def _export_ranks(join: Join) -> None:
+    """What torchrun would tell the script."""
+    os.environ.update(
+        RANK=str(join.rank),
+        WORLD_SIZE=str(join.world_size),
+        LOCAL_WORLD_SIZE=str(join.local_world_size),
+    )

@@ -1,0 +1,160 @@
+"""`python -m coadapt.executor.process script args…`: runs a training script and reports how it ends.
+
+The script runs as `__main__` in the main thread, as if started by itself; only its end is watched. The process
+dies with the worker that started it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import runpy
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+import torch
+
+from . import front_door, protocol
+from .channel import Channel
+from .group import leave_group
+from .managed_session import Leaving, ManagedSession
+from .protocol import Crashed, Finished, Left, Profiled
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_PR_SET_PDEATHSIG = 1
+TRACEBACK_CHARACTERS = 20_000
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `script args…`; returns the exit status of the process."""
+    if not arguments:
+        print("usage: python -m coadapt.executor.process script args…", file=sys.stderr)
+        return 2
+    if protocol.CHANNEL_FD not in os.environ:
+        print(
+            f"{protocol.CHANNEL_FD} is not set; run the script by itself: python {arguments[0]}", file=sys.stderr
+        )
+        return 2
+    die_with_parent()
+    channel = Channel(int(os.environ.pop(protocol.CHANNEL_FD)))
+    front_door.use_channel(channel)
+    be_alone_until_joined()
+    event = run_script(arguments[0], arguments[1:])
+    leave_group()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    channel.send(event)
+    return 1 if isinstance(event, Crashed) else 0
+
+
+def run_script(script: str, arguments: Sequence[str]) -> Finished | Left | Crashed | Profiled:
+    """Run the script to its end, however it ends, and say how that was."""
+    sys.argv = [script, *arguments]
+    # The script's folder takes the place of the current one, which `-m` put first: as with `python script`.
+    sys.path[0] = str(Path(script).resolve().parent)
+    try:
+        runpy.run_path(script, run_name="__main__")
+        return ended(script)
+    except Leaving as leaving:
+        return left(leaving)
+    except SystemExit as exit:
+        return exited(script, exit.code)
+    except BaseException as error:
+        return crashed(error)
+
+
+def ended(script: str) -> Finished | Crashed:
+    """The script came to its end by itself: was it the end of its training?"""
+    name = Path(script).name
+    training = front_door.current()
+    if training is None:
+        return _unfinished(f"{name} never called coadapt.prepare")
+    if not isinstance(training, ManagedSession):
+        return _unfinished(
+            f"{name} ended before it was profiled; does it iterate the loader that prepare returned?"
+        )
+    position, count = training.position, training.epoch_count
+    if count is None:
+        return _unfinished(f"{name} never iterated coadapt.epochs")
+    if not training.completed:
+        return _unfinished(f"{name} ended after epoch {position.epoch} of {count}")
+    return Finished(position.steps, position.target_reached, dict(training.metrics))
+
+
+def left(leaving: Leaving) -> Left | Profiled:
+    training = front_door.current()
+    if isinstance(training, ManagedSession):
+        return Left(training.position.steps, leaving.saved)
+    return Profiled(None, done=True)
+
+
+def exited(script: str, code: object) -> Finished | Crashed:
+    """`sys.exit`: 0 or None is the script's normal end."""
+    if code is None or code == 0:
+        return ended(script)
+    name = Path(script).name
+    said = f"{name} exited with status {code}" if isinstance(code, int) else str(code)
+    return _unfinished(said)
+
+
+def crashed(error: BaseException) -> Crashed | Profiled:
+    out_of_memory = is_out_of_memory(error)
+    profiling = os.environ.get(protocol.MODE) == "profile"
+    if out_of_memory and profiling:
+        return Profiled(None, done=True)
+    summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    if isinstance(error, SyntaxError):
+        summary = f"SyntaxError: {error.msg} ({Path(error.filename or '').name}, line {error.lineno})"
+    text = "".join(traceback.format_exception(type(error), error, users_frames(error.__traceback__)))
+    sys.stderr.write(text)
+    return Crashed(summary, text[-TRACEBACK_CHARACTERS:], out_of_memory)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+
+
+def users_frames(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the script on, without the frames that started it."""
+    first = trace
+    while first is not None:
+        file = first.tb_frame.f_code.co_filename
+        if not (file.startswith(_PACKAGE + os.sep + "executor") or "runpy" in file):
+            return first
+        first = first.tb_next
+    return trace
+
+
+def die_with_parent() -> None:
+    """End this process when its worker ends, however that ends."""
+    parent = os.getppid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it was gone before we asked
+        os._exit(1)
+
+
+def be_alone_until_joined() -> None:
+    """Let a script that sets up its own process group, as DDP scripts do, make one of this process only.
+
+    `prepare` replaces it by the job's group, whose members are not known before.
+    """
+    os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
+    os.environ.setdefault("LOCAL_RANK", "0")
+    os.environ.pop("TORCHELASTIC_USE_AGENT_STORE", None)
+
+
+def _unfinished(sentence: str) -> Crashed:
+    print(sentence, file=sys.stderr)
+    return Crashed(sentence, sentence)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
