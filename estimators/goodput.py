@@ -349,7 +349,7 @@ def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, f
             if compute < 0.0:
                 compute = _step_s((terms[0], terms[1], kappa, gamma, 0.0), most, 0.0)
                 excess = _step_s(terms, most, 0.0) - compute
-            if (compute * (phi / most + k * s) + excess * k) * best >= phi + first:
+            if (compute * (phi / (k * most) + s) + excess) * best >= phi + first:
                 break
         if low <= high:
             m, cost = _best_local(terms, guess, phi / passes, low, high, s, tile)
