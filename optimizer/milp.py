@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Literal
 
 import highspy
 import numpy as np
@@ -309,9 +308,7 @@ def _run(highs: highspy.Highs, clock: _Clock) -> highspy.HighsModelStatus:
     return highs.getModelStatus()
 
 
-def _relax(
-    entries: _Entries, required: np.ndarray, capacity: np.ndarray, clock: _Clock
-) -> _Relaxation | None:
+def _relax(entries: _Entries, required: np.ndarray, capacity: np.ndarray, clock: _Clock) -> _Relaxation | None:
     """The LP relaxation, or None where there was no time for it."""
     if clock.left_s <= 0:
         return None

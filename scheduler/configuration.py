@@ -37,7 +37,7 @@ class Configuration:
         return f"{self.gpus}x{self.gpu_type}" + (f" ({self.nodes} nodes)" if self.nodes > 1 else "")
 
     def holds_replicas(self, gpus_per_replica: int) -> bool:
-        """Whether it is a number of replicas, none of them spread over nodes unless larger than its part of one."""
+        """Whether it is whole replicas, none spread over nodes unless larger than its part of one."""
         if self.gpus % gpus_per_replica:
             return False
         shape = self.shape
@@ -195,9 +195,7 @@ class ConfigurationSet:
         usage = np.array(rows, dtype=float).reshape(len(rows), len(self))
         return Limits(usage, np.array(capacity, dtype=float), tuple(types))
 
-    def _type_limits(
-        self, gpu_type: str, size: np.ndarray, free: np.ndarray
-    ) -> list[tuple[np.ndarray, float]]:
+    def _type_limits(self, gpu_type: str, size: np.ndarray, free: np.ndarray) -> list[tuple[np.ndarray, float]]:
         blocks, whole_nodes = self._blocks
         mine = np.array([c.gpu_type == gpu_type for c in self.items], dtype=bool)
         found: list[tuple[np.ndarray, float]] = []

@@ -41,7 +41,9 @@ def eligibility(jobs: Sequence[JobView], configurations: ConfigurationSet, goodp
     gpus = arrays.gpus
     sizes = np.where(usable, gpus, np.iinfo(np.int64).max)
     smallest = sizes.min(axis=1, initial=np.iinfo(np.int64).max)
-    ever = np.array([_largest_replicas(job, arrays.gpu_types, row) for job, row in zip(jobs, per_replica, strict=True)])
+    ever = np.array(
+        [_largest_replicas(job, arrays.gpu_types, row) for job, row in zip(jobs, per_replica, strict=True)]
+    )
     reachable = np.zeros_like(usable)
     for t in range(len(arrays.gpu_types)):
         columns = np.flatnonzero(arrays.type_index == t)

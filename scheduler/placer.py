@@ -99,7 +99,7 @@ class _Rooms:
         heapq.heappush(self._heaps.setdefault(self.free[node], []), node)
 
     def best_fit(self, gpus: int, before: Held) -> str | None:
-        """The node with the least room that is enough, but rather one where the job already is: its workers go on."""
+        """The node with the least room that is enough, but rather one where the job already is."""
         at_home = [node for node in before if self.free.get(node, 0) >= gpus]
         if at_home:
             return min(at_home, key=lambda node: (-before[node], self.free[node], node))
@@ -247,9 +247,7 @@ class _Board:
                 options.append((len(going), sum(self.kept[job][node] for job in going), node, going))
         return min(options)[3] if options else []
 
-    def _clear_nodes(
-        self, configuration: Configuration, tenants: dict[str, list[str]], taken: Held
-    ) -> list[str]:
+    def _clear_nodes(self, configuration: Configuration, tenants: dict[str, list[str]], taken: Held) -> list[str]:
         """Kept small jobs on the nodes that cost the fewest moves to clear."""
         options: list[tuple[int, int, str, list[str]]] = []
         for node, jobs in tenants.items():

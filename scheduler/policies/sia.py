@@ -25,7 +25,7 @@ TIE = 1e-6
 class SiaOptions(BaseModel):
     """What an operator may set."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     p: float = Field(default=-0.5, ge=-5, le=5)  # fairness power; negative: minimise
     lambda_: float = Field(default=1.1, ge=0, alias="lambda")  # penalty for giving a job nothing
@@ -33,8 +33,6 @@ class SiaOptions(BaseModel):
     time_limit_s: float = Field(default=5.0, gt=0)
     gap: float = Field(default=1e-4, ge=0, lt=1)  # relative; how far from the optimum a plan may be
     restart_factor: bool = True
-
-    model_config["populate_by_name"] = True
 
     @field_validator("p")
     @classmethod
@@ -53,7 +51,7 @@ def restart_factor(job: JobView) -> float:
 
 
 def normalised(goodput: np.ndarray, may: Eligibility, known: np.ndarray) -> np.ndarray:
-    """(jobs, configurations) goodput relative to the row's smallest, times the job's minimum GPUs; 0 where not usable.
+    """(jobs, configurations) goodput over the row's smallest, times the job's minimum GPUs; 0 where not usable.
 
     The smallest is taken over all configurations the job can use, not only those it can reach now, so that
     a job's scale does not change while it grows. A job without a model values its smallest
@@ -103,12 +101,14 @@ class SiaPolicy:
         self._rest_until: dict[str, float] = {}
 
     def plan(self, round: Round) -> Plan:
-        jobs = sorted(round.jobs, key=lambda job: (job.submitted_s, job.id))
+        order = sorted(range(len(round.jobs)), key=lambda i: (round.jobs[i].submitted_s, round.jobs[i].id))
+        jobs = [round.jobs[i] for i in order]
         configurations = self._configuration_set(round, jobs)
         notes: list[str] = []
         if not jobs or not len(configurations):
             return Plan({}, objective=0.0, bound=0.0, gap=0.0, configurations=configurations)
-        matrix = self._matrix(round, jobs, configurations)
+        goodput = round.goodput(configurations)[order]
+        matrix = self._matrix(jobs, configurations, np.where(np.isfinite(goodput), goodput, 0.0), round.now)
         held = {job.id: job.placement for job in jobs if job.placement is not None and _stays(job, configurations)}
         free = np.array([job.id not in held for job in jobs], dtype=bool)
         options, required = _constraints(matrix, free, notes)
@@ -156,9 +156,9 @@ class SiaPolicy:
             self._configurations = (key, ConfigurationSet(round.cluster, extra, most))
         return self._configurations[1]
 
-    def _matrix(self, round: Round, jobs: Sequence[JobView], configurations: ConfigurationSet) -> _Matrix:
-        goodput = Round(round.now, round.length, round.cluster, jobs).goodput(configurations)
-        goodput = np.where(np.isfinite(goodput), goodput, 0.0)
+    def _matrix(
+        self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, now: float
+    ) -> _Matrix:
         may = eligibility(jobs, configurations, goodput)
         known = np.array([job.model is not None for job in jobs], dtype=bool)
         value = normalised(goodput, may, known)
@@ -176,14 +176,12 @@ class SiaPolicy:
         discount = np.repeat(factor[:, None], len(configurations), axis=1)
         discount[runs, current[runs]] = 1.0
         rows = value * discount
-        gains = self._gains(rows, options, factor, self._shares(round, jobs))
+        gains = self._gains(rows, options, factor, self._shares(jobs, now))
         gains += TIE * (1 - np.arange(len(jobs)) / len(jobs))[:, None]
         gains[runs, current[runs]] += 2 * TIE
         return _Matrix(jobs, configurations, np.where(runs, current, -1), rows, gains, options)
 
-    def _gains(
-        self, rows: np.ndarray, options: np.ndarray, factor: np.ndarray, shares: np.ndarray
-    ) -> np.ndarray:
+    def _gains(self, rows: np.ndarray, options: np.ndarray, factor: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """λ - (r G)^p for p < 0, (r G)^p + λ for p > 0; 0 where it is no option."""
         p, penalty = self.options.p, self.options.lambda_
         power = np.where(options, rows, 1.0) ** p
@@ -195,17 +193,17 @@ class SiaPolicy:
             gains = (penalty * shares * stay)[:, None] - power
         return np.where(options, gains, 0.0)
 
-    def _shares(self, round: Round, jobs: Sequence[JobView]) -> np.ndarray:
+    def _shares(self, jobs: Sequence[JobView], now: float) -> np.ndarray:
         """(jobs,) what λ is multiplied with: 1 without time sharing, else 1 + w (section 3.5.6)."""
         window = self.options.timeshare_window_s
         if window is None:
             return np.ones(len(jobs))
         active = {job.id for job in jobs}
-        rest = {id: until for id, until in self._rest_until.items() if id in active and until > round.now}
+        rest = {id: until for id, until in self._rest_until.items() if id in active and until > now}
         served = {job.id: min(max(job.served_in_window_s, 0.0), window) for job in jobs}
         for job in jobs:
             if job.id not in rest and served[job.id] >= window - 1e-6:
-                rest[job.id] = round.now + window
+                rest[job.id] = now + window
         self._rest_until = rest
 
         def weight(job: JobView) -> float:
@@ -276,7 +274,7 @@ def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[str]) -
             else "non-preemptible job"
         )
         notes.append(
-            f"job {job.id}: {what} cannot be met beside the jobs that may not be preempted; it waits for their GPUs"
+            f"job {job.id}: {what} cannot be met beside jobs that may not be preempted; it waits"
         )
     if not solution.proven:
         notes.append(
@@ -284,15 +282,11 @@ def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[str]) -
         )
 
 
-def _prices(
-    solution: ChoiceSolution, limits: Limits, configurations: ConfigurationSet
-) -> Mapping[str, float]:
+def _prices(solution: ChoiceSolution, limits: Limits, configurations: ConfigurationSet) -> Mapping[str, float]:
     """Marginal value of one GPU of each type, in units of the objective: that of the dearest configuration."""
     arrays = configurations.arrays
     each = (solution.prices @ limits.usage) / arrays.gpus
-    return {
-        t: float(each[arrays.type_index == i].max(initial=0.0)) for i, t in enumerate(arrays.gpu_types)
-    }
+    return {t: float(each[arrays.type_index == i].max(initial=0.0)) for i, t in enumerate(arrays.gpu_types)}
 
 
 def _demand(job: JobView) -> Demand:
