@@ -34,7 +34,7 @@ def main() -> None:
 
 def run(args: Sequence[str]) -> int:
     try:
-        return int(app(list(args), prog_name="coadapt", standalone_mode=False) or Exit.OK)
+        return int(app(list(args) or ["--help"], prog_name="coadapt", standalone_mode=False) or Exit.OK)
     except typer.Abort:
         return _fail("interrupted; submitted jobs go on", Exit.INTERRUPTED)
     except BrokenPipeError:  # `coadapt list | head`: the reader has what it wanted

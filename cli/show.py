@@ -41,11 +41,11 @@ def number(value: float | None) -> str:
 
 
 def where(job: Mapping[str, object]) -> str:
-    """`4 a100 (emulated)`, or `-` without GPUs."""
+    """`4 a100 (emulated)`, or `-` without GPUs. Profile runs may hold GPUs of several types: only their count."""
     if not job.get("gpus"):
         return "-"
     label = f" ({EMULATED})" if job.get("emulated") else ""
-    return f"{job['gpus']} {job['gpu_type']}{label}"
+    return f"{job['gpus']} {'GPUs' if job.get('phase') == 'profiling' else job['gpu_type']}{label}"
 
 
 def progress(job: JobRow) -> str:
@@ -160,10 +160,11 @@ def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[
     for job in after:
         old = before.get(job["id"])
         name = job["id"]
-        if old is None or old["phase"] != job["phase"]:
+        measured = job["phase"] == "profiling" and old is not None and old["reason"] != job["reason"]
+        if old is None or old["phase"] != job["phase"] or measured:
             lines.append(f"{name}: {job['phase']}" + (f" ({job['reason']})" if job["reason"] else ""))
-        if job["gpus"] and (old is None or where(old) != where(job)):
-            lines.append(f"{name}: {where(old) if old else '-'} -> {where(job)}")
+        if job["gpus"] and job["phase"] == "running" and (old is None or where(old) != where(job)):
+            lines.append(f"{name}: {where(old) if old and old['phase'] == 'running' else '-'} -> {where(job)}")
         if job["batch_size"] and (old is None or old["batch_size"] != job["batch_size"]):
             first = old["batch_size"] if old and old["batch_size"] else "-"
             lines.append(f"{name}: batch size {first} -> {job['batch_size']}, learning rate {number(job['lr'])}")

@@ -1,0 +1,281 @@
+"""`make performance`: run every benchmark and rewrite docs/performance.md from their last lines.
+
+    python -m benchmarks.performance                      all of them
+    python -m benchmarks.performance --only policy_time   one; the figures of the others stay
+    python -m benchmarks.performance --render             none; write the page from the kept figures
+
+Figures, machine and date of the latest good run of each benchmark are kept in docs/performance.json. A benchmark
+that fails is marked on the page with the reason, beside its last good figures. Output goes to out/performance/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "docs" / "performance.json"
+PAGE = ROOT / "docs" / "performance.md"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number: `target` is what was promised of it ("<= 0.03"), or "" for context."""
+
+    name: str
+    meaning: str
+    target: str = ""
+
+    def met(self, value: Any) -> bool | None:
+        """None where nothing was promised or nothing measured."""
+        if not self.target or not isinstance(value, int | float):
+            return None
+        sign, bound = self.target.split()
+        return {"<=": value <= float(bound), ">=": value >= float(bound), "=": value == float(bound)}[sign]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One command, `python -m benchmarks.<name>`, and what its last line holds."""
+
+    name: str
+    claim: str
+    figures: Sequence[Figure]
+    timeout_s: float = 900.0
+
+
+BENCHMARKS = (
+    Benchmark(
+        "demo",
+        "Eight real jobs arrive on an emulated cluster of three GPU types and all reach their target metric.",
+        (
+            Figure("jobs", "jobs submitted", ">= 6"),
+            Figure("jobs_at_target", "jobs that reached their target metric", ">= 6"),
+            Figure("promises_kept", "promised phenomena seen in the output"),
+            Figure("promises", "promised phenomena"),
+            Figure("mean_jct_s", "mean job completion time, s"),
+            Figure("restarts", "restarts of all jobs together"),
+            Figure("wall_s", "whole command, s", "<= 360"),
+        ),
+    ),
+    Benchmark(
+        "equivalence",
+        "Resized training computes what plain PyTorch computes.",
+        (
+            Figure(
+                "max_abs_param_diff",
+                "largest difference of a parameter to an uninterrupted plain DDP run",
+                "<= 1e-5",
+            ),
+            Figure("samples_repeated", "samples seen more than once in an epoch", "= 0"),
+            Figure("samples_skipped", "samples of an epoch not seen", "= 0"),
+            Figure("adascale_rel_err", "AdaScale gain against a float64 reference", "<= 0.05"),
+            Figure("pgns_rel_err", "gradient noise scale against its closed form", "<= 0.05"),
+        ),
+    ),
+    Benchmark(
+        "estimator_accuracy",
+        "Step times of measured jobs are predicted from part of their measurements.",
+        (
+            Figure("median_rel_err", "fitted to half the placements, predicting the others: median", "<= 0.05"),
+            Figure("p95_rel_err", "the same, 95th percentile", "<= 0.20"),
+            Figure(
+                "median_rel_err_from_4", "fitted to at most 4 replicas, predicting up to 16: median", "<= 0.10"
+            ),
+            Figure("kendall_tau", "rank agreement of predicted and measured goodput", ">= 0.9"),
+        ),
+    ),
+    Benchmark(
+        "session_overhead",
+        "What a step costs more than with plain DDP.",
+        (
+            Figure("overhead_1_worker", "1 worker, fraction of the step time", "<= 0.03"),
+            Figure("overhead_2_workers", "2 workers (gloo), fraction of the step time", "<= 0.03"),
+        ),
+    ),
+    Benchmark(
+        "resize_pause",
+        "From the last step before a resize to the first step after it; medians.",
+        (
+            Figure("warm_s", "warm resize, s", "<= 0.3"),
+            Figure("recovery_s", "recovery in place from a killed worker, s", "<= 1.0"),
+            Figure("cold_s", "cold restart from a checkpoint, s"),
+            Figure("torchrun_s", "peer: torchrun's elastic restart, s"),
+            Figure("ray_train_s", "peer: Ray Train's failure restart, s"),
+        ),
+    ),
+    Benchmark(
+        "policy_time",
+        "One scheduling decision: goodput matrix, program, placement.",
+        (
+            Figure("p50_ms_64_gpus", "64 GPUs, 47 jobs: median, ms", "<= 15"),
+            Figure("p95_ms_64_gpus", "64 GPUs, 47 jobs: 95th percentile, ms"),
+            Figure("p50_ms_2048_gpus", "2,048 GPUs, 1,500 jobs, 3 types: median, ms", "<= 1000"),
+            Figure("highs_share_64_gpus", "share of HiGHS in it, 64 GPUs"),
+            Figure("highs_share_2048_gpus", "share of HiGHS in it, 2,048 GPUs"),
+        ),
+    ),
+    Benchmark(
+        "goodput_matrix",
+        "Goodput of every job on every configuration at its best batch size, one core.",
+        (Figure("pairs_per_s", "(job, configuration) pairs per second", ">= 5e6"),),
+    ),
+    Benchmark(
+        "kill_tests",
+        "SIGKILL of workers, executors, the scheduler, emulated nodes and checkpoint writers under running jobs.",
+        (
+            Figure("kills", "processes killed", ">= 30"),
+            Figure("jobs_lost", "jobs that did not finish", "= 0"),
+            Figure("samples_wrong", "samples skipped, or repeated beyond the replayed tail", "= 0"),
+        ),
+    ),
+    Benchmark(
+        "bad_input",
+        "Malformed job files, scripts and clusters, each answered with its one line.",
+        (
+            Figure("cases", "cases in the table", ">= 40"),
+            Figure("wrong", "cases answered otherwise", "= 0"),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The latest run of a benchmark. `failure` "" after a good one; else `figures` are of the last good one."""
+
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    machine: str = ""
+    wall_s: float = 0.0
+    failure: str = ""
+
+
+def run(benchmark: Benchmark, previous: Result) -> Result:
+    """Run the command; its last good figures outlive a failure."""
+    log = ROOT / "out" / "performance" / f"{benchmark.name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    started_s = time.monotonic()
+    command = [sys.executable, "-m", f"benchmarks.{benchmark.name}"]
+    try:
+        with log.open("w") as file:
+            done = subprocess.run(
+                command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, timeout=benchmark.timeout_s, check=False
+            )
+        lines = log.read_text(errors="replace").splitlines()
+        figures, machine = parse(lines, benchmark.name)
+        reason = f"exit status {done.returncode}" if done.returncode else ""
+    except subprocess.TimeoutExpired:
+        return failed(previous, f"did not end in {benchmark.timeout_s:.0f} s")
+    except ValueError as error:
+        return failed(previous, str(error))
+    if reason:
+        return failed(previous, f"{reason}; its figures were {json.dumps(figures)}")
+    return Result(figures, machine, round(time.monotonic() - started_s, 1))
+
+
+def failed(previous: Result, reason: str) -> Result:
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Result(previous.figures, previous.machine, previous.wall_s, f"{when}: {reason}")
+
+
+def parse(lines: Sequence[str], name: str) -> tuple[dict[str, Any], str]:
+    """Figures and machine from a benchmark's output. Raises ValueError without a last line of JSON."""
+    machine = next(
+        (line.removeprefix("machine: ") for line in reversed(lines) if line.startswith("machine: ")), ""
+    )
+    try:
+        last = json.loads(lines[-1])
+        figures = last["figures"]
+        if last["benchmark"] != name or not isinstance(figures, dict):
+            raise ValueError
+    except (IndexError, ValueError, KeyError, TypeError):
+        said = lines[-1].strip()[:200] if lines else "nothing"
+        raise ValueError(f"no line of JSON at the end of its output; it said: {said}") from None
+    return figures, machine
+
+
+def page(results: Mapping[str, Result]) -> str:
+    """The whole of docs/performance.md."""
+    parts = [
+        "# Performance",
+        "Written by `make performance` (`benchmarks/performance.py`) from the last line of each benchmark; do not "
+        "edit. One benchmark: `python -m benchmarks.NAME`, or `python -m benchmarks.performance --only NAME` to "
+        "renew its figures here. Emulated nodes run on CPU at the pace of their GPU type; a peer's figures are "
+        "measured in the same run.",
+    ]
+    return "\n\n".join(parts + [section(b, results.get(b.name, Result())) for b in BENCHMARKS]) + "\n"
+
+
+def section(benchmark: Benchmark, result: Result) -> str:
+    lines = [f"## {benchmark.name}", "", benchmark.claim, ""]
+    if result.failure:
+        lines += [f"**Failed** {result.failure.replace('|', '/')}. Figures below are of the last good run.", ""]
+    if not result.figures:
+        return "\n".join([*lines, "No figures yet."])
+    lines += ["| figure | meaning | measured | target | |", "|---|---|--:|--:|---|"]
+    known = {figure.name: figure for figure in benchmark.figures}
+    for name in [*known, *(name for name in result.figures if name not in known)]:
+        figure = known.get(name, Figure(name, ""))
+        value = result.figures.get(name)
+        verdict = {True: "met", False: "**missed**", None: ""}[figure.met(value)]
+        target = figure.target.replace("<=", "≤").replace(">=", "≥")
+        lines.append(f"| `{name}` | {figure.meaning} | {shown(value)} | {target} | {verdict} |")
+    return "\n".join([*lines, "", f"{result.machine}; the run took {result.wall_s:g} s."])
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value if value is not None else "-")
+
+
+def load() -> dict[str, Result]:
+    if not KEPT.exists():
+        return {}
+    return {name: Result(**row) for name, row in json.loads(KEPT.read_text()).items()}
+
+
+def write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text)
+    beside.replace(path)
+
+
+def save(results: Mapping[str, Result]) -> None:
+    rows = {name: vars(result) for name, result in sorted(results.items())}
+    write(KEPT, json.dumps(rows, indent=1, default=dict) + "\n")
+    write(PAGE, page(results))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    names = [benchmark.name for benchmark in BENCHMARKS]
+    parser = argparse.ArgumentParser(prog="benchmarks.performance", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--only", action="append", choices=names, metavar="NAME", help=f"one of {', '.join(names)}"
+    )
+    parser.add_argument("--render", action="store_true", help="run nothing")
+    options = parser.parse_args(arguments)
+    results = load()
+    chosen = [] if options.render else [b for b in BENCHMARKS if not options.only or b.name in options.only]
+    for benchmark in chosen:
+        print(f"{benchmark.name} …", flush=True)
+        results[benchmark.name] = run(benchmark, results.get(benchmark.name, Result()))
+        print(f"  {results[benchmark.name].failure or dict(results[benchmark.name].figures)}", flush=True)
+        save(results)  # after each: an interrupted run keeps what it has measured
+    if not chosen:
+        save(results)
+    return 1 if any(results[benchmark.name].failure for benchmark in chosen) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
