@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import ray
-from ray.exceptions import ActorDiedError, ActorUnavailableError
+from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..executor.adaptive_executor import AdaptiveExecutor
@@ -96,6 +96,17 @@ class Executors:
         refs = {job.id: handle.status.remote() for job in jobs if (handle := self._find(job.id)) is not None}
         ray.wait(list(refs.values()), num_returns=len(refs), timeout=timeout_s) if refs else None
         return {job_id: _answer(ref) for job_id, ref in refs.items()}
+
+    def measurements(self, job_id: str, timeout_s: float) -> str:
+        """What the job's executor has measured so far, as JSON; empty where it does not answer in time."""
+        handle = self._find(job_id)
+        if handle is None:
+            return ""
+        try:
+            measured: Measurements = ray.get(handle.measurements.remote(), timeout=timeout_s)
+        except (RayError, TimeoutError):
+            return ""
+        return measured.to_json()
 
     # --- inside the thread --------------------------------------------------------------------------------
 

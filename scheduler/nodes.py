@@ -72,6 +72,7 @@ class NodeView:
         self._spare_cpus = spare_cpus
         self._changed = changed
         self._leases: dict[str, PlacementGroup] = {}
+        self._standing: set[str] = set()  # nodes whose lease was granted; it stands as long as the node
         self._stop = threading.Event()
         self.snapshot = NodesSnapshot()
         self._thread = threading.Thread(target=self._watch, name="nodes", daemon=True)
@@ -104,6 +105,7 @@ class NodeView:
         leased = [self._leased(node) for node in nodes if self._lease(node)]
         for gone in set(self._leases) - {node.id for node in nodes}:
             remove_placement_group(self._leases.pop(gone))
+            self._standing.discard(gone)
         before = self.snapshot
         usable = tuple(node for node in leased if node.id not in draining)
         self.snapshot = NodesSnapshot(
@@ -130,7 +132,9 @@ class NodeView:
         """Whether the node's lease stands; asks for it where it does not exist."""
         if node.id not in self._leases:
             self._leases[node.id] = self._find_lease(node) or self._new_lease(node)
-        return bool(self._leases[node.id].wait(timeout_seconds=0.2))
+        if node.id not in self._standing and self._leases[node.id].wait(timeout_seconds=0.2):
+            self._standing.add(node.id)
+        return node.id in self._standing
 
     def _find_lease(self, node: Node) -> PlacementGroup | None:
         """The lease an earlier life of the service took."""

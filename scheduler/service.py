@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from ..estimators.goodput import JobModel
-from ..executor.events import ExecutorEvent, Reported, Running
+from ..executor.events import ExecutorEvent, ProfileFinished, Reported, Running
 from ..executor.measurements import Measurements
 from ..executor.slot import Slot
 from . import answers, dejavu
 from .executors import Executors, gpus_per_replica
+from .explain import explain
 from .job import JobSpec, Phase
 from .launcher import Action, Assign, Holding, slots_of, step
 from .lifecycle import advance
@@ -153,8 +154,6 @@ class SchedulerService:
         last = self._last
         if last is None or all(view.id != job_id for view in last.round.jobs):
             return {"job_id": job_id, "lines": [answers.why_not_in_round(job)]}
-        from .explain import explain
-
         return answers.explanation(explain(job_id, last.round, last.plan))
 
     def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
@@ -178,6 +177,8 @@ class SchedulerService:
 
     def on_event(self, job_id: str, event: ExecutorEvent) -> None:
         """An executor's event; repeated and late ones do no harm."""
+        if isinstance(event, ProfileFinished) and event.ok and not event.measurements_json:
+            event = replace(event, measurements_json=self._executors.measurements(job_id, timeout_s=10.0))
         with self._lock:
             job = self._store.jobs.get(job_id)
             if job is None:
@@ -210,7 +211,7 @@ class SchedulerService:
     def _loop(self) -> None:
         self._guard(self._reattach)
         while not self._stopping:
-            self._wake.wait(self._settings.node_refresh_s)
+            self._wake.wait(self._until_due())
             self._wake.clear()
             if not self._stopping and self._nodes.snapshot.ready:
                 self._guard(self._tick)
@@ -238,6 +239,13 @@ class SchedulerService:
         asked = self._round_asked_s
         early = asked is not None and now - asked >= self._settings.debounce_s
         return early or now - self._last_round_s >= self._settings.round_interval_s
+
+    def _until_due(self) -> float:
+        """Seconds to sleep at most: until an early round is due, else until nodes may have changed."""
+        asked, refresh = self._round_asked_s, self._settings.node_refresh_s
+        return (
+            refresh if asked is None else min(max(asked + self._settings.debounce_s - time.time(), 0.01), refresh)
+        )
 
     def _ask_round(self) -> None:
         """A round soon; several reasons within the debounce time share one."""
