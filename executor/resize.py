@@ -208,6 +208,7 @@ class Reconciler:
         self._warm = False  # some process of it was in an earlier group
         self._told: int = -1  # the sequence last reported as running
         self._finished: Finished | None = None
+        self._now_s = 0.0
         self._effects: list[Effect] = []
 
     # --- inputs ---------------------------------------------------------------------------------------------
@@ -258,7 +259,7 @@ class Reconciler:
         """Act on everything that is due."""
         self._expire_workers(now)
         self._expire_phase(now)
-        self._kill_the_hung(now)
+        self._find_the_hung(now)
         return self._drain(now)
 
     def event(self, worker_id: str, event: Event | WorkerEvent, now: float) -> list[Effect]:
@@ -300,11 +301,11 @@ class Reconciler:
         due += [worker.deadline_s for worker in self.workers.values() if worker.lives]
         if self.phase is Phase.TRAINING:
             due += [worker.heard_s + self.limits.hang_s for worker in self._members()]
-        if self.phase is Phase.STARTING:
-            due.append(self._not_before_s)
         if self.phase in (Phase.STARTING, Phase.TRAINING):
-            due += [self._history[slot].not_before_s for slot in self._vacant() if slot in self._history]
-            due += [worker.ready_s + self.limits.gather_s for worker in self._standby()]
+            # What every input looks at, not only a tick: once it has passed it is done with.
+            waits = [self._history[slot].not_before_s for slot in self._vacant() if slot in self._history]
+            waits += [worker.ready_s + self.limits.gather_s for worker in self._standby()]
+            due += [wait for wait in [*waits, self._not_before_s] if wait > self._now_s]
         return min(due)
 
     @property
@@ -368,8 +369,7 @@ class Reconciler:
 
     def _on_progress(self, worker: Worker, event: Heartbeat | Report, now: float) -> None:
         steps = event.steps if isinstance(event, Heartbeat) else event.progress.steps
-        if steps > worker.steps or isinstance(event, Report):
-            worker.heard_s = now
+        worker.heard_s = now  # both are sent between steps by the thread that trains
         worker.steps = max(worker.steps, steps)
 
     def _on_broken(self, worker: Worker, event: Broken, now: float) -> None:
@@ -536,7 +536,7 @@ class Reconciler:
             case Phase.REGROUPING:
                 self._drop_the_silent("did not join in time", now, lambda member: member.joined == self.generation)
             case Phase.RECOVERING:
-                self._drop_the_silent("did not answer", now, lambda member: member.broken == self.generation)
+                self._drop_the_silent("hangs", now, lambda member: member.broken == self.generation)
             case Phase.STOPPING:
                 for member in self._members():
                     self._kill(member)
@@ -558,22 +558,23 @@ class Reconciler:
         if not self.phase.is_terminal:
             self._start_recovery(now)
 
-    def _kill_the_hung(self, now: float) -> None:
-        """Of all members without a step for `hang_s`, the one that is furthest behind holds up the others."""
+    def _find_the_hung(self, now: float) -> None:
+        """When nobody makes steps, break the group: whoever only waited for the hung rank answers, it does not."""
         if self.phase is not Phase.TRAINING:
             return
-        hung = [member for member in self._members() if now >= member.heard_s + self.limits.hang_s]
-        if hung:
-            member = min(hung, key=lambda m: (m.steps, m.heard_s, m.rank))
-            self._lost(member, f"made no step for {self.limits.hang_s:g} s", now)
-            self._abort_peers(member)
-            self._kill(member)
-            if not self.phase.is_terminal:
-                self._start_recovery(now)
+        silent = [member for member in self._members() if now >= member.heard_s + self.limits.hang_s]
+        if not silent:
+            return
+        self._count_loss(silent[0], f"the group made no step for {self.limits.hang_s:g} s")
+        if not self.phase.is_terminal:
+            for member in self._members():
+                self._send(member.id, Abort(self.generation))
+            self._start_recovery(now)
 
     # --- reconciling ----------------------------------------------------------------------------------------
 
     def _drain(self, now: float) -> list[Effect]:
+        self._now_s = now
         self._reconcile(now)
         effects, self._effects = self._effects, []
         return effects

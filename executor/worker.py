@@ -30,6 +30,9 @@ class Worker:
         self._executor = executor
         self._events: queue.Queue[Event | WorkerEvent] = queue.Queue(WAITING)
         self._process = TrainingProcess(launch, self._events.put)
+        self._sending = threading.Lock()
+        self._early: dict[int, Command] = {}
+        self._next = 0
 
     def run(self) -> None:
         relay = threading.Thread(target=self._relay, name="coadapt-relay", daemon=True)
@@ -41,8 +44,13 @@ class Worker:
             self._process.kill()
             ray.actor.exit_actor()
 
-    def send(self, command: Command) -> None:
-        self._process.send(command)
+    def send(self, index: int, command: Command) -> None:
+        """Relay the `index`-th command; concurrent actor calls may arrive in any order."""
+        with self._sending:
+            self._early[index] = command
+            while self._next in self._early:
+                self._process.send(self._early.pop(self._next))
+                self._next += 1
 
     def _relay(self) -> None:
         """Deliver events in order; the executor's answer paces the script's output.

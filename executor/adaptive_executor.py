@@ -1,0 +1,322 @@
+"""One job's executor: the Ray shell around `resize.Reconciler`.
+
+One thread owns everything that changes; actor methods only put what they were asked into its inbox and
+return. A second thread delivers events to the scheduler service, in order, however often that is restarted.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayError, RuntimeEnvSetupError
+from ray.util.placement_group import PlacementGroup
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
+
+from ..estimators.goodput import JobModel
+from .batch_choice import better_batch, choose_batch, group_shape
+from .events import ExecutorEvent, Released, Reported
+from .executor_job import ExecutorJob, ExecutorStatus
+from .failures import FailureBudget
+from .job_log import JobLog
+from .lifecycle import Gone, Output, WorkerEvent
+from .measurements import Measurements
+from .protocol import BatchPlan, Command, Event, Profiled, Ready, Report
+from .ranks import Rendezvous
+from .resize import Effect, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
+from .slot import Slot
+from .training_process import Launch
+from .worker import Worker
+from .worker_environment import worker_environment
+
+__all__ = ["AdaptiveExecutor", "ExecutorJob", "ExecutorStatus"]
+
+log = logging.getLogger(__name__)
+
+ANSWER_S = 30.0  # the service's answer to an event
+RETRY_S = 0.5
+IDLE_S = 5.0  # the loop looks up at least so often
+
+
+class AdaptiveExecutor:
+    """Trains one job on whatever slots it is assigned.
+
+    Made a detached, restartable Ray actor by the scheduler service (or by a test). All methods return at once.
+    When its process dies Ray ends its workers with it; the restarted executor says so with
+    `Released(everything=True)` and waits for `assign`; the job goes on from its newest checkpoint.
+    """
+
+    def __init__(self, job: ExecutorJob, limits: Limits | None = None) -> None:
+        self._job = job
+        self._measurements = job.measurements or Measurements()
+        self._densest: dict[tuple[int, int], int] = {}
+        self._report: Report | None = None
+        self._log = JobLog(job.log_dir)
+        self._actors: dict[str, Any] = {}
+        self._sent: dict[str, int] = {}
+        self._sources: dict[str, str] = {}
+        self._self = ray.get_runtime_context().current_actor
+        self._store, listener = _listen()
+        incarnation = uuid.uuid4().hex[:6]
+        self._machine = Reconciler(
+            store=self._store,
+            batch_for=self._batch_for,
+            budget=FailureBudget(job.max_failures),
+            limits=limits
+            or Limits(start_s=max(300.0, job.training.hang_timeout_s), hang_s=job.training.hang_timeout_s),
+            worker_id=lambda n: f"{incarnation}-{n}",
+            script=Path(job.script).name,
+        )
+        self._status = self._snapshot()
+        self._inbox: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
+        self._outbox: queue.SimpleQueue[ExecutorEvent] = queue.SimpleQueue()
+        threading.Thread(target=self._serve_store, args=(listener,), name="store", daemon=True).start()
+        threading.Thread(target=self._run, name="executor", daemon=True).start()
+        threading.Thread(target=self._tell_service, name="events", daemon=True).start()
+        if ray.get_runtime_context().was_current_actor_reconstructed:
+            self._outbox.put(Released(0, everything=True))
+
+    # --- called by the service ------------------------------------------------------------------------------
+
+    def assign(self, slots: Sequence[Slot], sequence: int) -> None:
+        """Train on exactly these slots; none: save, stop and release everything. Older sequences are ignored."""
+        self._inbox.put(lambda now: self._machine.assign(tuple(slots), sequence, now))
+
+    def profile(self, slot: Slot, sequence: int) -> None:
+        """Measure one replica in `slot`."""
+        self._inbox.put(lambda now: self._machine.profile(slot, sequence, now))
+
+    def save(self) -> None:
+        """Write a checkpoint at the next step boundary and go on."""
+        self._inbox.put(self._machine.save)
+
+    def cancel(self) -> None:
+        """End everything at once, without a checkpoint."""
+        self._inbox.put(self._machine.cancel)
+
+    def status(self) -> ExecutorStatus:
+        return self._status
+
+    def measurements(self) -> Measurements:
+        return self._measurements
+
+    # --- called by workers ----------------------------------------------------------------------------------
+
+    def on_worker(self, worker: str, events: Sequence[Event | WorkerEvent]) -> bool:
+        """Take events in order; False: this executor has no such worker (any more)."""
+        if worker not in self._actors:
+            return False
+        for event in events:
+            self._inbox.put(self._handler(worker, event))
+        return True
+
+    # --- the thread that owns the state -----------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            wait_s = min(max(self._machine.next_deadline_s - time.monotonic(), 0.0), IDLE_S)
+            try:
+                handle = self._inbox.get(timeout=wait_s) if wait_s > 0 else self._inbox.get_nowait()
+            except queue.Empty:
+                handle = self._machine.tick
+            try:
+                self._carry_out(handle(time.monotonic()))
+            except Exception:
+                log.exception("executor of job %s", self._job.id)
+            self._status = self._snapshot()
+
+    def _handler(self, worker: str, event: Event | WorkerEvent) -> Callable[[float], list[Effect]]:
+        return lambda now: self._on_event(worker, event, now)
+
+    def _on_event(self, worker: str, event: Event | WorkerEvent, now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        match event:
+            case Output():
+                self._log.write(self._source(worker), event.lines)
+                return effects
+            case Ready():
+                self._measurements = self._measurements.with_info(event)
+            case Profiled() if event.row is not None:
+                known = self._machine.workers.get(worker)
+                if known is not None:
+                    self._measurements = self._measurements.with_rows(known.slot.gpu_type, [event.row])
+            case Report():
+                effects += self._on_report(event, now)
+            case Gone():
+                self._actors.pop(worker, None)
+        return effects + self._machine.event(worker, event, now)
+
+    def _on_report(self, report: Report, now: float) -> list[Effect]:
+        """Refit, choose the batch anew, and pass everything on."""
+        self._report = report
+        try:
+            self._measurements = self._measurements.with_report(report, self._densest)
+        except ValueError as error:
+            log.warning("job %s: a report was left out: %s", self._job.id, error)
+        machine = self._machine
+        effects: list[Effect] = []
+        current = machine.batch or BatchPlan(report.local_bsz, report.accumulation)
+        slots = self._group_slots()
+        if slots and report.generation == machine.generation:
+            plan = better_batch(self._model(slots), slots, current)
+            if plan is not None:
+                effects = machine.set_batch(plan, now)
+        self._outbox.put(Reported(report, self._measurements.to_json(), machine.batch or current))
+        return effects
+
+    def _model(self, slots: Sequence[Slot]) -> JobModel | None:
+        """The goodput model, which may use the GPU type of `slots` even where it was never measured."""
+        per_replica = {**self._job.gpus_per_replica, **{slot.gpu_type: slot.gpus for slot in slots}}
+        return self._measurements.job_model(self._job.training, per_replica)
+
+    def _batch_for(self, slots: Sequence[Slot]) -> BatchPlan | None:
+        _, nodes, replicas, densest = group_shape(slots)
+        self._densest[nodes, replicas] = densest
+        try:
+            return choose_batch(self._model(slots), slots)
+        except (ValueError, ArithmeticError) as error:
+            log.warning("job %s: no batch plan from its measurements: %s", self._job.id, error)
+            return None
+
+    def _group_slots(self) -> list[Slot]:
+        return [self._machine.workers[id].slot for id in self._machine.group if id in self._machine.workers]
+
+    def _source(self, worker: str) -> str:
+        known = self._machine.workers.get(worker)
+        if known is not None and not known.profile and known.rank >= 0:
+            self._sources[worker] = f"rank-{known.rank}"
+        return self._sources.get(worker, "rank-?")
+
+    # --- effects --------------------------------------------------------------------------------------------
+
+    def _carry_out(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case StartWorker():
+                    self._start(effect)
+                case Send():
+                    self._send(effect.worker, effect.command)
+                case KillWorker():
+                    ray.kill(self._actors[effect.worker], no_restart=True)
+                case Tell():
+                    self._outbox.put(effect.event)
+
+    def _start(self, start: StartWorker) -> None:
+        job, slot = self._job, start.slot
+        self._sources[start.worker] = f"profile-{slot.gpu_type}" if start.profile else f"rank-{start.rank}"
+        launch = Launch(
+            script=job.script,
+            args=tuple(job.args),
+            env=worker_environment(job, start, self._store),
+            cwd=None if job.working_dir_uri else str(Path(job.script).resolve().parent),
+        )
+        runtime_env: dict[str, Any] = {}
+        if job.working_dir_uri:
+            runtime_env["working_dir"] = job.working_dir_uri
+        if job.pip:
+            runtime_env["pip"] = list(job.pip)
+        actor: Any = (
+            ray.remote(Worker)
+            .options(
+                name=f"{job.id}/{start.worker}",
+                num_gpus=slot.gpus,
+                num_cpus=slot.cpus,
+                max_concurrency=2,  # `run` and, beside it, one `send`
+                max_restarts=0,
+                runtime_env=runtime_env,
+                scheduling_strategy=_inside(slot),
+            )
+            .remote(start.worker, launch, self._self)
+        )
+        self._actors[start.worker] = actor
+        self._sent[start.worker] = 0
+        actor.run.remote().future().add_done_callback(lambda done: self._on_actor_end(start.worker, done))
+
+    def _send(self, worker: str, command: Command) -> None:
+        self._actors[worker].send.remote(self._sent[worker], command)
+        self._sent[worker] += 1
+
+    def _on_actor_end(self, worker: str, done: Future[None]) -> None:
+        error = done.exception()
+        failed = isinstance(error, RuntimeEnvSetupError)
+        reason = "" if error is None else str(error).strip().splitlines()[-1 if failed else 0]
+        self._inbox.put(self._handler(worker, Gone(f"was lost with its worker ({reason})", failed)))
+
+    # --- the scheduler service --------------------------------------------------------------------------------
+
+    def _tell_service(self) -> None:
+        while True:
+            event = self._outbox.get()
+            while self._job.service_name and not self._told(event):
+                time.sleep(RETRY_S)
+
+    def _told(self, event: ExecutorEvent) -> bool:
+        try:
+            service = ray.get_actor(self._job.service_name, namespace=self._job.service_namespace)
+            ray.get(service.on_event.remote(self._job.id, event), timeout=ANSWER_S)
+        except (ValueError, RayError) as error:
+            log.info("job %s: the scheduler service did not take an event yet: %s", self._job.id, error)
+            return False
+        return True
+
+    # --- views ----------------------------------------------------------------------------------------------
+
+    def _snapshot(self) -> ExecutorStatus:
+        machine = self._machine
+        return ExecutorStatus(
+            state=machine.phase.value,
+            sequence=machine.sequence,
+            slots=machine.slots,
+            group=tuple(self._group_slots()),
+            generation=machine.generation,
+            steps=machine.steps,
+            report=self._report,
+            batch=machine.batch,
+            failures=machine.budget.failures,
+            recoveries=machine.budget.recoveries,
+            last_error=machine.last_error,
+            workers={
+                worker.id: {
+                    "slot": worker.slot,
+                    "stage": worker.stage.value,
+                    "rank": worker.rank,
+                    "pid": worker.pid,
+                    "host": worker.host,
+                }
+                for worker in machine.workers.values()
+            },
+        )
+
+    def _serve_store(self, listener: socket.socket) -> None:
+        """Host the rendezvous; while torch is imported, which takes seconds, workers wait in the listen queue."""
+        from torch.distributed import TCPStore
+
+        self._tcp_store = TCPStore(
+            self._store.host,
+            self._store.port,
+            is_master=True,
+            wait_for_workers=False,
+            master_listen_fd=listener.detach(),
+        )
+
+
+def _listen() -> tuple[Rendezvous, socket.socket]:
+    listener = socket.create_server(("", 0), backlog=1024)
+    return Rendezvous(ray.util.get_node_ip_address(), listener.getsockname()[1]), listener
+
+
+def _inside(slot: Slot) -> PlacementGroupSchedulingStrategy | NodeAffinitySchedulingStrategy:
+    """Inside the node's lease, or, without one, on the node."""
+    if not slot.lease_id:
+        return NodeAffinitySchedulingStrategy(slot.node_id, soft=False)
+    lease = PlacementGroup(ray.PlacementGroupID(bytes.fromhex(slot.lease_id)))
+    return PlacementGroupSchedulingStrategy(lease, placement_group_bundle_index=0)

@@ -1,0 +1,50 @@
+"""The batch plan of a group from the job's goodput model. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ..estimators.efficiency import efficiency
+from ..estimators.goodput import JobModel, best_batch
+from ..estimators.throughput import throughput
+from .protocol import BatchPlan
+from .slot import Slot
+
+# A change of batch moves the learning rate and the noise estimate: it must be worth it.
+WORTH_CHANGING = 1.05
+
+
+def group_shape(slots: Sequence[Slot]) -> tuple[str, int, int, int]:
+    """(GPU type, nodes, replicas, replicas on the fullest node) of a group."""
+    per_node = Counter(slot.node_id for slot in slots)
+    return slots[0].gpu_type, len(per_node), len(slots), max(per_node.values())
+
+
+def choose_batch(model: JobModel | None, slots: Sequence[Slot]) -> BatchPlan | None:
+    """The plan of highest goodput for a group on `slots`; None where the model cannot tell."""
+    if model is None or not slots:
+        return None
+    gpu_type, nodes, replicas, _ = group_shape(slots)
+    choice = best_batch(model, gpu_type, nodes, replicas)
+    if choice is None or choice.goodput <= 0:
+        return None
+    fixed = choice.batch_size if model.limits.fixed else None
+    return BatchPlan(choice.local_bsz, choice.accumulation, fixed)
+
+
+def better_batch(model: JobModel | None, slots: Sequence[Slot], current: BatchPlan) -> BatchPlan | None:
+    """A plan whose predicted goodput is more than 5 % above that of `current`, or None."""
+    plan = choose_batch(model, slots)
+    if plan is None or plan == current or model is None or model.limits.fixed:
+        return None
+    return plan if goodput(model, slots, plan) > WORTH_CHANGING * goodput(model, slots, current) else None
+
+
+def goodput(model: JobModel, slots: Sequence[Slot], plan: BatchPlan) -> float:
+    """Predicted goodput of a plan, in initial-batch-size samples/s."""
+    gpu_type, nodes, replicas, _ = group_shape(slots)
+    params = model.throughput[gpu_type].params
+    samples = replicas * plan.local_bsz * (plan.accumulation + 1)
+    rate = float(throughput(params, nodes, replicas, plan.local_bsz, plan.accumulation))
+    return rate * float(efficiency(samples, model.limits.initial_batch_size, model.noise_scale))

@@ -1,0 +1,179 @@
+"""What was measured of one job, and the models fitted to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..estimators.goodput import BatchLimits, JobModel
+from ..estimators.profile import Profile
+from ..estimators.throughput import ThroughputModel, ThroughputParams, fit
+from .config import Adaptivity, TrainingConfig
+from .protocol import Ready, Report, StepRow
+
+EVERY_TYPE = "*"  # in gpus_per_replica: the same count on every GPU type
+
+
+@dataclass(frozen=True)
+class JobInfo:
+    """What the script itself says of the job, at `coadapt.prepare`."""
+
+    fingerprint: str
+    initial_batch_size: int
+    parameters: int
+    dataset_size: int | None
+    adam_type: bool
+
+    @classmethod
+    def of(cls, ready: Ready) -> JobInfo:
+        return cls(
+            ready.fingerprint, ready.initial_batch_size, ready.parameters, ready.dataset_size, ready.adam_type
+        )
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Step times per GPU type, the largest local batch that fits, the gradient noise, and the job's own facts.
+
+    Values are never changed, only replaced (`with_…`); fitted parameters are carried along as warm starts and
+    are refitted only for a GPU type whose profile is a new one.
+    """
+
+    profiles: Mapping[str, Profile] = field(default_factory=dict)  # GPU type -> step times
+    largest_local_bsz: Mapping[str, int] = field(default_factory=dict)  # GPU type -> measured to fit
+    grad_sqr: float | None = None
+    grad_var: float | None = None
+    info: JobInfo | None = None
+    # GPU type -> (the profile the fit is of, the fit)
+    _fits: dict[str, tuple[Profile, ThroughputParams]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def noise_scale(self) -> float | None:
+        """Preconditioned gradient noise scale in samples; None until it is measured."""
+        if self.grad_sqr is None or self.grad_var is None or self.grad_sqr <= 0:
+            return None
+        return self.grad_var / self.grad_sqr
+
+    def with_info(self, ready: Ready) -> Measurements:
+        return replace(self, info=JobInfo.of(ready))
+
+    def with_rows(
+        self, gpu_type: str, rows: Sequence[StepRow], densest: Mapping[tuple[int, int], int] | None = None
+    ) -> Measurements:
+        """Add measured steps; rows of the same shape are averaged by their counts.
+
+        `densest` maps (nodes, replicas) to the replicas on the fullest node, where they are not spread evenly.
+        Raises ValueError for a row that no step can have measured.
+        """
+        if not rows:
+            return self
+        even = [-(-row.replicas // row.nodes) for row in rows]
+        known = densest or {}
+        new = Profile.of(
+            rows, [known.get((row.nodes, row.replicas), e) for row, e in zip(rows, even, strict=True)]
+        )
+        old = self.profiles.get(gpu_type)
+        largest = max([row.local_bsz for row in rows] + [self.largest_local_bsz.get(gpu_type, 0)])
+        return replace(
+            self,
+            profiles={**self.profiles, gpu_type: new if old is None else old.merge(new)},
+            largest_local_bsz={**self.largest_local_bsz, gpu_type: largest},
+        )
+
+    def with_report(self, report: Report, densest: Mapping[tuple[int, int], int] | None = None) -> Measurements:
+        """Add what a training report measured; raises ValueError as `with_rows` does."""
+        updated = self.with_rows(report.gpu_type, report.rows, densest)
+        if report.grad_sqr is None or report.grad_var is None:
+            return updated
+        return replace(updated, grad_sqr=report.grad_sqr, grad_var=report.grad_var)
+
+    def job_model(self, training: TrainingConfig, gpus_per_replica: Mapping[str, int]) -> JobModel | None:
+        """The goodput model of what is measured so far; None before the batch size of the job is known.
+
+        `gpus_per_replica` maps the GPU types the job may use to the GPUs of one replica there; "*" stands
+        for every type that was measured.
+        """
+        limits = self.batch_limits(training)
+        if limits is None:
+            return None
+        return JobModel(
+            throughput={gpu_type: self._throughput(gpu_type, training) for gpu_type in self.profiles},
+            noise_scale=self.noise_scale,
+            limits=limits,
+            gpus_per_replica=self._per_replica(gpus_per_replica),
+        )
+
+    def batch_limits(self, training: TrainingConfig) -> BatchLimits | None:
+        """The batch sizes the job may use; None before its initial batch size is known."""
+        initial = training.initial_batch_size or (self.info.initial_batch_size if self.info else None)
+        if initial is None:
+            return None
+        fixed = training.adaptivity is not Adaptivity.ADAPTIVE
+        return BatchLimits(
+            initial_batch_size=initial,
+            max_batch_size=initial if fixed else max(initial, training.max_batch_size or initial),
+            min_local_bsz=training.min_local_batch_size,
+            accumulation=training.gradient_accumulation,
+            fixed=fixed,
+        )
+
+    def _per_replica(self, gpus_per_replica: Mapping[str, int]) -> dict[str, int]:
+        everywhere = gpus_per_replica.get(EVERY_TYPE)
+        named = {gpu_type: gpus for gpu_type, gpus in gpus_per_replica.items() if gpu_type != EVERY_TYPE}
+        return named if everywhere is None else {**dict.fromkeys(self.profiles, everywhere), **named}
+
+    def _throughput(self, gpu_type: str, training: TrainingConfig) -> ThroughputModel:
+        profile = self.profiles[gpu_type]
+        of, params = self._fits.get(gpu_type, (None, None))
+        if params is None or of is not profile:
+            params = fit(profile, params, parameters=self.info.parameters if self.info else None)
+            self._fits[gpu_type] = (profile, params)
+        return ThroughputModel(
+            params=params,
+            max_local_bsz=self.max_local_bsz(gpu_type, training),
+            max_replicas_measured=int(profile.replicas.max()),
+        )
+
+    def max_local_bsz(self, gpu_type: str, training: TrainingConfig) -> int:
+        """The user's limit for this GPU type, else the largest local batch that was seen to fit."""
+        limit = training.max_local_batch_size
+        limit = limit.get(gpu_type) if isinstance(limit, dict) else limit
+        return limit if limit is not None else self.largest_local_bsz[gpu_type]
+
+    # --- JSON -----------------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "profiles": {gpu_type: profile.to_json() for gpu_type, profile in self.profiles.items()},
+                "largest_local_bsz": dict(self.largest_local_bsz),
+                "grad_sqr": self.grad_sqr,
+                "grad_var": self.grad_var,
+                "info": None if self.info is None else self.info.__dict__,
+                "fits": {
+                    gpu_type: params.to_json()
+                    for gpu_type, (profile, params) in self._fits.items()
+                    if self.profiles.get(gpu_type) is profile
+                },
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Measurements:
+        data: dict[str, Any] = json.loads(text)
+        profiles = {gpu_type: Profile.from_json(profile) for gpu_type, profile in data["profiles"].items()}
+        fits = {
+            gpu_type: (profiles[gpu_type], ThroughputParams.from_json(params))
+            for gpu_type, params in data.get("fits", {}).items()
+        }
+        info = data["info"]
+        return cls(
+            profiles=profiles,
+            largest_local_bsz=data["largest_local_bsz"],
+            grad_sqr=data["grad_sqr"],
+            grad_var=data["grad_var"],
+            info=None if info is None else JobInfo(**info),
+            _fits=fits,
+        )

@@ -1,0 +1,42 @@
+"""The environment a training process starts with: torchrun's words and `protocol.py`'s."""
+
+from __future__ import annotations
+
+import json
+
+from .executor_job import ExecutorJob
+from .protocol import CHECKPOINT_URL, GPU_TYPE, MODE, PACE_JSON, TRAINING_JSON
+from .ranks import Rendezvous
+from .resize import StartWorker
+
+# One thread per emulated replica: several share a machine, and the pace, not the cores, sets the speed.
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) -> dict[str, str]:
+    """What is added to the worker actor's own environment; the user's `env` may not override our words.
+
+    A worker sees no GPUs but its own, so LOCAL_RANK, which scripts use as a device index, is 0. RANK and
+    WORLD_SIZE are what is expected when the process starts; the group it joins has the last word.
+    """
+    environment = {
+        **(_ONE_THREAD if start.slot.emulated else {}),
+        **job.env,
+        "RANK": str(start.rank),
+        "WORLD_SIZE": str(start.world_size),
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+        "GROUP_RANK": str(start.rank),
+        "MASTER_ADDR": store.host,
+        "MASTER_PORT": str(store.port),
+        MODE: "profile" if start.profile else "train",
+        TRAINING_JSON: job.training.model_dump_json(),
+        CHECKPOINT_URL: job.checkpoint_url,
+        GPU_TYPE: start.slot.gpu_type,
+        "PYTHONUNBUFFERED": "1",
+    }
+    if start.slot.emulated:
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+        if job.pace is not None:
+            environment[PACE_JSON] = json.dumps(dict(job.pace))
+    return environment

@@ -1,0 +1,386 @@
+"""Whatever is asked and whatever dies: a job ends up training where it should, or says why not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from coadapt.executor.events import (
+    Failing,
+    JobFailed,
+    JobFinished,
+    ProfileFinished,
+    Released,
+    Running,
+    WorkerLost,
+)
+from coadapt.executor.failures import FailureBudget
+from coadapt.executor.lifecycle import Gone
+from coadapt.executor.protocol import BatchPlan, Join, Leave, SetBatch, Stop
+from coadapt.executor.ranks import Rendezvous, joins, rank_order
+from coadapt.executor.resize import Limits, Phase
+from simulated_workers import World, slot
+
+A, B, C, D = slot("n1"), slot("n1", 1), slot("n2"), slot("n3", gpu_type="t4")
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def trained(world: World, *slots) -> World:
+    world.assign(*slots)
+    world.run(5)
+    assert world.machine.phase is Phase.TRAINING
+    assert world.training_on == set(slots)
+    return world
+
+
+def commands(world: World, kind: type) -> list:
+    return [command for _, command in world.sent if isinstance(command, kind)]
+
+
+def test_a_first_start_is_cold_and_has_no_pause(world: World) -> None:
+    trained(world, A, B)
+    (running,) = world.of(Running)
+    assert running == Running(1, (A, B), warm=False, pause_s=None)
+
+
+def test_growing_keeps_the_old_group_training_until_the_newcomer_is_ready(world: World) -> None:
+    trained(world, A)
+    old = world.worker_in(A)
+    world.assign(A, C)
+    world.run(2.5)
+    assert world.machine.phase is Phase.TRAINING
+    assert world.training_on == {A}
+    world.run(3)
+    running = world.of(Running)[-1]
+    assert set(running.slots) == {A, C}
+    assert running.warm
+    assert running.pause_s == pytest.approx(0.1)
+    assert world.worker_in(A) == old
+    assert world.machine.group[0] == old, "the survivor stays rank 0"
+
+
+def test_shrinking_is_one_regroup_and_releases_the_slot_when_its_worker_is_gone(world: World) -> None:
+    trained(world, A, B, C)
+    world.assign(A, C)
+    world.run(1)
+    assert world.training_on == {A, C}
+    assert len(commands(world, Leave)) == 1
+    assert world.of(Released) == [Released(2, (B,))]
+    assert world.granted == {A, C}
+
+
+def test_a_migration_stops_the_old_group_with_a_checkpoint_only_when_newcomers_are_ready(world: World) -> None:
+    trained(world, A, B)
+    world.assign(D)
+    world.run(2)
+    assert world.training_on == {A, B}
+    world.run(3)
+    assert {stop.save for stop in commands(world, Stop)} == {True}
+    assert world.training_on == {D}
+    running = world.of(Running)[-1]
+    assert not running.warm
+    assert running.pause_s is not None
+    assert running.pause_s < 0.5
+    assert world.granted == {D}
+
+
+def test_no_slots_means_save_stop_and_release(world: World) -> None:
+    trained(world, A, B)
+    world.assign()
+    world.run(2)
+    assert commands(world, Stop) == [Stop(save=True)] * 2
+    assert world.machine.phase is Phase.IDLE
+    assert world.granted == set()
+
+
+def test_an_older_or_repeated_assignment_changes_nothing(world: World) -> None:
+    trained(world, A)
+    assert world.machine.assign((B,), 1, world.now) == []
+    assert world.machine.desired == (A,)
+
+
+def test_an_unchanged_placement_is_confirmed_without_touching_the_group(world: World) -> None:
+    trained(world, A, B)
+    before = len(world.sent)
+    world.assign(B, A)
+    world.run(1)
+    assert len(world.sent) == before
+    assert world.of(Running)[-1].sequence == 2
+
+
+def test_survivors_of_a_killed_worker_go_on_at_once_and_its_slot_is_filled_again(world: World) -> None:
+    trained(world, A, B, C)
+    world.die(world.worker_in(B))
+    world.run(0.5)
+    assert world.training_on == {A, C}
+    recovered = world.of(Running)[-1]
+    assert recovered.recovered
+    assert recovered.warm
+    assert recovered.pause_s < 0.5
+    assert [lost.slot for lost in world.of(WorkerLost)] == [B]
+    world.run(5)
+    assert world.training_on == {A, B, C}
+    assert world.machine.budget.failures == 0
+
+
+def test_a_lost_node_is_recovered_from_in_place_too(world: World) -> None:
+    trained(world, A, C)
+    world.die(world.worker_in(C), code=None)
+    world.run(0.5)
+    assert world.training_on == {A}
+
+
+def test_the_only_worker_lost_means_a_cold_start_in_the_same_slot(world: World) -> None:
+    trained(world, A)
+    world.die(world.worker_in(A))
+    world.run(5)
+    assert world.training_on == {A}
+    assert not world.of(Running)[-1].warm
+    assert world.of(Released) == []
+
+
+def test_a_worker_lost_while_the_group_forms_does_not_block_the_others(world: World) -> None:
+    trained(world, A)
+    world.assign(A, B, C)
+    world.run(3.05)
+    assert world.machine.phase is Phase.REGROUPING
+    world.die(world.worker_in(C))
+    world.run(1)
+    assert world.training_on == {A, B}
+    world.run(5)
+    assert world.training_on == {A, B, C}
+
+
+def test_the_rank_that_hangs_is_killed_and_the_others_go_on(world: World) -> None:
+    trained(world, A, B, C)
+    world.run(5)
+    hung = world.worker_in(B)
+    world.processes[hung].hung = True
+    world.run(40)
+    assert not world.processes[hung].alive
+    assert [lost.slot for lost in world.of(WorkerLost)] == [B]
+    assert world.of(Running)[1].recovered
+    assert set(world.of(Running)[1].slots) == {A, C}
+    world.run(10)
+    assert world.training_on == {A, B, C}
+
+
+def test_a_group_that_hangs_without_a_hung_rank_is_formed_again_and_nobody_is_killed(world: World) -> None:
+    trained(world, A, B)
+    workers = world.live()
+    world.silent = True  # a lost packet: everyone waits for everyone
+    world.run(22)
+    world.silent = False
+    world.run(5)
+    assert world.live() == workers
+    assert world.training_on == {A, B}
+    assert world.of(Running)[-1].recovered
+
+
+def test_survivors_that_never_answer_are_killed_and_the_job_starts_cold(world: World) -> None:
+    trained(world, A, B)
+    for id in world.live():
+        world.processes[id].hung = True
+    world.die(world.worker_in(A))
+    world.run(60)
+    assert world.training_on == {A, B}
+    assert not world.of(Running)[-1].warm
+
+
+def test_an_error_of_the_script_is_tried_again_and_then_ends_the_job_with_its_traceback() -> None:
+    world = World(max_failures=2)
+    world.assign(A, B)
+    for _ in range(3):
+        world.run(20)
+        world.crash(world.worker_in(A))
+    world.run(5)
+    assert [failing.tries for failing in world.of(Failing)] == [1, 2]
+    assert world.of(JobFailed) == [JobFailed("ValueError: no", "Traceback …", 3)]
+    assert world.machine.phase is Phase.FAILED
+    assert world.granted == set()
+    assert world.live() == []
+
+
+@pytest.mark.parametrize(
+    ("code", "summary"), [(0, "train.py ended early, with status 0"), (3, "train.py exited with status 3")]
+)
+def test_ending_without_a_word_is_an_error_of_the_script(code: int, summary: str) -> None:
+    world = World(max_failures=0)
+    trained(world, A)
+    world.die(world.worker_in(A), code)
+    world.run(1)
+    assert world.of(JobFailed)[0].summary == summary
+
+
+def test_errors_that_follow_a_lost_worker_are_not_the_scripts(world: World) -> None:
+    trained(world, A, B, C)
+    world.die(world.worker_in(B))
+    world.run(0.015)
+    world.crash(world.worker_in(C), "RuntimeError: connection closed by peer")
+    world.run(10)
+    assert world.machine.budget.failures == 0
+    assert world.training_on == {A, B, C}
+
+
+def test_a_script_that_dies_by_itself_again_and_again_is_given_up(world: World) -> None:
+    world.broken_starts = {A, B}
+    world.assign(A, B)
+    world.run(300)
+    (failed,) = world.of(JobFailed)
+    assert "SIGSEGV" in failed.summary
+    assert world.granted == set()
+
+
+def test_one_broken_node_is_given_back_and_the_rest_trains(world: World) -> None:
+    world.broken_starts = {C}
+    world.assign(A, B, C)
+    world.run(60)
+    assert world.training_on == {A, B}
+    assert world.granted == {A, B}
+    assert "gave up a slot" in world.of(WorkerLost)[-1].reason
+
+
+def test_a_slow_newcomer_does_not_hold_up_the_others_for_ever() -> None:
+    world = World(limits=Limits(gather_s=10))
+    trained(world, A)
+    world.assign(A, B, C)
+    world.processes[world.worker_in(C)].alive = False  # never gets ready
+    world.run(20)
+    assert world.training_on == {A, B}
+
+
+def test_the_end_of_the_script_ends_the_job_with_rank_0s_metrics(world: World) -> None:
+    trained(world, A, B)
+    world.finish()
+    world.run(1)
+    assert world.of(JobFinished) == [JobFinished({"loss": 0.5}, False)]
+    assert world.granted == set()
+    assert world.of(WorkerLost) == []
+
+
+def test_cancel_ends_everything_at_once(world: World) -> None:
+    trained(world, A, B)
+    world.cancel()
+    world.run(0.1)
+    assert world.machine.phase is Phase.CANCELLED
+    assert world.granted == set()
+    assert commands(world, Stop) == []
+
+
+def test_a_profile_run_stands_beside_training_and_frees_its_slot(world: World) -> None:
+    trained(world, A)
+    world.granted.add(D)
+    world.profile(D)
+    world.run(6)
+    world.die(world.worker_in(D), 0)
+    world.run(1)
+    assert world.of(ProfileFinished) == [ProfileFinished("t4", True)]
+    assert world.training_on == {A}
+    assert world.granted == {A}
+
+
+def test_a_profile_run_killed_by_lack_of_memory_keeps_what_it_measured_and_one_that_measured_nothing_says_why(
+    world: World,
+) -> None:
+    world.profile(D)
+    world.run(5)
+    world.die(world.worker_in(D), -9)
+    world.run(1)
+    world.profile(D)
+    world.run(2)
+    world.crash(world.worker_in(D), "ImportError: x")
+    world.run(1)
+    assert world.of(ProfileFinished) == [
+        ProfileFinished("t4", True),
+        ProfileFinished("t4", False, "ImportError: x"),
+    ]
+
+
+def test_requirements_that_cannot_be_installed_fail_the_job(world: World) -> None:
+    world = World(max_failures=0)
+    world.assign(A)
+    world._later(0.5, world.live()[0], Gone("no such package: x", setup_failed=True))
+    world.run(2)
+    assert world.of(JobFailed)[0].summary == "no such package: x"
+
+
+def test_a_new_batch_plan_goes_to_rank_0_only_and_only_while_training(world: World) -> None:
+    assert world.machine.set_batch(BatchPlan(8), 0.0) == []
+    trained(world, A, B)
+    effects = world.machine.set_batch(BatchPlan(8, 1), world.now)
+    assert [(e.worker, e.command) for e in effects] == [(world.machine.group[0], SetBatch(BatchPlan(8, 1)))]
+
+
+def test_ranks_follow_the_old_group_and_then_the_nodes() -> None:
+    slots = {"a": C, "b": A, "c": B, "d": D}
+    order = rank_order(slots, previous=["x", "d"])
+    assert order == ["d", "b", "c", "a"]
+    commands = joins(order, slots, 7, Rendezvous("h", 1), None)
+    assert [commands[id].rank for id in order] == [0, 1, 2, 3]
+    assert [commands[id].local_rank for id in order] == [0, 0, 1, 0]
+    assert {join.nodes for join in commands.values()} == {3}
+    assert [commands[id].local_world_size for id in order] == [1, 2, 2, 1]
+
+
+def test_losses_with_progress_between_them_never_end_a_job() -> None:
+    budget = FailureBudget(max_failures=0)
+    assert not any(budget.loss(steps=10 * i, steps_since_formed=10) for i in range(1, 100))
+
+
+SLOTS = [A, B, C, D, slot("n2", 1)]
+ACTIONS = st.one_of(
+    st.tuples(st.just("assign"), st.sets(st.sampled_from(SLOTS))),
+    st.tuples(st.just("die"), st.integers(0, 9)),
+    st.tuples(st.just("node"), st.integers(0, 9)),
+    st.tuples(st.just("hang"), st.integers(0, 9)),
+    st.tuples(st.just("crash"), st.integers(0, 9)),
+    st.tuples(st.just("run"), st.sampled_from([0.01, 0.05, 0.11, 0.5, 1.0, 3.02, 5.0])),
+)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.lists(ACTIONS, max_size=25), st.booleans())
+def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool) -> None:
+    """Assignments, deaths, lost nodes, hangs and errors in any order: then the job trains on exactly the slots it
+    was last assigned, has given back all others, and never had two workers in one slot (`World` asserts)."""
+    world = World(max_failures=1000)
+    world.deaf_to_abort = deaf
+    desired: set = set()
+    for action, argument in actions:
+        live = world.live()
+        if action == "assign":
+            desired = set(argument)
+            world.assign(*argument)
+        elif action == "run":
+            world.run(argument)
+        elif live:
+            worker = live[argument % len(live)]
+            if action == "hang":
+                world.processes[worker].hung = True
+            elif action == "crash":
+                world.crash(worker)
+            else:
+                world.die(worker, -9 if action == "die" else None)
+    world.run(2000)
+    if world.of(JobFailed):
+        assert world.granted == set()
+        return
+    assert world.machine.phase is (Phase.TRAINING if desired else Phase.IDLE)
+    assert world.training_on == desired
+    assert world.granted == desired
+    generations = [command.generation for _, command in world.sent if isinstance(command, Join)]
+    assert generations == sorted(generations)
+    if desired:
+        last = world.of(Running)[-1]
+        assert last.sequence == world.sequence
+        assert set(last.slots) == desired
