@@ -165,22 +165,27 @@ class _Step:
         sent: list[Action] = []
         waiting = [j for j in self.moving if self.holdings[j].target != self.wanted[j]]
         while True:
-            soon = self.free.copy()
-            for holding in self.holdings.values():
-                soon.update(_gpus(holding.releasing))
-            needed: set[str] = set()
-            for job_id in waiting:
-                needs = _gpus(self.adds(job_id))
-                if _within(needs, soon):
-                    soon.subtract(needs)
-                else:
-                    needed |= {node for node in needs if soon[node] < needs[node]}
+            needed = self.stuck(waiting)
             blocker = next((j for j in waiting if self.gives_up(j) & needed), None)
             if blocker is None:
                 return sent
             target = self.holdings[blocker].target
             kept = target & self.wanted[blocker] if self.holdings[blocker].shrinks else frozenset()
             sent.append(self.send(blocker, kept))
+
+    def stuck(self, waiting: Sequence[str]) -> set[str]:
+        """Nodes short of GPUs even after every release on its way, and every move these make possible."""
+        soon = self.free.copy()
+        for holding in self.holdings.values():
+            soon.update(_gpus(holding.releasing))
+        left = list(waiting)
+        while movable := [j for j in left if _within(_gpus(self.adds(j)), soon)]:
+            job_id = movable[0]
+            left.remove(job_id)
+            soon.subtract(_gpus(self.adds(job_id)))
+            soon.update(_gpus(self.holdings[job_id].target - self.wanted[job_id]))
+        short = (_gpus(self.adds(job_id)) for job_id in left)
+        return {node for needs in short for node in needs if soon[node] < needs[node]}
 
     def gives_up(self, job_id: str) -> set[str]:
         """Nodes on which a waiting job still has slots that it is to leave."""
