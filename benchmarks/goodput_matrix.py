@@ -137,7 +137,15 @@ def main() -> None:
             figures["pairs_per_s_100k_jobs"] = pairs / again_s
     table(
         "goodput matrix, one core (first call: jobs packed anew)",
-        ["jobs x configurations", "M pairs/s", "first call", "grid M pairs/s", "min ours/grid", "mean gain", "max gain"],
+        [
+            "jobs x configurations",
+            "M pairs/s",
+            "first call",
+            "grid M pairs/s",
+            "min ours/grid",
+            "mean gain",
+            "max gain",
+        ],
         rows,
     )
     finish("goodput_matrix", figures)

@@ -364,6 +364,8 @@ def _finish(theta: Array, profile: Profile, prior: LinkPrior | None, parameters:
     values = dict(zip(NAMES, theta.tolist(), strict=True))
     for name in ("alpha_c", "beta_c", "alpha_r", "alpha_n"):
         values[name] = math.exp(values[name])
+    if values["ragged_c"] < 0.01:
+        values["ragged_c"] = 0.0  # within the noise, and the batch search is faster without
     result = ThroughputParams(**values)
     single = bool(((profile.replicas > 1) & (profile.nodes == 1)).any())
     across = bool((profile.nodes > 1).any())
