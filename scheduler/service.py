@@ -321,22 +321,27 @@ class SchedulerService:
             self._apply(end(job, Phase.FAILED, f"could not be measured on any GPU type: {reasons}", now))
 
     def _skip_known(self, job: JobRecord) -> JobRecord:
-        """The first run tells the fingerprint; types an earlier job of the same model measured need no run."""
-        measured = dejavu.measured_types(job.measurements_json)
-        if not measured or job.fingerprint:
+        """Types that another job of the same script or model has measured by now need no run of their own.
+
+        The script is known from the start, the model's fingerprint after the first run.
+        """
+        open_runs = [run for run in job.profiles if run.ok is None and not run.active]
+        if not open_runs:
             return job
-        fingerprint = dejavu.fingerprint(job.measurements_json)
-        if not fingerprint:
-            return job
-        job = self._with_known_profiles(replace(job, fingerprint=fingerprint))
-        known = dejavu.measured_types(job.measurements_json)
+        told = replace(job, fingerprint=job.fingerprint or dejavu.fingerprint(job.measurements_json))
+        told = self._with_known_profiles(told)
+        known = dejavu.measured_types(told.measurements_json)
         profiles = tuple(
-            replace(run, ok=True, reason="known from an earlier job")
-            if run.ok is None and not run.active and run.gpu_type in known
+            replace(run, ok=True, reason="known from another job")
+            if run in open_runs and run.gpu_type in known
             else run
             for run in job.profiles
         )
-        return self._store.save(replace(job, profiles=profiles))
+        if profiles == job.profiles and told.fingerprint == job.fingerprint:
+            return job
+        names = ", ".join(run.gpu_type for run in open_runs if run.gpu_type in known)
+        event = Event("profiled", time.time(), job.id, {"text": f"{names} known from another job"})
+        return self._store.save(replace(told, profiles=profiles), *([event] if names else []))
 
     def _retire(self, job: JobRecord, now: float) -> None:
         """End an ended job's executor once its slots are released, or have not been in time."""

@@ -33,7 +33,7 @@ class Settings(BaseModel):
     checkpoint_root: str | None = None
 
     # Profile runs hold at most this share of a GPU type's GPUs (one run is always allowed).
-    profile_share: float = Field(default=0.25, gt=0, le=1)
+    profile_share: float = Field(default=0.5, gt=0, le=1)
     # With one GPU type measured, a job waits so long for the others before it queues without them.
     profile_patience_s: float = Field(default=300.0, ge=0)
     # A profile run that has not ended by then is given up.

@@ -70,10 +70,12 @@ def profile_spec(spec: JobSpec, gpu_type: str, reserve: bool) -> JobSpec:
 def profile_views(jobs: Iterable[JobRecord], cluster: Cluster, share: float, now: float) -> list[JobView]:
     """Profile runs that take part in a round, in submission order.
 
-    Each GPU type's runs hold at most `share` of its GPUs, and one run is always allowed.
+    Each GPU type's runs hold at most `share` of its GPUs, and one run is always allowed. Of jobs with the same
+    script and arguments one is measured; the others wait for what it finds.
     """
     room = {t: max(math.floor(share * gpus), 1) for t, gpus in cluster.capacity().items()}
     held = dict.fromkeys(room, 0)
+    begun: set[tuple[str, str]] = set()
     views = []
     runs = [(job, run) for job in jobs if job.phase is Phase.PROFILING for run in job.profiles if run.ok is None]
     for job, run in sorted(runs, key=lambda pair: not pair[1].active):
@@ -82,6 +84,10 @@ def profile_views(jobs: Iterable[JobRecord], cluster: Cluster, share: float, now
             continue
         if not run.active and held[run.gpu_type] and held[run.gpu_type] + gpus > room[run.gpu_type]:
             continue
+        twin = (job.script_key or job.id, run.gpu_type)
+        if twin in begun and not run.active:
+            continue
+        begun.add(twin)
         held[run.gpu_type] += gpus
         views.append(_profile_view(job, run, now))
     return views

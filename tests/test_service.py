@@ -1,0 +1,228 @@
+"""What becomes of a job when its executor says something: every event has one meaning, also the second time."""
+
+from dataclasses import replace
+
+import pytest
+from coadapt.executor.events import (
+    Failing,
+    JobFailed,
+    JobFinished,
+    ProfileFinished,
+    Released,
+    Reported,
+    Running,
+    WorkerLost,
+)
+from coadapt.executor.protocol import Progress, Report
+from coadapt.executor.slot import Slot
+from coadapt.scheduler.answers import job_details, job_row
+from coadapt.scheduler.cluster import Cluster, Node
+from coadapt.scheduler.job import JobSpec, JobState, Phase, Resources
+from coadapt.scheduler.reactions import claim, end, lose_everything, lose_slots, react, start_profile
+from coadapt.scheduler.record import JobRecord, ProfileRun
+from coadapt.scheduler.snapshot import profile_id, profile_views, split_profile_id
+
+SPEC = JobSpec(name="j", script="t.py", resources=Resources(max_gpus=8))
+A, B, C = (Slot(node, "l", 1, "t4", emulated=True) for node in ("n1", "n2", "n3"))
+
+
+def job(phase: Phase = Phase.QUEUED, **changes: object) -> JobRecord:
+    record = JobRecord("j-1", 1, SPEC, JobState(phase=phase, submitted_s=0.0))
+    return replace(record, **changes)  # type: ignore[arg-type]
+
+
+def running(*slots: Slot) -> JobRecord:
+    claimed = claim(job(), slots, 1.0).job
+    return react(claimed, Running(claimed.sequence, slots, warm=False), 2.0).job
+
+
+REPORT = Report(
+    generation=1,
+    gpu_type="t4",
+    nodes=1,
+    replicas=2,
+    rows=(),
+    grad_sqr=1.0,
+    grad_var=50.0,
+    batch_size=64,
+    local_bsz=32,
+    accumulation=0,
+    lr=0.1,
+    gain=1.5,
+    progress=Progress(2, 10, 0.2, 100, 6400, 5000.0),
+    metrics={"accuracy": 0.9},
+)
+
+
+def test_a_started_job_runs_and_remembers_how_large_it_was() -> None:
+    found = running(A, B)
+    assert found.phase is Phase.RUNNING
+    assert found.largest_gpus == {"t4": 2}
+    assert found.state.started_s == 2.0
+    assert (found.state.restarts, found.restart_cost_s) == (0, None)
+
+
+def test_the_cost_of_a_restart_is_the_mean_of_those_measured() -> None:
+    found = running(A)
+    for pause in (2.0, 4.0):
+        found = react(found, Running(found.sequence, (A,), warm=True, pause_s=pause), 3.0).job
+    assert (found.state.restarts, found.restart_cost_s) == (2, 3.0)
+
+
+def test_leaving_slots_are_held_until_they_are_released() -> None:
+    shrunk = claim(running(A, B), (A,), 10.0).job
+    assert set(shrunk.held) == {A, B}
+    assert shrunk.pending_since_s == 10.0
+    released = react(shrunk, Released(shrunk.sequence, (B,)), 11.0).job
+    assert released.held == (A,)
+    assert released.pending_since_s is None
+    assert released.phase is Phase.RUNNING
+
+
+def test_a_stopped_job_queues_when_its_last_slot_is_released() -> None:
+    stopped = claim(running(A), (), 10.0).job
+    assert stopped.phase is Phase.RUNNING
+    assert react(stopped, Released(stopped.sequence, (A,)), 11.0).job.phase is Phase.QUEUED
+
+
+def test_an_old_release_takes_nothing_from_newer_claims() -> None:
+    grown = claim(running(A), (A, B), 10.0).job
+    late = react(grown, Released(grown.sequence - 1, (B,)), 11.0).job
+    assert set(late.target) == set(late.held) == {A, B}
+
+
+def test_a_slot_given_up_by_the_executor_is_lost_to_the_job() -> None:
+    found = running(A, B)
+    assert react(found, Released(found.sequence, (B,)), 11.0).job.target == (A,)
+
+
+def test_an_executor_that_was_restarted_gives_everything_back() -> None:
+    found = react(running(A, B), Released(0, (), everything=True), 11.0)
+    assert found.job.occupied == ()
+    assert found.job.phase is Phase.QUEUED
+    assert found.job.state.recoveries == 1
+    assert found.round
+
+
+def test_a_new_executor_that_says_so_changes_nothing() -> None:
+    fresh = job()
+    assert react(fresh, Released(0, (), everything=True), 11.0).job == fresh
+
+
+def test_lost_nodes_take_their_slots_along() -> None:
+    found = running(A, B)
+    left = lose_slots(found, frozenset({"n1"}), 9.0)
+    assert left.job.target == left.job.held == left.job.group == (A,)
+    assert left.round
+    assert lose_slots(left.job, frozenset({"n1"}), 9.0).job == left.job
+    assert lose_slots(found, frozenset(), 9.0).job.phase is Phase.QUEUED
+
+
+@pytest.mark.parametrize("phase", [Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED])
+def test_nothing_wakes_a_job_that_has_ended(phase: Phase) -> None:
+    ended = end(running(A), phase, "over", 5.0).job
+    late = [
+        Running(1, (A,), warm=True),
+        Reported(REPORT, "{}"),
+        JobFinished(),
+        JobFailed("again", "", 1),
+        WorkerLost("late"),
+        ProfileFinished("t4", ok=True),
+    ]
+    for event in late:
+        assert react(ended, event, 6.0).job == ended
+    assert ended.held == (A,)
+    assert react(ended, Released(1, (A,)), 6.0).job.held == ()
+
+
+def test_a_finished_job_keeps_its_last_metrics() -> None:
+    reported = react(running(A), Reported(REPORT, '{"x": 1}'), 3.0).job
+    done = react(reported, JobFinished({"loss": 0.1}, target_reached=True), 4.0).job
+    assert done.phase is Phase.SUCCEEDED
+    assert done.metrics == {"accuracy": 0.9, "loss": 0.1}
+    assert done.measurements_json == '{"x": 1}'
+    assert done.state.reason == "reached its target"
+    assert job_row(done)["fraction"] == 1.0
+
+
+def test_a_failed_job_shows_its_traceback() -> None:
+    failed = react(running(A), JobFailed("ValueError: no", "Traceback …", 4), 4.0).job
+    details = job_details(failed, [])
+    assert details["phase"] == "failed"
+    assert details["reason"] == "ValueError: no"
+    assert details["traceback"] == "Traceback …"
+    assert details["failures"] == 4
+
+
+def test_tries_of_a_failing_script_are_counted_for_the_user() -> None:
+    found = react(running(A), Failing("ValueError: no", 2), 4.0).job
+    assert found.state.failures == 2
+    assert "try 2" in found.state.reason
+
+
+def test_the_row_shows_what_the_last_report_said() -> None:
+    row = job_row(react(running(A, B), Reported(REPORT, ""), 3.0).job)
+    assert (row["gpu_type"], row["gpus"], row["batch_size"], row["lr"], row["epoch"]) == ("t4", 2, 64, 0.1, 2)
+    assert row["emulated"]
+
+
+# --- profiling -------------------------------------------------------------------------------------------
+
+
+def profiling(*runs: ProfileRun) -> JobRecord:
+    return job(Phase.PROFILING, profiles=runs)
+
+
+def test_a_profile_run_holds_its_slot_until_it_is_released() -> None:
+    started = start_profile(profiling(ProfileRun("t4"), ProfileRun("a100")), "t4", A, 1.0).job
+    assert started.occupied == (A,)
+    ended = react(started, ProfileFinished("t4", ok=True, measurements_json="{}"), 2.0).job
+    assert ended.occupied == (A,)
+    assert react(ended, ProfileFinished("t4", ok=True), 3.0).job == ended
+    assert react(ended, Released(0, (A,)), 3.0).job.occupied == ()
+
+
+def test_a_profile_run_starts_again_after_its_executor_or_node_was_lost() -> None:
+    started = start_profile(profiling(ProfileRun("t4")), "t4", A, 1.0).job
+    for lost in (lose_everything(started, "gone", 2.0), lose_slots(started, frozenset(), 2.0)):
+        assert not lost.job.profiles[0].active
+        assert lost.job.phase is Phase.PROFILING
+
+
+CLUSTER = Cluster((Node("n1", "a100", 4), Node("n2", "t4", 8)))
+
+
+def test_profile_runs_hold_a_bounded_share_of_each_gpu_type() -> None:
+    jobs = [replace(profiling(ProfileRun("a100"), ProfileRun("t4")), id=f"j-{i}", number=i) for i in range(6)]
+    views = [split_profile_id(view.id) for view in profile_views(jobs, CLUSTER, 0.25, 10.0)]
+    assert views == [("j-0", "a100"), ("j-0", "t4"), ("j-1", "t4")]
+
+
+def test_of_jobs_with_the_same_script_only_one_is_measured() -> None:
+    twins = [
+        replace(profiling(ProfileRun("t4")), id=f"j-{i}", number=i, script_key=key)
+        for i, key in enumerate(["same", "same", "other"])
+    ]
+    assert [view.id for view in profile_views(twins, CLUSTER, 1.0, 10.0)] == ["j-0/profile/t4", "j-2/profile/t4"]
+
+
+def test_a_profile_run_is_one_replica_with_room_made_for_it() -> None:
+    spec = SPEC.model_copy(update={"resources": Resources(max_gpus=8, gpus_per_replica={"t4": 2, "a100": 1})})
+    (view,) = profile_views([replace(profiling(ProfileRun("t4")), spec=spec)], CLUSTER, 0.25, 10.0)
+    assert view.id == profile_id("j-1", "t4")
+    assert (view.spec.resources.gpu_types, view.spec.resources.max_gpus) == (["t4"], 2)
+    assert view.spec.reservation is not None
+    assert view.spec.reservation.gpus == 2
+
+
+def test_a_profile_run_under_way_stays_where_it_is() -> None:
+    started = start_profile(profiling(ProfileRun("t4")), "t4", B, 1.0).job
+    (view,) = profile_views([started], CLUSTER, 0.01, 10.0)
+    assert view.placement is not None
+    assert view.placement.by_node == {"n2": 1}
+    assert view.spec.preemptible is False
+
+
+def test_a_record_survives_being_written() -> None:
+    found = react(running(A, B), Reported(REPORT, ""), 3.0).job
+    assert JobRecord.from_json(found.to_json()) == found
