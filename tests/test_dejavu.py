@@ -1,0 +1,53 @@
+"""A model seen before starts with its profiles."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from coadapt.estimators.dejavu import ProfileLibrary
+from coadapt.estimators.profile import Profile
+from coadapt.executor.protocol import StepRow
+
+
+def profile(replicas: int = 1, step_time_s: float = 0.2, count: int = 1) -> Profile:
+    return Profile.of([StepRow(1, replicas, 8, 0, step_time_s, 0.0, count)])
+
+
+def test_the_next_job_of_the_same_model_gets_what_was_measured() -> None:
+    library = ProfileLibrary()
+    library.add("resnet", "t4", profile(), 64)
+    library.add("resnet", "t4", profile(replicas=4), 32)
+    library.add("resnet", "a100", profile(), 256)
+    library.add("bert", "t4", profile(), 8)
+    known = library.get("resnet")
+    assert set(known) == {"t4", "a100"}
+    assert known["t4"].profile.replicas.tolist() == [1, 4]
+    assert known["t4"].max_local_bsz == 64
+    assert library.get("unseen") == {}
+
+
+def test_repeated_measurements_are_averaged_by_count() -> None:
+    library = ProfileLibrary()
+    library.add("resnet", "t4", profile(step_time_s=0.2, count=1), 64)
+    library.add("resnet", "t4", profile(step_time_s=0.4, count=3), 64)
+    assert library.get("resnet")["t4"].profile.step_time_s.tolist() == pytest.approx([0.35])
+
+
+def test_the_library_survives_a_restart() -> None:
+    library = ProfileLibrary()
+    library.add("resnet", "t4", profile(), 64)
+    library.add("bert", "a100", profile(replicas=2), 8)
+    back = ProfileLibrary.from_json(json.loads(json.dumps(library.to_json())))
+    assert back.to_json() == library.to_json()
+    assert len(back) == 2
+
+
+def test_names_must_be_given_and_empty_profiles_change_nothing() -> None:
+    library = ProfileLibrary()
+    with pytest.raises(ValueError, match="fingerprint"):
+        library.add("", "t4", profile(), 64)
+    with pytest.raises(ValueError, match="max_local_bsz"):
+        library.add("resnet", "t4", profile(), 0)
+    library.add("resnet", "t4", Profile.empty(), 64)
+    assert library.get("resnet") == {}
