@@ -1,6 +1,79 @@
-"""Helpers beside the tests (`training_group`, …) are importable by their file name."""
+"""One small local Ray cluster for all tests that need Ray: a head and two emulated GPU nodes, each leased once."""
 
-import sys
-from pathlib import Path
+from __future__ import annotations
 
-sys.path.insert(0, str(Path(__file__).parent))
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from coadapt.executor.slot import Slot
+
+# Before ray is imported anywhere: no token files, no statistics, no warning about GPUs that are only emulated.
+os.environ["RAY_AUTH_MODE"] = "disabled"
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+
+NAMESPACE = "coadapt"
+STORE_BYTES = 80 * 2**20
+# A lost node is noticed within a second instead of a quarter of a minute.
+QUICK_HEALTH_CHECKS = {
+    "health_check_initial_delay_ms": 0,
+    "health_check_period_ms": 300,
+    "health_check_timeout_ms": 2000,
+    "health_check_failure_threshold": 3,
+}
+
+
+@dataclass(frozen=True)
+class EmulatedCluster:
+    """Two nodes with two emulated GPUs each, of types `a100` and `t4`."""
+
+    cluster: Any
+    nodes: dict[str, str]  # GPU type -> Ray node id
+    leases: dict[str, str]  # GPU type -> placement group id
+
+    def slot(self, gpu_type: str, index: int = 0) -> Slot:
+        return Slot(self.nodes[gpu_type], self.leases[gpu_type], 1, gpu_type, emulated=True, cpus=0.5, index=index)
+
+
+@pytest.fixture(scope="session")
+def emulated_cluster() -> Iterator[EmulatedCluster]:
+    import ray
+    from ray.cluster_utils import Cluster
+    from ray.util.placement_group import placement_group
+
+    with tempfile.TemporaryDirectory(prefix="ca-", dir="/tmp") as folder:
+        os.environ["RAY_TMPDIR"] = folder
+        common = {"object_store_memory": STORE_BYTES, "include_dashboard": False}
+        cluster = Cluster(
+            initialize_head=True,
+            head_node_args={**common, "num_cpus": 2, "num_gpus": 0, "_system_config": QUICK_HEALTH_CHECKS},
+        )
+        try:
+            for gpu_type in ("a100", "t4"):
+                labels = {"coadapt.io/gpu-type": gpu_type, "coadapt.io/emulated": "true"}
+                cluster.add_node(**common, num_cpus=2, num_gpus=2, labels=labels)
+            ray.init(address=cluster.address, namespace=NAMESPACE, log_to_driver=False)
+            nodes = {
+                node["Labels"]["coadapt.io/gpu-type"]: node["NodeID"]
+                for node in ray.nodes()
+                if "coadapt.io/gpu-type" in node["Labels"]
+            }
+            leases = {
+                gpu_type: placement_group(
+                    [{"GPU": 2, "CPU": 1.5}],
+                    strategy="STRICT_PACK",
+                    bundle_label_selector=[{"ray.io/node-id": node_id}],
+                )
+                for gpu_type, node_id in nodes.items()
+            }
+            for lease in leases.values():
+                assert lease.wait(60)
+            yield EmulatedCluster(cluster, nodes, {t: lease.id.hex() for t, lease in leases.items()})
+        finally:
+            ray.shutdown()
+            cluster.shutdown()
+            os.environ.pop("RAY_TMPDIR")
