@@ -1,10 +1,11 @@
 """Relative error of predicted step times on measured profiles of five models on five GPU types.
 
-Two questions: fitted to half of the placements, how well are the other half predicted (mean over `SPLITS` random splits);
-fitted to at most 4 replicas, how well are up to 16 predicted. Beside ours: ours without knowing how replicas are
-spread over nodes (even spread assumed), ours with the links of the GPU type learned from the *other* models' profiles,
-models bootstrapped by equation 3.1, and the published seven-parameter model refitted in this run. Held-out rows are
-never fitted to. Usage: python benchmarks/estimator_accuracy.py
+Two questions: fitted to half of the placements, how well are the other half predicted (mean over `SPLITS`
+random splits); fitted to at most 4 replicas, how well are up to 16 predicted. Beside ours: ours without
+knowing how replicas are spread over nodes (even spread assumed), ours with the links of the GPU type
+learned from the *other* models' profiles, models bootstrapped by equation 3.1, and the published seven-
+parameter model refitted in this run. Held-out rows are never fitted to. Usage: python
+benchmarks/estimator_accuracy.py
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from coadapt.estimators.bootstrap import bootstrap
+from coadapt.estimators.efficiency import efficiency
+from coadapt.estimators.profile import Profile
+from coadapt.estimators.throughput import LinkPrior, ThroughputModel, ThroughputParams, fit, step_time_s
 from harness import finish, table
 from measured_profiles import (
     GPU_TYPES,
@@ -24,11 +29,6 @@ from measured_profiles import (
 )
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
-
-from coadapt.estimators.bootstrap import bootstrap
-from coadapt.estimators.efficiency import efficiency
-from coadapt.estimators.profile import Profile
-from coadapt.estimators.throughput import LinkPrior, ThroughputModel, ThroughputParams, fit, step_time_s
 
 SPLITS = 5
 Predict = Callable[[Profile], np.ndarray]

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from coadapt.estimators.throughput import fit, step_time_s
 from harness import finish
 from measured_profiles import (
     GPU_TYPES,
@@ -20,8 +21,6 @@ from measured_profiles import (
     measured,
     noise_scale,
 )
-
-from coadapt.estimators.throughput import fit, step_time_s
 
 OUTPUT = Path(__file__).resolve().parents[1] / "executor" / "pace_profiles.json"
 

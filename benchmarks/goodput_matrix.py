@@ -10,6 +10,9 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from coadapt.estimators.bootstrap import with_bootstrap
+from coadapt.estimators.goodput import BatchLimits, ConfigurationArrays, JobModel, goodput_matrix
+from coadapt.estimators.throughput import ThroughputModel, fit, step_time_s
 from harness import finish, table
 from measured_profiles import (
     GPU_TYPES,
@@ -19,10 +22,6 @@ from measured_profiles import (
     measured,
     noise_scale,
 )
-
-from coadapt.estimators.bootstrap import with_bootstrap
-from coadapt.estimators.goodput import BatchLimits, ConfigurationArrays, JobModel, goodput_matrix
-from coadapt.estimators.throughput import ThroughputModel, fit, step_time_s
 
 TYPES = ("a100", "rtx", "t4")
 PER_NODE = {"a100": 8, "rtx": 8, "t4": 4}
@@ -125,7 +124,8 @@ def main() -> None:
         found = grid > 0
         ratio = ours[found] / grid[found]
         rows.append([
-            f"{job_count} x {columns}", pairs / again_s / 1e6, pairs / first_s / 1e6, len(sample) * columns / grid_s / 1e6,
+            f"{job_count} x {columns}", pairs / again_s / 1e6, pairs / first_s / 1e6,
+            len(sample) * columns / grid_s / 1e6,
             float(ratio.min()), float(np.mean(ratio) - 1), float(ratio.max() - 1),
         ])  # fmt: skip
         if job_count == 1500:

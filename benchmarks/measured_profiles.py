@@ -1,4 +1,4 @@
-"""The measured profiles of the Sia artifact as our own `Profile`s; read from beside the checkout, never committed."""
+"""The measured profiles of the Sia artifact as `Profile`s; read from beside the checkout, never committed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from harness import DATA
-
 from coadapt.estimators.profile import Profile
+from harness import DATA
 
 TRACES = DATA / "sia" / "sia-simulator" / "traces"
 SOURCE = (

@@ -11,8 +11,8 @@ from .throughput import ThroughputModel, step_time_s
 def bootstrap(own: ThroughputModel, donor: ThroughputModel) -> ThroughputModel:
     """`own`'s compute with `donor`'s links, scaled by the ratio of their one-replica step times.
 
-    The step time is homogeneous in compute and link times, so at the largest local batch size that both types hold this is
-    equation 3.1 exactly: est-xput_B(N) = xput_B(1)/xput_A(1) · xput_A(N). At other sizes it keeps B's own
+    The step time is homogeneous in compute and link times, so at the largest local batch size that both types hold
+    this is equation 3.1 exactly: est-xput_B(N) = xput_B(1)/xput_A(1) · xput_A(N). At other sizes it keeps B's own
     measured compute. `donor`'s slowdown of compute by replicas on the same node is taken over as well.
     """
     local_bsz = min(own.max_local_bsz, donor.max_local_bsz)
@@ -30,7 +30,7 @@ def bootstrap(own: ThroughputModel, donor: ThroughputModel) -> ThroughputModel:
 
 
 def donor_of(models: Mapping[str, ThroughputModel]) -> str | None:
-    """The GPU type whose links are known best: most replicas measured, ties by name; None where no type has any."""
+    """The GPU type whose links are known best: most replicas measured, ties by name; None without any."""
     known = [(-model.max_replicas_measured, name) for name, model in models.items() if model.knows_links]
     return min(known)[1] if known else None
 

@@ -1,4 +1,4 @@
-"""Profiles of models seen before: the next job that trains the same model starts with them and is not profiled again."""
+"""Profiles of models seen before: the next job that trains the same model starts with them, unprofiled."""
 
 from __future__ import annotations
 

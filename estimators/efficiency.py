@@ -1,6 +1,7 @@
 """Statistical efficiency: how much training progress one sample makes, relative to the initial batch size.
 
-The noise scale φ = tr(Σ)/|g|² is in samples (Pollux, section 3.1; for Adam-type optimizers from preconditioned gradients).
+The noise scale φ = tr(Σ)/|g|² is in samples (Pollux, section 3.1); for Adam-type optimizers gradients are
+preconditioned first.
 """
 
 from __future__ import annotations

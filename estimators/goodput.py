@@ -1,8 +1,9 @@
 """Goodput of every (job, configuration) pair, each at its best batch size and accumulation.
 
-Goodput = samples/s · (φ + B0)/(φ + B), with B = K·m·(s + 1). For a number of passes, its inverse is made of products
-and power sums of m with positive coefficients (compute, link time, noise), so its logarithm is convex in log m: a
-geometric program in one variable. One bracketed Newton search finds the optimum; no grid of candidates is needed.
+Goodput = samples/s · (φ + B0)/(φ + B), with B = K·m·(s + 1). For a number of passes, its inverse is made of
+products and power sums of m with positive coefficients (compute, link time, noise), so its logarithm is
+convex in log m: a geometric program in one variable. One bracketed Newton search finds the optimum; no grid
+of candidates is needed.
 """
 
 from __future__ import annotations
@@ -141,8 +142,9 @@ _COLUMNS = _PARAMS + 8
 class BatchChoice:
     """The best batch of one configuration.
 
-    Each replica takes up to `local_bsz` samples in each of `accumulation + 1` passes, `batch_size` in all; where that
-    is less than their product, samples are split as evenly as possible. `goodput` is in initial-batch-size samples/s.
+    Each replica takes up to `local_bsz` samples in each of `accumulation + 1` passes, `batch_size` in
+    all; where that     is less than their product, samples are split as evenly as possible. `goodput` is
+    in initial-batch-size samples/s.
     """
 
     local_bsz: int
@@ -206,8 +208,8 @@ def _fill(packed: Array, type_index: Ints, nodes: Ints, gpus: Ints, rows: Ints, 
             result[rows[job], c] = _best(row, nodes[c], gpus[c] // per_replica)[0]
 
 
-# Inside the kernel a step is a tuple `terms` = (α_c^κ·D^(κδ), log(β_c·D^δ), κ, γ, R^γ): its powers are taken once per
-# pair. R^γ = 0 means that nothing is waited for.
+# Inside the kernel a step is a tuple `terms` = (α_c^κ·D^(κδ), log(β_c·D^δ), κ, γ, R^γ): its powers are
+# taken once per pair. R^γ = 0 means that nothing is waited for.
 Terms = tuple[float, float, float, float, float]
 
 
@@ -284,7 +286,7 @@ def _best_local(
             elif not a < wanted < b:
                 wanted = math.sqrt(a * b)
             elif abs(step) < 0.05:
-                # The next error of Newton's method is within `margin`: the multiples of `tile` around are the candidates.
+                # Newton's next error is within `margin`: the multiples of `tile` around are the candidates.
                 margin = sharp * step * step * wanted + 1e-9 * wanted
                 if margin < 0.3 * tile:
                     a, b = max(a, wanted - margin), min(b, wanted + margin)

@@ -3,14 +3,17 @@
 The base is Sia's (section 3.3.2): compute per pass, all-reduce time within and across nodes, overlap exponent γ,
 accumulation. Three terms are added because measured profiles ask for them:
 
-    compute     C = (α_c^κ + (β_c·m)^κ)^(1/κ) · D^δ_c · (e^ρ_c if m % 4)    m samples per replica and pass, D replicas on the fullest node
+    compute     C = (α_c^κ + (β_c·m)^κ)^(1/κ) · D^δ_c · (e^ragged_c if m % 4)
     all-reduce  R = α_r · (K/2)^ρ_r                       on one node
                 R = α_n · (K/2)^ρ_n · D^δ_n · (N/2)^η_n · (e^ω_n if N = 2)    on several
     last pass   L = (C^γ + R^γ)^(1/γ)
-    step        T = s·C + L                               s accumulation passes
+    step        T = s·C + L
 
-κ > 1 is a GPU that small batches cannot fill, δ_c > 0 replicas that share a node's host; the power laws saturate where
-Sia's straight line in K overshoots. Every part is log-convex in log m, so goodput has one optimum in m (`goodput.py`).
+for m samples per replica and pass, s accumulation passes, K replicas on N nodes, D of them on the fullest node.
+
+κ > 1 is a GPU that small batches cannot fill, δ_c > 0 replicas that share a node's host; the power laws
+saturate where Sia's straight line in K overshoots. Every part is log-convex in log m, so goodput has one
+optimum in m (`goodput.py`).
 """
 
 from __future__ import annotations
@@ -144,8 +147,8 @@ class _Features:
     half_k: Array  # log(K/2)
     half_n: Array  # log(N/2)
     two: Array  # N == 2
-    across: Array  # N > 1
-    alone: Array  # K == 1
+    across: NDArray[np.bool_]  # N > 1
+    alone: NDArray[np.bool_]  # K == 1
     log_s: Array  # -inf without accumulation
     ragged: Array  # m is no multiple of TILE
 
@@ -232,7 +235,7 @@ class LinkPrior:
 
     @classmethod
     def of(cls, fits: Sequence[tuple[ThroughputParams, int]]) -> LinkPrior | None:
-        """From (fitted parameters, number of model parameters) of other models; None without multi-replica fits."""
+        """From (fitted, number of model parameters) of other models; None without multi-replica fits."""
         names = ("alpha_r", "rho_r", "alpha_n", "rho_n", "delta_n", "eta_n", "omega_n")
         values: dict[str, float] = {}
         weights: dict[str, float] = {}
@@ -259,19 +262,18 @@ def fit(
 ) -> ThroughputParams:
     """Least squares on log step time and log compute time, bounded, robust, with analytic gradients.
 
-    Only what the profile can identify is free: without multi-replica rows scaling is perfect, without multi-node rows
-    links between nodes are those of one node, 10 % slower, and one distinct local batch size is taken as half constant,
-    half linear. `previous` starts the search (after a new row of a known job). With `prior` and the model's number of
-    `parameters`, links that were never measured come from other models on the same GPU type.
+    Only what the profile can identify is free: without multi-replica rows scaling is perfect, without multi-node
+    rows links between nodes are those of one node, 10 % slower, and one distinct local batch size is taken as half
+    constant, half linear. `previous` starts the search (after a new row of a known job). With `prior` and the
+    model's number of `parameters`, links that were never measured come from other models on the same GPU type.
 
     Raises ValueError for an empty profile.
     """
     if len(profile) == 0:
         raise ValueError("profile: 0 rows, at least one measured row is needed to fit a throughput model")
-    features = _Features.of(
-        *(x.astype(float) for x in (profile.nodes, profile.replicas, profile.local_bsz, profile.accumulation)),
-        profile.densest.astype(float),
-    )
+    columns = (profile.nodes, profile.replicas, profile.local_bsz, profile.accumulation, profile.densest)
+    n, k, m, s, d = (column.astype(float) for column in columns)
+    features = _Features.of(n, k, m, s, d)
     log_step = np.log(profile.step_time_s)
     busy = np.maximum(profile.step_time_s - profile.sync_time_s, 1e-3 * profile.step_time_s)
     log_compute = np.log(busy / (profile.accumulation + 1.0))
@@ -329,9 +331,9 @@ def _start(
     if len(np.unique(profile.local_bsz)) == 1:
         free[[0, 2]] = False
         theta[_AT["kappa"]] = 1.0
-        theta[1] = theta[0] - math.log(profile.local_bsz.min())
         free[1] = False
-        theta[:2] = [math.log(0.5), math.log(0.5 / profile.local_bsz.min())] + np.mean(log_compute)
+        half = math.log(0.5) + float(np.mean(log_compute))
+        theta[:2] = half, half - math.log(profile.local_bsz.min())
     frozen: list[str] = []
     if not single.any():
         frozen += ["alpha_r", "rho_r"]
@@ -375,7 +377,8 @@ def _finish(theta: Array, profile: Profile, prior: LinkPrior | None, parameters:
         result = replace(result, alpha_r=result.alpha_n if across else 0.0, rho_r=max(result.rho_n, 0.0))
     if not across and "alpha_n" not in from_prior:
         result = replace(
-            result, alpha_n=_ACROSS_FACTOR * result.alpha_r, rho_n=result.rho_r, delta_n=0.0, eta_n=0.0, omega_n=0.0
+            result, alpha_n=_ACROSS_FACTOR * result.alpha_r, rho_n=result.rho_r,
+            delta_n=0.0, eta_n=0.0, omega_n=0.0
         )  # fmt: skip
     return result
 

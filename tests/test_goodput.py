@@ -92,7 +92,8 @@ def brute_force(job: JobModel, gpu_type: str, nodes: int, k: int) -> float:
 @given(jobs)
 def test_every_entry_is_the_best_of_all_batches(job: JobModel) -> None:
     matrix = goodput_matrix([job], CONFIGURATIONS)[0]
-    assert np.all(np.isfinite(matrix)) and np.all(matrix >= 0)
+    assert np.all(np.isfinite(matrix))
+    assert np.all(matrix >= 0)
     for value, t, n, gpus in zip(
         matrix, CONFIGURATIONS.type_index, CONFIGURATIONS.nodes, CONFIGURATIONS.gpus, strict=True
     ):
