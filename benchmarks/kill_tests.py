@@ -1,0 +1,342 @@
+"""Kill everything that can be killed, again and again, under real jobs: nothing may be lost or counted twice.
+
+The training script counts, inside its model, how often each sample has been trained on: a parameter with one
+entry per sample whose gradient is the sample's own, so that after E epochs each entry must be exactly -E. The
+count is part of the state that is saved, restored, handed to newcomers and undone with a broken step; a
+sample skipped, or repeated other than by replaying from a checkpoint, shows in the final parameters.
+
+    python -m benchmarks.kill_tests [--kills 32] [--jobs 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import psutil
+from coadapt.executor.config import Adaptivity, CheckpointConfig, TrainingConfig
+from coadapt.scheduler import laptop
+from coadapt.scheduler.client import Client
+from coadapt.scheduler.emulated import EmulatedNode
+from coadapt.scheduler.job import Emulation, JobSpec, Resources
+from coadapt.scheduler.settings import Settings
+
+from benchmarks import harness
+
+EPOCHS = 60
+SCRIPT = '''
+import sys
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import coadapt
+
+SAMPLES, BATCH = 512, 32
+EPOCHS = int(sys.argv[1])
+
+
+class Counting(nn.Module):
+    """A small classifier, and a count of how often each sample was trained on."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 2))
+        self.seen = nn.Parameter(torch.zeros(SAMPLES))
+        self.register_buffer("weight_of_checkpoint", torch.zeros(1_000_000))
+
+    def forward(self, x, index):
+        return self.net(x), self.seen[index]
+
+
+torch.manual_seed(0)
+x = torch.randn(SAMPLES, 8)
+y = (x[:, 0] * x[:, 1] > 0).long()
+model = Counting()
+optimizer = torch.optim.SGD(
+    # The gradient of the mean over a batch is 1 / BATCH per sample: each visit takes exactly 1 off.
+    [{"params": model.net.parameters(), "lr": 0.1}, {"params": [model.seen], "lr": float(BATCH)}]
+)
+loader = DataLoader(TensorDataset(x, torch.arange(SAMPLES), y), batch_size=BATCH, shuffle=True)
+model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+for epoch in coadapt.epochs(EPOCHS):
+    for inputs, index, target in loader:
+        output, counted = model(inputs, index)
+        loss = nn.functional.cross_entropy(output, target) + counted.mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    state = model.state_dict()
+    with torch.no_grad():
+        hidden = torch.tanh(x @ state["net.0.weight"].T + state["net.0.bias"])
+        final = nn.functional.cross_entropy(hidden @ state["net.2.weight"].T + state["net.2.bias"], y)
+    wrong = (state["seen"] + (epoch + 1)).abs().gt(0.01).sum()
+    coadapt.report(loss=final.item(), wrong=float(wrong), epoch=float(epoch + 1))
+'''
+
+KINDS = ("training", "worker", "executor", "scheduler", "raylet", "writing")
+# One round of kills; an executor or node costs its job a restart from the checkpoint.
+ORDER = ("training", "writing", "worker", "executor", "training", "scheduler", "worker", "writing", "raylet")
+
+
+@dataclass
+class Tally:
+    kills: Counter[str] = field(default_factory=Counter)
+    missed: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        return sum(self.kills.values())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--kills", type=int, default=32)
+    parser.add_argument("--jobs", type=int, default=2, help="running at a time")
+    parser.add_argument("--limit-s", type=float, default=540.0, help="no more kills after this time")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="coadapt-kill-"))
+    started = time.monotonic()
+    try:
+        settings = Settings(state_dir=str(folder / "state"), round_interval_s=5.0, restart_cost_s=5.0)
+        spec = _spec(folder / "job")
+        with laptop.cluster("1x a100:2, 2x t4:2", settings=settings) as client:
+            (reference,) = _finish(client, [client.submit(spec)], 240.0)
+            print(f"undisturbed: {json.dumps(reference)}", flush=True)
+            killer = Killer(settings, random.Random(arguments.seed))
+            jobs = killer.run(
+                client, spec, arguments.kills, arguments.jobs, started + arguments.limit_s - time.monotonic()
+            )
+            results = _finish(client, jobs, 240.0)
+            rows = {row["id"]: row for row in client.list()}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return _show(reference, results, killer.tally, [rows[job] for job in jobs], time.monotonic() - started)
+
+
+def _spec(folder: Path) -> JobSpec:
+    folder.mkdir(parents=True)
+    (folder / "train.py").write_text(SCRIPT)
+    return JobSpec(
+        name="count",
+        script="train.py",
+        args=[str(EPOCHS)],
+        working_dir=str(folder),
+        resources=Resources(max_gpus=2),
+        training=TrainingConfig(
+            adaptivity=Adaptivity.STRONG_SCALING,
+            report_interval_s=1.0,
+            hang_timeout_s=30.0,
+            checkpoint=CheckpointConfig(every_minutes=0.05),
+        ),
+        emulation=Emulation(profile="cifar10", time_scale=1.0),
+    )
+
+
+def _finish(client: Client, jobs: list[str], timeout_s: float) -> list[dict[str, object]]:
+    """Each job's phase and last metrics, after all have ended or the time is up."""
+    with suppress(TimeoutError):
+        client.wait(jobs, timeout_s=timeout_s)
+    details = [client.describe(job) for job in jobs]
+    return [{"id": d["id"], "phase": d["phase"], "reason": d["reason"], **d["metrics"]} for d in details]
+
+
+class Killer:
+    """Sends SIGKILL to one process after the other, each time once training has gone on since the last."""
+
+    def __init__(self, settings: Settings, dice: random.Random) -> None:
+        self.settings = settings
+        self.dice = dice
+        self.tally = Tally()
+
+    def run(self, client: Client, spec: JobSpec, kills: int, at_a_time: int, limit_s: float) -> list[str]:
+        """Keep `at_a_time` jobs running until enough has been killed; the ids of all of them."""
+        jobs: list[str] = []
+        deadline = time.monotonic() + limit_s
+        order = self._order()
+        while self.tally.total < kills and time.monotonic() < deadline:
+            active = [row for row in client.list() if row["id"] in jobs and row["finished_s"] is None]
+            jobs += [client.submit(spec) for _ in range(at_a_time - len(active))]
+            if self._wait_for_progress(client, jobs, 30.0):
+                self._kill(next(order), deadline)
+        return jobs
+
+    def _order(self) -> Iterator[str]:
+        while True:
+            yield from ORDER
+
+    def _wait_for_progress(self, client: Client, jobs: list[str], timeout_s: float) -> bool:
+        """Until some job has trained further than it had when this was asked."""
+        before = {row["id"]: (row["steps"], row["phase"]) for row in client.list()}
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            for row in client.list():
+                steps, _ = before.get(row["id"], (0, ""))
+                if row["id"] in jobs and row["phase"] == "running" and row["steps"] > steps:
+                    return True
+            time.sleep(0.1)
+        return bool(_training())
+
+    def _kill(self, kind: str, deadline: float) -> None:
+        ways: dict[str, Callable[[], psutil.Process | None]] = {
+            "training": lambda: self._any(_training()),
+            "worker": lambda: self._any([p for p in map(_parent, _training()) if p is not None]),
+            "executor": lambda: self._any(_named(self._record(), "ray::AdaptiveExecutor")),
+            "scheduler": lambda: self._any(_named(self._record(), "ray::SchedulerService")),
+            "writing": lambda: self._writer(min(deadline, time.monotonic() + 10.0)),
+        }
+        if kind == "raylet":
+            self._kill_node()
+            killed = True
+        else:
+            victim = ways[kind]()
+            killed = victim is not None and _sigkill(victim)
+        (self.tally.kills if killed else self.tally.missed)[kind] += 1
+        print(f"{self.tally.total:3d} {'killed' if killed else 'missed'} {kind}", flush=True)
+
+    def _any(self, processes: list[psutil.Process]) -> psutil.Process | None:
+        return self.dice.choice(processes) if processes else None
+
+    def _record(self) -> laptop.ClusterRecord:
+        record = laptop.ClusterRecord.load(self.settings.state_dir)
+        assert record is not None, "the cluster has no record"
+        return record
+
+    def _writer(self, deadline: float) -> psutil.Process | None:
+        """A process that is writing a checkpoint: data is there, its manifest is not yet."""
+        root = Path(self.settings.state_dir) / "checkpoints"
+        writers = {_url(process): process for process in _training() if _rank(process) == "0"}
+        while time.monotonic() < deadline:
+            for url, process in writers.items():
+                names = {path.name for path in Path(url).glob("step-*")} if url.startswith(str(root)) else set()
+                stems = Counter(name.split(".")[0] for name in names)
+                if any(count == 1 and f"{stem}.pt" in names for stem, count in stems.items()):
+                    return process
+            time.sleep(0.0005)
+        return None
+
+    def _kill_node(self) -> None:
+        """Kill an emulated node's raylet, and bring a like node back."""
+        record = self._record()
+        alive = [i for i, node in enumerate(record.nodes) if node.processes[0].alive() is not None]
+        i = self.dice.choice(alive)
+        process = record.nodes[i].processes[0].alive()
+        assert process is not None
+        _sigkill(process)
+        like = EmulatedNode(record.nodes[i].gpu_type, record.nodes[i].gpus)
+        more = laptop.add_nodes(record, [like])
+        replace(record, nodes=(*record.nodes, *more)).save(self.settings.state_dir)
+
+
+def _training() -> list[psutil.Process]:
+    """Training processes of jobs that train (not of profile runs)."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        with suppress(psutil.Error):
+            if "coadapt.executor.process" in (process.info["cmdline"] or []):
+                environment = process.environ()
+                if environment.get("COADAPT_MODE") == "train" and "coadapt-kill-" in _url(process):
+                    found.append(process)
+    return found
+
+
+def _url(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return str(process.environ().get("COADAPT_CHECKPOINT_URL", ""))
+    return ""
+
+
+def _rank(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return str(process.environ().get("RANK", ""))
+    return ""
+
+
+def _parent(process: psutil.Process) -> psutil.Process | None:
+    with suppress(psutil.Error):
+        return process.parent()
+    return None
+
+
+def _named(record: laptop.ClusterRecord, title: str) -> list[psutil.Process]:
+    """Actors by their process title."""
+    return [p for p in _descendants(record) if (p.cmdline() or [""])[0].startswith(title)]
+
+
+def _descendants(record: laptop.ClusterRecord) -> list[psutil.Process]:
+    """Every process of our own cluster, and of no other on this machine."""
+    found = []
+    for recorded in [*record.head, *(p for node in record.nodes for p in node.processes)]:
+        root = recorded.alive()
+        if root is not None:
+            with suppress(psutil.Error):
+                found += root.children(recursive=True)
+    return found
+
+
+def _sigkill(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        process.send_signal(signal.SIGKILL)
+        return True
+    return False
+
+
+def _show(
+    reference: dict[str, object],
+    results: list[dict[str, object]],
+    tally: Tally,
+    rows: list[dict[str, object]],
+    seconds: float,
+) -> int:
+    lost = [result for result in results if result["phase"] != "succeeded"]
+    wrong = sum(float(str(result.get("wrong", "nan"))) for result in results if result["phase"] == "succeeded")
+    expected = float(str(reference.get("loss", "nan")))
+    apart = [abs(float(str(r.get("loss", "nan"))) - expected) for r in results if r["phase"] == "succeeded"]
+    harness.table(
+        "Kills",
+        ["process", "killed", "not found in time"],
+        [[kind, tally.kills[kind], tally.missed[kind]] for kind in KINDS],
+    )
+    harness.table(
+        f"Jobs (undisturbed: loss {expected:.6f})",
+        ["job", "phase", "recoveries", "restarts", "failures", "samples wrong", "final loss"],
+        [
+            [
+                str(r["id"]),
+                str(r["phase"]) + (f" ({r['reason']})" if r["phase"] != "succeeded" else ""),
+                row["recoveries"],
+                row["restarts"],
+                row["failures"],
+                r.get("wrong", "-"),
+                f"{float(str(r.get('loss', 'nan'))):.6f}",
+            ]
+            for r, row in zip(results, rows, strict=True)
+        ],
+    )
+    figures = {
+        "kills": tally.total,
+        "jobs_lost": len(lost),
+        "samples_wrong": int(wrong) if wrong == wrong else -1,
+        "max_loss_diff": max(apart, default=float("nan")),
+        "jobs": len(results),
+        "seconds": round(seconds, 1),
+    }
+    harness.finish("kill_tests", figures)
+    return int(bool(lost) or wrong != 0 or max(apart, default=1.0) > 1e-4)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,240 @@
+"""The client against a real emulated cluster: one story in a process of its own, several promises."""
+
+import multiprocessing
+import os
+import signal
+import time
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from coadapt.scheduler.packages import PackageError, PackageStore, pack, script_key
+
+# --- packages --------------------------------------------------------------------------------------------
+
+
+def test_a_package_has_the_files_and_leaves_caches_behind(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "train.py").write_text("print(1)")
+    (tmp_path / "pkg" / "data.txt").write_text("x")
+    for name in (".git", ".venv", "__pycache__"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_text("no")
+    package = pack(tmp_path, 10)
+    assert sorted(zipfile.ZipFile(BytesIO(package.data)).namelist()) == ["pkg/data.txt", "train.py"]
+    assert package.uri == f"gcs://_ray_pkg_{package.name}.zip"
+
+
+def test_equal_folders_make_one_package(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text("print(1)")
+    os.utime(tmp_path / "b" / "train.py", (1, 1))
+    first, second = pack(tmp_path / "a", 10), pack(tmp_path / "b", 10)
+    assert first == second
+    (tmp_path / "b" / "train.py").write_text("print(2)")
+    assert pack(tmp_path / "b", 10).name != first.name
+
+
+def test_a_folder_that_is_too_large_names_its_largest_files(tmp_path: Path) -> None:
+    (tmp_path / "weights.bin").write_bytes(os.urandom(3 * 2**20))
+    with pytest.raises(PackageError, match=r"at most 2 MiB are sent; largest: weights.bin \(3 MiB\)"):
+        pack(tmp_path, 2)
+    with pytest.raises(PackageError, match="is not a folder"):
+        pack(tmp_path / "nothing", 2)
+
+
+def test_packages_are_kept_whole_and_by_plain_names(tmp_path: Path) -> None:
+    store = PackageStore(tmp_path / "packages")
+    store.put("abc123", b"data")
+    assert store.has("abc123")
+    assert [path.name for path in (tmp_path / "packages").iterdir()] == ["abc123.zip"]
+    with pytest.raises(PackageError, match="letters and digits"):
+        store.put("../x", b"data")
+
+
+def test_a_script_and_its_arguments_name_what_is_trained(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print(1)")
+    key = script_key(script, ["a", "b"])
+    assert key == script_key(script, ["a", "b"])
+    assert key != script_key(script, ["ab"])
+
+
+# --- a story ---------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+import torch, coadapt
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randn(512, 8)
+y = (x.sum(1) > 0).long()
+model = nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(TensorDataset(x, y), batch_size=32, shuffle=True)
+model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+for epoch in coadapt.epochs(int(sys.argv[1])):
+    for a, b in loader:
+        loss = nn.functional.cross_entropy(model(a), b)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    coadapt.report(loss=loss.item())
+    print("epoch", epoch, flush=True)
+print("the end", flush=True)
+"""
+
+
+def tell(folder: str) -> dict[str, Any]:
+    """Everything the tests below want to know, from two lives of one cluster."""
+    os.environ.pop("RAY_TMPDIR", None)
+    os.environ.pop("RAY_AUTH_MODE", None)  # as a user has it: with a token
+    import psutil
+    from coadapt.scheduler import laptop
+    from coadapt.scheduler.client import UnknownJobError, connect
+    from coadapt.scheduler.job import Emulation, JobSpec, Phase, Resources
+    from coadapt.scheduler.settings import Settings
+
+    job_dir, state_dir = Path(folder) / "job", Path(folder) / "state"
+    job_dir.mkdir()
+    (job_dir / "train.py").write_text(SCRIPT)
+    settings = Settings(state_dir=str(state_dir), round_interval_s=3.0, restart_cost_s=5.0)
+
+    def spec(name: str, epochs: int, **resources: Any) -> JobSpec:
+        return JobSpec(
+            name=name,
+            script="train.py",
+            args=[str(epochs)],
+            working_dir=str(job_dir),
+            resources=Resources(max_gpus=2, **resources),
+            emulation=Emulation(time_scale=2.0),
+        )
+
+    def until(client: Any, job: str, *phases: str) -> str:
+        deadline = time.monotonic() + 90
+        while (phase := client.describe(job)["phase"]) not in phases and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return str(phase)
+
+    told: dict[str, Any] = {}
+    client = laptop.up("1x t4:2", settings=settings)
+    try:
+        told["cluster"] = client.cluster()
+        short = client.submit(spec("short", 12), idempotency_key="one")
+        told["same id"] = client.submit(spec("short", 12), idempotency_key="one") == short
+        absent = client.submit(spec("absent", 3, gpu_types=["h100"]))
+        told["short"] = client.wait([short], timeout_s=90)[short]
+        told["short log"] = "".join(client.logs(short, follow=True))
+        told["short details"] = client.describe(short)
+        told["timeline"] = client.timeline(short)
+        told["absent"] = client.describe(absent)
+        try:
+            client.describe("nothing-9")
+        except UnknownJobError as error:
+            told["unknown"] = str(error)
+
+        long = client.submit(spec("long", 400, gpu_types=["t4"]))
+        told["long runs"] = until(client, long, "running")
+        told["explain"] = client.explain(long)
+        record = laptop.ClusterRecord.load(state_dir)
+        assert record is not None
+        children = psutil.Process(record.head[0].pid).children(recursive=True)
+        (service,) = [p for p in children if "SchedulerService" in " ".join(p.cmdline())]
+        os.kill(service.pid, signal.SIGKILL)
+        told["after kill"] = {row["id"]: row["phase"] for row in client.list()}
+        told["cancelled"] = (client.cancel(absent), client.cancel(absent))
+        told["steps before"] = client.describe(long)["steps"]
+        client.close()
+        told["down"] = laptop.down(state_dir)
+        told["left over"] = [p.pid for p in children if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+        client = laptop.up("1x t4:2", settings=settings)
+        client.close()
+        client = connect(state_dir=state_dir)
+        told["long goes on"] = until(client, long, "running", "succeeded")
+        deadline = time.monotonic() + 60
+        while client.describe(long)["steps"] <= told["steps before"] and time.monotonic() < deadline:
+            time.sleep(0.1)
+        told["steps after"] = client.describe(long)["steps"]
+        client.cancel(long)
+        told["long ends"] = client.wait([long], timeout_s=60)[long] is Phase.CANCELLED
+        deadline = time.monotonic() + 60
+        while client.cluster()["nodes"][0]["free_gpus"] < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        told["free at the end"] = client.cluster()["nodes"][0]["free_gpus"]
+        client.close()
+    finally:
+        laptop.down(state_dir, grace_s=2.0)
+    return told
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply_async(tell, (str(tmp_path_factory.mktemp("story")),)).get(timeout=280)
+
+
+def test_every_emulated_node_is_there_and_labelled(told: dict[str, Any]) -> None:
+    (node,) = told["cluster"]["nodes"]
+    assert (node["gpu_type"], node["gpus"], node["free_gpus"], node["emulated"]) == ("t4", 2, 2, True)
+
+
+def test_a_repeated_submit_makes_no_second_job(told: dict[str, Any]) -> None:
+    assert told["same id"]
+
+
+def test_a_job_is_measured_trained_and_ends(told: dict[str, Any]) -> None:
+    assert told["short"] == "succeeded"
+    assert "loss" in told["short details"]["metrics"]
+    assert {"submitted", "profiling", "profiled", "running", "finish"} <= {
+        event["kind"] for event in told["short details"]["events"]
+    }
+    assert next(span["phase"] for span in told["timeline"]) == "profiling"
+    assert all(span["end_s"] is not None for span in told["timeline"])
+
+
+def test_its_whole_output_can_be_read(told: dict[str, Any]) -> None:
+    assert "epoch 11" in told["short log"]
+    assert "the end" in told["short log"]
+
+
+def test_a_job_for_gpus_that_are_not_there_waits_and_says_so(told: dict[str, Any]) -> None:
+    assert told["absent"]["phase"] == "submitted"
+    assert told["absent"]["reason"] == "waiting for GPU type h100; the cluster has t4"
+
+
+def test_an_unknown_job_is_an_error_of_its_own(told: dict[str, Any]) -> None:
+    assert told["unknown"] == "no job nothing-9"
+
+
+def test_a_running_job_is_explained(told: dict[str, Any]) -> None:
+    assert told["explain"]["lines"]
+
+
+def test_reading_goes_on_across_a_killed_service(told: dict[str, Any]) -> None:
+    assert told["after kill"]["short-1"] == "succeeded"
+    assert told["after kill"]["long-3"] == "running"
+
+
+def test_a_job_is_cancelled_once(told: dict[str, Any]) -> None:
+    assert told["cancelled"] == (True, False)
+
+
+def test_down_leaves_no_process_behind(told: dict[str, Any]) -> None:
+    assert told["down"] is True
+    assert told["left over"] == []
+
+
+def test_a_job_goes_on_after_the_whole_cluster_was_restarted(told: dict[str, Any]) -> None:
+    assert told["long goes on"] in ("running", "succeeded")
+    assert told["steps after"] > told["steps before"] > 0
+
+
+def test_an_ended_job_gives_its_gpus_back(told: dict[str, Any]) -> None:
+    assert told["long ends"]
+    assert told["free at the end"] == 2
