@@ -223,7 +223,10 @@ class ManagedSession(GroupSession):
 
     def _take_over_state(self, group: Group) -> str:
         """All ranks continue from the most advanced live one; returns where this rank's state came from."""
-        ranks = group.gather_ints([int(self.live), *self.position.key, self.position.iterations])
+        position = self.position
+        ranks = group.gather_ints(
+            [int(self.live), *position.key, position.iterations, int(position.target_reached)]
+        )
         best = max(range(group.world_size), key=lambda rank: (ranks[rank], -rank))
         if not ranks[best][0]:
             return self._start_state(group)
@@ -286,24 +289,27 @@ class ManagedSession(GroupSession):
             self.group.broadcast_tensors(buffers_of(self.prepared.module), 0)
 
     def _end_epoch(self, epoch: int) -> None:
-        """All ranks pass the end of the epoch together; rank 0's metrics decide whether training goes on."""
-        while self.position.epoch == epoch:
-            group = self.group
-            try:
-                if group is None or group.broken:
-                    self._recover()
-                    continue
-                (reached,) = group.broadcast_ints([int(self._target_reached())])
-                self._sync_buffers()
-            except GroupBroken:
-                continue
-            super()._end_epoch(epoch)
-            self.position.target_reached = bool(reached)
-            self.timer.regrouped()
-            self._next_control = self.position.iterations
-            if group.rank == 0 and (self.config.checkpoint.at_epoch_end or self.completed):
-                self._save()
-            self.send_report()
+        """All ranks pass the end of the epoch together; rank 0's metrics decide whether training goes on.
+
+        Each rank is past it before it talks to the others, so that after a failure in here nobody comes back.
+        """
+        if self.position.epoch != epoch:
+            return  # this rank took over the state of one that was past it
+        super()._end_epoch(epoch)
+        group = self.group
+        try:
+            if group is None or group.broken:
+                raise GroupBroken
+            self.position.target_reached = group.rank == 0 and self._target_reached()
+            self.position.target_reached = bool(group.broadcast_ints([int(self.position.target_reached)])[0])
+            self._sync_buffers()
+        except GroupBroken:
+            self._recover()
+        self.timer.regrouped()
+        self._next_control = self.position.iterations
+        if self.rank == 0 and (self.config.checkpoint.at_epoch_end or self.completed):
+            self._save()
+        self.send_report()
 
     def _target_reached(self) -> bool:
         target = self.config.target

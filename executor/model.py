@@ -143,11 +143,12 @@ class Gradients:
         self._consecutive.clear()
         self._pending = None
         on_gpu = group.device.type == "cuda"
+        no_buffers: dict[str, Any] = {_BUFFER_OPTION: False}
         with group.collective():
             parallel = DistributedDataParallel(
                 self.module,
                 device_ids=[group.device] if on_gpu else None,
-                **{_BUFFER_OPTION: False},
+                **no_buffers,
                 init_sync=False,
                 find_unused_parameters=options.find_unused_parameters,
                 static_graph=options.static_graph,

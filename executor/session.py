@@ -210,23 +210,29 @@ class GroupSession:
             return
         here = position.epoch, position.loop
         micro: Micro | None = None
+        step: Step | None = None
         while True:
+            # The end of the data is no control point: whoever went on from there would run what follows the loop
+            # without having been in it.
+            if micro is not None and (step := micro.next_step()) is None:
+                break
             if self._control_point():
                 micro = None
             if (position.epoch, position.loop) != here:
-                break  # the others were already further
+                self._loops_seen += 1
+                return  # the others were already further
             if micro is None:
                 micro = self.source.begin(position.epoch, position.loop, position.offset, self.split, self.rank)
-            step = micro.next_step()
+                step = micro.next_step()
             if step is None:
-                position.loop += 1
-                position.offset = 0
                 break
             yield from self._step(step, micro)
             if self.gradients.undone:
                 micro = None
             else:
                 self._end_step(step)
+        position.loop += 1
+        position.offset = 0
         self._loops_seen += 1
 
     def _step(self, step: Step, micro: Micro) -> Iterator[Any]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+import torch
 import torch.distributed as dist
 from coadapt.executor import protocol
 from coadapt.executor.config import TrainingConfig
@@ -45,6 +46,21 @@ from coadapt.executor.protocol import (
 
 EventType = TypeVar("EventType")
 WAIT_S = 90.0
+
+# The script most tests train with.
+SCRIPT = Path(__file__).with_name("elastic_script.py")
+
+
+def run_script(out: Path, *args: str, processes: int = 0) -> dict[str, object]:
+    """Final state of the script: alone, or under torchrun with so many processes."""
+    out.mkdir()
+    launch = [sys.executable]
+    if processes:
+        launch += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    command = [*launch, str(SCRIPT), f"--out={out}", *args]
+    env = {key: value for key, value in os.environ.items() if not key.startswith("COADAPT")}
+    subprocess.run(command, check=True, env={**env, "OMP_NUM_THREADS": "1"}, capture_output=True, timeout=120)
+    return torch.load(out / "final.pt")
 
 
 class Member:
@@ -172,7 +188,7 @@ class TrainingGroup:
         return started
 
     def join(self, members: Sequence[Member], batch: BatchPlan | None = None, wait: bool = True) -> int:
-        """Make `members` the next group; those of the last one that are not in it leave. Returns the generation."""
+        """Make `members` the next group; the others of the last one leave. Returns the generation."""
         self.generation += 1
         leavers = [member for member in self.group if member not in members and member.process.poll() is None]
         for rank, member in enumerate(members):
