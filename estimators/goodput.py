@@ -254,7 +254,7 @@ def _slope(terms: Terms, noise: float, m: float, s: float) -> tuple[float, float
 def _best_local(
     terms: Terms, guess: float, noise: float, low: float, high: float, s: float, tile: float
 ) -> tuple[float, float]:
-    """The multiple of `tile` in [low, high] with the least T(m)·(noise + m)/m, and that minimum; (0, inf) for none.
+    """The multiple of `tile` in [low, high] with the least T(m)·(noise + m)/m, and that minimum; (0, inf): none.
 
     `guess` = (α_c·D^δ + R)/(β_c·D^δ); the optimum is √(guess·noise) for κ = γ = 1 and s = 0.
     """
@@ -304,6 +304,17 @@ def _best_local(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _may_beat(terms: Terms, noise: float, m: float, low: float, high: float, s: float, cost: float) -> bool:
+    """False where the tangent at `m`, below a convex curve everywhere, proves that no batch beats `cost`."""
+    if m == 0.0:
+        return True
+    slope, _ = _slope(terms, noise, m, s)
+    end = low if slope > 0.0 else high
+    least = math.log(_step_s(terms, m, s) * (noise + m) / m) + slope * math.log(end / m)
+    return least < math.log(cost)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, float]:
     """(goodput, local_bsz, accumulation, batch_size) of one pair; goodput 0 where infeasible."""
     k = float(replicas)
@@ -339,6 +350,8 @@ def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, f
     compute = excess = -1.0
     s = fewest
     while adapts and k * (s + 1.0) * least <= last:
+        if s > 0.0 and k * most * s >= last and not (replicas == 1 and s == 1.0):
+            break  # fewer passes already hold the largest batch
         passes = k * (s + 1.0)
         low = max(least, math.ceil(first / passes))
         high = min(most, math.floor(last / passes))
@@ -355,7 +368,7 @@ def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, f
                 break
         if low <= high:
             m, cost = _best_local(terms, guess, phi / passes, low, high, s, tile)
-            if ragged > 0.0:
+            if ragged > 0.0 and _may_beat(terms_ragged, phi / passes, m, low, high, s, cost):
                 other, other_cost = _best_local(terms_ragged, guess, phi / passes, low, high, s, 1.0)
                 if other_cost < cost:
                     m, cost = other, other_cost
