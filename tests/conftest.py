@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from coadapt.executor.slot import Slot
+
+# Helpers beside the tests (`training_group`, …) are imported by their file name.
+sys.path.insert(0, str(Path(__file__).parent))
 
 # Before ray is imported anywhere: no token files, no statistics, no warning about GPUs that are only emulated.
 os.environ["RAY_AUTH_MODE"] = "disabled"
