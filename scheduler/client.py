@@ -261,10 +261,16 @@ def _ray(record: ClusterRecord) -> ModuleType:
     import ray
 
     if ray.is_initialized():
+        here = ray.get_runtime_context().gcs_address
+        if record.address not in (here, "auto"):
+            raise NoClusterError(f"this process is connected to the Ray cluster at {here}, not {record.address}")
         return ray
     try:
         ray.init(address=record.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise NoClusterError(f"no Ray cluster answers at {record.address}: {reason}") from None
+    # Ray prints pages to every driver's terminal when any worker of the cluster dies, and has no public switch
+    # for that; a job's events say the same in a line.
+    ray._private.worker._worker_logs_enabled = False
     return ray

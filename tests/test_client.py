@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from coadapt.scheduler.packages import PackageError, PackageStore, pack, script_key
 
+# The story starts two clusters and some ten processes: about a minute, several on a busy machine.
+pytestmark = pytest.mark.timeout(600)
+
 # --- packages --------------------------------------------------------------------------------------------
 
 
@@ -116,7 +119,7 @@ def tell(folder: str) -> dict[str, Any]:
         )
 
     def until(client: Any, job: str, *phases: str) -> str:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 180
         while (phase := client.describe(job)["phase"]) not in phases and time.monotonic() < deadline:
             time.sleep(0.1)
         return str(phase)
@@ -128,7 +131,7 @@ def tell(folder: str) -> dict[str, Any]:
         short = client.submit(spec("short", 12), idempotency_key="one")
         told["same id"] = client.submit(spec("short", 12), idempotency_key="one") == short
         absent = client.submit(spec("absent", 3, gpu_types=["h100"]))
-        told["short"] = client.wait([short], timeout_s=90)[short]
+        told["short"] = client.wait([short], timeout_s=240)[short]
         told["short log"] = "".join(client.logs(short, follow=True))
         told["short details"] = client.describe(short)
         told["timeline"] = client.timeline(short)
@@ -157,13 +160,13 @@ def tell(folder: str) -> dict[str, Any]:
         client.close()
         client = connect(state_dir=state_dir)
         told["long goes on"] = until(client, long, "running", "succeeded")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while client.describe(long)["steps"] <= told["steps before"] and time.monotonic() < deadline:
             time.sleep(0.1)
         told["steps after"] = client.describe(long)["steps"]
         client.cancel(long)
-        told["long ends"] = client.wait([long], timeout_s=60)[long] is Phase.CANCELLED
-        deadline = time.monotonic() + 60
+        told["long ends"] = client.wait([long], timeout_s=120)[long] is Phase.CANCELLED
+        deadline = time.monotonic() + 120
         while client.cluster()["nodes"][0]["free_gpus"] < 2 and time.monotonic() < deadline:
             time.sleep(0.1)
         told["free at the end"] = client.cluster()["nodes"][0]["free_gpus"]
@@ -176,7 +179,7 @@ def tell(folder: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply_async(tell, (str(tmp_path_factory.mktemp("story")),)).get(timeout=280)
+        return pool.apply_async(tell, (str(tmp_path_factory.mktemp("story")),)).get(timeout=580)
 
 
 def test_every_emulated_node_is_there_and_labelled(told: dict[str, Any]) -> None:
