@@ -97,19 +97,19 @@ class CheckpointStore:
                 raise
             raise CheckpointError(f"checkpoint {data} could not be written: {_summary(error)}") from error
         self._clean(entry)
-        return self._outside(data)
+        return self._outside(entry)
 
     def newest(self) -> str | None:
         """Path of the newest published checkpoint, unverified; None without one."""
         entries = self._published()
-        return self._outside(self._path(entries[-1], ".pt")) if entries else None
+        return self._outside(entries[-1]) if entries else None
 
     def newest_valid(self) -> str | None:
         """Path of the newest checkpoint whose checksum holds; None without one."""
         for entry in reversed(self._published()):
             with contextlib.suppress(CheckpointError):
                 self._verify(entry)
-                return self._outside(self._path(entry, ".pt"))
+                return self._outside(entry)
         return None
 
     def load(self, path: str, map_location: str | torch.device = "cpu") -> dict[str, Any]:
@@ -137,7 +137,7 @@ class CheckpointStore:
         while True:
             entries = self._published()
             for entry in reversed(entries):
-                path = self._outside(self._path(entry, ".pt"))
+                path = self._outside(entry)
                 with contextlib.suppress(CheckpointError):
                     return path, self.load(path, map_location)
             if entries == seen:
@@ -147,9 +147,9 @@ class CheckpointStore:
     def _path(self, entry: _Entry, suffix: str) -> str:
         return f"{self._root}/{entry.name}{suffix}"
 
-    def _outside(self, path: str) -> str:
-        """The path as this store's user writes it: plain for a plain local folder, else with its protocol."""
-        return path if self._local and "://" not in self.url else str(self._fs.unstrip_protocol(path))
+    def _outside(self, entry: _Entry) -> str:
+        """The path as this store's user writes it."""
+        return f"{self.url.rstrip('/')}/{entry.name}.pt"
 
     def _entries(self) -> tuple[set[_Entry], set[_Entry]]:
         """Entries that have a manifest, and entries that have data."""

@@ -192,58 +192,47 @@ def flat_sqnorm(flat: Tensor, scale: Tensor | None = None) -> Tensor:
 
 
 class ConsecutiveGradients:
-    """Pairs of consecutive gradients, bucket by bucket, for `GradientNoise.update_consecutive`.
+    """Keeps the last step's gradient, bucket by bucket, for `GradientNoise.update_consecutive`.
 
-    Of every `every` steps the first is kept and the second compared with it; the others cost nothing. Per step:
-    `push` for every bucket unless `idle`, then `take` once.
+    Per step: `push` for every bucket, then `take` once. The first step after `clear`, and one whose batch size
+    or buckets differ from the last one's, gives nothing.
     """
 
-    def __init__(self, every: int = 4) -> None:
-        if every < 2:
-            raise ValueError(f"every: {every}; a pair takes at least 2 steps")
-        self.every = every
-        self._phase = 0  # 0: keep, 1: compare, then idle until `every`
-        self._kept: dict[int, Tensor] = {}
-        self._kept_batch_size = 0
+    def __init__(self) -> None:
+        self._last: dict[int, Tensor] = {}  # memory of earlier gradients, used again after `clear`
+        self._pushed: dict[int, int] = {}  # bucket -> batch size of the gradient in `_last`
         self._sums: list[Tensor] = []  # (diff_sqnorm, sum_sqnorm) of each bucket of this step
-        self._broken = False
+        self._complete = True
 
-    @property
-    def idle(self) -> bool:
-        return self._phase > 1
-
-    def push(self, bucket: int, flat: Tensor, scale: Tensor | None = None) -> None:
-        """The mean gradient of one bucket; `scale` is its preconditioner, used for both steps of the pair."""
-        if self.idle:
-            return
-        kept = self._kept.get(bucket)
-        fits = kept is not None and kept.shape == flat.shape and kept.device == flat.device
-        if self._phase == 0:
-            if fits and kept is not None:
-                kept.copy_(flat)
-            else:
-                self._kept[bucket] = flat.detach().clone()
-        elif fits and kept is not None:
-            squares = flat_sqnorm(kept, scale) + flat_sqnorm(flat, scale)
-            diff = flat_sqnorm(kept.sub_(flat), scale)
-            self._sums.append(torch.stack([diff, 2 * squares - diff]))  # |a+b|^2 + |a-b|^2 = 2|a|^2 + 2|b|^2
+    def push(self, bucket: int, flat: Tensor, batch_size: int, scale: Tensor | None = None) -> None:
+        """The mean gradient of one bucket; `scale` is its preconditioner, used for this step and the last."""
+        last = self._last.get(bucket)
+        fits = last is not None and (last.shape, last.dtype, last.device) == (flat.shape, flat.dtype, flat.device)
+        if last is None or not fits:
+            self._last[bucket] = flat.detach().clone()
+            self._complete = False
         else:
-            self._broken = True  # DDP has laid out its buckets anew
+            if self._pushed.get(bucket) == batch_size:
+                squares = flat_sqnorm(last, scale) + flat_sqnorm(flat, scale)
+                diff = flat_sqnorm(last.sub_(flat), scale)
+                self._sums.append(torch.stack([diff, 2 * squares - diff]))  # |a+b|^2 + |a-b|^2 = 2|a|^2 + 2|b|^2
+            else:
+                self._complete = False
+            last.copy_(flat)
+        self._pushed[bucket] = batch_size
 
     def take(self, batch_size: int) -> Tensor | None:
-        """(2,) float64 norms of difference and sum when this step, of `batch_size` samples, completed a pair."""
-        phase, sums, broken = self._phase, self._sums, self._broken
-        self._sums, self._broken = [], False
-        if phase == 1 and (broken or not sums or batch_size != self._kept_batch_size):
-            self.clear()
-            return None
-        self._phase = (phase + 1) % self.every
-        self._kept_batch_size = batch_size
-        return torch.stack(sums).sum(0) if phase == 1 else None
+        """(2,) float64: squared norms of difference and sum over all buckets pushed since the last call."""
+        same = len(self._sums) == len(self._pushed) and set(self._pushed.values()) == {batch_size}
+        sums = torch.stack(self._sums).sum(0) if self._sums and self._complete and same else None
+        self._sums, self._complete = [], True
+        if not same:
+            self._pushed = {bucket: size for bucket, size in self._pushed.items() if size == batch_size}
+        return sums
 
     def clear(self) -> None:
-        """The next step is no successor of the last (a regroup, an undone step)."""
-        self._phase, self._kept, self._sums, self._broken = 0, {}, [], False
+        """The next step is no successor of the last (a regroup, an undone step, one not measured)."""
+        self._pushed, self._sums, self._complete = {}, [], True
 
 
 def is_adam_type(optimizer: torch.optim.Optimizer) -> bool:

@@ -19,7 +19,7 @@ from ..estimators.throughput import ThroughputParams
 from .protocol import GPU_TYPE, PACE_JSON
 
 PROFILES = Path(__file__).with_name("pace_profiles.json")
-# The most time owed, in steps: a long pause (an evaluation, a stopped laptop) must not make the steps after it free.
+# The most time owed, in steps: a long pause (a stopped laptop) must not make the steps after it free.
 MAX_OWED_STEPS = 5.0
 
 

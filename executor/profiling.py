@@ -1,9 +1,9 @@
 """Which local batch sizes a job is measured at before its first run, and for how long.
 
-One replica on one GPU (Sia, section 3.3.2): about ten sizes, growing geometrically from the smallest, at most some twenty
-GPU-seconds in all. Where memory runs out, the largest size that fits is narrowed down between the last that
-did and the first that did not. The plan is a function of what was measured, so a process that replaces one that
-ran out of memory (or was killed for it) goes on where that one ended.
+One replica on one GPU (Sia, section 3.3.2): about ten sizes, growing geometrically from the smallest, at most
+some twenty GPU-seconds in all. Where memory runs out, the largest size that fits is narrowed down between the
+last that did and the first that did not. The plan is a function of what was measured, so a process that
+replaces one that ran out of memory (or was killed for it) goes on where that one ended.
 """
 
 from __future__ import annotations
@@ -56,11 +56,10 @@ class ProfilePlan:
         self.min_local_bsz, self.max_local_bsz = min_local_bsz, max_local_bsz
         self.sizes, self.budget_s = sizes, budget_s
         self._rows: dict[int, StepRow] = {}
-        self._bisections = 0
-        self._failed: int | None = None
+        self._failures: set[int] = set()
         for row in measured:
             self.record(row)
-        for local_bsz in sorted(failed, reverse=True):
+        for local_bsz in failed:
             self.out_of_memory(local_bsz)
 
     @property
@@ -79,15 +78,11 @@ class ProfilePlan:
 
     def record(self, row: StepRow) -> None:
         """A size was measured."""
-        if self._failed is not None and row.local_bsz not in self._rows:
-            self._bisections += 1
         self._rows[row.local_bsz] = row
 
     def out_of_memory(self, local_bsz: int) -> None:
         """A size did not fit, be it that the process lived to tell or not."""
-        if self._failed is not None:
-            self._bisections += 1
-        self._failed = min(local_bsz, self._failed) if self._failed is not None else local_bsz
+        self._failures.add(local_bsz)
 
     def next(self) -> ProfileStep | None:
         """The next size to measure; None when the plan is done.
@@ -102,14 +97,26 @@ class ProfilePlan:
     def _next_size(self) -> int | None:
         largest = self.largest
         if largest is None:
-            return self.min_local_bsz if self._failed is None else None
-        if self._failed is not None:
-            return self._between(largest, self._failed)
+            return self.min_local_bsz if not self._failures else None
+        if self._failures:
+            return self._between(largest, min(self._failures))
         if self.max_local_bsz is not None and largest >= self.max_local_bsz:
             return None
-        grown = max(round(largest * self._growth), largest + 1)
-        size = grown if self.max_local_bsz is None else min(grown, self.max_local_bsz)
+        size = self._grown(largest)
         return size if self._affordable(size) else None
+
+    def _grown(self, local_bsz: int) -> int:
+        grown = max(round(local_bsz * self._growth), local_bsz + 1)
+        return grown if self.max_local_bsz is None else min(grown, self.max_local_bsz)
+
+    @property
+    def _bisections(self) -> int:
+        """Sizes tried after the first that did not fit: those off the path of growth."""
+        path, size = set[int](), self.min_local_bsz
+        while size in self._rows and size not in path:
+            path.add(size)
+            size = self._grown(size)
+        return len(self._failures | set(self._rows)) - len(path) - 1
 
     @property
     def _growth(self) -> float:

@@ -1,0 +1,33 @@
+"""Prints the plain PyTorch twin of an example: `python examples/plain.py examples/rigid/train.py`.
+
+The twin is the same script without coadapt: of the lines that name it
+
+* `coadapt.device()` becomes torch's own way to say "the GPU, if there is one",
+* `coadapt.epochs(n)` becomes `range(n)`,
+* every other one (`import`, `prepare`, `report`) goes.
+"""
+
+import sys
+from pathlib import Path
+
+DEVICE = 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'
+
+
+def coadapt_lines(source: str) -> list[str]:
+    """The lines that a plain script has to change."""
+    return [line for line in source.splitlines() if "coadapt." in line or line == "import coadapt"]
+
+
+def plain(source: str) -> str:
+    """The script without coadapt."""
+    changed = set(coadapt_lines(source))
+    lines = []
+    for line in source.splitlines():
+        twin = line.replace("coadapt.device()", DEVICE).replace("coadapt.epochs(", "range(")
+        if line not in changed or twin != line:
+            lines.append(twin)
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(plain(Path(sys.argv[1]).read_text()), end="")
