@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import ray
@@ -29,6 +31,7 @@ log = logging.getLogger(__name__)
 
 NAMESPACE = "coadapt"
 SERVICE_NAME = "coadapt-scheduler"
+TRIES = 3
 
 
 def actor_name(job_id: str) -> str:
@@ -116,11 +119,24 @@ class Executors:
     def _send_all(self) -> None:
         while (item := self._commands.get()) is not None:
             job_id, command = item
+            error = self._tried(command)
+            if error is not None:
+                log.error("executor of job %s: %s", job_id, error)
+                with suppress(RayError, ValueError):
+                    self._kill(job_id, no_restart=True)
+                self._lost(job_id, f"its executor could not be reached: {error}")
+
+    def _tried(self, command: Callable[[], None]) -> Exception | None:
+        """The error that stays after a few tries: Ray's control plane may be away for a moment."""
+        error: Exception | None = None
+        for attempt in range(TRIES):
             try:
                 command()
-            except Exception as error:
-                log.exception("executor of job %s", job_id)
-                self._lost(job_id, f"its executor could not be reached: {error}")
+                return None
+            except Exception as failed:
+                error = failed
+                time.sleep(2.0**attempt)
+        return error
 
     def _call(
         self, job: JobRecord, method: str, *args: Any, make: bool = True, needs_package: bool = False

@@ -28,6 +28,8 @@ from .lifecycle import advance
 from .record import JobRecord, ProfileRun
 from .store import Event
 
+PROFILE_TRIES = 2
+
 
 @dataclass(frozen=True)
 class Reaction:
@@ -124,9 +126,12 @@ def lose_slots(job: JobRecord, alive: frozenset[str], now: float) -> Reaction:
 
 def _profile_finished(job: JobRecord, event: ProfileFinished, now: float) -> Reaction:
     run = job.profile(event.gpu_type)
-    if run is None or run.ok is not None:
+    if run is None or not run.active:
         return Reaction(job)
-    done = replace(run, ok=event.ok, reason=event.reason)
+    done = replace(run, ok=event.ok, reason=event.reason, tries=run.tries + 1)
+    if not event.ok and done.tries < PROFILE_TRIES:
+        # The machine may have been at fault rather than the script: once more.
+        done = replace(done, ok=None, slot=None, started_s=None)
     # `Released` of the slot follows; until then it is held.
     leaving = () if run.slot is None or run.slot in job.held else (run.slot,)
     changed = replace(
@@ -253,6 +258,16 @@ def claim(job: JobRecord, slots: tuple[Slot, ...], now: float) -> Reaction:
     gpus = sum(slot.gpus for slot in slots)
     text = f"is to use {gpus}x{slots[0].gpu_type}" if slots else "is to leave its GPUs"
     return Reaction(changed, (_event(job, "placed", now, text, gpus=gpus),))
+
+
+def evict(job: JobRecord, now: float) -> Reaction:
+    """The record before its executor is restarted for not leaving its slots.
+
+    They stay held until the executor's next life says that everything is released, and for as long again.
+    """
+    text = "did not leave its GPUs in time, its executor is restarted"
+    state = replace(job.state, evictions=job.state.evictions + 1)
+    return Reaction(replace(job, state=state, pending_since_s=now), (_event(job, "evicted", now, text),))
 
 
 def start_profile(job: JobRecord, gpu_type: str, slot: Slot, now: float) -> Reaction:

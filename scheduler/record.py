@@ -24,6 +24,7 @@ class ProfileRun:
     ok: bool | None = None
     reason: str = ""
     sequence: int = 0
+    tries: int = 0  # runs that ended
 
     @property
     def active(self) -> bool:

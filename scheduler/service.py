@@ -28,7 +28,7 @@ from .lifecycle import advance
 from .nodes import NodesSnapshot, NodeView
 from .packages import PackageStore
 from .policies import make_policy
-from .reactions import Reaction, claim, end, lose_everything, lose_slots, react, start_profile
+from .reactions import Reaction, claim, end, evict, lose_everything, lose_slots, react, start_profile
 from .record import JobRecord, ProfileRun
 from .round import Plan, Round
 from .settings import Settings
@@ -129,9 +129,10 @@ class SchedulerService:
             with path.open("rb") as file:
                 file.seek(offset)
                 data = file.read(LOG_PAGE_BYTES)
-        if len(data) == LOG_PAGE_BYTES:
-            # Whole lines only, so that no character is cut in two.
-            data = data[: data.rfind(b"\n") + 1] or data
+        # Whole lines only, so that no character is cut in two; a line longer than a page goes as it is.
+        if job.active or len(data) == LOG_PAGE_BYTES:
+            whole = data[: data.rfind(b"\n") + 1]
+            data = whole or (data if len(data) == LOG_PAGE_BYTES else b"")
         done = not data and (job.retired or (not job.active and not job.occupied))
         return data.decode(errors="replace"), offset + len(data), done
 
@@ -512,8 +513,7 @@ class SchedulerService:
 
     def _act(self, action: Action, now: float) -> None:
         if not isinstance(action, Assign):
-            job = self._store.get(action.job_id)
-            self._apply(lose_everything(job, "did not leave its GPUs in time, executor restarted", now))
+            job = self._apply(evict(self._store.get(action.job_id), now))
             self._executors.restart(job)
             return
         names = split_profile_id(action.job_id)

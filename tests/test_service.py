@@ -18,7 +18,7 @@ from coadapt.executor.slot import Slot
 from coadapt.scheduler.answers import job_details, job_row
 from coadapt.scheduler.cluster import Cluster, Node
 from coadapt.scheduler.job import JobSpec, JobState, Phase, Resources
-from coadapt.scheduler.reactions import claim, end, lose_everything, lose_slots, react, start_profile
+from coadapt.scheduler.reactions import claim, end, evict, lose_everything, lose_slots, react, start_profile
 from coadapt.scheduler.record import JobRecord, ProfileRun
 from coadapt.scheduler.snapshot import profile_id, profile_views, split_profile_id
 
@@ -180,6 +180,23 @@ def test_a_profile_run_holds_its_slot_until_it_is_released() -> None:
     assert ended.occupied == (A,)
     assert react(ended, ProfileFinished("t4", ok=True), 3.0).job == ended
     assert react(ended, Released(0, (A,)), 3.0).job.occupied == ()
+
+
+def test_a_profile_run_that_fails_is_tried_once_more() -> None:
+    failed = ProfileFinished("t4", ok=False, reason="RuntimeError: no")
+    first = react(start_profile(profiling(ProfileRun("t4")), "t4", A, 1.0).job, failed, 2.0).job
+    assert first.profile("t4") == ProfileRun("t4", reason="RuntimeError: no", sequence=1, tries=1)
+    assert first.occupied == (A,)
+    second = react(start_profile(first, "t4", B, 3.0).job, failed, 4.0).job
+    assert second.profiles[0].ok is False
+
+
+def test_a_job_that_does_not_leave_is_counted_as_there_until_its_executor_is_back() -> None:
+    stopped = claim(running(A), (), 10.0).job
+    evicted = evict(stopped, 200.0).job
+    assert evicted.held == (A,)
+    assert (evicted.pending_since_s, evicted.state.evictions) == (200.0, 1)
+    assert react(evicted, Released(0, (), everything=True), 201.0).job.held == ()
 
 
 def test_a_profile_run_starts_again_after_its_executor_or_node_was_lost() -> None:
