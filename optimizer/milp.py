@@ -290,7 +290,8 @@ def _pass_model(
         0.0,
         -entries.value,
         np.zeros(n),
-        np.ones(n),
+        # In the LP the row alone limits an entry: a bound of 1 beside it would share the row's dual.
+        np.full(n, 1.0 if integer else highspy.kHighsInf),
         lower,
         upper,
         starts,

@@ -110,12 +110,13 @@ class ConfigurationSet:
         shapes: dict[tuple[str, int], list[Configuration]] = {}
         for c in regular:
             shapes.setdefault((c.gpu_type, c.gpus), []).append(c)
-        special = {
-            c
-            for t, gpus, per_replica in extra
-            if not any(known.holds_replicas(per_replica) for known in shapes.get((t, gpus), ()))
-            and (c := _special(t, gpus, per_replica, self._sizes.get(t, Counter()))) is not None
-        }
+        special: set[Configuration] = set()
+        for t, gpus, per_replica in extra:
+            if any(known.holds_replicas(per_replica) for known in shapes.get((t, gpus), ())):
+                continue
+            found = _special(t, gpus, per_replica, self._sizes.get(t, Counter()))
+            if found is not None:
+                special.add(found)
         order = sorted(regular | special, key=lambda c: (c.gpu_type, c.gpus, c.nodes, c.node_gpus))
         self.items: tuple[Configuration, ...] = tuple(order)
         self.special = np.array([c in special for c in order], dtype=bool)

@@ -83,6 +83,6 @@ def _allowed(jobs: Sequence[JobView], configurations: ConfigurationSet, per_repl
         capacity = configurations.cluster.capacity()
         for i, job in enumerate(jobs):
             own = {(t, gpus) for t, gpus, _ in special_counts(job.spec, capacity)}
-            mine = [(configurations[c].gpu_type, configurations[c].gpus) in own for c in special]
+            mine = [(c.gpu_type, c.gpus) in own for c in (configurations.items[k] for k in special)]
             allowed[i, special] &= np.array(mine, dtype=bool)
     return allowed

@@ -179,8 +179,8 @@ class _Board:
             if configuration.node_gpus:
                 found = self._whole_nodes(configuration, free, before)
             else:
-                node = rooms.best_fit(configuration.gpus, before)
-                found = None if node is None else {node: configuration.gpus}
+                room = rooms.best_fit(configuration.gpus, before)
+                found = None if room is None else {room: configuration.gpus}
             if found is None:
                 stuck.append(job)
                 continue

@@ -87,8 +87,9 @@ class SiaPolicy:
     * Leaving a running job out interrupts it as moving it does, so for p < 0 its λ carries the same r^p.
       (Otherwise a small r makes idling cheaper than any move, even with GPUs free.) Where a job cannot stay
       as it is, its nodes being gone, it has no factor at all.
-    * Time sharing weighs λ with 1 + w: w = (τ - s) / τ for a job that served s of the last τ seconds, 1 for
-      one in the middle of its turn, and 0 for the τ seconds after a full turn. The paper's λ = w alone lets
+    * Time sharing multiplies λ with 1 + w: for a waiting job that served s of the last τ seconds
+      w = (τ - s) / τ, and up to 1 more while it goes on waiting; 3 for one in the middle of its turn, so that
+      turns are not broken off; 0 for the τ seconds after a full turn. The paper's λ = (τ - s) / τ alone lets
       GPUs idle, since a job's smallest configuration costs A = 1.
     * A job with a reservation takes exactly that; a placed non-preemptible job keeps its very GPUs.
     """
@@ -98,7 +99,8 @@ class SiaPolicy:
     def __init__(self, options: SiaOptions | None = None) -> None:
         self.options = options or SiaOptions()
         self._configurations: tuple[tuple[object, ...], ConfigurationSet] | None = None
-        self._rest_until: dict[str, float] = {}
+        self._rest_until: dict[str, float] = {}  # when the job may have its next turn
+        self._ran: dict[str, float] = {}  # when it last held GPUs
 
     def plan(self, round: Round) -> Plan:
         order = sorted(range(len(round.jobs)), key=lambda i: (round.jobs[i].submitted_s, round.jobs[i].id))
@@ -123,7 +125,7 @@ class SiaPolicy:
         choice = np.full(len(jobs), -1, dtype=np.int64)
         choice[free] = solution.choice
         _note(solution, [job for job, is_free in zip(jobs, free, strict=True) if is_free], notes)
-        wanted = {job.id: configurations[c] for job, c in zip(jobs, choice, strict=True) if c >= 0}
+        wanted = {job.id: configurations[c] for job, c in zip(jobs, choice.tolist(), strict=True) if c >= 0}
         wanted |= {id: _realised(placement, configurations) for id, placement in held.items()}
         placed = Placer().place(
             wanted,
@@ -200,17 +202,22 @@ class SiaPolicy:
             return np.ones(len(jobs))
         active = {job.id for job in jobs}
         rest = {id: until for id, until in self._rest_until.items() if id in active and until > now}
+        ran = {id: when for id, when in self._ran.items() if id in active}
         served = {job.id: min(max(job.served_in_window_s, 0.0), window) for job in jobs}
         for job in jobs:
             if job.id not in rest and served[job.id] >= window - 1e-6:
                 rest[job.id] = now + window
-        self._rest_until = rest
+            if job.placement is not None:
+                ran[job.id] = now
+        self._rest_until, self._ran = rest, ran
 
         def weight(job: JobView) -> float:
             if job.id in rest:
                 return 0.0
-            # A turn is not broken off: whoever runs goes before those that have waited longest.
-            return 1.0 + TIE * 1e3 if job.placement is not None else 1.0 - served[job.id] / window
+            if job.placement is not None:
+                return 3.0
+            waited = now - ran[job.id] if job.id in ran else job.age_s
+            return 1.0 - served[job.id] / window + min(waited / (10 * window), 1.0)
 
         return 1.0 + np.array([weight(job) for job in jobs])
 
@@ -273,9 +280,7 @@ def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[str]) -
             if job.spec.reservation is not None
             else "non-preemptible job"
         )
-        notes.append(
-            f"job {job.id}: {what} cannot be met beside jobs that may not be preempted; it waits"
-        )
+        notes.append(f"job {job.id}: {what} cannot be met beside jobs that may not be preempted; it waits")
     if not solution.proven:
         notes.append(
             f"solver stopped at its time limit: the plan is feasible and within {solution.gap:.2%} of the optimum"
