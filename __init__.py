@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .executor.front_door import device, epochs, is_main, prepare, rank, report, world_size
+    from .scheduler.client import Client, connect
 
 # What is offered, and where it is: imported when first used, since torch takes its time.
 _OFFERED = dict.fromkeys(
     ("device", "epochs", "is_main", "prepare", "rank", "report", "world_size"), ".executor.front_door"
-)
-__all__ = ["device", "epochs", "is_main", "prepare", "rank", "report", "world_size"]
+) | dict.fromkeys(("Client", "connect"), ".scheduler.client")
+__all__ = ["Client", "connect", "device", "epochs", "is_main", "prepare", "rank", "report", "world_size"]
 
 
 def __getattr__(name: str) -> Any:
