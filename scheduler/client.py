@@ -21,7 +21,6 @@ from . import jobfile
 from .job import JobSpec, Phase
 from .laptop import ClusterRecord
 from .packages import pack, script_key
-from .policies import make_policy
 from .settings import Settings
 from .views import ClusterView, Interval, JobDetails, JobRow
 
@@ -92,6 +91,9 @@ class Client:
 
         Raises: ValueError for a policy or option that is none, NoClusterError.
         """
+        # What the service needs is not loaded for the other verbs: the solver alone takes half a second.
+        from .policies import make_policy
+
         make_policy(settings.policy, **settings.policy_options)
         ray = _ray(record)
         from .service import SchedulerService
