@@ -305,3 +305,15 @@ def one_line(case: BadJob, folder: Path) -> str:
     except jobfile.JobFileError as error:
         return str(error)
     return "\n".join(f"{job}: {problem}" for problem in jobfile.misfits(spec, MIXED))
+
+
+# `coadapt up --emulate TEXT` and its one line.
+BAD_CLUSTERS = {
+    "": "emulate: no nodes; write for example '1x a100:4, 2x t4:4'",
+    "4": "emulate: '4' is not of the form '2x t4:4' (nodes x GPU type : GPUs per node)",
+    "2x h100:4": "emulate: GPU type 'h100' is unknown; known: a100, quad, rtx, t4, v100",
+    "0x t4:4": "emulate: '0x t4:4' asks for 0 nodes; accepted: 1 to 32",
+    "1x t4:0": "emulate: '1x t4:0' asks for 0 GPUs per node; accepted: 1 to 64",
+    "1x t4:1000": "emulate: '1x t4:1000' asks for 1000 GPUs per node; accepted: 1 to 64",
+    "30x t4:1, 30x rtx:1": "emulate: 60 nodes in all; at most 32 fit on one machine",
+}

@@ -1,6 +1,6 @@
 """`make demo`: real jobs on an emulated cluster of three GPU types, and what the scheduler does with them.
 
-Eight PyTorch jobs of five kinds (the scripts of `examples/`) arrive over two minutes. What is real: gradients,
+Seven PyTorch jobs of four kinds (the scripts of `examples/`) arrive over a minute and a half. What is real: gradients,
 batch sizes, learning rates, checkpoints, process groups, Ray actors, restarts. What is emulated: GPUs; each step
 is paced to the time its GPU type was measured to need, times a constant. The run fails (exit 1) unless every
 phenomenon it promises has happened and every job has reached its target metric.
@@ -28,29 +28,39 @@ from coadapt.scheduler.views import Interval, JobRow
 from .harness import finish, table
 
 ROOT = Path(__file__).resolve().parent.parent
-CLUSTER = "1x a100:2, 1x rtx:4, 1x t4:4"
+CLUSTER = "1x a100:2, 1x rtx:2, 1x t4:4"
 LIMIT_S = 345.0
 COLOURS = {"a100": "#2f6fb7", "rtx": "#3f9b52", "t4": "#e0a030"}
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """Job `name` from `examples/<example>` is submitted `at_s` seconds after the start."""
+    """Job `name` from `examples/<example>` is submitted `at_s` seconds after the start.
+
+    `time_scale` fits the length of the job into the demo: how many times faster than measured its GPUs are.
+    """
 
     at_s: float
     name: str
     example: str
+    time_scale: float
+
+    @property
+    def spec(self) -> JobSpec:
+        spec = jobfile.load(ROOT / "examples" / self.example / "job.yaml")
+        emulation = spec.emulation.model_copy(update={"time_scale": self.time_scale})
+        training = spec.training.model_copy(update={"report_interval_s": 2.0})
+        return spec.model_copy(update={"name": self.name, "emulation": emulation, "training": training})
 
 
 ARRIVALS = (
-    Arrival(0, "digits-a", "image_classifier"),
-    Arrival(0, "chars-a", "char_transformer"),
-    Arrival(30, "tune-a", "finetune"),
-    Arrival(60, "digits-b", "image_classifier"),
-    Arrival(60, "fixed", "rigid"),
-    Arrival(75, "tune-b", "finetune"),
-    Arrival(90, "stages", "pipeline_parallel"),
-    Arrival(100, "digits-c", "image_classifier"),
+    Arrival(0, "digits-a", "image_classifier", 0.1),
+    Arrival(0, "chars-a", "char_transformer", 3),
+    Arrival(20, "tune-a", "finetune", 4),
+    Arrival(45, "fixed", "rigid", 8),
+    Arrival(60, "digits-b", "image_classifier", 0.1),
+    Arrival(75, "digits-c", "image_classifier", 0.1),
+    Arrival(90, "chars-b", "char_transformer", 3),
 )
 
 
@@ -214,13 +224,10 @@ def picture(rows: Sequence[JobRow], timeline: Sequence[Interval], started_s: flo
 
 def main() -> int:
     began = time.time()
-    specs = {
-        a.name: jobfile.load(ROOT / "examples" / a.example / "job.yaml").model_copy(update={"name": a.name})
-        for a in ARRIVALS
-    }
+    specs = {arrival.name: arrival.spec for arrival in ARRIVALS}
     print(f"starting Ray with emulated nodes {CLUSTER}; they run on CPU at the pace of their GPU type", flush=True)
     with tempfile.TemporaryDirectory(prefix="coadapt-demo-") as state_dir:
-        settings = Settings(state_dir=state_dir, round_interval_s=5.0, restart_cost_s=3.0, profile_share=0.5)
+        settings = Settings(state_dir=state_dir, round_interval_s=5.0, restart_cost_s=3.0, profile_share=1.0)
         with laptop.cluster(CLUSTER, settings=settings) as client:
             rows, started_s = drive(client, specs)
             timeline = list(client.timeline())

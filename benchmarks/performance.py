@@ -56,7 +56,7 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark(
         "demo",
-        "Eight real jobs arrive on an emulated cluster of three GPU types and all reach their target metric.",
+        "Seven real jobs arrive on an emulated cluster of three GPU types and all reach their target metric.",
         (
             Figure("jobs", "jobs submitted", ">= 6"),
             Figure("jobs_at_target", "jobs that reached their target metric", ">= 6"),

@@ -1,0 +1,110 @@
+"""Issue figure 9: malformed job files, cluster descriptions and scripts, each answered with its one line.
+
+Job files and cluster descriptions need no cluster (and are in the fast tests). The scripts are submitted together
+to one small emulated cluster, beside a sound job that must not notice any of them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+from coadapt.scheduler import emulated, laptop
+from coadapt.scheduler.settings import Settings
+from coadapt.scheduler.views import JobRow
+
+from .bad_jobs import BAD_CLUSTERS, BAD_JOBS, one_line
+from .bad_scripts import BAD_SCRIPTS, BadScript
+from .harness import finish, table
+
+Row = tuple[str, str, str]  # what, expected, answered
+
+
+def job_files() -> list[Row]:
+    rows = []
+    for case in BAD_JOBS:
+        with tempfile.TemporaryDirectory() as folder:
+            answer = one_line(case, Path(folder).resolve()).replace(str(Path(folder).resolve()), "{dir}")
+            rows.append((f"job file: {case.what}", case.error, answer.removeprefix("{dir}/job.yaml: ")))
+    return rows
+
+
+def clusters() -> list[Row]:
+    rows = []
+    for text, error in BAD_CLUSTERS.items():
+        try:
+            emulated.parse(text)
+            answer = ""
+        except emulated.EmulationError as refused:
+            answer = str(refused)
+        rows.append((f"cluster: {text!r}", error, answer))
+    return rows
+
+
+def write_job(folder: Path, index: int, case: BadScript) -> Path:
+    """The script and its job file in `folder`."""
+    (folder / f"script_{index}.py").write_text(case.script)
+    job = {
+        "name": f"bad-{index}",
+        "script": f"script_{index}.py",
+        "profile": False,
+        "max_failures": 0,
+        "resources": {"max_gpus": 1},
+        "training": yaml.safe_load(f"{{{case.training}}}"),
+        "emulation": {"time_scale": 20},
+    }
+    path = folder / f"job_{index}.yaml"
+    path.write_text(yaml.safe_dump(job))
+    return path
+
+
+def scripts(timeout_s: float = 240.0) -> list[Row]:
+    """Submit every bad script and a sound one; the sound one must end well, in its first try."""
+    sound = BadScript("sound", "", {"train": SOUND_TRAIN})
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as state_dir:
+        settings = Settings(state_dir=state_dir, round_interval_s=2.0, restart_cost_s=3.0)
+        paths = [write_job(Path(folder), i, case) for i, case in enumerate([sound, *BAD_SCRIPTS])]
+        with laptop.cluster("1x t4:4", settings=settings) as client:
+            ids = [client.submit(path) for path in paths]
+            try:
+                client.wait(ids, timeout_s=timeout_s)
+            except TimeoutError as error:
+                print(error)
+            found = {row["id"]: row for row in client.list()}
+    rows = [
+        (f"script: {case.what}", case.reason.replace("{script}", f"script_{i}.py"), _answer(found[job]))
+        for i, (case, job) in enumerate(zip(BAD_SCRIPTS, ids[1:], strict=True), start=1)
+    ]
+    neighbour = found[ids[0]]
+    tried = f"{neighbour['phase']} after {neighbour['failures']} failures, {neighbour['recoveries']} recoveries"
+    return [*rows, ("a sound job beside them", "succeeded after 0 failures, 0 recoveries", tried)]
+
+
+def _answer(job: JobRow) -> str:
+    """Why the job failed, "" if it did not; node names change from run to run."""
+    return re.sub(r"on node \w+", "on node N", job["reason"]) if job["phase"] == "failed" else ""
+
+
+SOUND_TRAIN = """for epoch in coadapt.epochs(20):
+    for x, y in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+"""
+
+
+def main() -> int:
+    rows = [*job_files(), *clusters(), *scripts()]
+    wrong = [row for row in rows if row[1] != row[2]]
+    table("Bad input and what its user reads", ("input", "answer"), [(what, answer) for what, _, answer in rows])
+    for what, expected, answer in wrong:
+        print(f"WRONG {what}: expected {expected!r}, got {answer!r}")
+    finish("bad_input", {"cases": len(rows), "wrong": len(wrong)})
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
