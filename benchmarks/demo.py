@@ -1,9 +1,9 @@
 """`make demo`: real jobs on an emulated cluster of three GPU types, and what the scheduler does with them.
 
-Seven PyTorch jobs of four kinds (the scripts of `examples/`) arrive over a minute and a half. What is real: gradients,
-batch sizes, learning rates, checkpoints, process groups, Ray actors, restarts. What is emulated: GPUs; each step
-is paced to the time its GPU type was measured to need, times a constant. The run fails (exit 1) unless every
-phenomenon it promises has happened and every job has reached its target metric.
+Seven PyTorch jobs of four kinds (the scripts of `examples/`) arrive over a minute and a half. What is real:
+gradients, batch sizes, learning rates, checkpoints, process groups, Ray actors, restarts. What is emulated: GPUs;
+each step is paced to the time its GPU type was measured to need, times a constant. The run fails (exit 1) unless
+every phenomenon it promises has happened and every job has reached its target metric.
 
 Writes `out/demo.png`: who held which GPUs when, and with which batch size.
 """
