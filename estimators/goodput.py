@@ -168,8 +168,9 @@ def goodput_matrix(models: Sequence[JobModel | None], configurations: Configurat
     types = configurations.gpu_types
     packed = np.concatenate([model.packed(types) for model in models if model is not None])
     packed = packed.reshape(len(known), len(types), _COLUMNS)
-    columns = (configurations.type_index, configurations.nodes, configurations.gpus)
-    _fill(packed, *columns, np.array(known), result)
+    nodes, gpus = configurations.nodes, configurations.gpus
+    logs = (np.log(nodes), np.log(gpus))
+    _fill(packed, configurations.type_index, nodes, gpus, *logs, np.array(known), result)
     return result
 
 
@@ -183,7 +184,10 @@ def best_batch(model: JobModel, gpu_type: str, nodes: int, replicas: int) -> Bat
     row = model.packed((gpu_type,))[0].copy()
     if row[_GPUS] == 0:
         return None
-    value, local_bsz, accumulation, batch_size = _best(row, nodes, replicas)
+    nodes = min(nodes, replicas)
+    compute = _compute_terms(row, math.log(-(-replicas // nodes)))
+    terms = _with_link(row, compute, nodes, replicas, math.log(nodes), math.log(replicas))
+    value, local_bsz, accumulation, batch_size = _best(row, terms, replicas)
     if value <= 0:
         return None
     efficient = float((row[_PHI] + row[_FIRST]) / (row[_PHI] + batch_size))
@@ -197,77 +201,151 @@ def best_batch(model: JobModel, gpu_type: str, nodes: int, replicas: int) -> Bat
     )
 
 
-@njit(cache=True, nogil=True)
-def _fill(packed: Array, type_index: Ints, nodes: Ints, gpus: Ints, rows: Ints, result: Array) -> None:
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill(
+    packed: Array,
+    type_index: Ints,
+    nodes: Ints,
+    gpus: Ints,
+    log_nodes: Array,
+    log_gpus: Array,
+    rows: Ints,
+    result: Array,
+) -> None:
     for job in range(packed.shape[0]):
+        # What depends on the GPU type and on the replicas of a node only is kept from column to column.
+        gpu_type, dense = -1, -1
+        row = packed[job, 0]
+        per_replica, log_per_replica = 0, 0.0
+        compute = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         for c in range(len(nodes)):
-            row = packed[job, type_index[c]]
-            per_replica = int(row[_GPUS])
+            if type_index[c] != gpu_type:
+                gpu_type, dense = type_index[c], -1
+                row = packed[job, gpu_type]
+                per_replica = int(row[_GPUS])
+                log_per_replica = math.log(per_replica) if per_replica > 1 else 0.0
             if per_replica == 0 or gpus[c] % per_replica != 0:
                 continue
-            result[rows[job], c] = _best(row, nodes[c], gpus[c] // per_replica)[0]
+            replicas, n, log_n = gpus[c] // per_replica, nodes[c], log_nodes[c]
+            if n > replicas:
+                n, log_n = replicas, math.log(replicas)
+            if -(-replicas // n) != dense:
+                dense = -(-replicas // n)
+                compute = _compute_terms(row, math.log(dense))
+            terms = _with_link(row, compute, n, replicas, log_n, log_gpus[c] - log_per_replica)
+            result[rows[job], c] = _best(row, terms, replicas)[0]
 
 
-# Inside the kernel a step is a tuple `terms` = (α_c^κ·D^(κδ), log(β_c·D^δ), κ, γ, R^γ): its powers are
-# taken once per pair. R^γ = 0 means that nothing is waited for.
-Terms = tuple[float, float, float, float, float]
+# Inside the kernel a step is a tuple: its powers are taken once per pair, or once per GPU type and density.
+#   (α_c^κ·D^(κδ), log(β_c·D^δ), κ, γ, R^γ, log(α_c·D^δ), log R, most, C(most)^κ, C(most)^γ, C(most))
+# with `most` the largest local batch. R^γ = 0 means that nothing is waited for.
+Terms = tuple[float, float, float, float, float, float, float, float, float, float, float]
+Compute = tuple[float, float, float, float, float, float]
+_LOG_2 = math.log(2.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _compute_terms(row: Array, log_dense: float) -> Compute:
+    """What a row's compute is made of, with D replicas on a node."""
+    slower = row[3] * log_dense
+    floor = math.exp(row[2] * (row[0] + slower))
+    powered = floor + math.exp(row[2] * (row[1] + slower + math.log(row[_MOST])))
+    compute_s = powered ** (1.0 / row[2])
+    return floor, row[1] + slower, log_dense, powered, compute_s ** row[11], compute_s
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _with_link(row: Array, compute: Compute, nodes: int, replicas: int, log_nodes: float, log_k: float) -> Terms:
+    """All terms of one pair; all-reduce times below e^-40 s are none."""
+    floor, log_slope, log_dense, powered, busy, compute_s = compute
+    link, log_link = 0.0, -math.inf
+    if replicas > 1:
+        if nodes > 1:
+            log_link = row[6] + row[7] * (log_k - _LOG_2) + row[8] * log_dense + row[9] * (log_nodes - _LOG_2)
+            if nodes == 2:
+                log_link += row[10]
+        else:
+            log_link = row[4] + row[5] * (log_k - _LOG_2)
+        if log_link > -40.0:
+            link = math.exp(row[11] * log_link)
+    log_floor = row[0] + row[3] * log_dense
+    return floor, log_slope, row[2], row[11], link, log_floor, log_link, row[_MOST], powered, busy, compute_s
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _powers(terms: Terms, m: float) -> tuple[float, float]:
+    """C(m)^κ and C(m)^γ of the compute time of m samples."""
+    if m == terms[7]:
+        return terms[8], terms[9]
+    powered = terms[0] + math.exp(terms[2] * (terms[1] + math.log(m)))
+    return powered, powered ** (terms[3] / terms[2]) if terms[4] > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _time_s(terms: Terms, powers: tuple[float, float], s: float) -> float:
+    """Step time of s accumulation passes and the last one."""
+    powered, busy = powers
+    if terms[4] == 0.0:
+        return (s + 1.0) * powered ** (1.0 / terms[2])
+    last = (busy + terms[4]) ** (1.0 / terms[3])
+    return last if s == 0.0 else s * powered ** (1.0 / terms[2]) + last
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _step_s(terms: Terms, m: float, s: float) -> float:
     """Step time of s accumulation passes and the last one, m samples each."""
-    floor, log_slope, kappa, gamma, link = terms
-    powered = floor + math.exp(kappa * (log_slope + math.log(m)))
-    if link == 0.0:
-        return (s + 1.0) * powered ** (1.0 / kappa)
-    last = (powered ** (gamma / kappa) + link) ** (1.0 / gamma)
-    return last if s == 0.0 else s * powered ** (1.0 / kappa) + last
+    return _time_s(terms, _powers(terms, m), s)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _slope(terms: Terms, noise: float, m: float, s: float) -> tuple[float, float]:
+def _slope(terms: Terms, powers: tuple[float, float], noise: float, m: float, s: float) -> tuple[float, float]:
     """d log(1/goodput) / d log m, which rises with m, and about how fast it rises.
 
     The step time's elasticity in m, minus φ/(φ + B); `noise` = φ/(K·(s + 1)).
     """
-    floor, log_slope, kappa, gamma, link = terms
-    linear = math.exp(kappa * (log_slope + math.log(m)))
-    powered = floor + linear
-    share = linear / powered
+    powered, busy = powers
+    kappa, gamma, link = terms[2], terms[3], terms[4]
+    share = 1.0 - terms[0] / powered
     rest = noise / (noise + m)
     part = 1.0
     bend = kappa * share * (1.0 - share)
     if link > 0.0:
-        busy = powered ** (gamma / kappa)
-        total = busy + link
-        if s == 0.0:
-            part = busy / total
-        else:
-            last = total ** (1.0 / gamma)
+        part = busy / (busy + link)
+        if s > 0.0:
+            last = (busy + link) ** (1.0 / gamma)
             passes = s * busy ** (1.0 / gamma)
-            part = (passes + last * busy / total) / (passes + last)
+            part = (passes + last * part) / (passes + last)
         bend = part * (bend + gamma * (1.0 - part) * share * share)
     return part * share - rest, bend + rest * (1.0 - rest)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _best_local(
-    terms: Terms, guess: float, noise: float, low: float, high: float, s: float, tile: float
-) -> tuple[float, float]:
+    terms: Terms, noise: float, low: float, high: float, s: float, tile: float
+) -> tuple[float, float, bool]:
     """The multiple of `tile` in [low, high] with the least T(m)·(noise + m)/m, and that minimum; (0, inf): none.
 
-    `guess` = (α_c·D^δ + R)/(β_c·D^δ); the optimum is √(guess·noise) for κ = γ = 1 and s = 0.
+    The last value says that the minimum over all real m is at `high` itself.
     """
+    end = high
     low = math.ceil(low / tile) * tile
     high = math.floor(high / tile) * tile
     if low > high:
-        return 0.0, math.inf
+        return 0.0, math.inf, False
     a, b = low, high  # the optimum lies between
+    powers = _powers(terms, high)
+    if _slope(terms, powers, noise, high, s)[0] <= 0.0:
+        # As it is for most pairs: the largest batch that fits is the best.
+        return high, _time_s(terms, powers, s) * (noise + high) / high, high == end
     if low < high:
         sharp = max(terms[2], terms[3])
+        # The optimum for κ = γ = 1 and s = 0 is √(guess·noise) with guess = (α_c·D^δ + R)/(β_c·D^δ).
+        guess = math.exp(terms[5] - terms[1])
+        if terms[4] > 0.0:
+            guess += math.exp(terms[6] - terms[1])
         m = min(max(math.sqrt(guess * noise), low), high)
         for _ in range(100):
-            slope, bend = _slope(terms, noise, m, s)
+            slope, bend = _slope(terms, _powers(terms, m), noise, m, s)
             if slope > 0.0:
                 b = m
             else:
@@ -276,11 +354,9 @@ def _best_local(
                 break
             step = min(max(-slope / bend, -3.0), 3.0) if bend > 0.0 else 0.0
             wanted = m * math.exp(step)
-            if (wanted <= low and a == low) or (wanted >= high and b == high):
-                end = low if wanted <= low else high
-                slope, bend = _slope(terms, noise, end, s)
-                if (end == low and slope >= 0.0) or (end == high and slope <= 0.0):
-                    a, b = end, end
+            if wanted <= low and a == low:
+                if _slope(terms, _powers(terms, low), noise, low, s)[0] >= 0.0:
+                    b = low
                     break
                 wanted = math.sqrt(a * b)
             elif not a < wanted < b:
@@ -300,7 +376,7 @@ def _best_local(
         if cost < least:
             least, best = cost, m
         m += tile
-    return best, least
+    return best, least, False
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -308,14 +384,15 @@ def _may_beat(terms: Terms, noise: float, m: float, low: float, high: float, s: 
     """False where the tangent at `m`, below a convex curve everywhere, proves that no batch beats `cost`."""
     if m == 0.0:
         return True
-    slope, _ = _slope(terms, noise, m, s)
+    powers = _powers(terms, m)
+    slope, _ = _slope(terms, powers, noise, m, s)
     end = low if slope > 0.0 else high
-    least = math.log(_step_s(terms, m, s) * (noise + m) / m) + slope * math.log(end / m)
+    least = math.log(_time_s(terms, powers, s) * (noise + m) / m) + slope * math.log(end / m)
     return least < math.log(cost)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, float]:
+def _best(row: Array, terms: Terms, replicas: int) -> tuple[float, float, float, float]:
     """(goodput, local_bsz, accumulation, batch_size) of one pair; goodput 0 where infeasible."""
     k = float(replicas)
     most, phi, first, last, least = row[_MOST], row[_PHI], row[_FIRST], row[_LAST], row[_LEAST]
@@ -323,31 +400,18 @@ def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, f
     fewest = max(math.ceil(first / (k * most)) - 1.0, 0.0)  # accumulation passes that the initial batch needs
     if least > most or k * least > last or (fewest > 0.0 and not accumulate):
         return 0.0, 0.0, 0.0, 0.0
-    nodes = min(nodes, replicas)
-
-    kappa, gamma, ragged = row[2], row[11], row[12]
-    log_dense = math.log(math.ceil(k / nodes))
-    link = guess = 0.0
-    if replicas > 1:
-        if nodes > 1:
-            log_link = row[6] + row[7] * math.log(0.5 * k) + row[8] * log_dense + row[9] * math.log(0.5 * nodes)
-            if nodes == 2:
-                log_link += row[10]
-        else:
-            log_link = row[4] + row[5] * math.log(0.5 * k)
-        if log_link > -40.0:
-            link = math.exp(gamma * log_link)
-            guess = math.exp(log_link - row[1])
-    slower = row[3] * log_dense
-    terms = (math.exp(kappa * (row[0] + slower)), row[1] + slower, kappa, gamma, link)
-    guess = guess * math.exp(-slower) + math.exp(row[0] - row[1])
-    terms_ragged, tile = terms, 1.0
+    terms_ragged, tile, ragged = terms, 1.0, row[12]
     if ragged > 0.0:
-        terms_ragged = (terms[0] * math.exp(kappa * ragged), terms[1] + ragged, kappa, gamma, link)
+        slower = math.exp(ragged)
+        by_kappa, by_gamma = slower ** terms[2], slower ** terms[3]
+        terms_ragged = (
+            terms[0] * by_kappa, terms[1] + ragged, terms[2], terms[3], terms[4], terms[5] + ragged, terms[6],
+            terms[7], terms[8] * by_kappa, terms[9] * by_gamma, terms[10] * slower,
+        )  # fmt: skip
         tile = float(TILE)
 
     best, best_m, best_s = 0.0, 0.0, 0.0
-    compute = excess = -1.0
+    excess = -1.0
     s = fewest
     while adapts and k * (s + 1.0) * least <= last:
         if s > 0.0 and k * most * s >= last and not (replicas == 1 and s == 1.0):
@@ -359,17 +423,16 @@ def _best(row: Array, nodes: int, replicas: int) -> tuple[float, float, float, f
             high = min(high, first)  # beyond the initial batch one replica needs two passes
         elif s > 0.0 and not (replicas == 1 and s == 1.0):
             low = max(low, math.floor(most * s / (s + 1.0)) + 1.0)  # fewer passes would hold a smaller batch
-        if s > 1.0 and best > 0.0:
+        if best > 0.0 and s > 0.0 and not (replicas == 1 and s == 1.0):
             # A lower bound of 1/goodput for this and every later number of passes.
-            if compute < 0.0:
-                compute = _step_s((terms[0], terms[1], kappa, gamma, 0.0), most, 0.0)
-                excess = _step_s(terms, most, 0.0) - compute
-            if (compute * (phi / (k * most) + s) + excess) * best >= phi + first:
+            if excess < 0.0:
+                excess = _time_s(terms, (terms[8], terms[9]), 0.0) - terms[10]
+            if (terms[10] * (phi / (k * most) + s) + excess) * best >= phi + first:
                 break
         if low <= high:
-            m, cost = _best_local(terms, guess, phi / passes, low, high, s, tile)
-            if ragged > 0.0 and _may_beat(terms_ragged, phi / passes, m, low, high, s, cost):
-                other, other_cost = _best_local(terms_ragged, guess, phi / passes, low, high, s, 1.0)
+            m, cost, at_end = _best_local(terms, phi / passes, low, high, s, tile)
+            if ragged > 0.0 and not at_end and _may_beat(terms_ragged, phi / passes, m, low, high, s, cost):
+                other, other_cost, _ = _best_local(terms_ragged, phi / passes, low, high, s, 1.0)
                 if other_cost < cost:
                     m, cost = other, other_cost
             if best * cost < phi + first:
