@@ -102,6 +102,10 @@ def up(
     address: Annotated[str | None, typer.Option(help='Serve a Ray cluster that runs; "auto" finds it.')] = None,
     round_interval: Annotated[float, typer.Option(help="Seconds between scheduling rounds.")] = 60.0,
     policy: Annotated[str, typer.Option(help="The scheduling policy.")] = "sia",
+    policy_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An option of the policy, such as p=-1; repeatable."),
+    ] = None,
     time_scale: Annotated[
         float, typer.Option(help="Emulated nodes only: how many times faster than measured.")
     ] = 1.0,
@@ -119,7 +123,9 @@ def up(
 
     if (emulate is None) == (address is None):
         raise typer.BadParameter('give either --emulate "1x a100:4, 2x t4:4" or --address auto')
-    chosen: dict[str, Any] = {"policy": policy, "round_interval_s": round_interval, "time_scale": time_scale}
+    options = dict(_policy_option(text) for text in policy_option or ())
+    chosen: dict[str, Any] = {"policy": policy, "policy_options": options}
+    chosen |= {"round_interval_s": round_interval, "time_scale": time_scale}
     chosen |= {"checkpoint_root": checkpoints} if checkpoints is not None else {}
     try:
         settings = Settings(**chosen)
@@ -128,11 +134,22 @@ def up(
         field = str(first["loc"][0]).replace("_s", "").replace("_", "-")
         raise typer.BadParameter(f"--{field}: {first['input']}: {first['msg']}") from None
     try:
-        make_policy(policy)
+        make_policy(policy, **options)
     except ValueError as error:
         raise typer.BadParameter(f"--policy: {error}") from None
     client = laptop.up(emulate=emulate, address=address, settings=settings)
     _print(show.cluster_table(client.cluster()), False)
+
+
+def _policy_option(text: str) -> tuple[str, Any]:
+    """`p=-1` as ("p", -1); a value that is not JSON is text."""
+    name, separator, value = text.partition("=")
+    if not (name and separator):
+        raise typer.BadParameter(f"--policy-option: {text} is not of the form NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 @app.command()

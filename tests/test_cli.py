@@ -53,6 +53,8 @@ def test_help_costs_less_than_a_third_of_a_second_of_work() -> None:
         (["up"], Exit.USAGE),
         (["up", "--emulate", "2x h100:4"], Exit.USAGE),
         (["up", "--emulate", "1x t4:1", "--policy", "siaa"], Exit.USAGE),
+        (["up", "--emulate", "1x t4:1", "--policy-option", "q=1"], Exit.USAGE),
+        (["up", "--emulate", "1x t4:1", "--policy-option", "p"], Exit.USAGE),
         (["up", "--emulate", "1x t4:1", "--round-interval", "0"], Exit.USAGE),
         (["up", "--emulate", "1x t4:1", "--round-interval", "soon"], Exit.USAGE),
         (["logs", "job-1", "-f", "--json"], Exit.USAGE),

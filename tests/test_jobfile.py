@@ -86,6 +86,24 @@ def test_every_field_of_the_schema_is_described() -> None:
     assert [u for name, part in schema["$defs"].items() for u in undescribed(part, name)] == []
 
 
+def test_the_guide_has_every_field() -> None:
+    guide = (ROOT / "docs" / "job-file.md").read_text()
+    schema = jobfile.schema()
+    parts = {"": schema["properties"]} | {
+        prefix: schema["$defs"][name]["properties"]
+        for prefix, name in {
+            "resources.": "Resources",
+            "training.": "TrainingConfig",
+            "training.target.": "MetricTarget",
+            "training.checkpoint.": "CheckpointConfig",
+            "reservation.": "Reservation",
+            "emulation.": "Emulation",
+        }.items()
+    }
+    missing = [p + name for p, fields in parts.items() for name in fields if f"| `{p}{name}` |" not in guide]
+    assert missing == []
+
+
 @pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*/job.yaml")), ids=lambda path: path.parent.name)
 def test_the_examples_are_valid_jobs(path: Path) -> None:
     jobfile.load(path)
