@@ -98,7 +98,7 @@ SOUND_TRAIN = """for epoch in coadapt.epochs(20):
 
 def main() -> int:
     rows = [*job_files(), *clusters(), *scripts()]
-    wrong = [row for row in rows if row[1] != row[2]]
+    wrong = [row for row in rows if not row[2] or row[1] != row[2]]
     table("Bad input and what its user reads", ("input", "answer"), [(what, answer) for what, _, answer in rows])
     for what, expected, answer in wrong:
         print(f"WRONG {what}: expected {expected!r}, got {answer!r}")

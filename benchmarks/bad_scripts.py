@@ -50,7 +50,9 @@ BAD_SCRIPTS = [
     ),
     BadScript("ends before prepare", "{script} never called coadapt.prepare", {"prepare": "", "train": ""}),
     BadScript(
-        "never takes a step", "", {"train": "for epoch in coadapt.epochs(3):\n    coadapt.report(loss=1.0)"}
+        "never takes a step",
+        "{script} took no training step",
+        {"train": "for epoch in coadapt.epochs(3):\n    coadapt.report(loss=1.0)"},
     ),
     BadScript(
         "never asks for an epoch",
@@ -107,7 +109,11 @@ BAD_SCRIPTS = [
         ),
         {"loader": "loader = DataLoader(data, batch_size=None)"},
     ),
-    BadScript("empty dataset", "", {"data": "data = TensorDataset(torch.zeros(0, 4), torch.zeros(0, 1))"}),
+    BadScript(
+        "empty dataset",
+        "{script} took no training step",
+        {"data": "data = TensorDataset(torch.zeros(0, 4), torch.zeros(0, 1))"},
+    ),
     BadScript(
         "metric that is no number",
         "ValueError: could not convert string to float: 'low'",
