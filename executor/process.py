@@ -109,7 +109,9 @@ def crashed(error: BaseException) -> Crashed | Profiled:
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     if isinstance(error, SyntaxError):
         summary = f"SyntaxError: {error.msg} ({Path(error.filename or '').name}, line {error.lineno})"
-    text = "".join(traceback.format_exception(type(error), error, users_frames(error.__traceback__)))
+    # A script that does not even compile has no frames of its own.
+    frames = None if isinstance(error, SyntaxError) else users_frames(error.__traceback__)
+    text = "".join(traceback.format_exception(type(error), error, frames))
     sys.stderr.write(text)
     return Crashed(summary, text[-TRACEBACK_CHARACTERS:], out_of_memory)
 
