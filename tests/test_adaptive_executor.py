@@ -187,6 +187,7 @@ def test_a_job_grows_shrinks_and_moves_and_sees_every_sample_once(
     assert moved.slots == (t,)
     assert not moved.warm
     job.wait(Released, lambda event: event.slots == (b,))
+    job.wait(Reported, lambda event: event.report.gpu_type == "t4" and bool(event.report.rows))
     job.assign()
     job.wait(Released, lambda event: event.slots == (t,))
     counts = job.samples()
