@@ -22,7 +22,7 @@ import uuid
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import fsspec
 import numpy as np
@@ -175,7 +175,7 @@ class CheckpointStore:
         """Size and SHA-256 of what was written."""
         with self._fs.open(path, "wb") as file:
             writer = _HashingWriter(file)
-            torch.save(state, writer)
+            torch.save(state, cast(IO[bytes], writer))
             file.flush()
             if self._local:
                 os.fsync(file.fileno())
@@ -277,9 +277,9 @@ def pack(value: Any, where: str = "state") -> Any:
     if isinstance(value, set | frozenset):
         items = [pack(item, f"{where}{{…}}") for item in value]
         return {_PACKED: "frozenset" if isinstance(value, frozenset) else "set", "data": items}
-    for plain in (bool, int, float, str, bytes):  # enum members and the like: their value is what counts
-        if isinstance(value, plain):
-            return plain(value)
+    plain = next((plain for plain in (int, float, str, bytes) if isinstance(value, plain)), None)
+    if plain is not None:  # enum members and the like: their value is what counts
+        return plain.__new__(plain, value)
     raise CheckpointError(
         f"{where} is a {kind.__module__}.{kind.__qualname__}, which a checkpoint cannot hold; "
         "save tensors, arrays and plain Python values, such as its state_dict()"

@@ -116,7 +116,9 @@ class GradientNoise:
         sqr, var = self.sqr, self.var
         if sqr is None or var is None:
             return None
-        return 0.0 if var == 0 else var / max(sqr, var / MAX_NOISE_SCALE)
+        if var == 0:
+            return 0.0
+        return min(var / sqr, MAX_NOISE_SCALE) if sqr > 0 else MAX_NOISE_SCALE
 
     def gain(self, batch_size: float, initial_batch_size: float) -> float:
         """Progress of one step of `batch_size` samples in steps of `initial_batch_size`: AdaScale's gain.

@@ -1,6 +1,6 @@
 """A deep residual network cut into stages, one per GPU of a replica, fed by micro-batches (GPipe).
 
-Reaches 96 % test accuracy on handwritten digits. Each replica uses every GPU it can see, and replicas are
+Reaches 96.5 % test accuracy on handwritten digits. Each replica uses every GPU it can see, and replicas are
 data-parallel; without GPUs the stages share the CPU. By itself: `python train.py`.
 On a cluster: `coadapt submit job.yaml`.
 """
