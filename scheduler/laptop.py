@@ -144,6 +144,8 @@ def up(
         raise LaptopError(
             f"a cluster of {len(running.nodes)} emulated nodes runs already; end it with `coadapt down`"
         )
+    if running is not None and running.started:
+        end_processes(running)  # what a cluster whose head died has left behind
     if address is not None:
         mode = os.environ.get("RAY_AUTH_MODE", "disabled")
         record = ClusterRecord(
