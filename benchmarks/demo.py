@@ -1,15 +1,16 @@
 """`make demo`: real jobs on an emulated cluster of three GPU types, and what the scheduler does with them.
 
-Seven PyTorch jobs of four kinds (the scripts of `examples/`) arrive over a minute and a half. What is real:
+Seven PyTorch jobs of four kinds (the scripts of `examples/`) arrive over 100 seconds. What is real:
 gradients, batch sizes, learning rates, checkpoints, process groups, Ray actors, restarts. What is emulated: GPUs;
 each step is paced to the time its GPU type was measured to need, times a constant. The run fails (exit 1) unless
 every phenomenon it promises has happened and every job has reached its target metric.
 
-Writes `out/demo.png`: who held which GPUs when, and with which batch size.
+Writes `out/demo.png` (who held which GPUs when, and with which batch size) and the same as `out/demo.json`.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 import time
@@ -54,13 +55,13 @@ class Arrival:
 
 
 ARRIVALS = (
-    Arrival(0, "digits-a", "image_classifier", 0.1),
-    Arrival(0, "chars-a", "char_transformer", 3),
-    Arrival(20, "tune-a", "finetune", 4),
-    Arrival(45, "fixed", "rigid", 8),
-    Arrival(60, "digits-b", "image_classifier", 0.1),
-    Arrival(75, "digits-c", "image_classifier", 0.1),
-    Arrival(90, "chars-b", "char_transformer", 3),
+    Arrival(0, "chars-a", "char_transformer", 1.3),  # alone at first: it grows until the others come
+    Arrival(30, "digits-a", "image_classifier", 0.15),
+    Arrival(60, "tune-a", "finetune", 4),
+    Arrival(70, "fixed", "rigid", 8),
+    Arrival(80, "digits-b", "image_classifier", 0.15),
+    Arrival(90, "digits-c", "image_classifier", 0.15),
+    Arrival(100, "chars-b", "char_transformer", 4),
 )
 
 
@@ -209,13 +210,14 @@ def picture(rows: Sequence[JobRow], timeline: Sequence[Interval], started_s: flo
             axes.bar(left, height, width, bottom=lane, align="edge", lw=0.5, **style)
             if not profiling and i["batch_size"] and i["batch_size"] != shown:
                 shown = i["batch_size"]
-                axes.text(left, lane + height + 0.02, str(shown), fontsize=7)
+                if width > 6:  # narrower ones would print over each other
+                    axes.text(left, lane + height + 0.02, str(shown), fontsize=7)
     axes.set_yticks(range(len(rows)), [row["id"] for row in rows])
     axes.set_xlabel("seconds")
     axes.set_title(f"Coadapt on {CLUSTER} (emulated): bar height = GPUs (1 to {most}), number = batch size")
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in COLOURS.values()]
     handles.append(plt.Rectangle((0, 0), 1, 1, facecolor="none", edgecolor="black", hatch="////"))
-    axes.legend(handles, [*COLOURS, "profiling"], loc="upper right", fontsize=8)
+    axes.legend(handles, [*COLOURS, "profiling"], loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
@@ -235,6 +237,7 @@ def main() -> int:
             tracebacks = [str(client.describe(row["id"]).get("traceback", "")) for row in failed]
     summary(rows, timeline)
     picture(rows, timeline, started_s, ROOT / "out" / "demo.png")
+    (ROOT / "out" / "demo.json").write_text(json.dumps({"jobs": rows, "timeline": timeline}, indent=1))
     for text in filter(None, tracebacks):
         print(text)
     seen = promises(timeline, started_s)
