@@ -5,7 +5,7 @@ from coadapt.benchmarks.demo import ARRIVALS, contended, promises, reached
 
 def interval(
     job: str, start: float, end: float | None, gpu_type: str, gpus: int, batch: int = 32, lr: float = 0.1
-):
+) -> dict:
     fields = {"job_id": job, "phase": "running", "start_s": start, "end_s": end, "gpu_type": gpu_type}
     return fields | {"gpus": gpus, "batch_size": batch, "lr": lr}
 
