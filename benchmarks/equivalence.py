@@ -1,6 +1,6 @@
 """Training that is resized and moved, against plain PyTorch; the noise scale, against its closed form.
 
-`python benchmarks/equivalence.py`. Part one: a fixed batch size, resized and moved between processes while it
+`python -m benchmarks.equivalence`. Part one: a fixed batch size, resized and moved between processes while it
 trains, warm and cold; each sample of each epoch must be trained on exactly once and the parameters must
 be those of an uninterrupted plain DDP run. Part two: gradients of a quadratic loss whose noise scale is known,
 through the real communication hook, against a float64 reference.
@@ -10,19 +10,17 @@ Figures: `max_abs_param_diff`, `samples_repeated`, `samples_skipped`, `pgns_rel_
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
 import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-
 from coadapt.executor.config import CheckpointConfig, TrainingConfig
 from coadapt.executor.protocol import BatchPlan
-from harness import finish, table
-from training_group import SCRIPT, Member, TrainingGroup, run_script
+
+from tests.training_group import SCRIPT, Member, TrainingGroup, run_script
+
+from .harness import finish, table
 
 EPOCHS, SAMPLES = 14, 101
 TRAINING = TrainingConfig(report_interval_s=0.05, checkpoint=CheckpointConfig(at_epoch_end=False))

@@ -18,8 +18,11 @@ from coadapt.estimators.bootstrap import bootstrap
 from coadapt.estimators.efficiency import efficiency
 from coadapt.estimators.profile import Profile
 from coadapt.estimators.throughput import LinkPrior, ThroughputModel, ThroughputParams, fit, step_time_s
-from harness import finish, table
-from measured_profiles import (
+from scipy.optimize import minimize
+from scipy.stats import kendalltau
+
+from .harness import finish, table
+from .measured_profiles import (
     GPU_TYPES,
     PARAMETERS,
     initial_batch_size,
@@ -27,8 +30,6 @@ from measured_profiles import (
     measured,
     noise_scale,
 )
-from scipy.optimize import minimize
-from scipy.stats import kendalltau
 
 SPLITS = 5
 Predict = Callable[[Profile], np.ndarray]

@@ -1,6 +1,6 @@
 """Fit `executor/pace_profiles.json`: step times of five models on five GPU types, for pacing emulated nodes.
 
-Usage: python benchmarks/fit_pace_profiles.py [output]
+Usage: python -m benchmarks.fit_pace_profiles [output]
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 from coadapt.estimators.throughput import fit, step_time_s
-from harness import finish
-from measured_profiles import (
+
+from .harness import finish
+from .measured_profiles import (
     GPU_TYPES,
     PARAMETERS,
     SOURCE,

@@ -1,7 +1,7 @@
 """Goodput of all (job, configuration) pairs, best batch included, on one core.
 
 The peer is the published method: 50 candidate batch sizes per pair, evaluated with numpy, with the same throughput
-parameters. Usage: python benchmarks/goodput_matrix.py
+parameters. Usage: python -m benchmarks.goodput_matrix
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 from coadapt.estimators.bootstrap import with_bootstrap
 from coadapt.estimators.goodput import BatchLimits, ConfigurationArrays, JobModel, goodput_matrix
 from coadapt.estimators.throughput import ThroughputModel, fit, step_time_s
-from harness import finish, table
-from measured_profiles import (
+
+from .harness import finish, table
+from .measured_profiles import (
     GPU_TYPES,
     PARAMETERS,
     initial_batch_size,

@@ -32,7 +32,7 @@ from coadapt.scheduler.emulated import EmulatedNode
 from coadapt.scheduler.job import Emulation, JobSpec, Resources
 from coadapt.scheduler.settings import Settings
 
-from benchmarks import harness
+from . import harness
 
 EPOCHS = 60
 SCRIPT = '''

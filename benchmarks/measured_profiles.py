@@ -8,7 +8,8 @@ from functools import cache
 
 import numpy as np
 from coadapt.estimators.profile import Profile
-from harness import DATA
+
+from .harness import DATA
 
 TRACES = DATA / "sia" / "sia-simulator" / "traces"
 SOURCE = (

@@ -27,7 +27,7 @@ from coadapt.scheduler.round import JobView, Plan, Round
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_array, csr_array, kron
 
-from benchmarks.harness import finish, table
+from .harness import finish, table
 
 PROFILES = json.loads((Path(str(coadapt.__file__)).parent / "executor" / "pace_profiles.json").read_text())
 GPU_TYPES = ("a100", "rtx", "t4")

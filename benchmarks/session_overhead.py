@@ -1,6 +1,6 @@
 """What the session costs: one training step of the same script with plain DDP and with Coadapt.
 
-`python benchmarks/session_overhead.py` runs both by turns, gloo on CPU, 1 and 2 workers, and compares the medians
+`python -m benchmarks.session_overhead` runs both by turns, gloo on CPU, 1 and 2 workers, and compares the medians
 of their step times. The noise scale is measured, control points, heartbeats and reports are on.
 Figures: `overhead_1_worker`, `overhead_2_workers` (fractions of the plain step; wanted: at most 0.03).
 """
@@ -16,11 +16,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-
 from coadapt.executor.config import CheckpointConfig, TrainingConfig
-from harness import finish, table
-from training_group import TrainingGroup
+
+from tests.training_group import TrainingGroup
+
+from .harness import finish, table
 
 SCRIPT = """
 import json, os, sys, time
