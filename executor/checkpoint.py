@@ -277,9 +277,13 @@ def pack(value: Any, where: str = "state") -> Any:
     if isinstance(value, set | frozenset):
         items = [pack(item, f"{where}{{…}}") for item in value]
         return {_PACKED: "frozenset" if isinstance(value, frozenset) else "set", "data": items}
-    plain = next((plain for plain in (int, float, str, bytes) if isinstance(value, plain)), None)
-    if plain is not None:  # enum members and the like: their value is what counts
-        return plain.__new__(plain, value)
+    # Enum members and the like: their value is what counts, whatever they print as.
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, str):
+        return str.__str__(value)
     raise CheckpointError(
         f"{where} is a {kind.__module__}.{kind.__qualname__}, which a checkpoint cannot hold; "
         "save tensors, arrays and plain Python values, such as its state_dict()"

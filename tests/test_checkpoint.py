@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter, OrderedDict
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from pathlib import Path
 
 import numpy as np
@@ -145,6 +145,10 @@ class Level(IntEnum):
     HIGH = 3
 
 
+class Colour(StrEnum):
+    RED = "red"
+
+
 def test_numpy_and_plain_python_values_survive() -> None:
     value = {
         "array": np.arange(6, dtype=np.uint16).reshape(2, 3),
@@ -155,6 +159,7 @@ def test_numpy_and_plain_python_values_survive() -> None:
         "ordered": OrderedDict(b=1, a=2),
         "counted": Counter([1, 1, 2]),
         "level": Level.HIGH,
+        "colour": Colour.RED,
         3: torch.tensor([1, 2]),
     }
     import io
