@@ -56,11 +56,11 @@ class Arrival:
 
 ARRIVALS = (
     Arrival(0, "chars-a", "char_transformer", 1.3),  # alone at first: it grows until the others come
-    Arrival(50, "digits-a", "image_classifier", 0.2),
+    Arrival(30, "digits-a", "image_classifier", 0.15),
     Arrival(60, "tune-a", "finetune", 4),
     Arrival(70, "fixed", "rigid", 8),
-    Arrival(80, "digits-b", "image_classifier", 0.2),
-    Arrival(90, "digits-c", "image_classifier", 0.2),
+    Arrival(80, "digits-b", "image_classifier", 0.15),
+    Arrival(90, "digits-c", "image_classifier", 0.15),
     Arrival(100, "chars-b", "char_transformer", 4),
 )
 
