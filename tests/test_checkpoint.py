@@ -19,12 +19,12 @@ from coadapt.executor.checkpoint import CheckpointError, CheckpointStore, pack, 
 from coadapt.executor.rng import capture_rng, restore_rng
 
 WRITER = """
-import sys, torch
+import os, sys, torch
 from coadapt.executor.checkpoint import CheckpointStore
 store = CheckpointStore(sys.argv[1], keep=2)
 found = store.load_newest()
 steps = found[1]["steps"] if found else 0
-print("ready", flush=True)
+print(os.getpid(), flush=True)
 while True:
     steps += 1
     store.save({"steps": steps, "data": torch.full((200_000,), float(steps))}, steps)
@@ -230,29 +230,34 @@ def test_killed_at_any_moment_of_writing_the_newest_checkpoint_loads(tmp_path: P
         "    pid = os.fork()\n"
         "    if pid == 0:\n"
         "        exec(compile(writer, 'writer', 'exec'), {})\n"
-        "    print('pid', pid, flush=True)\n"
         "    os.waitpid(pid, 0)\n"
         "    print('gone', flush=True)\n"
     )
-    with subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-c", launcher, str(tmp_path), WRITER],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
-    ) as process:  # fmt: skip
-        assert process.stdin is not None
-        assert process.stdout is not None
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
         for _ in range(24):
             process.stdin.write("start\n")
             process.stdin.flush()
-            lines = {process.stdout.readline().strip() for _ in range(2)}
-            pid = int(next(line for line in lines if line.startswith("pid")).split()[1])
+            pid = int(process.stdout.readline())
             time.sleep(rng.uniform(0.0, 0.06))  # the random moment, not a wait for anything
             os.kill(pid, signal.SIGKILL)
-            assert process.stdout.readline().strip() == "gone"
+            assert process.stdout.readline() == "gone\n"
             found = store.load_newest()
             assert found is not None or last == 0
             if found is not None:
                 assert found[1]["steps"] >= last, "a published checkpoint was lost"
                 assert torch.equal(found[1]["data"], torch.full((200_000,), float(found[1]["steps"])))
                 last = found[1]["steps"]
-        process.stdin.close()
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
     assert last > 0
