@@ -430,12 +430,11 @@ class Reconciler:
             return
         if worker.retired or self.phase.is_terminal or self.phase in (Phase.IDLE, Phase.STARTING):
             return
-        collateral = self.phase is Phase.RECOVERING
         error = self._user_error(worker, reason, code)
-        if error is not None and not collateral:
+        if error is not None and self.phase is not Phase.RECOVERING:  # there it follows from what the group lost
             self._user_failed(*error, now)
             return
-        if not isinstance(worker.outcome, Left) and not collateral:
+        if error is None and not isinstance(worker.outcome, Left | Finished):
             self._lost(worker, reason, now)
         if not self.phase.is_terminal:
             self._start_recovery(now)

@@ -70,6 +70,7 @@ class World:
         self.broken_starts: set[Slot] = set()  # workers here die at once
         self.deaf_to_abort = False
         self.silent = False  # nobody makes a step
+        self.exit_known_s = 0.01  # after the death; survivors notice after 0.02 s
         self._queue: list[tuple[float, int, str, object]] = []
         self._count = 0
 
@@ -102,7 +103,7 @@ class World:
         if outcome is not None:
             self._later(0.0, worker, outcome)
         if code is not None:
-            self._later(0.01, worker, Exited(code))
+            self._later(self.exit_known_s, worker, Exited(code))
         self._later(0.05, worker, Gone("node lost" if code is None else ""))
         if process.joined and not isinstance(outcome, Left | Finished):
             for id, peer in self._peers(process):

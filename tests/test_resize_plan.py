@@ -118,7 +118,11 @@ def test_an_unchanged_placement_is_confirmed_without_touching_the_group(world: W
     assert world.of(Running)[-1].sequence == 2
 
 
-def test_survivors_of_a_killed_worker_go_on_at_once_and_its_slot_is_filled_again(world: World) -> None:
+@pytest.mark.parametrize("exit_known_s", [0.01, 0.04], ids=["exit seen first", "survivors notice first"])
+def test_survivors_of_a_killed_worker_go_on_at_once_and_its_slot_is_filled_again(
+    world: World, exit_known_s: float
+) -> None:
+    world.exit_known_s = exit_known_s
     trained(world, A, B, C)
     world.die(world.worker_in(B))
     world.run(0.5)
