@@ -361,11 +361,6 @@ class ManagedSession(GroupSession):
         self._measured_steps += 1
         return self._measured_steps <= NOISE_FIRST or self._measured_steps % NOISE_EVERY < 2
 
-    def _pace_step(self, passes: int) -> None:
-        if self.pace is not None:
-            started_s = self._step_started_s
-            self.pace.wait(started_s, self._nodes, self.world_size, self.split.local_bsz, passes - 1)
-
 
 def largest_local_bsz(config: TrainingConfig, gpu_type: str, pace: Pace | None) -> int | None:
     """Most samples per pass on this GPU type, as far as anyone said; None: memory decides."""

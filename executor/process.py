@@ -80,6 +80,8 @@ def ended(script: str) -> Finished | Crashed:
     position, count = training.position, training.epoch_count
     if count is None:
         return _unfinished(f"{name} never iterated coadapt.epochs")
+    if position.steps == 0:
+        return _unfinished(f"{name} took no training step")
     if not training.completed:
         return _unfinished(f"{name} ended after epoch {position.epoch} of {count}")
     return Finished(position.steps, position.target_reached, dict(training.metrics))

@@ -82,7 +82,3 @@ class ProfileSession(GroupSession):
             torch.cuda.synchronize(self.device)
         rows = self.timer.rows()
         return rows[0] if rows else None
-
-    def _pace_step(self, passes: int) -> None:
-        if self.pace is not None:
-            self.pace.wait(self._step_started_s, 1, 1, self.split.local_bsz, passes - 1)

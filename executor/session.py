@@ -25,6 +25,7 @@ from .group import Group, backend_for
 from .learning_rate import lr_rule
 from .loader import Micro, Source, Split, Step, sample_count, source_of
 from .model import ElasticModel, Gradients, PassPlan
+from .pace import Pace
 from .prepared import Prepared
 from .protocol import BatchPlan, Join
 from .step_timer import StepTimer
@@ -114,6 +115,7 @@ class GroupSession:
         self.model.train(prepared.module.training)
         self.source: Source = source_of(prepared.loader, self.epoch_seed)
         self.group: Group | None = None
+        self.pace: Pace | None = None  # only on emulated nodes
         self.plan = BatchPlan(self.initial_batch_size)
         self.metrics: dict[str, float] = {}
         self.epoch_count: int | None = None
@@ -259,9 +261,10 @@ class GroupSession:
 
     def _end_step(self, step: Step) -> None:
         position, split = self.position, self.split
-        self._pace_step(len(step.sizes))
+        sync_time_s = self._pace_step(len(step.sizes))
         if step.samples == split.batch_size:
-            self.timer.end_step(self._nodes, self.world_size, split.local_bsz, split.passes - 1)
+            shape = self._nodes, self.world_size, split.local_bsz, split.passes - 1
+            self.timer.end_step(*shape, sync_time_s=sync_time_s)
         position.offset += step.samples
         position.samples += step.samples
         position.iterations += 1
@@ -277,8 +280,13 @@ class GroupSession:
     def _loss_scale(self) -> float:
         return float(self.prepared.scalers[0].get_scale()) if self.prepared.scalers else 1.0
 
-    def _pace_step(self, passes: int) -> None:
-        pass
+    def _pace_step(self, passes: int) -> float | None:
+        """On an emulated node, wait until its GPU type would be done; the part of that spent on all-reduce, s."""
+        if self.pace is None:
+            return None
+        shape = self._nodes, self.world_size, self.split.local_bsz, passes - 1
+        self.pace.wait(self._step_started_s, *shape)
+        return self.pace.sync_time_s(*shape)
 
     @property
     def _nodes(self) -> int:
