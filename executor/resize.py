@@ -204,6 +204,7 @@ class Reconciler:
         self._deadline_s = float("inf")
         self._not_before_s = 0.0  # back-off after a user error
         self._paused_s: float | None = None
+        self._lost_one = False  # a member of the current group was lost
         self._recovering = False  # the group now forming replaces one that lost a member
         self._warm = False  # some process of it was in an earlier group
         self._told: int = -1  # the sequence last reported as running
@@ -431,7 +432,7 @@ class Reconciler:
         if worker.retired or self.phase.is_terminal or self.phase in (Phase.IDLE, Phase.STARTING):
             return
         error = self._user_error(worker, reason, code)
-        if error is not None and self.phase is not Phase.RECOVERING:  # there it follows from what the group lost
+        if error is not None and not self._lost_one:  # else it may follow from what the group lost
             self._user_failed(*error, now)
             return
         if error is None and not isinstance(worker.outcome, Left | Finished):
@@ -467,11 +468,12 @@ class Reconciler:
             self._end(Phase.FAILED)
             return
         self._tell(Failing(summary, self.budget.failures))
-        self._not_before_s = now + min(30.0, self.limits.backoff_s * 2 ** (self.budget.failures - 1))
+        self._not_before_s = now + self._backoff_s(self.budget.failures)
         self._go_cold(now)
 
     def _lost(self, worker: Worker, reason: str, now: float) -> None:
         summary = f"the worker of rank {worker.rank} on node {worker.slot.node_id[:8]} {reason}"
+        self._lost_one = True
         self._tell(WorkerLost(summary, worker.slot))
         self._count_loss(worker, summary)
 
@@ -486,10 +488,13 @@ class Reconciler:
         self.last_error = summary
         history = self._history.setdefault(slot, _SlotHistory())
         history.failed_starts += 1
-        history.not_before_s = now + min(30.0, self.limits.backoff_s * 2 ** (history.failed_starts - 1))
+        history.not_before_s = now + self._backoff_s(history.failed_starts)
         if history.failed_starts >= self.limits.slot_tries:
             self._given_up.add(slot)
             self._tell(WorkerLost(f"gave up a slot after {history.failed_starts} failed starts: {summary}", slot))
+
+    def _backoff_s(self, failures: int) -> float:
+        return float(min(30.0, self.limits.backoff_s * 2 ** min(failures - 1, 10)))
 
     def _abort_peers(self, worker: Worker) -> None:
         """Whoever waits for the dead one in a collective, or in a group that is forming, must stop waiting."""
@@ -648,6 +653,7 @@ class Reconciler:
         """`Join` to every member, `Leave` to every leaver, of the next generation."""
         self._pause(now)
         self.generation = self._next_generation()
+        self._lost_one = False
         slots = {member.id: member.slot for member in members}
         self.group = rank_order(slots, self.group)
         self.batch = self.batch_for([slots[id] for id in self.group])

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coadapt.executor.events import JobFailed, JobFinished, Released, Running
+from coadapt.executor.events import JobFailed, JobFinished, Released
 from coadapt.executor.failures import FailureBudget
 from coadapt.executor.lifecycle import Exited, Gone, Started
 from coadapt.executor.protocol import (
@@ -251,7 +251,5 @@ class World:
             for released in event.slots:
                 assert released not in {w.slot for w in self.machine.workers.values()}, "released too early"
                 self.granted.discard(released)
-        if isinstance(event, Running):
-            assert set(event.slots) == self.training_on
         if isinstance(event, JobFinished | JobFailed):
             assert len(self.of(JobFinished) + self.of(JobFailed)) == 1, "ended twice"
