@@ -28,6 +28,8 @@ MAX_NOISE_SCALE = 1e9
 MIN_PRECONDITIONER_STEPS = 5
 # A second moment is read anew when the step count has grown by a tenth, and at least so often.
 MAX_REFRESH_STEPS = 16
+# Estimates from fewer measured steps are too rough to choose a batch size by.
+SETTLED_AFTER = 10
 
 
 @dataclass
@@ -65,6 +67,7 @@ class GradientNoise:
             raise ValueError(f"smoothing: {smoothing} is not between 0 and 1")
         self.smoothing = smoothing
         self.initial_batch_size = initial_batch_size
+        self.observations = 0  # since the last reset
         self.ignored = 0  # updates left out because a norm was not finite
         self._sqr = _Average()
         self._var = _Average()
@@ -97,6 +100,11 @@ class GradientNoise:
         var = batch_size * diff_sqnorm / 2
         sqr = sum_sqnorm / 4 - var / (2 * batch_size)
         self._observe(sqr, var, batch_size, consecutive=True, preconditioned=preconditioned)
+
+    @property
+    def settled(self) -> bool:
+        """Whether enough steps were measured to choose a batch size by."""
+        return self.observations >= SETTLED_AFTER
 
     @property
     def sqr(self) -> float | None:
@@ -135,6 +143,7 @@ class GradientNoise:
     def reset(self) -> None:
         """Forget the estimates: gradients are measured in other units from now on."""
         self._sqr, self._var = _Average(), _Average()
+        self.observations = 0
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -143,6 +152,7 @@ class GradientNoise:
             "consecutive": self._consecutive,
             "preconditioned": self._preconditioned,
             "initial_batch_size": self.initial_batch_size,
+            "observations": self.observations,
             "ignored": self.ignored,
         }
 
@@ -151,6 +161,7 @@ class GradientNoise:
         self._consecutive = bool(state["consecutive"])
         self._preconditioned = bool(state["preconditioned"])
         self.initial_batch_size = state["initial_batch_size"]
+        self.observations = int(state["observations"])
         self.ignored = int(state["ignored"])
 
     def _observe(self, sqr: float, var: float, batch_size: int, consecutive: bool, preconditioned: bool) -> None:
@@ -167,6 +178,7 @@ class GradientNoise:
         if self.initial_batch_size is None:
             self.initial_batch_size = batch_size
         theta = self.smoothing ** (batch_size / self.initial_batch_size)
+        self.observations += 1
         self._sqr.add(sqr, theta)
         self._var.add(var, theta)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..estimators.efficiency import noise_scale
 from ..estimators.goodput import BatchLimits, JobModel
 from ..estimators.profile import Profile
 from ..estimators.throughput import ThroughputModel, ThroughputParams, fit
@@ -52,9 +53,9 @@ class Measurements:
     @property
     def noise_scale(self) -> float | None:
         """Preconditioned gradient noise scale in samples; None until it is measured."""
-        if self.grad_sqr is None or self.grad_var is None or self.grad_sqr <= 0:
+        if self.grad_sqr is None or self.grad_var is None:
             return None
-        return self.grad_var / self.grad_sqr
+        return noise_scale(self.grad_sqr, self.grad_var)
 
     def with_info(self, ready: Ready) -> Measurements:
         return replace(self, info=JobInfo.of(ready))
@@ -85,8 +86,8 @@ class Measurements:
     def with_report(self, report: Report, densest: Mapping[tuple[int, int], int] | None = None) -> Measurements:
         """Add what a training report measured; raises ValueError as `with_rows` does."""
         updated = self.with_rows(report.gpu_type, report.rows, densest)
-        if report.grad_sqr is None or report.grad_var is None:
-            return updated
+        if report.grad_var is None or not report.grad_sqr:
+            return updated  # no estimate yet, or for the moment nothing but noise
         return replace(updated, grad_sqr=report.grad_sqr, grad_var=report.grad_var)
 
     def job_model(self, training: TrainingConfig, gpus_per_replica: Mapping[str, int]) -> JobModel | None:

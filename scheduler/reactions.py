@@ -163,7 +163,8 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         group=event.slots,
         held=tuple(sorted({*job.held, *event.slots})),
         pauses=job.pauses + paused,
-        paused_s=job.paused_s + (event.pause_s or 0.0),
+        lost_s=job.lost_s + _lost_s(job, event, now),
+        claimed_s=None,
         largest_gpus={**job.largest_gpus, gpu_type: max(job.largest_gpus.get(gpu_type, 0), gpus)},
     )
     nodes = len({slot.node_id for slot in event.slots})
@@ -171,6 +172,18 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
     text = f"runs on {gpus}x{gpu_type} on {nodes} node{'s' * (nodes > 1)}{how}"
     data = {"gpu_type": gpu_type, "gpus": gpus, "nodes": nodes, "warm": event.warm, "pause_s": event.pause_s}
     return Reaction(changed, (_event(job, "running", now, text, recovered=event.recovered, **data),))
+
+
+def _lost_s(job: JobRecord, event: Running, now: float) -> float:
+    """Seconds that a restart cost the whole group.
+
+    A warm resize hardly interrupts training, but GPUs that joined were held while their processes started.
+    """
+    if event.pause_s is None:
+        return 0.0
+    waited_s = max(now - job.claimed_s, 0.0) if job.claimed_s is not None else 0.0
+    joined = len(set(event.slots) - set(job.group)) / len(event.slots)
+    return max(event.pause_s, joined * waited_s)
 
 
 def _released(job: JobRecord, event: Released, now: float) -> Reaction:
@@ -252,6 +265,7 @@ def claim(job: JobRecord, slots: tuple[Slot, ...], now: float) -> Reaction:
         sequence=job.sequence + 1,
         target=slots,
         held=tuple(sorted({*job.held, *slots})),
+        claimed_s=now if slots else job.claimed_s,
     )
     leaving = set(changed.held) - set(slots)
     changed = replace(changed, pending_since_s=(job.pending_since_s or now) if leaving else None)

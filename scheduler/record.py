@@ -56,7 +56,8 @@ class JobRecord:
     fingerprint: str = ""
     largest_gpus: dict[str, int] = field(default_factory=dict)
     pauses: int = 0
-    paused_s: float = 0.0
+    lost_s: float = 0.0  # over all pauses: without training, or with new GPUs that waited for their processes
+    claimed_s: float | None = None  # when the resize that is under way was asked for
     report: dict[str, Any] = field(default_factory=dict)  # the newest report, flattened for people
     metrics: dict[str, float] = field(default_factory=dict)
     traceback: str = ""
@@ -81,8 +82,8 @@ class JobRecord:
 
     @property
     def restart_cost_s(self) -> float | None:
-        """Mean measured pause of this job's restarts; None before the first."""
-        return self.paused_s / self.pauses if self.pauses else None
+        """Mean measured cost of this job's restarts; None before the first."""
+        return self.lost_s / self.pauses if self.pauses else None
 
     def profile(self, gpu_type: str) -> ProfileRun | None:
         return next((run for run in self.profiles if run.gpu_type == gpu_type), None)

@@ -69,6 +69,14 @@ def test_the_cost_of_a_restart_is_the_mean_of_those_measured() -> None:
     assert (found.state.restarts, found.restart_cost_s) == (2, 3.0)
 
 
+def test_gpus_that_waited_for_their_processes_count_as_the_cost_of_a_warm_resize() -> None:
+    grown = claim(running(A), (A, B), 10.0).job
+    found = react(grown, Running(grown.sequence, (A, B), warm=True, pause_s=0.05), 18.0).job
+    assert found.restart_cost_s == 4.0  # half of the GPUs waited 8 s
+    recovered = react(found, Running(found.sequence, (A, B), warm=True, pause_s=0.4), 100.0).job
+    assert recovered.restart_cost_s == (4.0 + 0.4) / 2
+
+
 def test_leaving_slots_are_held_until_they_are_released() -> None:
     shrunk = claim(running(A, B), (A,), 10.0).job
     assert set(shrunk.held) == {A, B}

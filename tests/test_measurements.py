@@ -1,0 +1,70 @@
+"""What a job has measured: kept across runs, and worth a goodput model as soon as its batch size is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from coadapt.executor.config import Adaptivity, TrainingConfig
+from coadapt.executor.measurements import Measurements
+from coadapt.executor.protocol import Progress, Ready, Report, StepRow
+
+READY = Ready("net", 32, 1000, 4096, "SGD", False)
+ROWS = [StepRow(1, 1, 32, 0, 0.10, 0.0, 20), StepRow(1, 1, 64, 0, 0.18, 0.0, 20)]
+REPORT = Report(
+    generation=1,
+    gpu_type="t4",
+    nodes=1,
+    replicas=2,
+    rows=[StepRow(1, 2, 32, 0, 0.12, 0.02, 10)],
+    grad_sqr=0.5,
+    grad_var=200.0,
+    batch_size=64,
+    local_bsz=32,
+    accumulation=0,
+    lr=0.1,
+    gain=1.5,
+    progress=Progress(1, 10, 0.1, 50, 3200, 2400.0),
+)
+MEASURED = Measurements().with_info(READY).with_rows("t4", ROWS).with_report(REPORT)
+
+
+def test_a_model_needs_the_initial_batch_size() -> None:
+    alone = Measurements().with_rows("t4", ROWS)
+    assert alone.job_model(TrainingConfig(), {"*": 1}) is None
+    assert alone.job_model(TrainingConfig(initial_batch_size=32), {"*": 1}) is not None
+    assert MEASURED.job_model(TrainingConfig(), {"*": 1}) is not None
+
+
+def test_a_report_without_an_estimate_keeps_the_noise_scale_that_was_known() -> None:
+    assert MEASURED.noise_scale == 400.0
+    assert MEASURED.with_report(replace(REPORT, grad_sqr=None, grad_var=None)).noise_scale == 400.0
+    # For a while no signal may rise above the noise; the batch size must not fall back for that.
+    assert MEASURED.with_report(replace(REPORT, grad_sqr=0.0, grad_var=90.0)).noise_scale == 400.0
+
+
+def test_measurements_survive_json() -> None:
+    again = Measurements.from_json(MEASURED.to_json())
+    assert again.to_json() == MEASURED.to_json()
+    first, second = (m.job_model(TrainingConfig(max_batch_size=512), {"t4": 1}) for m in (MEASURED, again))
+    assert first is not None
+    assert second is not None
+    assert first.throughput["t4"].params == second.throughput["t4"].params
+
+
+def test_the_largest_batch_that_ran_is_the_memory_limit_until_a_larger_one_does() -> None:
+    model = MEASURED.job_model(TrainingConfig(max_batch_size=512), {"*": 1})
+    assert model is not None
+    assert model.throughput["t4"].max_local_bsz == 64
+    more = MEASURED.with_rows("t4", [StepRow(1, 1, 128, 0, 0.3, 0.0, 5)])
+    grown = more.job_model(TrainingConfig(max_batch_size=512), {"*": 1})
+    assert grown is not None
+    assert grown.throughput["t4"].max_local_bsz == 128
+
+
+def test_a_fixed_batch_size_stays_fixed() -> None:
+    training = TrainingConfig(adaptivity=Adaptivity.STRONG_SCALING)
+    limits = MEASURED.batch_limits(training)
+    assert limits is not None
+    assert (limits.initial_batch_size, limits.max_batch_size) == (32, 32)
+    assert math.isfinite(MEASURED.noise_scale or math.nan)
