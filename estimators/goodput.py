@@ -168,9 +168,8 @@ def goodput_matrix(models: Sequence[JobModel | None], configurations: Configurat
     types = configurations.gpu_types
     packed = np.concatenate([model.packed(types) for model in models if model is not None])
     packed = packed.reshape(len(known), len(types), _COLUMNS)
-    nodes, gpus = configurations.nodes, configurations.gpus
-    logs = (np.log(nodes), np.log(gpus))
-    _fill(packed, configurations.type_index, nodes, gpus, *logs, np.array(known), result)
+    columns = (configurations.type_index, configurations.nodes, configurations.gpus)
+    _fill(packed, *columns, np.array(known), result)
     return result
 
 
@@ -202,28 +201,22 @@ def best_batch(model: JobModel, gpu_type: str, nodes: int, replicas: int) -> Bat
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fill(
-    packed: Array,
-    type_index: Ints,
-    nodes: Ints,
-    gpus: Ints,
-    log_nodes: Array,
-    log_gpus: Array,
-    rows: Ints,
-    result: Array,
-) -> None:
+def _fill(packed: Array, type_index: Ints, nodes: Ints, gpus: Ints, rows: Ints, result: Array) -> None:
+    # One logarithm per column and not per pair; taken here, so that `best_batch` meets the same last bit.
+    log_nodes, log_gpus = np.empty(len(nodes)), np.empty(len(nodes))
+    for c in range(len(nodes)):
+        log_nodes[c], log_gpus[c] = math.log(nodes[c]), math.log(gpus[c])
     for job in range(packed.shape[0]):
         # What depends on the GPU type and on the replicas of a node only is kept from column to column.
         gpu_type, dense = -1, -1
         row = packed[job, 0]
-        per_replica, log_per_replica = 0, 0.0
+        per_replica = 0
         compute = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         for c in range(len(nodes)):
             if type_index[c] != gpu_type:
                 gpu_type, dense = type_index[c], -1
                 row = packed[job, gpu_type]
                 per_replica = int(row[_GPUS])
-                log_per_replica = math.log(per_replica) if per_replica > 1 else 0.0
             if per_replica == 0 or gpus[c] % per_replica != 0:
                 continue
             replicas, n, log_n = gpus[c] // per_replica, nodes[c], log_nodes[c]
@@ -232,7 +225,8 @@ def _fill(
             if -(-replicas // n) != dense:
                 dense = -(-replicas // n)
                 compute = _compute_terms(row, math.log(dense))
-            terms = _with_link(row, compute, n, replicas, log_n, log_gpus[c] - log_per_replica)
+            log_k = log_gpus[c] if per_replica == 1 else math.log(replicas)
+            terms = _with_link(row, compute, n, replicas, log_n, log_k)
             result[rows[job], c] = _best(row, terms, replicas)[0]
 
 
