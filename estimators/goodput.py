@@ -374,6 +374,17 @@ def _best_local(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _slowed(terms: Terms, by: float) -> Terms:
+    """The terms of a compute time e^by times as long."""
+    factor = math.exp(by)
+    by_kappa, by_gamma = factor ** terms[2], factor ** terms[3]
+    return (
+        terms[0] * by_kappa, terms[1] + by, terms[2], terms[3], terms[4], terms[5] + by, terms[6],
+        terms[7], terms[8] * by_kappa, terms[9] * by_gamma, terms[10] * factor,
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _may_beat(terms: Terms, noise: float, m: float, low: float, high: float, s: float, cost: float) -> bool:
     """False where the tangent at `m`, below a convex curve everywhere, proves that no batch beats `cost`."""
     if m == 0.0:
@@ -394,15 +405,8 @@ def _best(row: Array, terms: Terms, replicas: int) -> tuple[float, float, float,
     fewest = max(math.ceil(first / (k * most)) - 1.0, 0.0)  # accumulation passes that the initial batch needs
     if least > most or k * least > last or (fewest > 0.0 and not accumulate):
         return 0.0, 0.0, 0.0, 0.0
-    terms_ragged, tile, ragged = terms, 1.0, row[12]
-    if ragged > 0.0:
-        slower = math.exp(ragged)
-        by_kappa, by_gamma = slower ** terms[2], slower ** terms[3]
-        terms_ragged = (
-            terms[0] * by_kappa, terms[1] + ragged, terms[2], terms[3], terms[4], terms[5] + ragged, terms[6],
-            terms[7], terms[8] * by_kappa, terms[9] * by_gamma, terms[10] * slower,
-        )  # fmt: skip
-        tile = float(TILE)
+    ragged = row[12]
+    tile = float(TILE) if ragged > 0.0 else 1.0
 
     best, best_m, best_s = 0.0, 0.0, 0.0
     excess = -1.0
@@ -425,10 +429,12 @@ def _best(row: Array, terms: Terms, replicas: int) -> tuple[float, float, float,
                 break
         if low <= high:
             m, cost, at_end = _best_local(terms, phi / passes, low, high, s, tile)
-            if ragged > 0.0 and not at_end and _may_beat(terms_ragged, phi / passes, m, low, high, s, cost):
-                other, other_cost, _ = _best_local(terms_ragged, phi / passes, low, high, s, 1.0)
-                if other_cost < cost:
-                    m, cost = other, other_cost
+            if ragged > 0.0 and not at_end:
+                slower = _slowed(terms, ragged)
+                if _may_beat(slower, phi / passes, m, low, high, s, cost):
+                    other, other_cost, _ = _best_local(slower, phi / passes, low, high, s, 1.0)
+                    if other_cost < cost:
+                        m, cost = other, other_cost
             if best * cost < phi + first:
                 best, best_m, best_s = (phi + first) / cost, m, s
         if not accumulate:
@@ -441,5 +447,5 @@ def _best(row: Array, terms: Terms, replicas: int) -> tuple[float, float, float,
     if k * least > first:
         return 0.0, 0.0, 0.0, 0.0
     best_m = math.ceil(first / (k * (fewest + 1.0)))
-    step = _step_s(terms_ragged if best_m % tile != 0.0 else terms, best_m, fewest)
+    step = _step_s(_slowed(terms, ragged) if best_m % tile != 0.0 else terms, best_m, fewest)
     return first / step, best_m, fewest, first
