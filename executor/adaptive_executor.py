@@ -47,6 +47,18 @@ RETRY_S = 0.5
 IDLE_S = 5.0  # the loop looks up at least so often
 
 
+def patient(hang_timeout_s: float) -> Limits:
+    """A rank answers only between its steps: whatever waits for that allows the longest step or evaluation."""
+    usual = Limits()
+    return Limits(
+        start_s=max(usual.start_s, hang_timeout_s),
+        regroup_s=max(usual.regroup_s, hang_timeout_s),
+        broken_s=max(usual.broken_s, hang_timeout_s),
+        stop_s=max(usual.stop_s, hang_timeout_s),
+        hang_s=hang_timeout_s,
+    )
+
+
 class AdaptiveExecutor:
     """Trains one job on whatever slots it is assigned.
 
@@ -71,8 +83,7 @@ class AdaptiveExecutor:
             store=self._store,
             batch_for=self._batch_for,
             budget=FailureBudget(job.max_failures),
-            limits=limits
-            or Limits(start_s=max(300.0, job.training.hang_timeout_s), hang_s=job.training.hang_timeout_s),
+            limits=limits or patient(job.training.hang_timeout_s),
             worker_id=lambda n: f"{incarnation}-{n}",
             script=Path(job.script).name,
         )
@@ -87,9 +98,18 @@ class AdaptiveExecutor:
 
     # --- called by the service ------------------------------------------------------------------------------
 
-    def assign(self, slots: Sequence[Slot], sequence: int) -> None:
-        """Train on exactly these slots; none: save, stop and release everything. Older sequences are ignored."""
-        self._inbox.put(lambda now: self._machine.assign(tuple(slots), sequence, now))
+    def assign(self, slots: Sequence[Slot], sequence: int, measurements_json: str = "") -> None:
+        """Train on exactly these slots; none: save, stop and release everything. Older sequences are ignored.
+
+        `measurements_json` is the service's copy, for an executor that Ray has restarted without any.
+        """
+
+        def act(now: float) -> list[Effect]:
+            if measurements_json and not self._measurements.profiles:
+                self._measurements = Measurements.from_json(measurements_json)
+            return self._machine.assign(tuple(slots), sequence, now)
+
+        self._inbox.put(act)
 
     def profile(self, slot: Slot, sequence: int) -> None:
         """Measure one replica in `slot`."""
@@ -206,7 +226,8 @@ class AdaptiveExecutor:
                 case Send():
                     self._send(effect.worker, effect.command)
                 case KillWorker():
-                    ray.kill(self._actors[effect.worker], no_restart=True)
+                    if (actor := self._actors.get(effect.worker)) is not None:  # else it is gone already
+                        ray.kill(actor, no_restart=True)
                 case Tell():
                     self._outbox.put(effect.event)
 

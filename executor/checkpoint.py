@@ -129,18 +129,24 @@ class CheckpointStore:
         return state
 
     def load_newest(self, map_location: str | torch.device = "cpu") -> tuple[str, dict[str, Any]] | None:
-        """Path and state of the newest checkpoint that loads; None without one.
+        """Path and state of the newest checkpoint that loads; None where there is none at all.
 
-        Looks again when everything it saw was gone: a writer may have replaced it meanwhile.
+        Looks again when everything it saw was gone: a writer may have replaced it meanwhile. Raises
+        CheckpointError where there are checkpoints and none loads: starting anew would throw them away.
         """
         seen: list[_Entry] = []
         while True:
             entries = self._published()
+            error: CheckpointError | None = None
             for entry in reversed(entries):
                 path = self._outside(entry)
-                with contextlib.suppress(CheckpointError):
+                try:
                     return path, self.load(path, map_location)
+                except CheckpointError as failure:
+                    error = error or failure
             if entries == seen:
+                if error is not None:
+                    raise error
                 return None
             seen = entries
 

@@ -84,12 +84,10 @@ def deal(samples: Any, split: Split, rank: int) -> list[Any]:
     ]
 
 
-def steps_of(total: int, offset: int, split: Split, rank: int, drop_last: bool) -> Iterator[Step]:
+def steps_of(total: int, offset: int, split: Split, rank: int) -> Iterator[Step]:
     """The steps from sample `offset` to the end of an epoch of `total` samples."""
     while offset < total:
         samples = min(split.batch_size, total - offset)
-        if samples < split.batch_size and drop_last:
-            return
         yield Step(offset, samples, tuple(split.sizes(samples, rank)))
         offset += samples
 
@@ -111,9 +109,10 @@ class Source(Protocol):
 class IndexedSource:
     """A map-style dataset: micro-batches are lists of indices handed to a `DataLoader` like the user's."""
 
-    def __init__(self, loader: DataLoader[Any], epoch_seed: Callable[[int], int]) -> None:
+    def __init__(self, loader: DataLoader[Any], epoch_seed: Callable[[int], int], initial_batch_size: int) -> None:
         self._loader = loader
         self._epoch_seed = epoch_seed
+        self._keep_multiple_of = initial_batch_size if loader.drop_last else 1
         self._order: tuple[tuple[int, int], np.ndarray] | None = None
         self._indices = _Indices()
         self._generator = torch.Generator()
@@ -124,15 +123,15 @@ class IndexedSource:
 
     def begin(self, epoch: int, loop: int, offset: int, split: Split, rank: int) -> Micro:
         order = self._order_of(epoch, loop)
-        drop_last = self._loader.drop_last
-        self._indices.lists = lambda: _index_lists(order, offset, split, rank, drop_last)
+        self._indices.lists = lambda: _index_lists(order, offset, split, rank)
         # The inner loader seeds its workers from here, so the user's random numbers stay untouched.
         self._generator.manual_seed(hash((self._epoch_seed(epoch), loop, offset, rank)) & (2**63 - 1))
-        return _IndexedMicro(steps_of(len(order), offset, split, rank, drop_last), self._inner)
+        return _IndexedMicro(steps_of(len(order), offset, split, rank), self._inner)
 
     def _order_of(self, epoch: int, loop: int) -> np.ndarray:
         if self._order is None or self._order[0] != (epoch, loop):
-            self._order = (epoch, loop), epoch_order(self._loader, self._epoch_seed(epoch) + loop * _LOOP_STRIDE)
+            order = epoch_order(self._loader, self._epoch_seed(epoch) + loop * _LOOP_STRIDE)
+            self._order = (epoch, loop), order[: len(order) - len(order) % self._keep_multiple_of]
         return self._order[1]
 
 
@@ -143,10 +142,11 @@ class StreamSource:
     and a resumed epoch reads past what it has seen.
     """
 
-    def __init__(self, loader: DataLoader[Any], epoch_seed: Callable[[int], int]) -> None:
+    def __init__(self, loader: DataLoader[Any], epoch_seed: Callable[[int], int], initial_batch_size: int) -> None:
         if loader.batch_size is None:
             raise ValueError("batch_size: None; give the DataLoader a batch_size")
         self._loader = loader
+        self._keep_multiple_of = initial_batch_size if loader.drop_last else 1
         self._epoch_seed = epoch_seed
         self._generator = torch.Generator()
         settings = _settings(loader)
@@ -166,9 +166,9 @@ class StreamSource:
         collate = self._loader.collate_fn
         if self._loader.pin_memory and torch.cuda.is_available():
             return _StreamMicro(
-                samples, offset, split, rank, self._loader.drop_last, lambda part: _pin(collate(part))
+                samples, offset, split, rank, self._keep_multiple_of, lambda part: _pin(collate(part))
             )
-        return _StreamMicro(samples, offset, split, rank, self._loader.drop_last, collate)
+        return _StreamMicro(samples, offset, split, rank, self._keep_multiple_of, collate)
 
     def _samples(self, seed: int) -> Iterator[Any]:
         # Read in the training process itself, the stream must not draw from the training's random numbers,
@@ -184,10 +184,11 @@ class StreamSource:
             yield from chunk
 
 
-def source_of(loader: DataLoader[Any], epoch_seed: Callable[[int], int]) -> Source:
+def source_of(loader: DataLoader[Any], epoch_seed: Callable[[int], int], initial_batch_size: int) -> Source:
+    """With `drop_last` an epoch ends at a whole number of initial batches, however large batches have become."""
     if isinstance(loader.dataset, IterableDataset):
-        return StreamSource(loader, epoch_seed)
-    return IndexedSource(loader, epoch_seed)
+        return StreamSource(loader, epoch_seed, initial_batch_size)
+    return IndexedSource(loader, epoch_seed, initial_batch_size)
 
 
 def epoch_order(loader: DataLoader[Any], seed: int) -> np.ndarray:
@@ -292,20 +293,23 @@ class _StreamMicro:
         offset: int,
         split: Split,
         rank: int,
-        drop_last: bool,
+        keep_multiple_of: int,
         collate: Callable[[list[Any]], Any],
     ) -> None:
         self._samples = samples
         self._offset = offset
         self._split = split
         self._rank = rank
-        self._drop_last = drop_last
+        self._keep_multiple_of = keep_multiple_of
         self._collate = collate
         self._parts: Iterator[list[Any]] = iter(())
 
     def next_step(self) -> Step | None:
         samples = list(itertools.islice(self._samples, self._split.batch_size))
-        if not samples or (self._drop_last and len(samples) < self._split.batch_size):
+        if len(samples) < self._split.batch_size:  # the end of the stream
+            end = self._offset + len(samples)
+            samples = samples[: max(0, len(samples) - end % self._keep_multiple_of)]
+        if not samples:
             return None
         step = Step(self._offset, len(samples), tuple(self._split.sizes(len(samples), self._rank)))
         self._offset += len(samples)
@@ -316,8 +320,8 @@ class _StreamMicro:
         return self._collate(next(self._parts))
 
 
-def _index_lists(order: np.ndarray, offset: int, split: Split, rank: int, drop_last: bool) -> Iterator[list[int]]:
-    for step in steps_of(len(order), offset, split, rank, drop_last):
+def _index_lists(order: np.ndarray, offset: int, split: Split, rank: int) -> Iterator[list[int]]:
+    for step in steps_of(len(order), offset, split, rank):
         for part in deal(order[step.offset : step.offset + step.samples], split, rank):
             yield part.tolist()
 

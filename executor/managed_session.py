@@ -7,6 +7,7 @@ about every 50 ms, where rank 0 says what to do and when the next control point 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from enum import IntEnum
 
@@ -16,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from . import protocol
 from .channel import Channel
-from .checkpoint import CheckpointStore
+from .checkpoint import CheckpointError, CheckpointStore
 from .config import TrainingConfig
 from .gradient_noise import is_adam_type
 from .group import Group, GroupBroken, Stores, Superseded, backend_for, leave_group
@@ -143,7 +144,7 @@ class ManagedSession(GroupSession):
             case _Act.SAVE:
                 self._sync_buffers()
                 if self.rank == 0:
-                    self._save()
+                    self._try_to_save()
                 self.timer.regrouped()
             case _Act.STOP:
                 self._leave(save=bool(argument) and self.rank == 0)
@@ -283,6 +284,14 @@ class ManagedSession(GroupSession):
         self.channel.send(protocol.Saved(path, self.position.steps))
         return path
 
+    def _try_to_save(self) -> None:
+        """A checkpoint on the way may fail as storage does for a moment: the last good one stays."""
+        try:
+            self._save()
+        except CheckpointError as error:
+            print(f"coadapt: {error}; training goes on", file=sys.stderr, flush=True)
+            self._saved_s = time.monotonic()
+
     def _sync_buffers(self) -> None:
         """Running statistics differ from rank to rank; rank 0's are the ones that are kept."""
         if self.group is not None:
@@ -307,8 +316,10 @@ class ManagedSession(GroupSession):
             self._recover()
         self.timer.regrouped()
         self._next_control = self.position.iterations
-        if self.rank == 0 and (self.config.checkpoint.at_epoch_end or self.completed):
+        if self.rank == 0 and self.completed:
             self._save()
+        elif self.rank == 0 and self.config.checkpoint.at_epoch_end:
+            self._try_to_save()
         self.send_report()
 
     def _target_reached(self) -> bool:

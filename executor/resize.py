@@ -90,6 +90,7 @@ class Limits:
     gather_s: float = 30.0  # ready workers wait for the others so long, then go ahead without them
     regroup_s: float = 60.0
     broken_s: float = 15.0  # survivors notice a lost member
+    abort_s: float = 15.0  # whoever only waited for a hung rank answers, once the group is aborted
     stop_s: float = 120.0  # write a checkpoint and end
     exit_s: float = 15.0  # a leaver ends
     finish_s: float = 600.0  # what the script does after its last epoch
@@ -424,7 +425,7 @@ class Reconciler:
 
     def _member_exited(self, worker: Worker, reason: str, code: int | None, now: float) -> None:
         if self.phase is Phase.FINISHING and not (worker.rank == 0 and not isinstance(worker.outcome, Finished)):
-            if not self._members():
+            if not any(member.joined for member in self._members()):  # newcomers wait for a group in vain
                 self._succeed()
             return
         if self.phase is Phase.STOPPING and isinstance(worker.outcome, Left):
@@ -473,9 +474,11 @@ class Reconciler:
 
     def _lost(self, worker: Worker, reason: str, now: float) -> None:
         summary = f"the worker of rank {worker.rank} on node {worker.slot.node_id[:8]} {reason}"
-        self._lost_one = True
         self._tell(WorkerLost(summary, worker.slot))
-        self._count_loss(worker, summary)
+        # A node takes all its replicas with it: whatever a group loses counts once.
+        if not self._lost_one:
+            self._lost_one = True
+            self._count_loss(worker, summary)
 
     def _count_loss(self, worker: Worker, summary: str) -> None:
         self.last_error = summary
@@ -573,7 +576,7 @@ class Reconciler:
         if not self.phase.is_terminal:
             for member in self._members():
                 self._send(member.id, Abort(self.generation))
-            self._start_recovery(now)
+            self._start_recovery(now, self.limits.abort_s)
 
     # --- reconciling ----------------------------------------------------------------------------------------
 
@@ -683,13 +686,14 @@ class Reconciler:
         self._told = self.sequence
         self._tell(Running(self.sequence, slots, self._warm, pause_s, self._recovering))
 
-    def _start_recovery(self, now: float) -> None:
+    def _start_recovery(self, now: float, wait_s: float | None = None) -> None:
         """A member is lost, or its group broke: wait until every survivor has undone its step."""
         if self.phase is Phase.RECOVERING:
             return
         self._pause(now)
         self._recovering = True
-        self.phase, self._deadline_s = Phase.RECOVERING, now + self.limits.broken_s
+        self.phase = Phase.RECOVERING
+        self._deadline_s = now + (self.limits.broken_s if wait_s is None else wait_s)
 
     def _recover(self, now: float) -> None:
         members = self._members()

@@ -113,7 +113,7 @@ class GroupSession:
         self.gradients = Gradients(prepared.module, self.noise, self.preconditioner, self.timer)
         self.model = ElasticModel(prepared.module)
         self.model.train(prepared.module.training)
-        self.source: Source = source_of(prepared.loader, self.epoch_seed)
+        self.source: Source = source_of(prepared.loader, self.epoch_seed, self.initial_batch_size)
         self.group: Group | None = None
         self.pace: Pace | None = None  # only on emulated nodes
         self.plan = BatchPlan(self.initial_batch_size)
@@ -124,6 +124,7 @@ class GroupSession:
         self._loops_seen = 0
         self._in_epoch = False
         self._stepped = False
+        self._step_samples: int | None = None  # of the running step
         self._adapt()
 
     # --- what the script calls -------------------------------------------------------------------------
@@ -169,13 +170,19 @@ class GroupSession:
         return not self.gradients.partial and not self.gradients.undone
 
     @property
+    def step_batch_size(self) -> int:
+        """What the running step counts as: the rest of an epoch by its samples, at least the initial batch size."""
+        full = self.split.batch_size
+        return min(full, max(self._step_samples or full, self.initial_batch_size))
+
+    @property
     def scale(self) -> float:
         """Batch size over initial batch size."""
-        return self.split.batch_size / self.initial_batch_size
+        return self.step_batch_size / self.initial_batch_size
 
     @property
     def gain(self) -> float:
-        batch_size = self.split.batch_size
+        batch_size = self.step_batch_size
         return (
             1.0 if batch_size == self.initial_batch_size else self.noise.gain(batch_size, self.initial_batch_size)
         )
@@ -244,6 +251,7 @@ class GroupSession:
         measure = self._measures_noise()
         loss_scale = self._loss_scale() if measure else 1.0
         self._stepped = False
+        self._step_samples = step.samples
         self.timer.start_step()
         self._step_started_s = time.perf_counter()
         for number, samples in enumerate(step.sizes):
@@ -270,8 +278,10 @@ class GroupSession:
         position.iterations += 1
         if self._stepped:
             position.steps += 1
-            # The rest of an epoch makes its share of a whole step's progress.
-            position.progress_samples += self.gain * self.initial_batch_size * step.samples / split.batch_size
+            # A rest smaller than the initial batch makes its share of a step's progress.
+            share = min(1.0, step.samples / self.step_batch_size)
+            position.progress_samples += self.gain * self.initial_batch_size * share
+        self._step_samples = None
         self.gradients.update_noise()
 
     def _measures_noise(self) -> bool:

@@ -66,7 +66,8 @@ class Executors:
     # --- commands -----------------------------------------------------------------------------------------
 
     def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:
-        self._put(job.id, lambda: self._call(job, "assign", list(slots), sequence, needs_package=bool(slots)))
+        arguments = list(slots), sequence, job.measurements_json
+        self._put(job.id, lambda: self._call(job, "assign", *arguments, needs_package=bool(slots)))
 
     def profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
         self._put(job.id, lambda: self._call(job, "profile", slot, sequence, needs_package=True))

@@ -22,13 +22,15 @@ from .placement import Placement
 class Holding:
     """What a job was told to use (`target`) and where its workers may still live (`held`, a superset).
 
-    `shrinks`: whether a part of the target is of use to the job (not to a rigid one).
+    `shrinks`: whether a part of the target is of use to the job (not to a rigid one). `patience_s`: how long the
+    job may rightly take to leave slots.
     """
 
     target: frozenset[Slot] = frozenset()
     held: frozenset[Slot] = frozenset()
     pending_since_s: float | None = None
     shrinks: bool = True
+    patience_s: float = 0.0
 
     @property
     def releasing(self) -> frozenset[Slot]:
@@ -119,7 +121,9 @@ def step(
     late: list[Action] = [
         Evict(job_id, tuple(sorted(held.releasing)))
         for job_id, held in holdings.items()
-        if held.releasing and held.pending_since_s is not None and now - held.pending_since_s > release_timeout_s
+        if held.releasing
+        and held.pending_since_s is not None
+        and now - held.pending_since_s > max(release_timeout_s, held.patience_s)
     ]
     return late + _Step(wanted, holdings, capacity).actions()
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..estimators.goodput import JobModel
-from ..executor.events import ExecutorEvent, ProfileFinished, Reported, Running
+from ..executor.events import ExecutorEvent, ProfileFinished, Released, Reported, Running
 from ..executor.measurements import Measurements
 from ..executor.slot import Slot
 from . import answers, dejavu
@@ -38,6 +38,8 @@ from .store import Event, Interval, Store
 log = logging.getLogger(__name__)
 
 LOG_PAGE_BYTES = 256 * 1024
+# Beyond its longest step a job may take so long to leave its slots: to save, and to start its processes elsewhere.
+SAVE_S, START_S = 120.0, 900.0
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,9 @@ class SchedulerService:
             if job is None:
                 return
             now = time.time()
+            if isinstance(event, Released) and job_id in self._wanted:
+                # A slot that its executor gave up is tried again by a new round only.
+                self._wanted[job_id] = tuple(slot for slot in self._wanted[job_id] if slot not in event.slots)
             self._apply(react(job, event, now))
             if isinstance(event, Running | Reported):
                 self._note_interval(self._store.get(job_id), now)
@@ -264,7 +269,19 @@ class SchedulerService:
         elif job.phase is Phase.SUBMITTED:
             self._admit(job, snapshot, now)
         elif job.phase is Phase.PROFILING:
-            self._keep_profiling(job, now)
+            self._keep_profiling(self._with_present_types(job, snapshot, now), now)
+
+    def _with_present_types(self, job: JobRecord, snapshot: NodesSnapshot, now: float) -> JobRecord:
+        """Measure on the GPU types there are now, where those the job waits for have all gone."""
+        open_types = {run.gpu_type for run in job.profiles if run.ok is None}
+        present = allowed_types(job.spec, snapshot.cluster)
+        if not present or not open_types or any(run.active for run in job.profiles) or open_types & set(present):
+            return job
+        done = tuple(run for run in job.profiles if run.ok is not None)
+        new = tuple(ProfileRun(t) for t in present if t not in {run.gpu_type for run in done})
+        text = f"to be measured on {', '.join(run.gpu_type for run in new)}" if new else "its GPU types are gone"
+        job = replace(job, profiles=(*done, *new))
+        return self._store.save(job, Event("admitted", now, job.id, {"text": text}))
 
     def _admit(self, job: JobRecord, snapshot: NodesSnapshot, now: float) -> None:
         """A submitted job is profiled on every GPU type it may use and nothing is known of, or queues."""
@@ -551,7 +568,7 @@ class SchedulerService:
 
     def _repeat(self, job: JobRecord, seen: int) -> None:
         """The last commands once more; an executor ignores what it has seen."""
-        if job.target and job.sequence > seen:
+        if (job.target or job.held) and job.sequence > seen:
             self._executors.assign(job, job.target, job.sequence)
         for run in job.profiles:
             if run.active and run.slot is not None:
@@ -559,9 +576,14 @@ class SchedulerService:
 
 
 def _holding(job: JobRecord) -> Holding:
+    # A job leaves at the end of a step, and for new slots only when its processes there are ready.
+    patience_s = job.spec.training.hang_timeout_s + SAVE_S
+    if job.target and job.claimed_s is not None:
+        patience_s += START_S
     return Holding(
         frozenset(job.target),
         frozenset(job.held),
         job.pending_since_s,
         shrinks=job.spec.resources.gpus is None,
+        patience_s=patience_s,
     )

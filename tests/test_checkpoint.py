@@ -95,9 +95,10 @@ def test_a_torn_manifest_is_passed_over(store: CheckpointStore) -> None:
     assert store.newest_valid() == good
 
 
-def test_with_all_corrupt_there_is_none_and_training_can_save_again(store: CheckpointStore) -> None:
+def test_with_all_corrupt_nothing_starts_anew_and_training_can_save_again(store: CheckpointStore) -> None:
     damage(store, store.save(state(5), 5))
-    assert store.load_newest() is None
+    with pytest.raises(CheckpointError):
+        store.load_newest()
     path = store.save(state(3), 3)
     assert store.newest_valid() == path, "progress that was lost does not hide what is there"
 

@@ -145,6 +145,17 @@ def test_a_lost_node_is_recovered_from_in_place_too(world: World) -> None:
     assert world.training_on == {A}
 
 
+def test_a_node_that_takes_many_replicas_with_it_is_one_loss(world: World) -> None:
+    slots = [slot("n1", i) for i in range(6)]
+    trained(world, *slots, D)
+    for where in slots:
+        world.die(world.worker_in(where))
+    world.run(8)
+    assert world.of(JobFailed) == []
+    assert world.machine.budget.recoveries == 1
+    assert world.training_on == {*slots, D}
+
+
 def test_the_only_worker_lost_means_a_cold_start_in_the_same_slot(world: World) -> None:
     trained(world, A)
     world.die(world.worker_in(A))
