@@ -171,7 +171,7 @@ class GroupSession:
 
     @property
     def step_batch_size(self) -> int:
-        """What the running step counts as: the rest of an epoch by its samples, at least the initial batch size."""
+        """What the running step counts as: the rest of an epoch by its samples, at least as the initial batch."""
         full = self.split.batch_size
         return min(full, max(self._step_samples or full, self.initial_batch_size))
 
