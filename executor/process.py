@@ -6,15 +6,18 @@ dies with the worker that started it.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import runpy
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import NoReturn
 
 import torch
 
@@ -155,10 +158,24 @@ def be_alone_until_joined() -> None:
     os.environ.pop("TORCHELASTIC_USE_AGENT_STORE", None)
 
 
+def leave(status: int) -> NoReturn:
+    """End the process as at a script's end, but without tearing the interpreter down.
+
+    Native threads of torch's groups may outlive Python's objects; unloading under them aborts the process at times.
+    """
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status)
+
+
 def _unfinished(sentence: str) -> Crashed:
     print(sentence, file=sys.stderr)
     return Crashed(sentence, sentence)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))
