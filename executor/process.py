@@ -161,7 +161,7 @@ def be_alone_until_joined() -> None:
 def leave(status: int) -> NoReturn:
     """End the process as at a script's end, but without tearing the interpreter down.
 
-    Native threads of torch's groups may outlive Python's objects; unloading under them aborts the process at times.
+    Native threads of torch's groups may outlive Python's objects; unloading under them may abort it.
     """
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
