@@ -276,13 +276,20 @@ def _powers(terms: Terms, m: float) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _parts_s(terms: Terms, powers: tuple[float, float], s: float) -> tuple[float, float]:
+    """Times of the s accumulation passes together and of the last pass."""
+    powered, busy = powers
+    if terms[4] > 0.0 and s == 0.0:
+        return 0.0, (busy + terms[4]) ** (1.0 / terms[3])
+    compute_s = terms[10] if powered == terms[8] else powered ** (1.0 / terms[2])
+    return s * compute_s, compute_s if terms[4] == 0.0 else (busy + terms[4]) ** (1.0 / terms[3])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _time_s(terms: Terms, powers: tuple[float, float], s: float) -> float:
     """Step time of s accumulation passes and the last one."""
-    powered, busy = powers
-    if terms[4] == 0.0:
-        return (s + 1.0) * powered ** (1.0 / terms[2])
-    last = (busy + terms[4]) ** (1.0 / terms[3])
-    return last if s == 0.0 else s * powered ** (1.0 / terms[2]) + last
+    passes, last = _parts_s(terms, powers, s)
+    return passes + last
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -292,8 +299,10 @@ def _step_s(terms: Terms, m: float, s: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _slope(terms: Terms, powers: tuple[float, float], noise: float, m: float, s: float) -> tuple[float, float]:
-    """d log(1/goodput) / d log m, which rises with m, and about how fast it rises.
+def _slope(
+    terms: Terms, powers: tuple[float, float], noise: float, m: float, s: float
+) -> tuple[float, float, float]:
+    """d log(1/goodput) / d log m, which rises with m, about how fast it rises, and the step time where s > 0.
 
     The step time's elasticity in m, minus φ/(φ + B); `noise` = φ/(K·(s + 1)).
     """
@@ -301,16 +310,16 @@ def _slope(terms: Terms, powers: tuple[float, float], noise: float, m: float, s:
     kappa, gamma, link = terms[2], terms[3], terms[4]
     share = 1.0 - terms[0] / powered
     rest = noise / (noise + m)
-    part = 1.0
+    part, time_s = 1.0, 0.0
     bend = kappa * share * (1.0 - share)
     if link > 0.0:
         part = busy / (busy + link)
         if s > 0.0:
-            last = (busy + link) ** (1.0 / gamma)
-            passes = s * busy ** (1.0 / gamma)
-            part = (passes + last * part) / (passes + last)
+            passes, last = _parts_s(terms, powers, s)
+            time_s = passes + last
+            part = (passes + last * part) / time_s
         bend = part * (bend + gamma * (1.0 - part) * share * share)
-    return part * share - rest, bend + rest * (1.0 - rest)
+    return part * share - rest, bend + rest * (1.0 - rest), time_s
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -328,9 +337,12 @@ def _best_local(
         return 0.0, math.inf, False
     a, b = low, high  # the optimum lies between
     powers = _powers(terms, high)
-    if _slope(terms, powers, noise, high, s)[0] <= 0.0:
+    slope, _, time_s = _slope(terms, powers, noise, high, s)
+    if slope <= 0.0:
         # As it is for most pairs: the largest batch that fits is the best.
-        return high, _time_s(terms, powers, s) * (noise + high) / high, high == end
+        if time_s == 0.0:
+            time_s = _time_s(terms, powers, s)
+        return high, time_s * (noise + high) / high, high == end
     if low < high:
         sharp = max(terms[2], terms[3])
         # The optimum for κ = γ = 1 and s = 0 is √(guess·noise) with guess = (α_c·D^δ + R)/(β_c·D^δ).
@@ -339,7 +351,7 @@ def _best_local(
             guess += math.exp(terms[6] - terms[1])
         m = min(max(math.sqrt(guess * noise), low), high)
         for _ in range(100):
-            slope, bend = _slope(terms, _powers(terms, m), noise, m, s)
+            slope, bend, _ = _slope(terms, _powers(terms, m), noise, m, s)
             if slope > 0.0:
                 b = m
             else:
@@ -390,7 +402,7 @@ def _may_beat(terms: Terms, noise: float, m: float, low: float, high: float, s: 
     if m == 0.0:
         return True
     powers = _powers(terms, m)
-    slope, _ = _slope(terms, powers, noise, m, s)
+    slope, _, _ = _slope(terms, powers, noise, m, s)
     end = low if slope > 0.0 else high
     least = math.log(_time_s(terms, powers, s) * (noise + m) / m) + slope * math.log(end / m)
     return least < math.log(cost)
