@@ -25,6 +25,7 @@ GPU_TYPE_LABEL = "coadapt.io/gpu-type"
 EMULATED_LABEL = "coadapt.io/emulated"
 ACCELERATOR_LABEL = "ray.io/accelerator-type"
 GIB = 2**30
+FIRST_LOOK_S, LOOK_S = 5.0, 0.2
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,10 @@ class NodeView:
         """Whether the node's lease stands; asks for it where it does not exist."""
         if node.id not in self._leases:
             self._leases[node.id] = self._find_lease(node) or self._new_lease(node)
-        if node.id not in self._standing and self._leases[node.id].wait(timeout_seconds=0.2):
+        # No round begins before the first look is done: a restarted service must not take nodes for missing, and
+        # stop the jobs on them, because their leases take a moment to be found again.
+        patience_s = LOOK_S if self.snapshot.ready else FIRST_LOOK_S
+        if node.id not in self._standing and self._leases[node.id].wait(timeout_seconds=patience_s):
             self._standing.add(node.id)
         return node.id in self._standing
 
