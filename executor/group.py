@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -26,6 +27,7 @@ FORM_TIMEOUT = timedelta(seconds=30)
 # The executor, not a timer, decides when a rank hangs: long evaluations and slow checkpoints are no failures.
 COLLECTIVE_TIMEOUT = timedelta(hours=2)
 _POLL = timedelta(milliseconds=100)
+LEAVE_S = 0.5  # an unbroken group ends within milliseconds
 
 
 class GroupBroken(Exception):
@@ -130,13 +132,30 @@ class Group:
         if self.broken:
             raise GroupBroken
 
+    def wait(self, work: Any, tensor: Tensor) -> None:
+        """See the collective of a tensor through; for use inside `collective`.
+
+        A gloo send that meets a connection lost a moment ago is never told and would wait for its time-out, so
+        this looks up now and then whether the group is broken.
+        """
+        if tensor.is_cuda:
+            work.wait()  # for the stream, not for the device; `fail` aborts what runs on it
+            return
+        while True:
+            try:
+                work.wait(_POLL)
+                return
+            except RuntimeError:
+                if self.broken or work.is_completed():
+                    raise
+
     def broadcast_ints(self, values: Sequence[int], source: int = 0) -> list[int]:
         """`values` of rank `source`, on every rank."""
         if self.world_size == 1:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.int64)
         with self.collective():
-            dist.broadcast(tensor, source)
+            self.wait(dist.broadcast(tensor, source, async_op=True), tensor)
         return tensor.tolist()
 
     def gather_ints(self, values: Sequence[int]) -> list[list[int]]:
@@ -146,7 +165,7 @@ class Group:
         mine = torch.tensor(values, dtype=torch.int64)
         everyone = [torch.empty_like(mine) for _ in range(self.world_size)]
         with self.collective():
-            dist.all_gather(everyone, mine)
+            self.wait(dist.all_gather(everyone, mine, async_op=True), mine)
         return [tensor.tolist() for tensor in everyone]
 
     def broadcast_tensors(self, tensors: Sequence[Tensor], source: int) -> None:
@@ -159,7 +178,7 @@ class Group:
         with self.collective(), torch.no_grad():
             for bundle in _bundles(tensors):
                 flat = torch.cat([tensor.detach().reshape(-1) for tensor in bundle])
-                dist.broadcast(flat, source)
+                self.wait(dist.broadcast(flat, source, async_op=True), flat)
                 if self.rank != source:
                     parts = flat.split([tensor.numel() for tensor in bundle])
                     for tensor, part in zip(bundle, parts, strict=True):
@@ -167,10 +186,19 @@ class Group:
 
 
 def leave_group() -> None:
-    """End torch's default group, where there is one. The other members must not expect anything of this one."""
-    if dist.is_initialized():
-        with suppress(RuntimeError):
-            dist.destroy_process_group()
+    """End torch's default group, where there is one. The other members must not expect anything of this one.
+
+    Its last reference goes in a thread of its own: gloo's threads are joined there, and one of a broken group may
+    wait for its time-out (see `Group.wait`).
+    """
+    if not dist.is_initialized():
+        return
+    last_reference = [dist.group.WORLD]
+    with suppress(RuntimeError):
+        dist.destroy_process_group()
+    end = threading.Thread(target=last_reference.clear, name="coadapt-leave-group", daemon=True)
+    end.start()
+    end.join(LEAVE_S)
 
 
 def backend_for(device: torch.device) -> str:

@@ -8,9 +8,7 @@ of an epoch once.
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -25,6 +23,7 @@ from torch.utils.data import (
 )
 
 from .protocol import BatchPlan
+from .rng import RandomState
 
 # Seeds of a second loop over the loader within one epoch lie far from those of the next epochs.
 _LOOP_STRIDE = 1_000_003
@@ -173,7 +172,7 @@ class StreamSource:
     def _samples(self, seed: int) -> Iterator[Any]:
         # Read in the training process itself, the stream must not draw from the training's random numbers,
         # which differ from rank to rank.
-        own = RandomState.seeded(seed)
+        own = RandomState(seed)
         with own.borrowed():
             chunks = iter(self._inner)
         while True:
@@ -205,7 +204,7 @@ def epoch_order(loader: DataLoader[Any], seed: int) -> np.ndarray:
         return _permutation(count, seed) if sampler.shuffle else np.arange(count)
     if type(sampler) is RandomSampler and not sampler.replacement and sampler.num_samples == count:
         return _permutation(count, seed)
-    with RandomState.seeded(seed).borrowed():
+    with RandomState(seed).borrowed():
         own = getattr(sampler, "generator", None)
         if isinstance(own, torch.Generator):
             own.manual_seed(seed)
@@ -219,46 +218,6 @@ def sample_count(loader: DataLoader[Any]) -> int | None:
     if isinstance(loader.sampler, DistributedSampler):
         return len(loader.dataset)  # type: ignore[arg-type]
     return len(loader.sampler) if isinstance(loader.sampler, Sized) else len(loader.dataset)  # type: ignore[arg-type]
-
-
-@dataclass
-class RandomState:
-    """The states of the random number generators that training code draws from."""
-
-    python: Any
-    numpy: Any
-    torch_cpu: torch.Tensor
-
-    @classmethod
-    def now(cls) -> RandomState:
-        return cls(random.getstate(), np.random.get_state(), torch.get_rng_state())  # noqa: NPY002
-
-    @classmethod
-    def seeded(cls, seed: int) -> RandomState:
-        before = cls.now()
-        random.seed(seed)
-        np.random.seed(seed % 2**32)  # noqa: NPY002
-        torch.default_generator.manual_seed(seed % 2**63)
-        state = cls.now()
-        before.restore()
-        return state
-
-    def restore(self) -> None:
-        random.setstate(self.python)
-        np.random.set_state(self.numpy)  # noqa: NPY002
-        torch.set_rng_state(self.torch_cpu)
-
-    @contextmanager
-    def borrowed(self) -> Iterator[None]:
-        """Draw from these states inside, and go on from there the next time."""
-        outside = RandomState.now()
-        self.restore()
-        try:
-            yield
-        finally:
-            inside = RandomState.now()
-            self.python, self.numpy, self.torch_cpu = inside.python, inside.numpy, inside.torch_cpu
-            outside.restore()
 
 
 class _Indices:

@@ -294,10 +294,10 @@ class Gradients:
         try:
             if self._works:
                 with group.collective():
-                    for work in self._works:
-                        work.wait()
+                    for work, bucket in zip(self._works, self._buckets, strict=True):
+                        group.wait(work, bucket.flat)
                     if self._norm_work is not None:
-                        self._norm_work[0].wait()
+                        group.wait(*self._norm_work)
                     _wait_for_device(group)
             elif group.broken:
                 raise GroupBroken

@@ -5,7 +5,6 @@ from itertools import chain
 
 import torch
 from coadapt.executor.loader import (
-    RandomState,
     Split,
     deal,
     epoch_order,
@@ -13,6 +12,7 @@ from coadapt.executor.loader import (
     steps_of,
 )
 from coadapt.executor.protocol import BatchPlan
+from coadapt.executor.rng import RandomState
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import (
@@ -173,7 +173,7 @@ def test_a_stream_read_by_workers_is_the_same_for_any_number_of_replicas() -> No
 
 
 def test_borrowed_random_numbers_go_on_where_they_ended() -> None:
-    state = RandomState.seeded(1)
+    state = RandomState(1)
     with state.borrowed():
         first = torch.rand(1)
     with state.borrowed():
