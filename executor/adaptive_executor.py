@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.exceptions import RayError, RuntimeEnvSetupError
+from ray.exceptions import OutOfMemoryError, RayError, RuntimeEnvSetupError
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
@@ -30,9 +30,11 @@ from .failures import FailureBudget
 from .job_log import JobLog
 from .lifecycle import Gone, Output, WorkerEvent
 from .measurements import Measurements
-from .protocol import BatchPlan, Command, Event, Profiled, Ready, Report
+from .pace import Pace
+from .profiling import profile_plan
+from .protocol import BatchPlan, Command, Event, ProfileProgress, Ready, Report
 from .ranks import Rendezvous
-from .resize import Effect, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
+from .resize import Effect, KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
 from .slot import Slot
 from .training_process import Launch
 from .worker import Worker
@@ -82,6 +84,7 @@ class AdaptiveExecutor:
         self._machine = Reconciler(
             store=self._store,
             batch_for=self._batch_for,
+            profiled=self._profiled,
             budget=FailureBudget(job.max_failures),
             limits=limits or patient(job.training.hang_timeout_s),
             worker_id=lambda n: f"{incarnation}-{n}",
@@ -165,10 +168,6 @@ class AdaptiveExecutor:
                 return effects
             case Ready():
                 self._measurements = self._measurements.with_info(event)
-            case Profiled() if event.row is not None:
-                known = self._machine.workers.get(worker)
-                if known is not None:
-                    self._measurements = self._measurements.with_rows(known.slot.gpu_type, [event.row])
             case Report():
                 effects += self._on_report(event, now)
             case Gone():
@@ -207,6 +206,11 @@ class AdaptiveExecutor:
             log.warning("job %s: no batch plan from its measurements: %s", self._job.id, error)
             return None
 
+    def _profiled(self, slot: Slot, progress: ProfileProgress) -> bool:
+        paced = self._job.pace if slot.emulated else None
+        pace = None if paced is None else Pace.of(paced["profile"], slot.gpu_type)
+        return profile_plan(self._job.training, slot.gpu_type, pace, progress).done
+
     def _group_slots(self) -> list[Slot]:
         return [self._machine.workers[id].slot for id in self._machine.group if id in self._machine.workers]
 
@@ -228,6 +232,8 @@ class AdaptiveExecutor:
                 case KillWorker():
                     if (actor := self._actors.get(effect.worker)) is not None:  # else it is gone already
                         ray.kill(actor, no_restart=True)
+                case KeepProfile():
+                    self._measurements = self._measurements.with_profile(effect.gpu_type, effect.progress)
                 case Tell():
                     self._outbox.put(effect.event)
 
@@ -270,7 +276,8 @@ class AdaptiveExecutor:
         error = done.exception()
         failed = isinstance(error, RuntimeEnvSetupError)
         reason = "" if error is None else str(error).strip().splitlines()[-1 if failed else 0]
-        self._inbox.put(self._handler(worker, Gone(f"was lost with its worker ({reason})", failed)))
+        gone = Gone(f"was lost with its worker ({reason})", failed, isinstance(error, OutOfMemoryError))
+        self._inbox.put(self._handler(worker, gone))
 
     # --- the scheduler service --------------------------------------------------------------------------------
 

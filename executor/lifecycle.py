@@ -36,6 +36,11 @@ class Exited:
         except ValueError:
             return f"was killed by signal {-self.code}"
 
+    @property
+    def killed(self) -> bool:
+        """By SIGKILL, as the kernel does where memory runs out."""
+        return self.code == -signal.SIGKILL
+
 
 @dataclass(frozen=True)
 class Gone:
@@ -43,6 +48,7 @@ class Gone:
 
     reason: str = ""
     setup_failed: bool = False  # its runtime environment (working directory, requirements) could not be made
+    out_of_memory: bool = False  # Ray ended it because its node ran out of memory
 
 
 WorkerEvent = Started | Output | Exited | Gone

@@ -24,6 +24,7 @@ from .group import Group, GroupBroken, Stores, Superseded, backend_for, leave_gr
 from .loader import sample_count
 from .pace import Pace
 from .prepared import Prepared
+from .profiling import largest_local_bsz
 from .protocol import BatchPlan, Join, Leave, Save, SetBatch, Stop
 from .session import GroupSession
 from .training_state import broadcast_state, buffers_of
@@ -371,16 +372,6 @@ class ManagedSession(GroupSession):
     def _measures_noise(self) -> bool:
         self._measured_steps += 1
         return self._measured_steps <= NOISE_FIRST or self._measured_steps % NOISE_EVERY < 2
-
-
-def largest_local_bsz(config: TrainingConfig, gpu_type: str, pace: Pace | None) -> int | None:
-    """Most samples per pass on this GPU type, as far as anyone said; None: memory decides."""
-    limit = config.max_local_batch_size
-    limits = [
-        limit.get(gpu_type) if isinstance(limit, dict) else limit,
-        pace.max_local_bsz if pace is not None else None,
-    ]
-    return min((one for one in limits if one is not None), default=None)
 
 
 def ready(prepared: Prepared, initial_batch_size: int, has_state: bool) -> protocol.Ready:

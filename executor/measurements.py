@@ -12,7 +12,7 @@ from ..estimators.goodput import BatchLimits, JobModel
 from ..estimators.profile import Profile
 from ..estimators.throughput import ThroughputModel, ThroughputParams, fit
 from .config import Adaptivity, TrainingConfig
-from .protocol import Ready, Report, StepRow
+from .protocol import ProfileProgress, Ready, Report, StepRow
 
 EVERY_TYPE = "*"  # in gpus_per_replica: the same count on every GPU type
 
@@ -36,7 +36,7 @@ class JobInfo:
 
 @dataclass(frozen=True)
 class Measurements:
-    """Step times per GPU type, the largest local batch that fits, the gradient noise, and the job's own facts.
+    """Step times per GPU type, what fits its memory, the gradient noise, and the job's own facts.
 
     Values are never changed, only replaced (`with_…`); fitted parameters are carried along as warm starts and
     are refitted only for a GPU type whose profile is a new one.
@@ -44,6 +44,7 @@ class Measurements:
 
     profiles: Mapping[str, Profile] = field(default_factory=dict)  # GPU type -> step times
     largest_local_bsz: Mapping[str, int] = field(default_factory=dict)  # GPU type -> measured to fit
+    out_of_memory: Mapping[str, int] = field(default_factory=dict)  # GPU type -> least that did not fit
     grad_sqr: float | None = None
     grad_var: float | None = None
     info: JobInfo | None = None
@@ -82,6 +83,14 @@ class Measurements:
             profiles={**self.profiles, gpu_type: new if old is None else old.merge(new)},
             largest_local_bsz={**self.largest_local_bsz, gpu_type: largest},
         )
+
+    def with_profile(self, gpu_type: str, progress: ProfileProgress) -> Measurements:
+        """Add what a profile run found out; raises ValueError as `with_rows` does."""
+        updated = self.with_rows(gpu_type, progress.rows)
+        if not progress.failed:
+            return updated
+        least = min([*progress.failed, *([known] if (known := self.out_of_memory.get(gpu_type)) else [])])
+        return replace(updated, out_of_memory={**self.out_of_memory, gpu_type: least})
 
     def with_report(self, report: Report, densest: Mapping[tuple[int, int], int] | None = None) -> Measurements:
         """Add what a training report measured; raises ValueError as `with_rows` does."""
@@ -138,10 +147,17 @@ class Measurements:
         )
 
     def max_local_bsz(self, gpu_type: str, training: TrainingConfig) -> int:
-        """The user's limit for this GPU type, else the largest local batch that was seen to fit."""
+        """The user's limit for this GPU type, else the largest local batch that was seen to fit.
+
+        Where memory ran out within the user's limit, only what was seen to fit.
+        """
         limit = training.max_local_batch_size
         limit = limit.get(gpu_type) if isinstance(limit, dict) else limit
-        return limit if limit is not None else self.largest_local_bsz[gpu_type]
+        fits = self.largest_local_bsz[gpu_type]
+        if limit is None:
+            return fits
+        too_many = self.out_of_memory.get(gpu_type)
+        return limit if too_many is None or limit < too_many else fits
 
     # --- JSON -----------------------------------------------------------------------------------------------
 
@@ -150,6 +166,7 @@ class Measurements:
             {
                 "profiles": {gpu_type: profile.to_json() for gpu_type, profile in self.profiles.items()},
                 "largest_local_bsz": dict(self.largest_local_bsz),
+                "out_of_memory": dict(self.out_of_memory),
                 "grad_sqr": self.grad_sqr,
                 "grad_var": self.grad_var,
                 "info": None if self.info is None else self.info.__dict__,
@@ -173,6 +190,7 @@ class Measurements:
         return cls(
             profiles=profiles,
             largest_local_bsz=data["largest_local_bsz"],
+            out_of_memory=data.get("out_of_memory", {}),  # absent in what an earlier version stored
             grad_sqr=data["grad_sqr"],
             grad_var=data["grad_var"],
             info=None if info is None else JobInfo(**info),

@@ -25,6 +25,7 @@ from . import front_door, protocol
 from .channel import Channel
 from .group import leave_group
 from .managed_session import Leaving, ManagedSession
+from .profile_session import ProfileSession
 from .protocol import Crashed, Finished, Left, Profiled
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
@@ -106,11 +107,14 @@ def exited(script: str, code: object) -> Finished | Crashed:
     return _unfinished(said)
 
 
-def crashed(error: BaseException) -> Crashed | Profiled:
+def crashed(error: BaseException) -> Crashed:
     out_of_memory = is_out_of_memory(error)
-    profiling = os.environ.get(protocol.MODE) == "profile"
-    if out_of_memory and profiling:
-        return Profiled(None, done=True)
+    training = front_door.current()
+    if out_of_memory and isinstance(training, ProfileSession) and training.trying is not None:
+        # What profiling goes to find: no mistake of the script, and its log shows none.
+        sentence = f"a local batch of {training.trying} samples does not fit in memory"
+        print(sentence, file=sys.stderr)
+        return Crashed(sentence, "", out_of_memory)
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     if isinstance(error, SyntaxError):
         summary = f"SyntaxError: {error.msg} ({Path(error.filename or '').name}, line {error.lineno})"
@@ -125,7 +129,8 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     text = str(error).lower()
-    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+    signs = ("out of memory", "can't allocate memory", "status_alloc_failed")  # CUDA, the CPU, cuBLAS and cuDNN
+    return isinstance(error, RuntimeError) and any(sign in text for sign in signs)
 
 
 def users_frames(trace: TracebackType | None) -> TracebackType | None:

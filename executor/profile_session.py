@@ -1,7 +1,8 @@
 """Profile mode: the script's own training step, timed at one local batch size after the other.
 
 One replica, no group, nothing saved. The script trains as usual; the loader feeds it ever larger batches and ends
-the process when the plan is done or memory has run out.
+the process when the plan is done. It ends also where memory runs out: nobody knows what the error has left on the
+GPU, so the executor starts another process, which goes on with the plan.
 """
 
 from __future__ import annotations
@@ -18,24 +19,27 @@ from .channel import Channel
 from .config import TrainingConfig
 from .group import Group, backend_for
 from .loader import Micro, Split
-from .managed_session import Leaving, largest_local_bsz, ready, warm_up
+from .managed_session import Leaving, ready, warm_up
 from .pace import Pace
 from .prepared import Prepared
-from .profiling import ProfilePlan
-from .protocol import BatchPlan, Join, Profiled, Stop
+from .profiling import profile_plan
+from .protocol import BatchPlan, Join, Profiled, ProfileProgress, Stop, Trying
 from .session import GroupSession
 from .step_timer import StepTimer
 
 
 class ProfileSession(GroupSession):
-    """Walks the loader through the sizes of a `ProfilePlan`, sending `Profiled` after each."""
+    """Walks the loader through the sizes of a `ProfilePlan`, sending `Trying` before and `Profiled` after each."""
 
     def __init__(self, prepared: Prepared, config: TrainingConfig, channel: Channel) -> None:
         super().__init__(prepared, config)
         self.channel = channel
         gpu_type = os.environ.get(protocol.GPU_TYPE, "cpu")
         self.pace = Pace.from_env(os.environ)
-        self.sizes = ProfilePlan(config.min_local_batch_size, largest_local_bsz(config, gpu_type, self.pace))
+        earlier = os.environ.get(protocol.PROFILE_JSON)
+        progress = ProfileProgress.from_json(earlier) if earlier else protocol.NOTHING_PROFILED
+        self.sizes = profile_plan(config, gpu_type, self.pace, progress)
+        self.trying: int | None = None  # the local batch size that is being measured
         self._micro: Micro | None = None
         warm_up(self.device)
         dist.init_process_group(backend_for(self.device), store=dist.HashStore(), rank=0, world_size=1)
@@ -50,6 +54,8 @@ class ProfileSession(GroupSession):
         while (wanted := self.sizes.next()) is not None and not (limit and wanted.local_bsz > limit):
             self.plan = BatchPlan(wanted.local_bsz)
             self._micro = None
+            self.trying = wanted.local_bsz
+            self.channel.send(Trying(wanted.local_bsz))
             self.timer = self.gradients.timer = StepTimer(self.device, warmup=wanted.warmup)
             for _ in range(wanted.warmup + wanted.timed):
                 if self.channel.take(Stop) is not None:
@@ -58,6 +64,7 @@ class ProfileSession(GroupSession):
             row = self._row()
             if row is None:
                 break
+            self.trying = None
             self.sizes.record(row)
             self.channel.send(Profiled(row))
         raise Leaving

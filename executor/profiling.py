@@ -12,7 +12,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .protocol import StepRow
+from .config import TrainingConfig
+from .pace import Pace
+from .protocol import ProfileProgress, StepRow
 
 WARMUP_STEPS = 2
 MIN_TIMED_STEPS = 3
@@ -146,3 +148,22 @@ class ProfilePlan:
         share_s = self.budget_s / (self.sizes + BISECTIONS)
         affordable = share_s / step_s if step_s > 0 else MAX_TIMED_STEPS
         return int(min(max(affordable - WARMUP_STEPS, MIN_TIMED_STEPS), MAX_TIMED_STEPS))
+
+
+def profile_plan(
+    config: TrainingConfig, gpu_type: str, pace: Pace | None, progress: ProfileProgress
+) -> ProfilePlan:
+    """The plan of a job on a GPU type, as far as `progress` has come."""
+    return ProfilePlan(
+        config.min_local_batch_size, largest_local_bsz(config, gpu_type, pace), progress.rows, progress.failed
+    )
+
+
+def largest_local_bsz(config: TrainingConfig, gpu_type: str, pace: Pace | None) -> int | None:
+    """Most samples per pass on this GPU type, as far as anyone said; None: memory decides."""
+    limit = config.max_local_batch_size
+    limits = [
+        limit.get(gpu_type) if isinstance(limit, dict) else limit,
+        pace.max_local_bsz if pace is not None else None,
+    ]
+    return min((one for one in limits if one is not None), default=None)

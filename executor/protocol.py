@@ -11,13 +11,15 @@ The life of one training process:
     -> `Finished` | `Left` | `Crashed`
 
 In profile mode there is no group: after `Ready` the process measures by itself, without waiting for `Join`, sends
-`Profiled` for each local batch size and exits after the one that is `done`.
+`Trying` before and `Profiled` after each local batch size and exits after the one that is `done`. When memory
+runs out, whether the process lives to tell or not, it is replaced by one that goes on from its `ProfileProgress`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 # Environment of a training process, set by the worker actor. Absent: the script runs by itself.
 CHANNEL_FD = "COADAPT_CHANNEL_FD"  # inherited socket for commands and events
@@ -26,6 +28,7 @@ TRAINING_JSON = "COADAPT_TRAINING"  # TrainingConfig as JSON
 CHECKPOINT_URL = "COADAPT_CHECKPOINT_URL"  # this job's checkpoint folder
 GPU_TYPE = "COADAPT_GPU_TYPE"
 PACE_JSON = "COADAPT_PACE"  # {"profile": …, "time_scale": …}: only on emulated nodes
+PROFILE_JSON = "COADAPT_PROFILE"  # ProfileProgress as JSON: only in profile mode
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,38 @@ class Report:
 
 
 @dataclass(frozen=True)
+class ProfileProgress:
+    """What the processes of one profile run have found out so far."""
+
+    rows: tuple[StepRow, ...] = ()
+    failed: tuple[int, ...] = ()  # local batch sizes at which memory ran out
+
+    def with_row(self, row: StepRow) -> ProfileProgress:
+        return replace(self, rows=(*self.rows, row))
+
+    def out_of_memory(self, local_bsz: int) -> ProfileProgress:
+        return replace(self, failed=(*self.failed, local_bsz))
+
+    def to_json(self) -> str:
+        return json.dumps({"rows": [asdict(row) for row in self.rows], "failed": self.failed})
+
+    @classmethod
+    def from_json(cls, text: str) -> ProfileProgress:
+        data = json.loads(text)
+        return cls(tuple(StepRow(**row) for row in data["rows"]), tuple(data["failed"]))
+
+
+NOTHING_PROFILED = ProfileProgress()
+
+
+@dataclass(frozen=True)
+class Trying:
+    """The local batch size that is measured next: what a process died of that says nothing more."""
+
+    local_bsz: int
+
+
+@dataclass(frozen=True)
 class Profiled:
     """One more local batch size measured in profile mode; the last one has `done`."""
 
@@ -221,4 +256,4 @@ class Crashed:
     out_of_memory: bool = False
 
 
-Event = Ready | Joined | Heartbeat | Report | Profiled | Saved | Broken | Left | Finished | Crashed
+Event = Ready | Joined | Heartbeat | Report | Trying | Profiled | Saved | Broken | Left | Finished | Crashed

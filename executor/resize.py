@@ -9,6 +9,8 @@ Paths, by what is left of the old group (docs/architecture.md, "Regroup", "Recov
     migration  no slot stays: newcomers get ready, the old group saves and stops, they join from its checkpoint
     recovery   a worker died: survivors report `Broken` and form the next generation; a replacement joins warm
     cold       nothing is left, or something did not settle in time: end all, start again from the checkpoint
+
+Beside them stands profiling: one worker at a time in a slot of its own, replaced where it ran out of memory.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from .events import (
 )
 from .failures import FailureBudget
 from .lifecycle import Exited, Gone, Started, WorkerEvent
+from .profiling import BISECTIONS
 from .protocol import (
+    NOTHING_PROFILED,
     Abort,
     BatchPlan,
     Broken,
@@ -42,14 +46,18 @@ from .protocol import (
     Leave,
     Left,
     Profiled,
+    ProfileProgress,
     Ready,
     Report,
     Save,
     SetBatch,
     Stop,
+    Trying,
 )
 from .ranks import Rendezvous, joins, rank_order
 from .slot import Slot
+
+PROFILE_RESTARTS = BISECTIONS + 1  # processes after the first of a profile run
 
 
 class Phase(StrEnum):
@@ -110,6 +118,7 @@ class StartWorker:
     profile: bool
     rank: int  # expected; the truth comes with `Join`
     world_size: int
+    progress: ProfileProgress = NOTHING_PROFILED  # of the earlier processes of its profile run
 
 
 @dataclass(frozen=True)
@@ -126,13 +135,21 @@ class KillWorker:
 
 
 @dataclass(frozen=True)
+class KeepProfile:
+    """A profile run is over: what it found out belongs to the job's measurements from now on, and not before."""
+
+    gpu_type: str
+    progress: ProfileProgress
+
+
+@dataclass(frozen=True)
 class Tell:
     """An event for the scheduler service."""
 
     event: ExecutorEvent
 
 
-Effect = StartWorker | Send | KillWorker | Tell
+Effect = StartWorker | Send | KillWorker | KeepProfile | Tell
 
 
 @dataclass
@@ -159,8 +176,11 @@ class Worker:
     deadline_s: float = float("inf")
     overdue: str = ""  # what it failed to do when the deadline passes
     outcome: Left | Finished | Crashed | None = None
-    rows: int = 0  # profile rows measured
-    sequence: int = 0  # of the profile request
+    # Of a profile run:
+    sequence: int = 0
+    progress: ProfileProgress = NOTHING_PROFILED  # earlier processes included
+    trying: int | None = None  # local batch size being measured
+    replaced: bool = False  # another process goes on with the run
 
     @property
     def lives(self) -> bool:
@@ -178,11 +198,13 @@ class Reconciler:
     """Desired slots against live workers, one input at a time.
 
     `batch_for(slots)` gives the batch plan of a group on these slots (None: the session's own choice);
-    `store` is where groups meet; `worker_id(n)` names the n-th worker.
+    `profiled(slot, progress)` tells whether a profile run in a slot has no size left to measure; `store` is where
+    groups meet; `worker_id(n)` names the n-th worker.
     """
 
     store: Rendezvous
     batch_for: Callable[[Sequence[Slot]], BatchPlan | None]
+    profiled: Callable[[Slot, ProfileProgress], bool]
     budget: FailureBudget
     limits: Limits = field(default_factory=Limits)
     worker_id: Callable[[int], str] = str
@@ -283,15 +305,18 @@ class Reconciler:
                 self._on_joined(worker, event, now)
             case Heartbeat() | Report():
                 self._on_progress(worker, event, now)
+            case Trying():
+                worker.trying, worker.heard_s = event.local_bsz, now
             case Profiled():
-                worker.rows += event.row is not None
-                worker.heard_s = now
+                worker.trying, worker.heard_s = None, now
+                if event.row is not None:
+                    worker.progress = worker.progress.with_row(event.row)
             case Broken():
                 self._on_broken(worker, event, now)
             case Left() | Finished() | Crashed():
                 self._on_outcome(worker, event, now)
             case Exited():
-                self._on_exited(worker, event.reason, event.code, now)
+                self._on_exited(worker, event.reason, event.code, now, event.killed)
             case Gone():
                 self._on_gone(worker, event, now)
         return self._drain(now)
@@ -395,8 +420,11 @@ class Reconciler:
         if self.phase is not Phase.FINISHING and (self.phase is not Phase.RECOVERING or worker.rank == 0):
             self.phase, self._deadline_s = Phase.FINISHING, now + self.limits.finish_s
 
-    def _on_exited(self, worker: Worker, reason: str, code: int | None, now: float) -> None:
-        """The process is gone; `code` is None when its worker actor was lost with it."""
+    def _on_exited(self, worker: Worker, reason: str, code: int | None, now: float, memory_killer: bool) -> None:
+        """The process is gone; `code` is None when its worker actor was lost with it.
+
+        `memory_killer`: whether it may have been ended by the kernel, or Ray, because memory had run out.
+        """
         if not worker.lives:
             return
         worker.stage = Stage.EXITED
@@ -406,7 +434,7 @@ class Reconciler:
         self._undue(worker)
         self._abort_peers(worker)
         if worker.profile:
-            self._end_profile(worker, reason)
+            self._profile_exited(worker, reason, memory_killer)
         elif worker.id in self.group:
             self._member_exited(worker, reason, code, now)
         elif not worker.retired and not self.phase.is_terminal:
@@ -416,9 +444,11 @@ class Reconciler:
         if event.setup_failed and not worker.retired and not worker.profile and not self._members():
             worker.retired = True
             self._user_failed(event.reason, "", now)
-        self._on_exited(worker, event.reason or "was lost with its worker", None, now)
+        self._on_exited(worker, event.reason or "was lost with its worker", None, now, event.out_of_memory)
         del self.workers[worker.id]
-        if worker.profile or worker.slot not in self._targets() or self.phase.is_terminal:
+        if worker.replaced and not self.phase.is_terminal:
+            self._start(worker.slot, now, profile=True, sequence=worker.sequence, progress=worker.progress)
+        elif worker.profile or worker.slot not in self._targets() or self.phase.is_terminal:
             self._tell(Released(self.sequence, (worker.slot,)))
 
     # --- exits ----------------------------------------------------------------------------------------------
@@ -512,12 +542,25 @@ class Reconciler:
             elif worker.joined and peer.joined == worker.joined and peer.broken < worker.joined:
                 self._send(peer.id, Abort(worker.joined))
 
-    def _end_profile(self, worker: Worker, reason: str) -> None:
+    # --- profiling ------------------------------------------------------------------------------------------
+
+    def _profile_exited(self, worker: Worker, reason: str, memory_killer: bool) -> None:
+        """Where it ran out of memory another process goes on with the plan; else the run is over."""
+        if self.phase.is_terminal:
+            return
         crashed = worker.outcome if isinstance(worker.outcome, Crashed) else None
-        why = crashed.summary if crashed is not None else reason
-        ok = worker.rows > 0
-        if not self.phase.is_terminal:
-            self._tell(ProfileFinished(worker.slot.gpu_type, ok, "" if ok else why))
+        # A kill of ours (it took too long) says nothing about memory.
+        no_memory = crashed.out_of_memory if crashed is not None else memory_killer and not worker.killed
+        gpu_type, why = worker.slot.gpu_type, crashed.summary if crashed is not None else reason
+        if no_memory and worker.trying is not None:
+            worker.progress = worker.progress.out_of_memory(worker.trying)
+            spent = len(worker.progress.failed) > PROFILE_RESTARTS
+            worker.replaced = not spent and not self.profiled(worker.slot, worker.progress)
+            why = f"memory runs out at the smallest local batch size, {worker.trying} (min_local_batch_size)"
+        if not worker.replaced:
+            ok = bool(worker.progress.rows)
+            self._effects.append(KeepProfile(gpu_type, worker.progress))
+            self._tell(ProfileFinished(gpu_type, ok, "" if ok else why))
 
     # --- time -----------------------------------------------------------------------------------------------
 
@@ -643,14 +686,24 @@ class Reconciler:
             if history is None or now >= history.not_before_s:
                 self._start(slot, now, profile=False)
 
-    def _start(self, slot: Slot, now: float, *, profile: bool, sequence: int = 0) -> None:
+    def _start(
+        self,
+        slot: Slot,
+        now: float,
+        *,
+        profile: bool,
+        sequence: int = 0,
+        progress: ProfileProgress = NOTHING_PROFILED,
+    ) -> None:
         self._started += 1
-        worker = Worker(self.worker_id(self._started), slot, profile, heard_s=now, sequence=sequence)
+        worker = Worker(
+            self.worker_id(self._started), slot, profile, heard_s=now, sequence=sequence, progress=progress
+        )
         self.workers[worker.id] = worker
         self._due(worker, now + self.limits.spawn_s, f"could not be started in {self.limits.spawn_s:g} s")
         world_size = 1 if profile else len(self._targets())
         rank = 0 if profile else sorted(self._targets()).index(slot)
-        self._effects.append(StartWorker(worker.id, slot, profile, rank, world_size))
+        self._effects.append(StartWorker(worker.id, slot, profile, rank, world_size, progress))
 
     def _form(self, members: Sequence[Worker], leavers: Sequence[Worker], now: float) -> None:
         """`Join` to every member, `Leave` to every leaver, of the next generation."""

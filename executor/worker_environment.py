@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from .executor_job import ExecutorJob
-from .protocol import CHECKPOINT_URL, GPU_TYPE, MODE, PACE_JSON, TRAINING_JSON
+from .protocol import CHECKPOINT_URL, GPU_TYPE, MODE, PACE_JSON, PROFILE_JSON, TRAINING_JSON
 from .ranks import Rendezvous
 from .resize import StartWorker
 
@@ -35,6 +35,8 @@ def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) 
         GPU_TYPE: start.slot.gpu_type,
         "PYTHONUNBUFFERED": "1",
     }
+    if start.profile:
+        environment[PROFILE_JSON] = start.progress.to_json()
     if start.slot.emulated:
         environment["CUDA_VISIBLE_DEVICES"] = ""
         if job.pace is not None:

@@ -5,6 +5,7 @@
 
 import argparse
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,8 @@ parser.add_argument("--amp", action="store_true")
 parser.add_argument("--infinite-at", type=int, default=-1, help="a sample whose loss overflows, once")
 parser.add_argument("--clip", action="store_true")
 parser.add_argument("--crash-at", type=int, default=-1)
+parser.add_argument("--fits", type=int, default=1 << 30, help="samples of a batch that fit in memory")
+parser.add_argument("--overcommits", action="store_true", help="the kernel kills the process that does not fit")
 args = parser.parse_args()
 ME = os.environ.get("COADAPT_TEST_ID", os.environ.get("RANK", "0"))
 
@@ -113,6 +116,10 @@ for epoch in epochs(args.epochs):
     if args.plain:
         order.set_epoch(epoch)
     for index, x, y in loader:
+        if len(x) > args.fits:
+            if args.overcommits:
+                os.kill(os.getpid(), signal.SIGKILL)
+            torch.empty(1 << 50)
         optimizer.zero_grad()
         loss = ((model(x) - y) ** 2).mean()
         if args.infinite_at in index.tolist() and epoch == 0:

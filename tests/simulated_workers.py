@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from coadapt.executor.events import JobFailed, JobFinished, Released
 from coadapt.executor.failures import FailureBudget
 from coadapt.executor.lifecycle import Exited, Gone, Started
+from coadapt.executor.profiling import ProfilePlan
 from coadapt.executor.protocol import (
     Abort,
     Broken,
@@ -24,12 +25,14 @@ from coadapt.executor.protocol import (
     Leave,
     Left,
     Profiled,
+    ProfileProgress,
     Ready,
     StepRow,
     Stop,
+    Trying,
 )
 from coadapt.executor.ranks import Rendezvous
-from coadapt.executor.resize import KillWorker, Limits, Reconciler, Send, StartWorker, Tell
+from coadapt.executor.resize import KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
 from coadapt.executor.slot import Slot
 
 READY = Ready("f", 32, 10, None, "SGD", False)
@@ -58,11 +61,13 @@ class World:
         self.machine = Reconciler(
             store=Rendezvous("host", 1),
             batch_for=lambda slots: None,
+            profiled=lambda slot, progress: self._plan(progress).done,
             budget=FailureBudget(max_failures),
             limits=limits or Limits(hang_s=20.0),
             script="train.py",
         )
         self.processes: dict[str, Process] = {}
+        self.progress: dict[str, ProfileProgress] = {}  # of profile processes
         self.sent: list[tuple[str, object]] = []
         self.told: list[object] = []
         self.granted: set[Slot] = set()
@@ -70,6 +75,9 @@ class World:
         self.broken_starts: set[Slot] = set()  # workers here die at once
         self.deaf_to_abort = False
         self.silent = False  # nobody makes a step
+        self.fits: int | None = None  # largest local batch size that profile runs find to fit; None: they hang
+        self.dies_silently = False  # where memory runs out the kernel kills the process
+        self.kept: list[KeepProfile] = []
         self.exit_known_s = 0.01  # after the death; survivors notice after 0.02 s
         self._queue: list[tuple[float, int, str, object]] = []
         self._count = 0
@@ -84,6 +92,10 @@ class World:
     def profile(self, where: Slot) -> None:
         self.sequence += 1
         self._apply(self.machine.profile(where, self.sequence, self.now))
+
+    def processes_in(self, where: Slot) -> int:
+        """How many were started there so far."""
+        return sum(process.slot == where for process in self.processes.values())
 
     def cancel(self) -> None:
         self._apply(self.machine.cancel(self.now))
@@ -151,13 +163,15 @@ class World:
 
     def _deliver(self, worker: str, event: object) -> None:
         process = self.processes[worker]
-        if isinstance(event, Started | Ready | Joined | Broken | Profiled) and not process.alive:
+        if isinstance(event, Started | Ready | Joined | Broken | Trying | Profiled) and not process.alive:
             return
         if isinstance(event, Joined):
             if process.waiting is None or process.waiting.generation != event.generation:
                 return
             process.joined, process.waiting = event.generation, None
         self._apply(self.machine.event(worker, event, self.now))
+        if isinstance(event, Trying):
+            self._measure(worker, event.local_bsz)
 
     def _heartbeats(self) -> None:
         for worker, process in self.processes.items():
@@ -198,6 +212,8 @@ class World:
                     if process.alive:
                         process.alive = False
                         self._later(0.05, effect.worker, Gone("killed"))
+                case KeepProfile():
+                    self.kept.append(effect)
                 case Tell():
                     self._book(effect.event)
 
@@ -212,8 +228,38 @@ class World:
             self.processes[start.worker].alive = False
             return
         self._later(3.0, start.worker, READY)
-        if start.profile:
+        if start.profile and self.fits is None:
             self._later(4.0, start.worker, Profiled(StepRow(1, 1, 8, 0, 0.1, 0.0, 5)))
+        elif start.profile:
+            self._later(4.0, start.worker, Trying(self._next_size(start.progress)))
+            self.progress[start.worker] = start.progress
+
+    # --- profiling ------------------------------------------------------------------------------------------
+
+    def _plan(self, progress: ProfileProgress) -> ProfilePlan:
+        return ProfilePlan(4, 4096, progress.rows, progress.failed)
+
+    def _next_size(self, progress: ProfileProgress) -> int:
+        wanted = self._plan(progress).next()
+        assert wanted is not None, "a process was started with nothing to measure"
+        return wanted.local_bsz
+
+    def _measure(self, worker: str, local_bsz: int) -> None:
+        """A size is tried: it fits and the next follows, or it ends the process."""
+        assert self.fits is not None
+        if local_bsz > self.fits:
+            crashed = Crashed("OutOfMemoryError: no", "", out_of_memory=True)
+            self.die(worker, *((-9, None) if self.dies_silently else (1, crashed)))
+            return
+        row = StepRow(1, 1, local_bsz, 0, 1e-6 * local_bsz, 0.0, 5)
+        progress = self.progress[worker] = self.progress[worker].with_row(row)
+        self._later(0.1, worker, Profiled(row))
+        if self._plan(progress).done:
+            self._later(0.2, worker, Profiled(None, done=True))
+            self._later(0.3, worker, Exited(0))
+            self._later(0.4, worker, Gone())
+        else:
+            self._later(0.2, worker, Trying(self._next_size(progress)))
 
     def _command(self, worker: str, command: object) -> None:
         process = self.processes[worker]

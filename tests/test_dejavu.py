@@ -7,7 +7,9 @@ import json
 import pytest
 from coadapt.estimators.dejavu import ProfileLibrary
 from coadapt.estimators.profile import Profile
-from coadapt.executor.protocol import StepRow
+from coadapt.executor.measurements import Measurements
+from coadapt.executor.protocol import ProfileProgress, StepRow
+from coadapt.scheduler.dejavu import merged
 
 
 def profile(replicas: int = 1, step_time_s: float = 0.2, count: int = 1) -> Profile:
@@ -51,3 +53,12 @@ def test_names_must_be_given_and_empty_profiles_change_nothing() -> None:
         library.add("resnet", "t4", profile(), 0)
     library.add("resnet", "t4", Profile.empty(), 64)
     assert library.get("resnet") == {}
+
+
+def test_what_ran_out_of_memory_goes_with_the_step_times_of_its_gpu_type() -> None:
+    row = StepRow(1, 1, 8, 0, 0.2, 0.0, 5)
+    earlier = Measurements().with_profile("t4", ProfileProgress((row,), (32,)))
+    earlier = earlier.with_profile("a100", ProfileProgress((row,), (512,)))
+    own = Measurements().with_rows("t4", [row])
+    assert Measurements.from_json(merged(own.to_json(), earlier.to_json())).out_of_memory == {"a100": 512}
+    assert Measurements.from_json(merged("", earlier.to_json())).out_of_memory == earlier.out_of_memory

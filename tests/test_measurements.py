@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
+from coadapt.executor.batch_choice import choose_batch
 from coadapt.executor.config import Adaptivity, TrainingConfig
 from coadapt.executor.measurements import Measurements
-from coadapt.executor.protocol import Progress, Ready, Report, StepRow
+from coadapt.executor.protocol import ProfileProgress, Progress, Ready, Report, StepRow
+from coadapt.executor.slot import Slot
 
 READY = Ready("net", 32, 1000, 4096, "SGD", False)
 ROWS = [StepRow(1, 1, 32, 0, 0.10, 0.0, 20), StepRow(1, 1, 64, 0, 0.18, 0.0, 20)]
@@ -60,6 +63,29 @@ def test_the_largest_batch_that_ran_is_the_memory_limit_until_a_larger_one_does(
     grown = more.job_model(TrainingConfig(max_batch_size=512), {"*": 1})
     assert grown is not None
     assert grown.throughput["t4"].max_local_bsz == 128
+
+
+def test_where_memory_ran_out_within_the_users_limit_only_what_was_seen_to_fit_is_used() -> None:
+    found = MEASURED.with_profile("t4", ProfileProgress(tuple(ROWS), (128, 96)))
+    found = found.with_profile("t4", ProfileProgress(tuple(ROWS), (112,)))
+    assert found.out_of_memory == {"t4": 96}
+    assert Measurements.from_json(found.to_json()).out_of_memory == found.out_of_memory
+    assert found.max_local_bsz("t4", TrainingConfig(max_local_batch_size=512)) == 64
+    assert found.max_local_bsz("t4", TrainingConfig(max_local_batch_size={"t4": 80})) == 80
+    assert found.max_local_bsz("t4", TrainingConfig()) == 64
+    training = TrainingConfig(max_batch_size=512, max_local_batch_size=512)
+    model = found.job_model(training, {"*": 1})
+    assert model is not None
+    slots = [Slot(node, "", 1, "t4") for node in ("n1", "n2")]
+    plan = choose_batch(model, slots)
+    assert plan is not None
+    assert plan.local_bsz <= 64, "the batch of a running job"
+
+
+def test_what_an_earlier_version_stored_is_still_read() -> None:
+    stored = json.loads(MEASURED.to_json())
+    del stored["out_of_memory"]
+    assert Measurements.from_json(json.dumps(stored)).to_json() == MEASURED.to_json()
 
 
 def test_a_fixed_batch_size_stays_fixed() -> None:

@@ -23,9 +23,9 @@ from coadapt.executor.events import (
 )
 from coadapt.executor.failures import FailureBudget
 from coadapt.executor.lifecycle import Gone
-from coadapt.executor.protocol import BatchPlan, Join, Leave, SetBatch, Stop
+from coadapt.executor.protocol import BatchPlan, Crashed, Join, Leave, ProfileProgress, SetBatch, Stop, Trying
 from coadapt.executor.ranks import Rendezvous, joins, rank_order
-from coadapt.executor.resize import Limits, Phase
+from coadapt.executor.resize import PROFILE_RESTARTS, KeepProfile, Limits, Phase
 from simulated_workers import World, slot
 
 A, B, C, D = slot("n1"), slot("n1", 1), slot("n2"), slot("n3", gpu_type="t4")
@@ -329,6 +329,76 @@ def test_a_profile_run_killed_by_lack_of_memory_keeps_what_it_measured_and_one_t
         ProfileFinished("t4", True),
         ProfileFinished("t4", False, "ImportError: x"),
     ]
+
+
+@pytest.mark.parametrize("dies_silently", [False, True])
+def test_a_profile_run_that_runs_out_of_memory_goes_on_in_a_new_process_until_the_limit_is_narrowed_down(
+    world: World, dies_silently: bool
+) -> None:
+    trained(world, A)
+    world.fits, world.dies_silently = 300, dies_silently
+    world.granted.add(D)
+    world.profile(D)
+    world.run(30)
+    assert world.of(ProfileFinished) == [ProfileFinished("t4", True)]
+    (kept,) = world.kept
+    largest = max(row.local_bsz for row in kept.progress.rows)
+    assert kept.gpu_type == "t4"
+    assert 300 / 1.25 <= largest <= 300 < min(kept.progress.failed) <= 1.25 * 300
+    assert world.processes_in(D) <= 1 + PROFILE_RESTARTS
+    assert world.training_on == {A}
+    assert (world.granted, world.of(WorkerLost), world.machine.budget.recoveries) == ({A}, [], 0)
+
+
+@pytest.mark.parametrize("dies_silently", [False, True])
+def test_not_even_the_smallest_size_fits(world: World, dies_silently: bool) -> None:
+    world.fits, world.dies_silently = 3, dies_silently
+    world.profile(D)
+    world.run(10)
+    why = "memory runs out at the smallest local batch size, 4 (min_local_batch_size)"
+    assert world.of(ProfileFinished) == [ProfileFinished("t4", False, why)]
+    assert world.processes_in(D) == 1
+    assert world.kept == [KeepProfile("t4", ProfileProgress(failed=(4,)))]
+
+
+def test_an_error_of_the_script_ends_a_profile_run_at_once_whatever_was_being_tried(world: World) -> None:
+    world.fits = 1 << 20
+    world.profile(D)
+    world.run(4.1)
+    world.crash(world.worker_in(D), "ValueError: odd batch")
+    world.run(10)
+    assert (world.processes_in(D), world.kept[0].progress.failed) == (1, ())
+    assert world.of(ProfileFinished) == [ProfileFinished("t4", True)]
+
+
+def test_out_of_memory_before_any_size_was_tried_is_no_finding(world: World) -> None:
+    world.profile(D)
+    world.run(2)
+    world.die(world.worker_in(D), 1, Crashed("OutOfMemoryError: the model", "", out_of_memory=True))
+    world.run(10)
+    assert world.of(ProfileFinished) == [ProfileFinished("t4", False, "OutOfMemoryError: the model")]
+    assert (world.processes_in(D), world.kept) == (1, [KeepProfile("t4", ProfileProgress())])
+
+
+def test_a_profile_run_that_takes_too_long_is_not_taken_for_one_without_memory() -> None:
+    world = World(limits=Limits(profile_s=10.0))
+    world.profile(D)
+    world.run(4.1)
+    assert world.machine.event(world.worker_in(D), Trying(16), world.now) == []
+    world.run(20)
+    assert (world.processes_in(D), world.kept[0].progress.failed) == (1, ())
+    assert world.of(ProfileFinished) == [ProfileFinished("t4", True)]
+
+
+def test_cancelling_between_two_processes_of_a_profile_run_frees_its_slot(world: World) -> None:
+    world.fits = 300
+    world.granted.add(D)
+    world.profile(D)
+    while not any(worker.replaced for worker in world.machine.workers.values()):
+        world.run(0.01)
+    world.cancel()
+    world.run(5)
+    assert (world.granted, world.processes_in(D)) == (set(), 1)
 
 
 def test_requirements_that_cannot_be_installed_fail_the_job(world: World) -> None:
