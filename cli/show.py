@@ -134,6 +134,9 @@ def details(job: JobDetails) -> RenderableType:
     for name, value in rows:
         table.add_row(name, Text(value))
     parts: list[RenderableType] = [table]
+    if job["profiles"]:
+        parts.append(Text("\nGPU types", "bold"))
+        parts += [Text(f"{gpu_type}: {state}") for gpu_type, state in sorted(job["profiles"].items())]
     if job["events"]:
         parts.append(Text("\nevents", "bold"))
         parts += [Text(event_line(event)) for event in job["events"]]

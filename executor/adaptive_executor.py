@@ -104,12 +104,13 @@ class AdaptiveExecutor:
     def assign(self, slots: Sequence[Slot], sequence: int, measurements_json: str = "") -> None:
         """Train on exactly these slots; none: save, stop and release everything. Older sequences are ignored.
 
-        `measurements_json` is the service's copy, for an executor that Ray has restarted without any.
+        `measurements_json` is the service's copy, for an executor that Ray has restarted without any and for GPU
+        types that other jobs have measured.
         """
 
         def act(now: float) -> list[Effect]:
-            if measurements_json and not self._measurements.profiles:
-                self._measurements = Measurements.from_json(measurements_json)
+            if measurements_json:
+                self._measurements = self._measurements.completed_by(Measurements.from_json(measurements_json))
             return self._machine.assign(tuple(slots), sequence, now)
 
         self._inbox.put(act)
@@ -117,6 +118,10 @@ class AdaptiveExecutor:
     def profile(self, slot: Slot, sequence: int) -> None:
         """Measure one replica in `slot`."""
         self._inbox.put(lambda now: self._machine.profile(slot, sequence, now))
+
+    def end_profile(self, slot: Slot, sequence: int) -> None:
+        """Give up the profile run `sequence` in `slot`; what trains goes on."""
+        self._inbox.put(lambda now: self._machine.end_profile(slot, sequence, now))
 
     def save(self) -> None:
         """Write a checkpoint at the next step boundary and go on."""

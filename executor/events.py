@@ -15,12 +15,17 @@ from .slot import Slot
 
 @dataclass(frozen=True)
 class ProfileFinished:
-    """The profile run on a GPU type ended; `Released` of its slot follows. `ok`: there are measurements."""
+    """The profile run on a GPU type ended; `Released` of its slot follows. `ok`: there are measurements.
+
+    `sequence` is that of the run. `lost`: its worker was lost with its node, which says nothing about the job.
+    """
 
     gpu_type: str
     ok: bool
     reason: str = ""
     measurements_json: str = ""
+    lost: bool = False
+    sequence: int = 0
 
 
 @dataclass(frozen=True)

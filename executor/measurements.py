@@ -99,6 +99,25 @@ class Measurements:
             return updated  # no estimate yet, or for the moment nothing but noise
         return replace(updated, grad_sqr=report.grad_sqr, grad_var=report.grad_var)
 
+    def completed_by(self, other: Measurements) -> Measurements:
+        """With the GPU types that only `other` has measured; everything, where nothing was measured here."""
+        if not self.profiles:
+            return other
+        missing = set(other.profiles) - set(self.profiles)
+        if not missing:
+            return self if self.info is not None else replace(self, info=other.info)
+        return replace(
+            self,
+            profiles={**{t: other.profiles[t] for t in missing}, **self.profiles},
+            largest_local_bsz={**{t: other.largest_local_bsz[t] for t in missing}, **self.largest_local_bsz},
+            out_of_memory={
+                **{t: size for t, size in other.out_of_memory.items() if t in missing},
+                **self.out_of_memory,
+            },
+            info=self.info or other.info,
+            _fits={**{t: fit for t, fit in other._fits.items() if t in missing}, **self._fits},
+        )
+
     def job_model(self, training: TrainingConfig, gpus_per_replica: Mapping[str, int]) -> JobModel | None:
         """The goodput model of what is measured so far; None before the batch size of the job is known.
 

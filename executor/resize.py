@@ -255,9 +255,22 @@ class Reconciler:
 
     def profile(self, slot: Slot, sequence: int, now: float) -> list[Effect]:
         """Measure one replica in `slot`, beside whatever trains. A sequence already seen is ignored."""
-        if sequence not in self._profiles_seen and not self.phase.is_terminal:
+        if self.phase.is_terminal:
+            self._tell(Released(self.sequence, (slot,)))
+        elif sequence not in self._profiles_seen:
             self._profiles_seen.add(sequence)
             self._start(slot, now, profile=True, sequence=sequence)
+        return self._drain(now)
+
+    def end_profile(self, slot: Slot, sequence: int, now: float) -> list[Effect]:
+        """Give up a profile run that takes too long, and nothing else; its slot is released."""
+        self._profiles_seen.add(sequence)
+        found = [worker for worker in self.workers.values() if worker.profile and worker.sequence == sequence]
+        for worker in found:
+            worker.replaced = False
+            self._kill(worker)
+        if not found:
+            self._tell(Released(self.sequence, (slot,)))
         return self._drain(now)
 
     def cancel(self, now: float) -> list[Effect]:
@@ -316,7 +329,7 @@ class Reconciler:
             case Left() | Finished() | Crashed():
                 self._on_outcome(worker, event, now)
             case Exited():
-                self._on_exited(worker, event.reason, event.code, now, event.killed)
+                self._on_exited(worker, event, now)
             case Gone():
                 self._on_gone(worker, event, now)
         return self._drain(now)
@@ -420,11 +433,10 @@ class Reconciler:
         if self.phase is not Phase.FINISHING and (self.phase is not Phase.RECOVERING or worker.rank == 0):
             self.phase, self._deadline_s = Phase.FINISHING, now + self.limits.finish_s
 
-    def _on_exited(self, worker: Worker, reason: str, code: int | None, now: float, memory_killer: bool) -> None:
-        """The process is gone; `code` is None when its worker actor was lost with it.
-
-        `memory_killer`: whether it may have been ended by the kernel, or Ray, because memory had run out.
-        """
+    def _on_exited(self, worker: Worker, ending: Exited | Gone, now: float) -> None:
+        """The process is gone; its worker actor perhaps with it."""
+        reason = ending.reason or "was lost with its worker"
+        code = ending.code if isinstance(ending, Exited) else None
         if not worker.lives:
             return
         worker.stage = Stage.EXITED
@@ -434,7 +446,7 @@ class Reconciler:
         self._undue(worker)
         self._abort_peers(worker)
         if worker.profile:
-            self._profile_exited(worker, reason, memory_killer)
+            self._profile_exited(worker, ending, reason)
         elif worker.id in self.group:
             self._member_exited(worker, reason, code, now)
         elif not worker.retired and not self.phase.is_terminal:
@@ -444,7 +456,7 @@ class Reconciler:
         if event.setup_failed and not worker.retired and not worker.profile and not self._members():
             worker.retired = True
             self._user_failed(event.reason, "", now)
-        self._on_exited(worker, event.reason or "was lost with its worker", None, now, event.out_of_memory)
+        self._on_exited(worker, event, now)
         del self.workers[worker.id]
         if worker.replaced and not self.phase.is_terminal:
             self._start(worker.slot, now, profile=True, sequence=worker.sequence, progress=worker.progress)
@@ -544,13 +556,14 @@ class Reconciler:
 
     # --- profiling ------------------------------------------------------------------------------------------
 
-    def _profile_exited(self, worker: Worker, reason: str, memory_killer: bool) -> None:
+    def _profile_exited(self, worker: Worker, ending: Exited | Gone, reason: str) -> None:
         """Where it ran out of memory another process goes on with the plan; else the run is over."""
         if self.phase.is_terminal:
             return
         crashed = worker.outcome if isinstance(worker.outcome, Crashed) else None
         # A kill of ours (it took too long) says nothing about memory.
-        no_memory = crashed.out_of_memory if crashed is not None else memory_killer and not worker.killed
+        by_memory_killer = ending.killed if isinstance(ending, Exited) else ending.out_of_memory
+        no_memory = crashed.out_of_memory if crashed is not None else by_memory_killer and not worker.killed
         gpu_type, why = worker.slot.gpu_type, crashed.summary if crashed is not None else reason
         if no_memory and worker.trying is not None:
             worker.progress = worker.progress.out_of_memory(worker.trying)
@@ -560,7 +573,8 @@ class Reconciler:
         if not worker.replaced:
             ok = bool(worker.progress.rows)
             self._effects.append(KeepProfile(gpu_type, worker.progress))
-            self._tell(ProfileFinished(gpu_type, ok, "" if ok else why))
+            lost = isinstance(ending, Gone) and not (ok or no_memory or ending.setup_failed or worker.killed)
+            self._tell(ProfileFinished(gpu_type, ok, "" if ok else why, lost=lost, sequence=worker.sequence))
 
     # --- time -----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from .job import Phase
 from .nodes import NodesSnapshot
-from .record import JobRecord
+from .record import JobRecord, ProfileRun
 from .round import Plan
 from .settings import Settings
 from .store import Event
@@ -65,10 +65,19 @@ def job_details(job: JobRecord, events: Iterable[Event]) -> JobDetails:
         **job_row(job),
         spec=job.spec.model_dump(mode="json"),
         events=[job_event(event) for event in events],
+        profiles={run.gpu_type: profile_state(run) for run in job.profiles},
     )
     if job.traceback:
         details["traceback"] = job.traceback
     return details
+
+
+def profile_state(run: ProfileRun) -> str:
+    if run.ok:
+        return f"measured ({run.reason})" if run.reason else "measured"
+    if run.ok is False:
+        return f"could not be measured: {run.reason}"
+    return "being measured" if run.active else "to be measured"
 
 
 def job_event(event: Event) -> JobEvent:

@@ -28,12 +28,11 @@ def merged(mine: str, known: str) -> str:
     theirs = Measurements.from_json(known)
     if not mine:
         return replace(theirs, grad_sqr=None, grad_var=None).to_json()
-    own = Measurements.from_json(mine)
-    others = {t: size for t, size in theirs.out_of_memory.items() if t not in own.profiles}
-    return replace(
-        own,
-        profiles={**theirs.profiles, **own.profiles},
-        largest_local_bsz={**theirs.largest_local_bsz, **own.largest_local_bsz},
-        out_of_memory={**others, **own.out_of_memory},
-        info=own.info or theirs.info,
-    ).to_json()
+    return Measurements.from_json(mine).completed_by(replace(theirs, grad_sqr=None, grad_var=None)).to_json()
+
+
+def kept(mine: str, stored: str) -> str:
+    """What an executor says it has measured, with the GPU types that only the record knows."""
+    if not mine or not stored:
+        return mine or stored
+    return mine if measured_types(stored) <= measured_types(mine) else merged(mine, stored)

@@ -72,6 +72,9 @@ class Executors:
     def profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
         self._put(job.id, lambda: self._call(job, "profile", slot, sequence, needs_package=True))
 
+    def end_profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
+        self._put(job.id, lambda: self._call(job, "end_profile", slot, sequence, make=False))
+
     def cancel(self, job: JobRecord) -> None:
         self._put(job.id, lambda: self._call(job, "cancel", make=False))
 

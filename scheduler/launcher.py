@@ -62,14 +62,18 @@ def slots_of(
     cluster: Cluster,
     leases: Mapping[str, str],
     current: Iterable[Slot] = (),
+    others: Iterable[Slot] = (),
 ) -> tuple[Slot, ...]:
     """One slot per replica; replicas the job already has on a node keep their slots.
+
+    `others` are slots of the same job that something else than these replicas lives in.
 
     Raises: ValueError where a share is no whole number of replicas, or its node has no lease.
     """
     per_replica = spec.gpus_per_replica(placement.gpu_type)
     if per_replica is None:
         raise ValueError(f"placement: the job cannot run on {placement.gpu_type}")
+    current = set(current) - (beside := set(others))
     slots: list[Slot] = []
     for share in placement.shares:
         node, lease = cluster.by_id.get(share.node_id), leases.get(share.node_id)
@@ -92,7 +96,7 @@ def slots_of(
             memory_gib=_share(spec.resources.memory_gib_per_gpu * per_replica, node.memory_gib * part),
         )
         mine = sorted(s for s in current if s.node_id == node.id and replace(s, index=0) == model)
-        taken = {slot.index for slot in current if slot.node_id == node.id}
+        taken = {slot.index for slot in current | beside if slot.node_id == node.id}
         fresh = (i for i in range(len(taken) + replicas) if i not in taken)
         slots += mine[:replicas]
         slots += [replace(model, index=next(fresh)) for _ in range(replicas - len(mine))]

@@ -23,12 +23,14 @@ from ..executor.events import (
 )
 from ..executor.protocol import Report
 from ..executor.slot import Slot
+from . import dejavu
 from .job import Phase
 from .lifecycle import advance
 from .record import JobRecord, ProfileRun
 from .store import Event
 
 PROFILE_TRIES = 2
+PROFILE_LOSSES = 5  # a worker that is lost is not the job's fault, but something is where all are
 
 
 @dataclass(frozen=True)
@@ -126,20 +128,19 @@ def lose_slots(job: JobRecord, alive: frozenset[str], now: float) -> Reaction:
 
 def _profile_finished(job: JobRecord, event: ProfileFinished, now: float) -> Reaction:
     run = job.profile(event.gpu_type)
-    if run is None or not run.active:
+    if run is None or not run.active or event.sequence != run.sequence:
         return Reaction(job)
-    done = replace(run, ok=event.ok, reason=event.reason, tries=run.tries + 1)
-    if not event.ok and done.tries < PROFILE_TRIES:
+    # `Released` of the slot follows; until then it stays with the run.
+    done = replace(run, ok=event.ok, reason=event.reason, tries=run.tries + 1, ended_s=now)
+    if event.lost and run.losses < PROFILE_LOSSES:
+        done = replace(done, ok=None, started_s=None, tries=run.tries, losses=run.losses + 1)
+    elif not event.ok and done.tries < PROFILE_TRIES:
         # The machine may have been at fault rather than the script: once more.
-        done = replace(done, ok=None, slot=None, started_s=None)
-    # `Released` of the slot follows; until then it is held.
-    leaving = () if run.slot is None or run.slot in job.held else (run.slot,)
+        done = replace(done, ok=None, started_s=None)
     changed = replace(
         job,
         profiles=tuple(done if r is run else r for r in job.profiles),
-        held=(*job.held, *leaving),
-        pending_since_s=now if leaving and job.pending_since_s is None else job.pending_since_s,
-        measurements_json=event.measurements_json or job.measurements_json,
+        measurements_json=dejavu.kept(event.measurements_json, job.measurements_json),
     )
     outcome = "measured" if event.ok else f"could not be measured: {event.reason}"
     text = f"{event.gpu_type} {outcome}"
@@ -197,6 +198,8 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
     held = tuple(sorted({*held, *target}))
     changed = replace(
         job,
+        # A run that is under way ends by `ProfileFinished`: this is of an earlier one in the same slot.
+        profiles=tuple(_reset(run) if run.slot in gone and not run.active else run for run in job.profiles),
         held=held,
         target=target,
         group=tuple(slot for slot in job.group if slot in held),
@@ -213,7 +216,7 @@ def _reported(job: JobRecord, event: Reported) -> Reaction:
     return Reaction(
         replace(
             job,
-            measurements_json=event.measurements_json or job.measurements_json,
+            measurements_json=dejavu.kept(event.measurements_json, job.measurements_json),
             report=flatten(report),
             metrics={**job.metrics, **report.metrics},
         )
@@ -250,7 +253,8 @@ def _requeue(job: JobRecord, reason: str, now: float) -> JobRecord:
 
 
 def _reset(run: ProfileRun) -> ProfileRun:
-    return run if run.ok is not None else replace(run, slot=None, started_s=None)
+    """Nothing of it is left anywhere: one that had not ended may start again."""
+    return replace(run, slot=None, started_s=None, ended_s=None)
 
 
 def _event(job: JobRecord, kind: str, now: float, text: str, **data: Any) -> Event:
@@ -286,10 +290,23 @@ def evict(job: JobRecord, now: float) -> Reaction:
 
 def start_profile(job: JobRecord, gpu_type: str, slot: Slot, now: float) -> Reaction:
     """The record before `profile(slot)` is sent."""
-    sequence = job.sequence + 1
+    sequence = job.profile_sequence + 1
     profiles = tuple(
-        replace(run, slot=slot, started_s=now, sequence=sequence) if run.gpu_type == gpu_type else run
+        replace(run, slot=slot, started_s=now, ended_s=None, sequence=sequence)
+        if run.gpu_type == gpu_type
+        else run
         for run in job.profiles
     )
-    changed = replace(job, sequence=sequence, profiles=profiles)
+    changed = replace(job, profile_sequence=sequence, profiles=profiles)
     return Reaction(changed, (_event(job, "profiling", now, f"is measured on {gpu_type}", gpu_type=gpu_type),))
+
+
+def give_up_profile(job: JobRecord, gpu_type: str, reason: str, now: float) -> Reaction:
+    """The record before a profile run that takes too long is ended; its slot is held until it is released."""
+    profiles = tuple(
+        replace(run, ok=False, reason=reason, ended_s=now) if run.gpu_type == gpu_type else run
+        for run in job.profiles
+    )
+    return Reaction(
+        replace(job, profiles=profiles), (_event(job, "profiled", now, reason, gpu_type=gpu_type, ok=False),), True
+    )

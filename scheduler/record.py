@@ -15,7 +15,8 @@ from .placement import NodeShare, Placement
 class ProfileRun:
     """One profile run of a job: where it is, or how it ended.
 
-    `slot` None: not started. `ok` None: not ended. `sequence`: the job's sequence number it was started with.
+    `slot`: where its worker may live; None before it was started and once it is released. `started_s` None: not
+    started. `ok` None: not ended. `sequence`: the number it was started with, of the job's `profile_sequence`.
     """
 
     gpu_type: str
@@ -25,10 +26,17 @@ class ProfileRun:
     reason: str = ""
     sequence: int = 0
     tries: int = 0  # runs that ended
+    losses: int = 0  # runs whose worker was lost
+    ended_s: float | None = None  # since when the release of `slot` is waited for
 
     @property
     def active(self) -> bool:
-        return self.slot is not None and self.ok is None
+        return self.started_s is not None and self.ok is None
+
+    @property
+    def startable(self) -> bool:
+        """To be measured, and nothing of it is left of an earlier try."""
+        return self.ok is None and self.started_s is None and self.slot is None
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,8 @@ class JobRecord:
 
     `target`: slots of the last `assign`; `held`: slots in which workers of the job may live, so always a
     superset of `target`; `group`: slots that train, by the executor's word; `sequence` numbers the commands
-    to its executor. `pending_since_s`: since when a release has been waited for.
+    to train to its executor, `profile_sequence` those to measure, which stand beside them: a profile run's slot
+    is in `profiles` only. `pending_since_s`: since when a release has been waited for.
     """
 
     id: str
@@ -47,6 +56,7 @@ class JobRecord:
     package: str | None = None
     script_key: str = ""
     sequence: int = 0
+    profile_sequence: int = 0
     target: tuple[Slot, ...] = ()
     held: tuple[Slot, ...] = ()
     group: tuple[Slot, ...] = ()
@@ -74,7 +84,7 @@ class JobRecord:
     @property
     def occupied(self) -> tuple[Slot, ...]:
         """Every slot in which something of the job may live, profile runs included."""
-        return (*self.held, *(run.slot for run in self.profiles if run.active and run.slot is not None))
+        return (*self.held, *(run.slot for run in self.profiles if run.slot is not None))
 
     @property
     def placement(self) -> Placement | None:
@@ -102,7 +112,7 @@ class JobRecord:
         row = json.loads(text)
         state = row.pop("state")
         profiles = tuple(
-            ProfileRun(**(run | {"slot": Slot(**run["slot"]) if run["slot"] else None}))
+            ProfileRun(**(run | {"slot": Slot(**run["slot"]) if run["slot"] and _holds(run) else None}))
             for run in row.pop("profiles")
         )
         return cls(
@@ -117,6 +127,11 @@ class JobRecord:
                 "measurements_json": measurements_json,
             }
         )
+
+
+def _holds(run: dict[str, Any]) -> bool:
+    """Whether a stored run may still live in its slot; earlier versions kept the slots of runs long over."""
+    return run["ok"] is None or run.get("ended_s") is not None
 
 
 def placement_of(slots: tuple[Slot, ...]) -> Placement | None:

@@ -25,14 +25,25 @@ from .explain import explain
 from .job import JobSpec, Phase
 from .launcher import Action, Assign, Holding, slots_of, step
 from .lifecycle import advance
+from .new_types import with_new_types
 from .nodes import NodesSnapshot, NodeView
 from .packages import PackageStore
 from .policies import make_policy
-from .reactions import Reaction, claim, end, evict, lose_everything, lose_slots, react, start_profile
+from .reactions import (
+    Reaction,
+    claim,
+    end,
+    evict,
+    give_up_profile,
+    lose_everything,
+    lose_slots,
+    react,
+    start_profile,
+)
 from .record import JobRecord, ProfileRun
 from .round import Plan, Round
 from .settings import Settings
-from .snapshot import allowed_types, split_profile_id, take_round, waiting_reason
+from .snapshot import MEASURED_IN, allowed_types, split_profile_id, take_round, waiting_reason
 from .store import Event, Interval, Store
 
 log = logging.getLogger(__name__)
@@ -270,6 +281,22 @@ class SchedulerService:
             self._admit(job, snapshot, now)
         elif job.phase is Phase.PROFILING:
             self._keep_profiling(self._with_present_types(job, snapshot, now), now)
+        else:
+            job = self._with_new_types(job, snapshot, now)
+            self._skip_known(self._give_up_late_profiles(job, now))
+
+    def _with_new_types(self, job: JobRecord, snapshot: NodesSnapshot, now: float) -> JobRecord:
+        """Have a queued or running job measured on new GPU types, beside what it does."""
+        changed = with_new_types(job, snapshot.cluster)
+        if changed is job:
+            return job
+        before = {run.gpu_type for run in job.profiles}
+        new = [run.gpu_type for run in changed.profiles if run.startable and run.gpu_type not in before]
+        if not new:
+            return self._store.save(changed)
+        self._ask_round()
+        text = f"to be measured on {', '.join(new)}, new in the cluster"
+        return self._store.save(changed, Event("admitted", now, job.id, {"text": text}))
 
     def _with_present_types(self, job: JobRecord, snapshot: NodesSnapshot, now: float) -> JobRecord:
         """Measure on the GPU types there are now, where those the job waits for have all gone."""
@@ -318,14 +345,7 @@ class SchedulerService:
 
     def _keep_profiling(self, job: JobRecord, now: float) -> None:
         """Give up late runs, take over what is known by now, and go on to the queue."""
-        for run in job.profiles:
-            if run.active and run.started_s is not None and now - run.started_s > self._settings.profile_timeout_s:
-                self._executors.restart(job)
-                text = f"the profile run on {run.gpu_type} did not end in {self._settings.profile_timeout_s:.0f} s"
-                late = replace(run, ok=False, reason=text, slot=None)
-                job = replace(job, profiles=tuple(late if r is run else r for r in job.profiles))
-                job = self._store.save(job, Event("profiled", now, job.id, {"text": text}))
-        job = self._skip_known(job)
+        job = self._skip_known(self._give_up_late_profiles(job, now))
         open_runs = [run for run in job.profiles if run.ok is None]
         known = dejavu.measured_types(job.measurements_json)
         waited = now - job.state.submitted_s > self._settings.profile_patience_s
@@ -338,12 +358,34 @@ class SchedulerService:
             reasons = "; ".join(f"{run.gpu_type}: {run.reason}" for run in job.profiles)
             self._apply(end(job, Phase.FAILED, f"could not be measured on any GPU type: {reasons}", now))
 
+    def _give_up_late_profiles(self, job: JobRecord, now: float) -> JobRecord:
+        """End runs that take too long; where nothing trains, the executor with those that do not even end."""
+        limit_s = self._settings.profile_timeout_s
+        for run in job.profiles:
+            if run.slot is None:
+                continue
+            if run.active and run.started_s is not None and now - run.started_s > limit_s:
+                text = f"the profile run on {run.gpu_type} did not end in {limit_s:.0f} s"
+                job = self._apply(give_up_profile(job, run.gpu_type, text, now))
+                self._executors.end_profile(job, run.slot, run.sequence)
+                continue
+            stuck = run.ended_s is not None and now - run.ended_s > self._settings.release_timeout_s
+            if not run.active and stuck and not job.held:
+                waits = replace(run, ended_s=now)
+                text = f"did not leave its GPU on {run.gpu_type} in time, its executor is restarted"
+                job = replace(
+                    job, profiles=tuple(waits if r.gpu_type == run.gpu_type else r for r in job.profiles)
+                )
+                job = self._store.save(job, Event("evicted", now, job.id, {"text": text}))
+                self._executors.restart(job)
+        return job
+
     def _skip_known(self, job: JobRecord) -> JobRecord:
         """Types that another job of the same script or model has measured by now need no run of their own.
 
         The script is known from the start, the model's fingerprint after the first run.
         """
-        open_runs = [run for run in job.profiles if run.ok is None and not run.active]
+        open_runs = [run for run in job.profiles if run.startable]
         if not open_runs:
             return job
         told = replace(job, fingerprint=job.fingerprint or dejavu.fingerprint(job.measurements_json))
@@ -463,12 +505,16 @@ class SchedulerService:
         wanted: dict[str, tuple[Slot, ...]] = {}
         specs = {view.id: view.spec for view in round.jobs}
         for view_id, placement in plan.placements.items():
-            job = self._store.jobs.get((split_profile_id(view_id) or (view_id,))[0])
+            names = split_profile_id(view_id)
+            job = self._store.jobs.get(names[0] if names else view_id)
             if job is None or not job.active:
                 continue
+            run = job.profile(names[1]) if names else None
+            mine = job.held if names is None else (run.slot,) if run is not None and run.slot is not None else ()
+            others = set(job.occupied) - set(mine)
             try:
                 wanted[view_id] = slots_of(
-                    placement, specs[view_id], snapshot.cluster, snapshot.leases, job.occupied
+                    placement, specs[view_id], snapshot.cluster, snapshot.leases, mine, others
                 )
             except ValueError as error:
                 self._store.log(Event("error", round.now, job.id, {"text": str(error)}))
@@ -508,25 +554,25 @@ class SchedulerService:
             run = self._profile_to_start(view_id)
             if run is not None:
                 holdings[view_id], wanted[view_id] = Holding(), slots
-        self._reserve_active_profiles(holdings, wanted)
+        self._reserve_profile_slots(holdings, wanted)
         for action in step(wanted, holdings, capacity, now, self._settings.release_timeout_s):
             self._act(action, now)
 
     def _profile_to_start(self, view_id: str) -> ProfileRun | None:
         names = split_profile_id(view_id)
         job = self._store.jobs.get(names[0]) if names else None
-        if job is None or names is None or job.phase is not Phase.PROFILING:
+        if job is None or names is None or job.phase not in MEASURED_IN:
             return None
         run = job.profile(names[1])
-        return run if run is not None and run.ok is None and not run.active else None
+        return run if run is not None and run.startable else None
 
-    def _reserve_active_profiles(self, holdings: dict[str, Holding], wanted: dict[str, tuple[Slot, ...]]) -> None:
+    def _reserve_profile_slots(self, holdings: dict[str, Holding], wanted: dict[str, tuple[Slot, ...]]) -> None:
         for job in self._store.jobs.values():
             for run in job.profiles:
-                if run.active and run.slot is not None:
+                if run.slot is not None:
                     name = f"{job.id}/measuring/{run.gpu_type}"
-                    holdings[name] = Holding(frozenset({run.slot}), frozenset({run.slot}))
-                    wanted[name] = (run.slot,)
+                    wanted[name] = (run.slot,) if run.active else ()
+                    holdings[name] = Holding(frozenset(wanted[name]), frozenset({run.slot}))
 
     def _act(self, action: Action, now: float) -> None:
         if not isinstance(action, Assign):
@@ -541,7 +587,7 @@ class SchedulerService:
             slot = action.slots[0]
             job = self._apply(start_profile(self._store.get(job_id), gpu_type, slot, now))
             self._store.hold_profile(Interval(job_id, now, None, gpu_type, slot.gpus, 1))
-            self._executors.profile(job, slot, job.sequence)
+            self._executors.profile(job, slot, job.profile_sequence)
 
     def _send(self, job: JobRecord, slots: tuple[Slot, ...]) -> None:
         job = self._apply(claim(job, slots, time.time()))

@@ -1,7 +1,8 @@
 """From records to the `Round` a policy decides on. Pure but for the store's clocked sums.
 
 A job that is being profiled takes part as one small job per GPU type still to be measured: work that the
-policy places like any other, on exactly one replica, with a reservation so that a full cluster makes room.
+policy places like any other, on exactly one replica, with a reservation so that a full cluster makes room. A
+queued or running job takes part as itself, too; the policy may use a type for it when its profile is there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .settings import Settings
 from .store import Store
 
 SEPARATOR = "/profile/"
+MEASURED_IN = (Phase.PROFILING, Phase.QUEUED, Phase.RUNNING)  # phases in which profile runs take part
 
 
 def profile_id(job_id: str, gpu_type: str) -> str:
@@ -77,8 +79,16 @@ def profile_views(jobs: Iterable[JobRecord], cluster: Cluster, share: float, now
     held = dict.fromkeys(room, 0)
     begun: set[tuple[str, str]] = set()
     views = []
-    runs = [(job, run) for job in jobs if job.phase is Phase.PROFILING for run in job.profiles if run.ok is None]
-    for job, run in sorted(runs, key=lambda pair: not pair[1].active):
+    runs = [
+        (job, run)
+        for job in jobs
+        if job.phase in MEASURED_IN
+        for run in job.profiles
+        if run.active or run.startable
+    ]
+    # What runs stays; then jobs that cannot train before they are measured.
+    runs.sort(key=lambda pair: (not pair[1].active, pair[0].phase is not Phase.PROFILING))
+    for job, run in runs:
         gpus = job.spec.gpus_per_replica(run.gpu_type)
         if run.gpu_type not in room or gpus is None:
             continue
@@ -97,7 +107,7 @@ def _profile_view(job: JobRecord, run: ProfileRun, now: float) -> JobView:
     return JobView(
         id=profile_id(job.id, run.gpu_type),
         spec=profile_spec(job.spec, run.gpu_type, reserve=not run.active),
-        placement=placement_of((run.slot,)) if run.slot is not None else None,
+        placement=placement_of((run.slot,)) if run.active and run.slot is not None else None,
         age_s=now - job.state.submitted_s,
         submitted_s=job.state.submitted_s,
     )

@@ -49,6 +49,7 @@ class JobDetails(JobRow):
 
     spec: dict[str, Any]
     events: list[JobEvent]
+    profiles: dict[str, str]  # GPU type -> how far its profile run is, or why the type cannot be used
     traceback: NotRequired[str]  # of a failed job's script
 
 

@@ -93,6 +93,9 @@ class World:
         self.sequence += 1
         self._apply(self.machine.profile(where, self.sequence, self.now))
 
+    def end_profile(self, where: Slot) -> None:
+        self._apply(self.machine.end_profile(where, self.sequence, self.now))
+
     def processes_in(self, where: Slot) -> int:
         """How many were started there so far."""
         return sum(process.slot == where for process in self.processes.values())

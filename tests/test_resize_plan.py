@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,11 @@ def trained(world: World, *slots) -> World:
     assert world.machine.phase is Phase.TRAINING
     assert world.training_on == set(slots)
     return world
+
+
+def profiled(world: World) -> list[ProfileFinished]:
+    """How profile runs ended, whatever their numbers."""
+    return [replace(event, sequence=0) for event in world.of(ProfileFinished)]
 
 
 def commands(world: World, kind: type) -> list:
@@ -309,7 +315,7 @@ def test_a_profile_run_stands_beside_training_and_frees_its_slot(world: World) -
     world.run(6)
     world.die(world.worker_in(D), 0)
     world.run(1)
-    assert world.of(ProfileFinished) == [ProfileFinished("t4", True)]
+    assert profiled(world) == [ProfileFinished("t4", True)]
     assert world.training_on == {A}
     assert world.granted == {A}
 
@@ -325,7 +331,7 @@ def test_a_profile_run_killed_by_lack_of_memory_keeps_what_it_measured_and_one_t
     world.run(2)
     world.crash(world.worker_in(D), "ImportError: x")
     world.run(1)
-    assert world.of(ProfileFinished) == [
+    assert profiled(world) == [
         ProfileFinished("t4", True),
         ProfileFinished("t4", False, "ImportError: x"),
     ]
@@ -340,7 +346,7 @@ def test_a_profile_run_that_runs_out_of_memory_goes_on_in_a_new_process_until_th
     world.granted.add(D)
     world.profile(D)
     world.run(30)
-    assert world.of(ProfileFinished) == [ProfileFinished("t4", True)]
+    assert profiled(world) == [ProfileFinished("t4", True)]
     (kept,) = world.kept
     largest = max(row.local_bsz for row in kept.progress.rows)
     assert kept.gpu_type == "t4"
@@ -356,7 +362,7 @@ def test_not_even_the_smallest_size_fits(world: World, dies_silently: bool) -> N
     world.profile(D)
     world.run(10)
     why = "memory runs out at the smallest local batch size, 4 (min_local_batch_size)"
-    assert world.of(ProfileFinished) == [ProfileFinished("t4", False, why)]
+    assert profiled(world) == [ProfileFinished("t4", False, why)]
     assert world.processes_in(D) == 1
     assert world.kept == [KeepProfile("t4", ProfileProgress(failed=(4,)))]
 
@@ -368,7 +374,7 @@ def test_an_error_of_the_script_ends_a_profile_run_at_once_whatever_was_being_tr
     world.crash(world.worker_in(D), "ValueError: odd batch")
     world.run(10)
     assert (world.processes_in(D), world.kept[0].progress.failed) == (1, ())
-    assert world.of(ProfileFinished) == [ProfileFinished("t4", True)]
+    assert profiled(world) == [ProfileFinished("t4", True)]
 
 
 def test_out_of_memory_before_any_size_was_tried_is_no_finding(world: World) -> None:
@@ -376,7 +382,7 @@ def test_out_of_memory_before_any_size_was_tried_is_no_finding(world: World) -> 
     world.run(2)
     world.die(world.worker_in(D), 1, Crashed("OutOfMemoryError: the model", "", out_of_memory=True))
     world.run(10)
-    assert world.of(ProfileFinished) == [ProfileFinished("t4", False, "OutOfMemoryError: the model")]
+    assert profiled(world) == [ProfileFinished("t4", False, "OutOfMemoryError: the model")]
     assert (world.processes_in(D), world.kept) == (1, [KeepProfile("t4", ProfileProgress())])
 
 
@@ -387,7 +393,7 @@ def test_a_profile_run_that_takes_too_long_is_not_taken_for_one_without_memory()
     assert world.machine.event(world.worker_in(D), Trying(16), world.now) == []
     world.run(20)
     assert (world.processes_in(D), world.kept[0].progress.failed) == (1, ())
-    assert world.of(ProfileFinished) == [ProfileFinished("t4", True)]
+    assert profiled(world) == [ProfileFinished("t4", True)]
 
 
 def test_cancelling_between_two_processes_of_a_profile_run_frees_its_slot(world: World) -> None:
@@ -399,6 +405,37 @@ def test_cancelling_between_two_processes_of_a_profile_run_frees_its_slot(world:
     world.cancel()
     world.run(5)
     assert (world.granted, world.processes_in(D)) == (set(), 1)
+
+
+def test_giving_up_a_profile_run_ends_it_alone(world: World) -> None:
+    trained(world, A)
+    world.granted.add(D)
+    world.profile(D)
+    world.run(5)
+    world.end_profile(D)
+    world.run(1)
+    assert (world.granted, world.training_on, profiled(world)) == ({A}, {A}, [])
+    world.granted.add(D)
+    world.end_profile(D)
+    assert world.granted == {A}, "a run that is not known holds nothing"
+    assert world.machine.phase is Phase.TRAINING
+
+
+def test_a_profile_run_whose_node_is_lost_says_so(world: World) -> None:
+    trained(world, A)
+    world.profile(D)
+    world.run(2)
+    world.die(world.worker_in(D), code=None)
+    world.run(1)
+    assert profiled(world) == [ProfileFinished("t4", False, "node lost", lost=True)]
+    assert world.machine.budget.recoveries == 0
+
+
+def test_a_job_that_has_ended_takes_no_slot_to_be_measured_in(world: World) -> None:
+    world.cancel()
+    world.granted.add(D)
+    world.profile(D)
+    assert (world.granted, world.processes_in(D)) == (set(), 0)
 
 
 def test_requirements_that_cannot_be_installed_fail_the_job(world: World) -> None:

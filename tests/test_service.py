@@ -1,6 +1,7 @@
 """What becomes of a job when its executor says something: every event has one meaning, also the second time."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from coadapt.executor.events import (
@@ -13,12 +14,28 @@ from coadapt.executor.events import (
     Running,
     WorkerLost,
 )
-from coadapt.executor.protocol import Progress, Report
+from coadapt.executor.measurements import Measurements
+from coadapt.executor.protocol import Progress, Report, StepRow
 from coadapt.executor.slot import Slot
 from coadapt.scheduler.answers import job_details, job_row
 from coadapt.scheduler.cluster import Cluster, Node
+from coadapt.scheduler.dejavu import measured_types
 from coadapt.scheduler.job import JobSpec, JobState, Phase, Resources
-from coadapt.scheduler.reactions import claim, end, evict, lose_everything, lose_slots, react, start_profile
+from coadapt.scheduler.launcher import slots_of
+from coadapt.scheduler.new_types import with_new_types
+from coadapt.scheduler.placement import NodeShare, Placement
+from coadapt.scheduler.reactions import (
+    PROFILE_LOSSES,
+    PROFILE_TRIES,
+    claim,
+    end,
+    evict,
+    give_up_profile,
+    lose_everything,
+    lose_slots,
+    react,
+    start_profile,
+)
 from coadapt.scheduler.record import JobRecord, ProfileRun
 from coadapt.scheduler.snapshot import profile_id, profile_views, split_profile_id
 
@@ -34,6 +51,13 @@ def job(phase: Phase = Phase.QUEUED, **changes: object) -> JobRecord:
 def running(*slots: Slot) -> JobRecord:
     claimed = claim(job(), slots, 1.0).job
     return react(claimed, Running(claimed.sequence, slots, warm=False), 2.0).job
+
+
+def measured(*gpu_types: str) -> str:
+    found = Measurements()
+    for gpu_type in gpu_types:
+        found = found.with_rows(gpu_type, [StepRow(1, 1, 8, 0, 0.1, 0.0, 5)])
+    return found.to_json()
 
 
 REPORT = Report(
@@ -144,11 +168,11 @@ def test_nothing_wakes_a_job_that_has_ended(phase: Phase) -> None:
 
 
 def test_a_finished_job_keeps_its_last_metrics() -> None:
-    reported = react(running(A), Reported(REPORT, '{"x": 1}'), 3.0).job
+    reported = react(running(A), Reported(REPORT, measured("t4")), 3.0).job
     done = react(reported, JobFinished({"loss": 0.1}, target_reached=True), 4.0).job
     assert done.phase is Phase.SUCCEEDED
     assert done.metrics == {"accuracy": 0.9, "loss": 0.1}
-    assert done.measurements_json == '{"x": 1}'
+    assert done.measurements_json == measured("t4")
     assert done.state.reason == "reached its target"
     assert job_row(done)["fraction"] == 1.0
 
@@ -177,6 +201,13 @@ def test_the_row_shows_what_the_last_report_said() -> None:
 # --- profiling -------------------------------------------------------------------------------------------
 
 
+def finished(found: JobRecord, gpu_type: str, **outcome: Any) -> ProfileFinished:
+    """The end of the job's profile run there."""
+    run = found.profile(gpu_type)
+    assert run is not None
+    return ProfileFinished(gpu_type, sequence=run.sequence, **outcome)
+
+
 def profiling(*runs: ProfileRun) -> JobRecord:
     return job(Phase.PROFILING, profiles=runs)
 
@@ -184,19 +215,25 @@ def profiling(*runs: ProfileRun) -> JobRecord:
 def test_a_profile_run_holds_its_slot_until_it_is_released() -> None:
     started = start_profile(profiling(ProfileRun("t4"), ProfileRun("a100")), "t4", A, 1.0).job
     assert started.occupied == (A,)
-    ended = react(started, ProfileFinished("t4", ok=True, measurements_json="{}"), 2.0).job
+    ended = react(started, finished(started, "t4", ok=True, measurements_json=measured("t4")), 2.0).job
     assert ended.occupied == (A,)
-    assert react(ended, ProfileFinished("t4", ok=True), 3.0).job == ended
+    assert react(ended, finished(ended, "t4", ok=True), 3.0).job == ended
     assert react(ended, Released(0, (A,)), 3.0).job.occupied == ()
 
 
 def test_a_profile_run_that_fails_is_tried_once_more() -> None:
-    failed = ProfileFinished("t4", ok=False, reason="RuntimeError: no")
-    first = react(start_profile(profiling(ProfileRun("t4")), "t4", A, 1.0).job, failed, 2.0).job
-    assert first.profile("t4") == ProfileRun("t4", reason="RuntimeError: no", sequence=1, tries=1)
+    failed = {"ok": False, "reason": "RuntimeError: no"}
+    first = start_profile(profiling(ProfileRun("t4")), "t4", A, 1.0).job
+    first = react(first, finished(first, "t4", **failed), 2.0).job
     assert first.occupied == (A,)
-    second = react(start_profile(first, "t4", B, 3.0).job, failed, 4.0).job
+    assert profile_views([first], CLUSTER, 1.0, 2.0) == [], "not before the first run's GPU is free"
+    first = react(first, Released(0, (A,)), 2.5).job
+    assert first.profile("t4") == ProfileRun("t4", reason="RuntimeError: no", sequence=1, tries=1)
+    second = start_profile(first, "t4", B, 3.0).job
+    assert react(second, finished(first, "t4", **failed), 3.5).job == second, "the first one's end, told again"
+    second = react(second, finished(second, "t4", **failed), 4.0).job
     assert second.profiles[0].ok is False
+    assert job_details(second, [])["profiles"] == {"t4": "could not be measured: RuntimeError: no"}
 
 
 def test_a_job_that_does_not_leave_is_counted_as_there_until_its_executor_is_back() -> None:
@@ -246,6 +283,93 @@ def test_a_profile_run_under_way_stays_where_it_is() -> None:
     assert view.placement is not None
     assert view.placement.by_node == {"n2": 1}
     assert view.spec.preemptible is False
+
+
+# --- GPU types that join later ---------------------------------------------------------------------------
+
+P = Slot("n9", "l", 1, "a100", emulated=True)
+
+
+def running_and_measured(*slots: Slot) -> JobRecord:
+    """Trains on t4, is measured on a100."""
+    found = with_new_types(replace(running(*slots), measurements_json=measured("t4")), CLUSTER)
+    return start_profile(found, "a100", P, 5.0).job
+
+
+def test_a_running_job_is_measured_on_a_gpu_type_that_joins_and_goes_on_running() -> None:
+    found = with_new_types(replace(running(A), measurements_json=measured("t4")), CLUSTER)
+    assert [(run.gpu_type, run.ok) for run in found.profiles] == [("a100", None), ("t4", True)]
+    assert with_new_types(found, CLUSTER) is found
+    assert [view.id for view in profile_views([found], CLUSTER, 0.5, 4.0)] == ["j-1/profile/a100"]
+    started = start_profile(found, "a100", P, 5.0).job
+    assert (started.phase, started.target, started.held, started.group) == (Phase.RUNNING, (A,), (A,), (A,))
+    assert started.sequence == found.sequence, "what it trains on was not asked anew"
+    assert set(started.occupied) == {A, P}
+    done = react(started, finished(started, "a100", ok=True, measurements_json=measured("t4", "a100")), 6.0)
+    assert done.round
+    assert measured_types(done.job.measurements_json) == {"t4", "a100"}
+    freed = react(done.job, Released(1, (P,)), 7.0).job
+    assert (freed.phase, freed.occupied, freed.pending_since_s) == (Phase.RUNNING, (A,), None)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"profile": False}, {"preemptible": False}, {"resources": Resources(gpu_types=["t4"])}]
+)
+def test_jobs_that_cannot_use_a_new_type_are_not_measured_on_it(changes: dict[str, object]) -> None:
+    found = replace(running(A), spec=SPEC.model_copy(update=changes), measurements_json=measured("t4"))
+    assert "a100" not in {run.gpu_type for run in with_new_types(found, CLUSTER).profiles}
+
+
+def test_a_type_that_failed_is_not_tried_again_and_one_that_left_is_not_waited_for() -> None:
+    failed = give_up_profile(running_and_measured(A), "a100", "too slow", 9.0).job
+    freed = react(failed, Released(1, (P,)), 10.0).job
+    assert with_new_types(freed, CLUSTER) is freed
+    assert job_details(freed, [])["profiles"]["a100"] == "could not be measured: too slow"
+    waiting = with_new_types(replace(running(A), measurements_json=measured("t4")), CLUSTER)
+    left = with_new_types(waiting, Cluster((CLUSTER.nodes[1],)))
+    assert [run.gpu_type for run in left.profiles] == ["t4"]
+    assert [run.gpu_type for run in with_new_types(left, CLUSTER).profiles] == ["t4", "a100"]
+
+
+def test_losing_the_node_of_a_profile_run_costs_a_running_job_nothing() -> None:
+    started = running_and_measured(A)
+    lost = react(started, finished(started, "a100", ok=False, reason="node lost", lost=True), 6.0).job
+    for found in (lose_slots(lost, frozenset({"n1"}), 7.0).job, lose_slots(started, frozenset({"n1"}), 7.0).job):
+        run = found.profile("a100")
+        assert run is not None
+        assert (run.startable, run.tries) == (True, 0)
+        assert (found.phase, found.occupied, found.state) == (Phase.RUNNING, (A,), started.state)
+
+
+def test_a_worker_that_is_always_lost_ends_the_profile_run() -> None:
+    found, lost = running_and_measured(A), {"ok": False, "reason": "lost", "lost": True}
+    for _ in range(PROFILE_LOSSES + PROFILE_TRIES - 1):
+        found = react(react(found, finished(found, "a100", **lost), 6.0).job, Released(1, (P,)), 6.0).job
+        assert found.profiles[0].startable
+        found = start_profile(found, "a100", P, 7.0).job
+    assert react(found, finished(found, "a100", **lost), 8.0).job.profiles[0].ok is False
+
+
+def test_a_training_slot_that_is_given_up_during_a_profile_run_is_lost_to_the_job() -> None:
+    started = running_and_measured(A, B)
+    assert react(started, Released(started.sequence, (B,)), 6.0).job.target == (A,)
+
+
+def test_reports_during_a_profile_run_and_after_take_nothing_from_what_other_jobs_measured() -> None:
+    known = replace(running_and_measured(A), measurements_json=measured("t4", "v100"))
+    reported = react(known, Reported(REPORT, measured("t4")), 8.0).job
+    assert measured_types(reported.measurements_json) == {"t4", "v100"}
+    queued = react(reported, Released(0, (), everything=True), 9.0).job
+    assert (queued.phase, queued.occupied) == (Phase.QUEUED, ())
+
+
+def test_replicas_do_not_move_into_the_slot_of_a_profile_run() -> None:
+    placement = Placement("t4", (NodeShare("n2", 2),))
+    beside = Slot("n2", "l", 1, "t4", index=0)
+    mine = Slot("n2", "l", 1, "t4", index=1)
+    spec = SPEC.model_copy(update={"resources": Resources(max_gpus=8, cpus_per_gpu=0, memory_gib_per_gpu=0)})
+    found = slots_of(placement, spec, CLUSTER, {"n2": "l"}, (mine,), (beside,))
+    assert [slot.index for slot in found] == [1, 2]
 
 
 def test_a_record_survives_being_written() -> None:
