@@ -22,6 +22,10 @@ class AmbiguousJob(LookupError):
     """Several jobs have this name."""
 
 
+class Interrupted(Exception):
+    """Ctrl-C while jobs were waited for; the message says how to come back to them."""
+
+
 def code_of(error: BaseException) -> Exit | None:
     """The exit status of an error a user may cause; None for a defect of ours."""
     from ..scheduler.client import NoClusterError, UnknownJobError
@@ -31,7 +35,7 @@ def code_of(error: BaseException) -> Exit | None:
     from ..scheduler.packages import PackageError
 
     kinds: list[tuple[tuple[type[BaseException], ...], Exit]] = [
-        ((KeyboardInterrupt,), Exit.INTERRUPTED),
+        ((KeyboardInterrupt, Interrupted), Exit.INTERRUPTED),
         ((NoClusterError, LaptopError), Exit.NO_CLUSTER),
         ((JobNotFound, UnknownJobError), Exit.NOT_FOUND),
         ((AmbiguousJob, EmulationError, JobFileError, PackageError), Exit.USAGE),

@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 
 
+def interrupted(ids: Sequence[str]) -> str:
+    """What Ctrl-C leaves behind, and how to come back to it."""
+    if len(ids) == 1:
+        return (
+            f"interrupted; {ids[0]} goes on: see `coadapt logs -f {ids[0]}`, end it with `coadapt cancel {ids[0]}`"
+        )
+    return (
+        f"interrupted; {len(ids)} jobs go on: see `coadapt list`, end them with `coadapt cancel {' '.join(ids)}`"
+    )
+
+
 def wait(client: Client, ids: Sequence[str], quiet: bool = False, every_s: float = 1.0) -> list[JobRow]:
     """The jobs' last rows, once all of them have ended. Ctrl-C stops the waiting, not the jobs."""
     from rich.live import Live

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .exit_codes import AmbiguousJob, Exit, JobNotFound, code_of
+from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 
 if TYPE_CHECKING:
     from ..scheduler.client import Client
@@ -24,6 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+INTERRUPTED = "interrupted; submitted jobs go on"
 Job = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or its name where only one job has it.")]
 
 
@@ -34,9 +35,11 @@ def main() -> None:
 
 def run(args: Sequence[str]) -> int:
     try:
-        return int(app(list(args) or ["--help"], prog_name="coadapt", standalone_mode=False) or Exit.OK)
+        status = int(app(list(args) or ["--help"], prog_name="coadapt", standalone_mode=False) or Exit.OK)
+        # The option parser turns Ctrl-C into a bare status: what it means for jobs is ours to say.
+        return _fail(INTERRUPTED, Exit.INTERRUPTED) if status == Exit.INTERRUPTED else status
     except typer.Abort:
-        return _fail("interrupted; submitted jobs go on", Exit.INTERRUPTED)
+        return _fail(INTERRUPTED, Exit.INTERRUPTED)
     except BrokenPipeError:  # `coadapt list | head`: the reader has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
@@ -47,12 +50,10 @@ def run(args: Sequence[str]) -> int:
         code = code_of(error)
         if code is None and os.environ.get("COADAPT_DEBUG"):
             raise
-        if code is Exit.INTERRUPTED:
-            return _fail("interrupted; submitted jobs go on", code)
         if code is None:
             hint = "please report it; COADAPT_DEBUG=1 shows where"
             return _fail(f"{type(error).__name__}: {error} ({hint})", Exit.JOB_FAILED)
-        return _fail(str(error), code)
+        return _fail(str(error) or INTERRUPTED, code)
 
 
 def _fail(message: str, code: Exit) -> int:
@@ -170,6 +171,8 @@ def submit(
 
     if follow and len(jobs) > 1:
         raise typer.BadParameter("--follow takes one job; use --wait for several")
+    if follow and as_json:
+        raise typer.BadParameter("--json prints one document; use --wait with it")
     specs = [jobfile.load(path) for path in jobs]
     client = _connect()
     if not anyway:
@@ -185,15 +188,17 @@ def submit(
         else:
             print("\n".join(ids))
         return Exit.OK
-    if follow:
-        for text in client.logs(ids[0], follow=True):
-            sys.stdout.write(text)
-            sys.stdout.flush()
-    else:
-        print("\n".join(ids), file=sys.stderr)
+    print("\n".join(ids), file=sys.stderr)
     from . import follow as following
 
-    rows = following.wait(client, ids, quiet=as_json or follow)
+    try:
+        if follow:
+            for text in client.logs(ids[0], follow=True):
+                sys.stdout.write(text)
+                sys.stdout.flush()
+        rows = following.wait(client, ids, quiet=as_json or follow)
+    except KeyboardInterrupt:
+        raise Interrupted(following.interrupted(ids)) from None
     if as_json:
         _print(rows, True)
     failed = [row for row in rows if row["phase"] != "succeeded"]

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,7 @@ def test_help_costs_less_than_a_third_of_a_second_of_work() -> None:
         (["up", "--emulate", "1x t4:1", "--round-interval", "0"], Exit.USAGE),
         (["up", "--emulate", "1x t4:1", "--round-interval", "soon"], Exit.USAGE),
         (["logs", "job-1", "-f", "--json"], Exit.USAGE),
+        (["submit", "a.yaml", "-f", "--json"], Exit.USAGE),
         (["list"], Exit.NO_CLUSTER),
         (["describe", "job-1"], Exit.NO_CLUSTER),
         (["explain", "job-1", "--json"], Exit.NO_CLUSTER),
@@ -83,6 +85,38 @@ def test_nothing_is_submitted_when_one_of_the_files_is_bad(tmp_path: Path, capsy
     (tmp_path / "bad.yaml").write_text("name: bad\nscript: train.py\nresources: {min_gpus: 0}\n")
     assert main.run(["submit", str(tmp_path / "good.yaml"), str(tmp_path / "bad.yaml")]) == Exit.USAGE
     assert "bad.yaml: resources.min_gpus: 0 is not a number of at least 1" in capsys.readouterr().err
+
+
+class Unending:
+    """A client whose jobs go on until the user presses Ctrl-C."""
+
+    def submit(self, spec: jobfile.JobSpec) -> str:
+        return f"{spec.name}-1"
+
+    def list(self) -> list[dict]:
+        raise KeyboardInterrupt
+
+    def logs(self, job: str, follow: bool) -> Iterator[str]:
+        yield "epoch 1\n"
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("option", ["--wait", "--follow"])
+def test_ctrl_c_leaves_the_job_and_says_how_to_come_back(tmp_path: Path, capsys, monkeypatch, option: str) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "job.yaml").write_text("name: long\nscript: train.py\n")
+    monkeypatch.setattr(main, "_connect", Unending)
+    assert main.run(["submit", str(tmp_path / "job.yaml"), "--anyway", option]) == Exit.INTERRUPTED
+    assert capsys.readouterr().err.splitlines() == [
+        "long-1",
+        "coadapt: interrupted; long-1 goes on: see `coadapt logs -f long-1`, end it with `coadapt cancel long-1`",
+    ]
+
+
+def test_ctrl_c_anywhere_else_is_one_line(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(main, "_connect", Unending)
+    assert main.run(["list"]) == Exit.INTERRUPTED
+    assert capsys.readouterr().err == "coadapt: interrupted; submitted jobs go on\n"
 
 
 def test_errors_behind_the_exit_codes() -> None:
