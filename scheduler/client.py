@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 NAMESPACE = "coadapt"
 SERVICE_NAME = "coadapt-scheduler"
 RETRY_S = 60.0
+REACH_S = 10.0
 
 
 class NoClusterError(RuntimeError):
@@ -84,6 +86,11 @@ class Client:
                 f"the scheduler at {record.address} does not answer in {timeout_s:.0f} s"
             ) from None
         return cls(service, Settings.model_validate(settings))
+
+    @classmethod
+    def address_of(cls, record: ClusterRecord) -> str:
+        """Where the cluster really is; connects to it. Raises: NoClusterError where none answers."""
+        return cast(str, _ray(record).get_runtime_context().gcs_address)
 
     @classmethod
     def start_service(cls, record: ClusterRecord, settings: Settings) -> Client:
@@ -255,6 +262,20 @@ def _original(error: Any) -> BaseException:
     return cause if isinstance(cause, Exception) else error
 
 
+def _reach(address: str) -> None:
+    """Whether anyone listens at `host:port`; Ray itself tries a dead address for many minutes, aloud.
+
+    Raises: NoClusterError.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or "/" in host:  # "auto" and the like: Ray finds out by itself
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=REACH_S).close()
+    except (OSError, OverflowError) as error:
+        raise NoClusterError(f"no Ray cluster answers at {address}: {error}") from None
+
+
 def _ray(record: ClusterRecord) -> ModuleType:
     """Ray, connected to the cluster. Raises: NoClusterError."""
     if record.auth_mode:
@@ -267,6 +288,7 @@ def _ray(record: ClusterRecord) -> ModuleType:
         if record.address not in (here, "auto"):
             raise NoClusterError(f"this process is connected to the Ray cluster at {here}, not {record.address}")
         return ray
+    _reach(record.address)
     try:
         ray.init(address=record.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:

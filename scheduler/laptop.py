@@ -148,9 +148,9 @@ def up(
         end_processes(running)  # what a cluster whose head died has left behind
     if address is not None:
         mode = os.environ.get("RAY_AUTH_MODE", "disabled")
-        record = ClusterRecord(
-            address=address, auth_mode=mode, token_path=os.environ.get("RAY_AUTH_TOKEN_PATH", "")
-        )
+        record = ClusterRecord(address, auth_mode=mode, token_path=os.environ.get("RAY_AUTH_TOKEN_PATH", ""))
+        # "auto" means another cluster as soon as another one starts here, or in a shell with other variables.
+        record = replace(record, address=Client.address_of(record))
     else:
         record = _start_cluster(nodes, Path(settings.state_dir))
     record.save(settings.state_dir)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from coadapt.scheduler import laptop
-from coadapt.scheduler.client import NoClusterError, connect
+from coadapt.scheduler.client import Client, NoClusterError, connect
 from coadapt.scheduler.emulated import EmulatedNode, EmulationError, known_gpu_types, parse
 from coadapt.scheduler.laptop import ClusterRecord, LaptopError, NodeProcess, Process
 from coadapt.scheduler.settings import Settings
@@ -83,6 +83,16 @@ def test_without_a_cluster_the_client_says_how_to_start_one(
         connect(state_dir=tmp_path)
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "127.0.0.1:99999"])
+def test_a_dead_address_is_told_at_once(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ray.is_initialized", lambda: False)  # whatever cluster other tests are connected to
+    with pytest.raises(NoClusterError, match=f"no Ray cluster answers at {address}"):
+        laptop.up(address=address, settings=Settings(state_dir=str(tmp_path)))
+    assert ClusterRecord.load(tmp_path) is None
+    with pytest.raises(NoClusterError, match=f"no Ray cluster answers at {address}"):
+        connect(address, state_dir=tmp_path)
+
+
 def test_down_without_a_cluster_does_nothing(tmp_path: Path) -> None:
     assert laptop.down(tmp_path) is False
 
@@ -91,6 +101,17 @@ def test_up_needs_exactly_one_of_its_two_ways(tmp_path: Path) -> None:
     for arguments in ({}, {"emulate": "t4:1", "address": "auto"}):
         with pytest.raises(LaptopError, match="either emulate or address"):
             laptop.up(**arguments, settings=Settings(state_dir=str(tmp_path)))
+
+
+def test_the_cluster_found_by_auto_is_recorded_by_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Client, "address_of", lambda record: "10.0.0.1:6379")
+    monkeypatch.setattr(Client, "start_service", lambda record, settings: None)
+    laptop.up(address="auto", settings=Settings(state_dir=str(tmp_path)))
+    found = ClusterRecord.load(tmp_path)
+    assert found is not None
+    assert found.address == "10.0.0.1:6379"
 
 
 def test_a_second_cluster_in_one_state_directory_is_refused(tmp_path: Path) -> None:
