@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.exceptions import OutOfMemoryError, RayError, RuntimeEnvSetupError
+from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayError, RuntimeEnvSetupError
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
@@ -278,11 +278,7 @@ class AdaptiveExecutor:
         self._sent[worker] += 1
 
     def _on_actor_end(self, worker: str, done: Future[None]) -> None:
-        error = done.exception()
-        failed = isinstance(error, RuntimeEnvSetupError)
-        reason = "" if error is None else str(error).strip().splitlines()[-1 if failed else 0]
-        gone = Gone(f"was lost with its worker ({reason})", failed, isinstance(error, OutOfMemoryError))
-        self._inbox.put(self._handler(worker, gone))
+        self._inbox.put(self._handler(worker, gone(done.exception())))
 
     # --- the scheduler service --------------------------------------------------------------------------------
 
@@ -340,6 +336,19 @@ class AdaptiveExecutor:
             wait_for_workers=False,
             master_listen_fd=listener.detach(),
         )
+
+
+def gone(error: BaseException | None) -> Gone:
+    """Why a worker actor has ended, in words for the job's owner."""
+    lines = [line.strip() for line in str(error or "").splitlines() if line.strip()]
+    if isinstance(error, RuntimeEnvSetupError):
+        # Pages of pip's output, the first of its errors being the one that tells.
+        said = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
+        return Gone(f"could not set up its environment: {said.removeprefix('ERROR: ')}", setup_failed=True)
+    if isinstance(error, ActorUnavailableError):
+        return Gone("was lost: it no longer answers")
+    reason = f"was lost with its worker ({lines[0]})" if lines else "was lost with its worker"
+    return Gone(reason, out_of_memory=isinstance(error, OutOfMemoryError))
 
 
 def _listen() -> tuple[Rendezvous, socket.socket]:

@@ -18,6 +18,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from coadapt.executor.adaptive_executor import gone
 from coadapt.executor.config import CheckpointConfig, TrainingConfig
 from coadapt.executor.events import (
     Failing,
@@ -30,12 +31,45 @@ from coadapt.executor.events import (
     WorkerLost,
 )
 from coadapt.executor.executor_job import ExecutorJob, ExecutorStatus
+from coadapt.executor.lifecycle import Gone
 from coadapt.executor.measurements import Measurements
 from conftest import NAMESPACE, EmulatedCluster
+from ray.exceptions import ActorUnavailableError, RuntimeEnvSetupError
 
 SCRIPT = Path(__file__).parent / "elastic_script.py"
 SAMPLES = 96
 PATIENCE_S = 90.0
+PIP_OUTPUT = """Run cmd[7] failed with the following details.
+Last 50 lines of stdout:
+    Looking in indexes: https://pypi.org/simple
+    ERROR: Could not find a version that satisfies the requirement nonsense==9 (from versions: none)
+    ERROR: No matching distribution found for nonsense==9
+
+    [notice] A new release of pip is available
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "setup_failed"),
+    [
+        (
+            RuntimeEnvSetupError(PIP_OUTPUT),
+            "could not set up its environment: "
+            "Could not find a version that satisfies the requirement nonsense==9 (from versions: none)",
+            True,
+        ),
+        (
+            RuntimeEnvSetupError("the package is gone\n"),
+            "could not set up its environment: the package is gone",
+            True,
+        ),
+        (ActorUnavailableError("RpcError: rpc_code: 14", None), "was lost: it no longer answers", False),
+        (OSError("disk\nand more"), "was lost with its worker (disk)", False),
+        (None, "was lost with its worker", False),
+    ],
+)
+def test_the_end_of_a_worker_is_told_in_a_line(error: Exception | None, reason: str, setup_failed: bool) -> None:
+    assert gone(error) == Gone(reason, setup_failed)
 
 
 class Service:
