@@ -214,7 +214,8 @@ class SchedulerService:
                 if job.active and job.target:
                     self._send(job, ())
         deadline = time.monotonic() + grace_s
-        while time.monotonic() < deadline and any(job.occupied for job in self._store.jobs.values()):
+        # Only a group that trains has something to save; profile runs and starting workers just end.
+        while time.monotonic() < deadline and any(job.group for job in self._store.jobs.values()):
             self._wake.wait(0.1)
             self._wake.clear()
         for job in self._store.jobs.values():
