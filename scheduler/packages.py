@@ -82,7 +82,8 @@ def pack(folder: Path, max_mib: int) -> Package:
 def _too_large(folder: Path, files: Sequence[Path], size: int, max_mib: int) -> str:
     largest = sorted(files, key=lambda path: -path.stat().st_size)[:3]
     names = ", ".join(f"{path.relative_to(folder)} ({path.stat().st_size / MIB:.0f} MiB)" for path in largest)
-    return f"working_dir: {folder} has {size / MIB:.0f} MiB, at most {max_mib} MiB are sent; largest: {names}"
+    told = f"working_dir: {folder} has {size / MIB:.0f} MiB, at most {max_mib} MiB are sent; largest: {names}"
+    return f"{told}; keep large files outside of it, where the nodes reach them"
 
 
 def script_key(script: Path, args: Sequence[str]) -> str:

@@ -43,7 +43,7 @@ def test_equal_folders_make_one_package(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_too_large_names_its_largest_files(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(os.urandom(3 * 2**20))
-    with pytest.raises(PackageError, match=r"at most 2 MiB are sent; largest: weights.bin \(3 MiB\)"):
+    with pytest.raises(PackageError, match=r"at most 2 MiB are sent; largest: weights.bin \(3 MiB\); keep large"):
         pack(tmp_path, 2)
     with pytest.raises(PackageError, match="is not a folder"):
         pack(tmp_path / "nothing", 2)
