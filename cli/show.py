@@ -45,7 +45,8 @@ def where(job: Mapping[str, object]) -> str:
     if not job.get("gpus"):
         return "-"
     label = f" ({EMULATED})" if job.get("emulated") else ""
-    return f"{job['gpus']} {'GPUs' if job.get('phase') == 'profiling' else job['gpu_type']}{label}"
+    kind = job["gpu_type"] if job.get("phase") != "profiling" else "GPU" if job["gpus"] == 1 else "GPUs"
+    return f"{job['gpus']} {kind}{label}"
 
 
 def progress(job: JobRow) -> str:
@@ -63,7 +64,7 @@ def jobs_table(jobs: Sequence[JobRow], now: float | None = None) -> RenderableTy
         return Text("no jobs; `coadapt submit job.yaml` submits one")
     now = time.time() if now is None else now
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("JOB", "PHASE", "GPUS", "BATCH", "LR", "PROGRESS", "METRICS", "AGE", "RESTARTS"):
+    for name in ("JOB", "PHASE", "GPUS", "BATCH", "LR", "PROGRESS", "METRICS", "AGE", "PAUSES"):
         table.add_column(name, no_wrap=name in ("JOB", "PHASE", "GPUS"), overflow="fold")
     for job in jobs:
         end = job["finished_s"] or now
@@ -127,8 +128,8 @@ def details(job: JobDetails) -> RenderableType:
         ("age", duration((job["finished_s"] or time.time()) - job["submitted_s"])),
         (
             "interruptions",
-            f"{job['restarts']} restarts, {job['recoveries']} recoveries, "
-            f"{job['failures']} failures of the script, {job['evictions']} evictions",
+            f"pauses {job['restarts']}, recoveries {job['recoveries']}, "
+            f"failures of the script {job['failures']}, evictions {job['evictions']}",
         ),
     ]
     for name, value in rows:
@@ -149,7 +150,8 @@ def _batch(job: JobRow) -> str:
     if not job["batch_size"]:
         return "-"
     passes = (job["accumulation"] or 0) + 1
-    return f"{job['batch_size']} ({job['local_bsz']} per replica and pass, {passes} passes a step)"
+    steps = f"{passes} pass{'es' * (passes > 1)} a step"
+    return f"{job['batch_size']} ({job['local_bsz']} per replica and pass, {steps})"
 
 
 def event_line(event: Mapping[str, object]) -> str:
@@ -166,8 +168,10 @@ def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[
         measured = job["phase"] == "profiling" and old is not None and old["reason"] != job["reason"]
         if old is None or old["phase"] != job["phase"] or measured:
             lines.append(f"{name}: {job['phase']}" + (f" ({job['reason']})" if job["reason"] else ""))
-        if job["gpus"] and job["phase"] == "running" and (old is None or where(old) != where(job)):
-            lines.append(f"{name}: {where(old) if old and old['phase'] == 'running' else '-'} -> {where(job)}")
+        # A queued job shows the GPUs it starts on: to whoever waits it has none until it runs.
+        had = where(old) if old is not None and old["phase"] == "running" else "-"
+        if job["phase"] == "running" and where(job) not in (had, "-"):
+            lines.append(f"{name}: {had} -> {where(job)}")
         if job["batch_size"] and (old is None or old["batch_size"] != job["batch_size"]):
             first = old["batch_size"] if old and old["batch_size"] else "-"
             lines.append(f"{name}: batch size {first} -> {job['batch_size']}, learning rate {number(job['lr'])}")

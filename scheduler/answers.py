@@ -56,6 +56,8 @@ def _reason(job: JobRecord) -> str:
         parts = [f"being measured on {', '.join(active)}"] if active else []
         parts += [f"to be measured on {', '.join(left)}"] if left else []
         return "; ".join(parts)
+    if job.phase is Phase.QUEUED and job.target:
+        return f"starts on {sum(slot.gpus for slot in job.target)}x{job.target[0].gpu_type}"
     return job.state.reason
 
 
@@ -120,8 +122,20 @@ def cluster_view(
     )
 
 
+def why_not_measured(job: JobRecord) -> str:
+    """Why a job has failed whose profile runs all failed; a reason that several GPU types share is told once."""
+    types: dict[str, list[str]] = {}
+    for run in job.profiles:
+        types.setdefault(run.reason, []).append(run.gpu_type)
+    reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in types.items())
+    return f"could not be measured on any GPU type: {reasons}"
+
+
 def why_not_in_round(job: JobRecord) -> str:
     """One sentence for a job that took no part in the last round."""
+    if not job.active:
+        was = "was" if job.phase is Phase.CANCELLED else f"has {job.phase.value}:"
+        return f"{job.id} {was} {job.state.reason}; `coadapt describe {job.id}` tells what it had"
     return f"{job.id} is {job.phase.value}: {_reason(job) or 'it takes part in the next round'}"
 
 

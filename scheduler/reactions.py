@@ -207,7 +207,8 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
     )
     if changed == job:
         return Reaction(job)
-    text = f"left {sum(slot.gpus for slot in gone)} GPUs"
+    left = sum(slot.gpus for slot in gone)
+    text = f"left {left} GPU{'s' * (left > 1)}"
     return Reaction(_requeue(changed, "waiting for GPUs", now), (_event(job, "released", now, text),))
 
 

@@ -356,8 +356,7 @@ class SchedulerService:
             self._store.save(replace(job, state=advance(job.state, Phase.QUEUED, now, "waiting for GPUs")))
             self._ask_round()
         else:
-            reasons = "; ".join(f"{run.gpu_type}: {run.reason}" for run in job.profiles)
-            self._apply(end(job, Phase.FAILED, f"could not be measured on any GPU type: {reasons}", now))
+            self._apply(end(job, Phase.FAILED, answers.why_not_measured(job), now))
 
     def _give_up_late_profiles(self, job: JobRecord, now: float) -> JobRecord:
         """End runs that take too long; where nothing trains, the executor with those that do not even end."""

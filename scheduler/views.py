@@ -32,7 +32,7 @@ class JobRow(TypedDict):
     submitted_s: float
     started_s: float | None
     finished_s: float | None
-    restarts: int
+    restarts: int  # times its training paused: for a resize, a recovery or a cold start
     failures: int
     recoveries: int
     evictions: int

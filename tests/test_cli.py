@@ -166,8 +166,14 @@ def test_changes_are_told_a_line_each_and_emulation_is_named() -> None:
         "a-1: batch size 32 -> 64, learning rate 0.2",
     ]
     assert show.change_lines({"a-1": new}, [new]) == []
+    starts = row(gpus=4, gpu_type="a100")
+    assert show.change_lines({"a-1": starts}, [new | {"batch_size": None}]) == [
+        "a-1: running",
+        "a-1: - -> 4 a100 (emulated)",
+    ]
 
 
 def test_tables_name_emulated_gpus(capsys) -> None:
     show.console().print(show.jobs_table([row(phase="running", gpus=2, gpu_type="t4")]))
     assert "2 t4 (emulated)" in capsys.readouterr().out
+    assert show.where(row(phase="profiling", gpus=1, gpu_type="t4")) == "1 GPU (emulated)"

@@ -17,7 +17,7 @@ from coadapt.executor.events import (
 from coadapt.executor.measurements import Measurements
 from coadapt.executor.protocol import Progress, Report, StepRow
 from coadapt.executor.slot import Slot
-from coadapt.scheduler.answers import job_details, job_row
+from coadapt.scheduler.answers import job_details, job_row, why_not_in_round, why_not_measured
 from coadapt.scheduler.cluster import Cluster, Node
 from coadapt.scheduler.dejavu import measured_types
 from coadapt.scheduler.job import JobSpec, JobState, Phase, Resources
@@ -198,6 +198,17 @@ def test_the_row_shows_what_the_last_report_said() -> None:
     assert row["emulated"]
 
 
+def test_a_job_whose_workers_start_does_not_wait_for_gpus() -> None:
+    assert job_row(claim(job(), (A, B), 1.0).job)["reason"] == "starts on 2xt4"
+
+
+def test_an_ended_job_is_explained_by_its_end() -> None:
+    ended = react(running(A), JobFailed("ValueError: no", "", 4), 3.0).job
+    assert why_not_in_round(ended) == "j-1 has failed: ValueError: no; `coadapt describe j-1` tells what it had"
+    ended = end(running(A), Phase.CANCELLED, "cancelled by the user", 3.0).job
+    assert why_not_in_round(ended).startswith("j-1 was cancelled by the user; ")
+
+
 # --- profiling -------------------------------------------------------------------------------------------
 
 
@@ -219,6 +230,14 @@ def test_a_profile_run_holds_its_slot_until_it_is_released() -> None:
     assert ended.occupied == (A,)
     assert react(ended, finished(ended, "t4", ok=True), 3.0).job == ended
     assert react(ended, Released(0, (A,)), 3.0).job.occupied == ()
+
+
+def test_what_keeps_a_job_from_being_measured_is_told_once() -> None:
+    runs = [
+        ProfileRun(t, ok=False, reason=why) for t, why in (("a100", "no six"), ("t4", "no six"), ("rtx", "late"))
+    ]
+    told = "could not be measured on any GPU type: a100, t4: no six; rtx: late"
+    assert why_not_measured(profiling(*runs)) == told
 
 
 def test_a_profile_run_that_fails_is_tried_once_more() -> None:
