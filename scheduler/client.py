@@ -38,6 +38,10 @@ class NoClusterError(RuntimeError):
     """No cluster, or no scheduler service on it; one sentence for a person."""
 
 
+class SettingsError(RuntimeError):
+    """A scheduler runs already, and not as asked for; one sentence for a person."""
+
+
 class UnknownJobError(KeyError):
     """No job has this id."""
 
@@ -96,7 +100,8 @@ class Client:
     def start_service(cls, record: ClusterRecord, settings: Settings) -> Client:
         """Start the service on a cluster unless it runs, and wait until every node started with it is leased.
 
-        Raises: ValueError for a policy or option that is none, NoClusterError.
+        Raises: ValueError for a policy or option that is none, NoClusterError, SettingsError where it runs already
+            with other settings.
         """
         # What the service needs is not loaded for the other verbs: the solver alone takes half a second.
         from .policies import make_policy
@@ -122,6 +127,9 @@ class Client:
             .remote(settings)
         )
         client = cls(service, settings)
+        running = Settings.model_validate(client._call("settings"))
+        if running != settings:
+            raise SettingsError(_difference(running, settings))
         deadline = time.monotonic() + RETRY_S
         while not client._call("ping") or len(client.cluster()["nodes"]) < len(record.nodes):
             if time.monotonic() > deadline:
@@ -254,6 +262,14 @@ class Client:
                 raise NoClusterError(f"the scheduler has ended: {str(error).splitlines()[-1].strip()}") from None
 
 
+def _difference(running: Settings, asked: Settings) -> str:
+    have, want = running.model_dump(), asked.model_dump()
+    fields = ", ".join(f"{name} {have[name]!r} (not {want[name]!r})" for name in have if have[name] != want[name])
+    return (
+        f"a scheduler runs there already, with {fields}; to change that, `coadapt down` and up again: jobs go on"
+    )
+
+
 def _original(error: Any) -> BaseException:
     """What the service raised."""
     cause = getattr(error, "cause", None)
@@ -293,7 +309,10 @@ def _ray(record: ClusterRecord) -> ModuleType:
         ray.init(address=record.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise NoClusterError(f"no Ray cluster answers at {record.address}: {reason}") from None
+        hint = (
+            "" if os.environ.get("RAY_AUTH_MODE") == "token" else "; if it takes a token, set RAY_AUTH_MODE=token"
+        )
+        raise NoClusterError(f"no Ray cluster answers at {record.address}: {reason}{hint}") from None
     # Ray prints pages to every driver's terminal when any worker of the cluster dies, and has no public switch
     # for that; a job's events say the same in a line.
     ray._private.worker._worker_logs_enabled = False

@@ -13,7 +13,7 @@ from coadapt.benchmarks.bad_jobs import BAD_CLUSTERS
 from coadapt.cli import main, show
 from coadapt.cli.exit_codes import Exit, code_of
 from coadapt.scheduler import emulated, jobfile
-from coadapt.scheduler.client import NoClusterError, UnknownJobError
+from coadapt.scheduler.client import NoClusterError, SettingsError, UnknownJobError
 from coadapt.scheduler.laptop import LaptopError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -122,6 +122,7 @@ def test_ctrl_c_anywhere_else_is_one_line(capsys, monkeypatch) -> None:
 def test_errors_behind_the_exit_codes() -> None:
     assert code_of(NoClusterError("x")) == code_of(LaptopError("x")) == Exit.NO_CLUSTER
     assert code_of(UnknownJobError("x")) == Exit.NOT_FOUND
+    assert code_of(SettingsError("x")) == Exit.USAGE
     assert code_of(jobfile.JobFileError("job.yaml", ["x"])) == Exit.USAGE
     assert code_of(KeyboardInterrupt()) == Exit.INTERRUPTED
     assert code_of(ZeroDivisionError()) is None

@@ -99,7 +99,7 @@ def tell(folder: str) -> dict[str, Any]:
     os.environ.pop("RAY_AUTH_MODE", None)  # as a user has it: with a token
     import psutil
     from coadapt.scheduler import laptop
-    from coadapt.scheduler.client import UnknownJobError, connect
+    from coadapt.scheduler.client import Client, SettingsError, UnknownJobError, connect
     from coadapt.scheduler.job import Emulation, JobSpec, Phase, Resources
     from coadapt.scheduler.settings import Settings
 
@@ -130,6 +130,13 @@ def tell(folder: str) -> dict[str, Any]:
         told["cluster"] = client.cluster()
         short = client.submit(spec("short", 12), idempotency_key="one")
         told["same id"] = client.submit(spec("short", 12), idempotency_key="one") == short
+        record = laptop.ClusterRecord.load(state_dir)
+        assert record is not None
+        try:
+            Client.start_service(record, settings.model_copy(update={"round_interval_s": 9.0}))
+        except SettingsError as error:
+            told["other settings"] = str(error)
+        Client.start_service(record, settings)  # the same again is no error
         absent = client.submit(spec("absent", 3, gpu_types=["h100"]))
         told["short"] = client.wait([short], timeout_s=240)[short]
         told["short log"] = "".join(client.logs(short, follow=True))
@@ -144,8 +151,6 @@ def tell(folder: str) -> dict[str, Any]:
         long = client.submit(spec("long", 400, gpu_types=["t4"]))
         told["long runs"] = until(client, long, "running")
         told["explain"] = client.explain(long)
-        record = laptop.ClusterRecord.load(state_dir)
-        assert record is not None
         children = psutil.Process(record.head[0].pid).children(recursive=True)
         (service,) = [p for p in children if "SchedulerService" in " ".join(p.cmdline())]
         os.kill(service.pid, signal.SIGKILL)
@@ -185,6 +190,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_every_emulated_node_is_there_and_labelled(told: dict[str, Any]) -> None:
     (node,) = told["cluster"]["nodes"]
     assert (node["gpu_type"], node["gpus"], node["free_gpus"], node["emulated"]) == ("t4", 2, 2, True)
+
+
+def test_a_scheduler_that_runs_keeps_its_settings_and_says_so(told: dict[str, Any]) -> None:
+    assert "round_interval_s 3.0 (not 9.0)" in told["other settings"]
 
 
 def test_a_repeated_submit_makes_no_second_job(told: dict[str, Any]) -> None:
