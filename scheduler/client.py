@@ -157,7 +157,7 @@ class Client:
         package = pack(folder, self.settings.max_package_mib)
         if not self._call("has_package", package.name):
             self._call("put_package", package.name, package.data)
-        key = script_key(folder / spec.script, spec.args)
+        key = script_key(package, spec)
         return cast(
             str,
             self._call("submit", spec.model_dump_json(), package.name, idempotency_key or uuid.uuid4().hex, key),

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from .job import JobSpec
 
 EXCLUDED = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
@@ -86,12 +89,10 @@ def _too_large(folder: Path, files: Sequence[Path], size: int, max_mib: int) -> 
     return f"{told}; keep large files outside of it, where the nodes reach them"
 
 
-def script_key(script: Path, args: Sequence[str]) -> str:
-    """Names what a job trains before it has run: the script's content and its arguments."""
-    digest = hashlib.sha256(script.read_bytes())
-    for arg in args:
-        digest.update(b"\0" + arg.encode())
-    return "script-" + digest.hexdigest()[:32]
+def script_key(package: Package, spec: JobSpec) -> str:
+    """Names what a job trains before it has run: its files, script, arguments, environment and requirements."""
+    what = [package.name, spec.script, spec.args, sorted(spec.env.items()), spec.pip]
+    return "script-" + hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
 
 
 class PackageStore:

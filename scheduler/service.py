@@ -337,7 +337,7 @@ class SchedulerService:
         self._ask_round()
 
     def _with_known_profiles(self, job: JobRecord) -> JobRecord:
-        """Déjà vu: what jobs of the same fingerprint, or of the same script and arguments, have measured."""
+        """Déjà vu: what jobs of the same fingerprint, or of the same files and arguments, have measured."""
         for key in (job.spec.fingerprint, job.fingerprint, job.script_key):
             known = self._store.recall(key) if key else None
             if known:

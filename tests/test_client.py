@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from coadapt.scheduler.job import JobSpec
 from coadapt.scheduler.packages import PackageError, PackageStore, pack, script_key
 
 # The story starts two clusters and some ten processes: about a minute, several on a busy machine.
@@ -58,12 +59,16 @@ def test_packages_are_kept_whole_and_by_plain_names(tmp_path: Path) -> None:
         store.put("../x", b"data")
 
 
-def test_a_script_and_its_arguments_name_what_is_trained(tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text("print(1)")
-    key = script_key(script, ["a", "b"])
-    assert key == script_key(script, ["a", "b"])
-    assert key != script_key(script, ["ab"])
+def test_only_a_job_with_the_same_files_and_arguments_trains_the_same(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import model")
+    (tmp_path / "model.py").write_text("LAYERS = 2")
+    spec = JobSpec(name="a", script="train.py", args=["a", "b"])
+    key = script_key(pack(tmp_path, 1), spec)
+    assert key == script_key(pack(tmp_path, 1), spec.model_copy(update={"name": "another"}))
+    assert key != script_key(pack(tmp_path, 1), spec.model_copy(update={"args": ["ab"]}))
+    assert key != script_key(pack(tmp_path, 1), spec.model_copy(update={"pip": ["six"]}))
+    (tmp_path / "model.py").write_text("LAYERS = 20")
+    assert key != script_key(pack(tmp_path, 1), spec)
 
 
 # --- a story ---------------------------------------------------------------------------------------------
