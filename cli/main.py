@@ -294,6 +294,60 @@ def explain(job: Job, as_json: Json = False) -> None:
 
 
 @app.command()
+def simulate(
+    trace: Annotated[
+        Path | None, typer.Option(help="Jobs to replay: JSON lines, or CSV of Sia, Helios, Philly or PAI.")
+    ] = None,
+    format: Annotated[str | None, typer.Option(help="The trace's format, where its header does not tell.")] = None,
+    cluster: Annotated[
+        str, typer.Option(help='Nodes such as "6x t4:4, 2x a100:8", or a YAML or CSV file that describes them.')
+    ] = "6x t4:4, 3x rtx:8, 2x a100:8",
+    policy: Annotated[
+        list[str] | None, typer.Option(help="A policy, by default sia; repeatable, to compare.")
+    ] = None,
+    policy_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An option of the policy, where only one is given; repeatable."),
+    ] = None,
+    round_interval: Annotated[float, typer.Option(help="Seconds between scheduling rounds.")] = 60.0,
+    events: Annotated[
+        bool, typer.Option("--events", help="Rounds when jobs arrive or end, instead of at intervals.")
+    ] = False,
+    profiles: Annotated[Path | None, typer.Option(help="Folder of measured profiles, one folder a model.")] = None,
+    knows: Annotated[
+        str, typer.Option(help="What jobs know before they run: oracle, bootstrap or no-profile.")
+    ] = "bootstrap",
+    noise: Annotated[float, typer.Option(help="Relative deviation of what jobs measure.")] = 0.0,
+    jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
+    rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
+    seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Replay a trace of jobs under one or more policies in virtual time, without a cluster."""
+    from ..simulator.engine import Stuck, Timing
+    from ..simulator.knowledge import Knows
+    from . import simulate as simulation
+
+    names = policy or ["sia"]
+    options = dict(_policy_option(text) for text in policy_option or ())
+    if options and len(names) > 1:
+        raise typer.BadParameter("--policy-option goes with one --policy")
+    if knows not in list(Knows):
+        raise typer.BadParameter(f"--knows: {knows!r}; accepted: {', '.join(Knows)}")
+    try:
+        workload = simulation.workload_of(trace, format, jobs, rate, seed)
+        timing = Timing(round_interval, events)
+        chosen = dict.fromkeys(names, options)
+        outcomes = simulation.run(workload, cluster, chosen, timing, profiles, Knows(knows), noise, seed)
+    except (ValueError, Stuck) as error:
+        raise typer.BadParameter(str(error)) from None
+    if as_json:
+        _print({name: outcome.summary() for name, outcome in outcomes.items()}, True)
+    else:
+        _print(simulation.table(outcomes), False)
+
+
+@app.command()
 def down() -> None:
     """End the scheduler, its jobs, and a cluster that `coadapt up --emulate` started; nothing else."""
     from ..scheduler import laptop

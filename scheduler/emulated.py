@@ -33,8 +33,12 @@ def known_gpu_types() -> tuple[str, ...]:
     return tuple(sorted(types))
 
 
-def parse(text: str, known: tuple[str, ...] | None = None) -> tuple[EmulatedNode, ...]:
+def parse(
+    text: str, known: tuple[str, ...] | None = None, most_nodes: int = MAX_NODES, field: str = "emulate"
+) -> tuple[EmulatedNode, ...]:
     """Nodes in the order given: `COUNTx TYPE:GPUS`, comma-separated; a count of 1 may be left out.
+
+    `known`: GPU types that are accepted, by default those with a measured pace; empty: any.
 
     Raises: EmulationError for another form, an unknown GPU type, counts below 1 or too many.
     """
@@ -44,20 +48,20 @@ def parse(text: str, known: tuple[str, ...] | None = None) -> tuple[EmulatedNode
         match = _GROUP.match(part)
         if match is None:
             raise EmulationError(
-                f"emulate: {part!r} is not of the form '2x t4:4' (nodes x GPU type : GPUs per node)"
+                f"{field}: {part!r} is not of the form '2x t4:4' (nodes x GPU type : GPUs per node)"
             )
         count, gpu_type, gpus = int(match[1] or 1), match[2].lower(), int(match[3])
-        if gpu_type not in known:
-            raise EmulationError(f"emulate: GPU type {gpu_type!r} is unknown; known: {', '.join(known)}")
-        if not 1 <= count <= MAX_NODES:
-            raise EmulationError(f"emulate: {part!r} asks for {count} nodes; accepted: 1 to {MAX_NODES}")
+        if known and gpu_type not in known:
+            raise EmulationError(f"{field}: GPU type {gpu_type!r} is unknown; known: {', '.join(known)}")
+        if not 1 <= count <= most_nodes:
+            raise EmulationError(f"{field}: {part!r} asks for {count} nodes; accepted: 1 to {most_nodes}")
         if not 1 <= gpus <= MAX_GPUS_PER_NODE:
             raise EmulationError(
-                f"emulate: {part!r} asks for {gpus} GPUs per node; accepted: 1 to {MAX_GPUS_PER_NODE}"
+                f"{field}: {part!r} asks for {gpus} GPUs per node; accepted: 1 to {MAX_GPUS_PER_NODE}"
             )
         nodes += [EmulatedNode(gpu_type, gpus)] * count
     if not nodes:
-        raise EmulationError("emulate: no nodes; write for example '1x a100:4, 2x t4:4'")
+        raise EmulationError(f"{field}: no nodes; write for example '1x a100:4, 2x t4:4'")
     if len(nodes) > MAX_NODES:
         raise EmulationError(f"emulate: {len(nodes)} nodes in all; at most {MAX_NODES} fit on one machine")
     return tuple(nodes)

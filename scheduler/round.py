@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -36,20 +37,58 @@ class JobView:
     served_in_window_s: float = 0.0
     progress: float = 0.0  # samples at the initial batch size
     submitted_s: float = 0.0
+    # Seconds the job still needs on the GPUs it asks for, as far as anyone can tell; None: nobody can.
+    remaining_s: float | None = None
 
     def goodput(self, configurations: ConfigurationSet) -> np.ndarray:
         """Goodput in initial-batch-size samples/s of each configuration, 0 where it cannot run."""
         return goodput_matrix([self.model], configurations.arrays)[0]
 
 
+@dataclass(frozen=True, eq=False)
+class JobColumns:
+    """The jobs of a round as columns, for policies that rank all of them at once.
+
+    `gpus`: what a job asks for, its fixed count or its minimum. `held`: GPUs it has. `remaining_s`: nan where
+    nobody knows.
+    """
+
+    submitted_s: np.ndarray
+    gpus: np.ndarray
+    held: np.ndarray
+    attained_gpu_s: np.ndarray
+    remaining_s: np.ndarray
+
+    @classmethod
+    def of(cls, jobs: Sequence[JobView]) -> JobColumns:
+        asked = [job.spec.resources.gpus or job.spec.resources.min_gpus for job in jobs]
+        held = [0 if job.placement is None else job.placement.gpus for job in jobs]
+        remaining = [np.nan if job.remaining_s is None else job.remaining_s for job in jobs]
+        return cls(
+            submitted_s=np.array([job.submitted_s for job in jobs], float),
+            gpus=np.array(asked, np.int64),
+            held=np.array(held, np.int64),
+            attained_gpu_s=np.array([job.attained_gpu_s for job in jobs], float),
+            remaining_s=np.array(remaining, float),
+        )
+
+
 @dataclass(frozen=True)
 class Round:
-    """One scheduling decision: `now` and `length` in seconds, jobs in submission order."""
+    """One scheduling decision: `now` and `length` in seconds, jobs in submission order.
+
+    `jobs` may build its views when they are asked for, and then brings `columns` of its own.
+    """
 
     now: float
     length: float
     cluster: Cluster
     jobs: Sequence[JobView]
+
+    @cached_property
+    def columns(self) -> JobColumns:
+        own = getattr(self.jobs, "columns", None)
+        return own if isinstance(own, JobColumns) else JobColumns.of(self.jobs)
 
     def goodput(self, configurations: ConfigurationSet) -> np.ndarray:
         """(jobs, configurations) goodput in one vectorised call; a job without a model gets zeros."""

@@ -16,7 +16,8 @@ ALLOWED = {
     "estimators": set[str](),
     "executor": {"estimators"},
     "scheduler": {"executor", "estimators", "optimizer"},
-    "cli": {"scheduler", "executor", "estimators"},
+    "simulator": {"scheduler", "executor", "estimators", "optimizer"},
+    "cli": {"simulator", "scheduler", "executor", "estimators"},
 }
 # The pure part of the scheduler: plain data and decisions, no Ray and no training runtime.
 PURE_SCHEDULER = ["job", "cluster", "round", "configuration", "placement"]

@@ -1,6 +1,6 @@
 """Allocation policies, one file each, by name."""
 
-from . import sia as sia
+from . import fifo, las, sia, sjf, srtf
 from .registry import make_policy, policy_names, register
 
-__all__ = ["make_policy", "policy_names", "register"]
+__all__ = ["fifo", "las", "make_policy", "policy_names", "register", "sia", "sjf", "srtf"]

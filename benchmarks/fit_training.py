@@ -1,0 +1,65 @@
+"""Fit `simulator/training.json`: epochs, steps and gradient noise over training of five models.
+
+Usage: python -m benchmarks.fit_training [output]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from coadapt.simulator.applications import EPOCHS
+from coadapt.simulator.training_statistics import TrainingStatistics
+
+from .harness import finish
+from .measured_profiles import PARAMETERS, SOURCE, TRACES, measured
+
+OUTPUT = Path(__file__).resolve().parents[1] / "simulator" / "training.json"
+KNOTS = 11
+
+
+def training(model: str) -> tuple[dict[str, object], float]:
+    """A model's entry, and the median relative error of its gains at all batch sizes and epochs."""
+    statistics = TrainingStatistics.read(TRACES / model)
+    epochs = min(EPOCHS[model], statistics.epochs)
+    first = statistics.initial_batch_size
+    ends = (np.arange(epochs) + 1) / epochs
+    with np.errstate(divide="ignore"):
+        phi = statistics.grad_var[:, :epochs] / statistics.grad_sqr[:, :epochs] * first
+    # Of each epoch the middle of all batch sizes, in knots over the training.
+    middle = np.median(np.where(np.isfinite(phi) & (phi > 0), phi, np.nan), axis=0)
+    at = np.linspace(ends[0], 1.0, min(KNOTS, epochs))
+    width = (ends[-1] - ends[0]) / max(len(at) - 1, 1) / 2 + 1e-9
+    knots = [float(np.nanmedian(middle[np.abs(ends - x) <= width])) for x in at]
+    fitted = np.exp(np.interp(ends, at, np.log(knots)))
+    errors = []
+    for size in statistics.batch_sizes:
+        for epoch in range(epochs):
+            gain = size / first * (fitted[epoch] + first) / (fitted[epoch] + size)
+            errors.append(abs(gain / statistics.gain(size, epoch) - 1))
+    entry: dict[str, object] = {
+        "epochs": epochs,
+        "progress": round(float(statistics.boundaries[epochs - 1]), 1),
+        "initial_batch_size": first,
+        "max_batch_size": statistics.max_batch_size,
+        "min_local_bsz": min(int(measured(model, t).profile.local_bsz.min()) for t in ("t4", "a100", "rtx")),
+        "at": [round(float(x), 4) for x in at],
+        "noise_scale": [float(f"{x:.4g}") for x in knots],
+        "median_rel_err_of_gain": round(float(np.median(errors)), 4),
+    }
+    return entry, float(np.median(errors))
+
+
+def main() -> None:
+    output = Path(sys.argv[1]) if len(sys.argv) > 1 else OUTPUT
+    fitted = {model: training(model) for model in PARAMETERS}
+    content = {"source": SOURCE, "models": {model: entry for model, (entry, _) in fitted.items()}}
+    output.write_text(json.dumps(content, indent=1) + "\n")
+    print(f"wrote {output}")
+    finish("fit_training", {f"{model}_gain_rel_err": error for model, (_, error) in fitted.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Our simulator beside the public ones: the same traces, semantics and policies, figure by figure.
+
+`python -m benchmarks.replay_fidelity` replays every row of the table below and prints ours beside the published
+simulator's figure. Sets: A is Sia's artifact on its mixed 64-GPU cluster, B Lucid's simulator on Helios Venus.
+Another trace:
+
+    python -m benchmarks.replay_fidelity --trace FILE --policy sia --cluster "6x t4:4, 3x rtx:8, 2x a100:8" \\
+        --compat sia-artifact
+
+Figures: `<set>/<trace>/<policy>/<figure>` and `.../rel_err_<figure>`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from coadapt.scheduler.cluster import Cluster
+from coadapt.scheduler.policies import make_policy
+from coadapt.simulator.adaptive import AdaptiveWorld
+from coadapt.simulator.applications import MeasuredApplications
+from coadapt.simulator.cluster_file import SimulatedCluster, read_cluster
+from coadapt.simulator.compat.sia_artifact import SLOWDOWN, ArtifactKnowledge, ArtifactSia
+from coadapt.simulator.engine import Engine, Timing
+from coadapt.simulator.fixed_length import FixedLengthWorld
+from coadapt.simulator.outcome import Outcome
+from coadapt.simulator.readers import read_trace
+from coadapt.simulator.run import simulate
+from coadapt.simulator.workload import Workload
+
+from .harness import DATA, finish, table
+
+SIA = DATA / "sia" / "sia-simulator"
+MIXED_64 = "6x t4:4, 3x rtx:8, 2x a100:8"
+Make = Callable[[Workload, Cluster], Engine]
+
+
+def sia_artifact(policy: str) -> Make:
+    """The semantics of Sia's published simulator."""
+
+    def make(workload: Workload, cluster: Cluster) -> Engine:
+        applications = MeasuredApplications(SIA / "traces", cluster.gpu_types)
+        mine = [applications[name] for name in workload.applications]
+        knowledge = ArtifactKnowledge(mine)
+        position = {id: i for i, id in enumerate(workload.ids)}
+        if policy != "sia":
+            raise ValueError(f"policy: {policy!r} has no artifact semantics yet; accepted: sia")
+        world = AdaptiveWorld(workload, mine, knowledge, SLOWDOWN)
+        return Engine(world, cluster, ArtifactSia(knowledge, position.__getitem__), Timing(60.0))
+
+    return make
+
+
+def lucid(policy: str) -> Make:
+    """The semantics of Lucid's published simulator: fixed lengths, 40 or 60 s more work for each preemption."""
+    events = policy in ("fifo", "sjf")
+
+    def make(workload: Workload, cluster: Cluster) -> Engine:
+        world = FixedLengthWorld(workload, lambda gpus: 40.0 if gpus <= 8 else 60.0)
+        return Engine(world, cluster, make_policy(policy), Timing(60.0, events=events))
+
+    return make
+
+
+COMPAT: Mapping[str, Callable[[str], Make]] = {"sia-artifact": sia_artifact, "lucid": lucid}
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One row: a trace under a policy, and what the published simulator says of it."""
+
+    name: str
+    trace: Path
+    policy: str
+    compat: str
+    cluster: str
+    published: Mapping[str, float]
+
+
+VENUS = DATA / "helios" / "venus_sept2020_gpu_jobs.csv.gz"
+VENUS_NODES = str(DATA / "lucid" / "venus_vc_config.csv")
+REPLAYS = (
+    Replay(
+        "A/saturn-1/sia", SIA / "workloads/saturn/workload-1.csv", "sia", "sia-artifact", MIXED_64,
+        {"mean_jct_h": 0.5809, "p99_jct_h": 7.545, "makespan_h": 12.461, "gpu_hours_per_job": 3.612,
+        "restarts_per_job": 4.119},
+    ),
+    Replay(
+        "A/philly-1/sia", SIA / "workloads/philly/workload-1.csv", "sia", "sia-artifact", MIXED_64,
+        {"mean_jct_h": 0.5416, "p99_jct_h": 7.840, "makespan_h": 15.531, "gpu_hours_per_job": 4.027,
+        "restarts_per_job": 4.256},
+    ),
+    Replay(
+        "B/venus/fifo", VENUS, "fifo", "lucid", VENUS_NODES,
+        {"mean_jct_h": 65_720 / 3600, "mean_queueing_h": 53_951 / 3600},
+    ),
+    Replay(
+        "B/venus/las", VENUS, "las", "lucid", VENUS_NODES,
+        {"mean_jct_h": 14_700 / 3600, "mean_queueing_h": 2_915 / 3600, "preemptions": 7_466.0},
+    ),
+)  # fmt: skip
+
+
+def figures_of(outcome: Outcome, compat: str) -> dict[str, float]:
+    """The published simulators' definitions of our figures."""
+    found = outcome.summary()
+    if compat == "sia-artifact":
+        # There a job that ends within a round holds its GPUs to the round's end.
+        jct_h = np.sort(outcome.jct_s) / 3600
+        found["p99_jct_h"] = float(jct_h[int(0.99 * len(jct_h))])
+        last = np.zeros(len(jct_h))
+        for holding in outcome.holdings:
+            if holding.gpus:
+                last[holding.job] = holding.gpus
+        more_s = np.ceil(outcome.finished_s / 60) * 60 - outcome.finished_s
+        found["gpu_hours_per_job"] = float((outcome.attained_gpu_s + last * more_s).mean() / 3600)
+    return found
+
+
+def replay(trace: Path, policy: str, compat: str, cluster: SimulatedCluster) -> tuple[dict[str, float], float]:
+    """(figures, CPU seconds) of one run."""
+    workload = read_trace(trace)
+    start = time.process_time()
+    outcome = simulate(workload, cluster, COMPAT[compat](policy))
+    return figures_of(outcome, compat), time.process_time() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trace", type=Path)
+    parser.add_argument("--policy", default="sia")
+    parser.add_argument("--cluster", default=MIXED_64)
+    parser.add_argument("--compat", choices=sorted(COMPAT), default="sia-artifact")
+    parser.add_argument("--only", help="a part of a row's name")
+    options = parser.parse_args()
+    rows = REPLAYS
+    if options.trace is not None:
+        name = f"given/{options.trace.stem}/{options.policy}"
+        rows = (Replay(name, options.trace, options.policy, options.compat, options.cluster, {}),)
+    figures: dict[str, float] = {}
+    lines: list[list[object]] = []
+    for row in rows:
+        if options.only and options.only not in row.name:
+            continue
+        found, cpu_s = replay(row.trace, row.policy, row.compat, read_cluster(row.cluster))
+        for key in row.published or (
+            "mean_jct_h",
+            "p99_jct_h",
+            "makespan_h",
+            "gpu_hours_per_job",
+            "mean_queueing_h",
+        ):
+            figures[f"{row.name}/{key}"] = found[key]
+            published = row.published.get(key)
+            off = "" if published is None else 100 * (found[key] / published - 1)
+            if published is not None:
+                figures[f"{row.name}/rel_err_{key}"] = found[key] / published - 1
+            lines.append([row.name, key, "" if published is None else published, found[key], off, cpu_s])
+    table(
+        "Ours beside the published simulators", ["row", "figure", "published", "ours", "off [%]", "CPU s"], lines
+    )
+    finish("replay_fidelity", figures)
+
+
+if __name__ == "__main__":
+    main()

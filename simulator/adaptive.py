@@ -1,0 +1,143 @@
+"""Jobs that train a measured model: their progress follows from their placement and the batch they choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..estimators.goodput import JobModel
+from ..executor.config import Adaptivity, TrainingConfig
+from ..scheduler.job import JobSpec, Resources
+from ..scheduler.placement import Placement
+from .applications import Application
+from .step_times import Shape, StepTime
+from .workload import Workload
+from .world import Motion
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples per replica and pass, and passes beyond the first."""
+
+    local_bsz: int
+    accumulation: int
+
+    def total(self, replicas: int) -> int:
+        return replicas * self.local_bsz * (self.accumulation + 1)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a job learns of itself while it trains: one placement's step time, and the gradients of an epoch."""
+
+    gpu_type: str
+    shape: Shape
+    batch: Batch
+    time: StepTime
+    grad_sqr: float
+    grad_var: float
+
+
+class Knowledge(Protocol):
+    """What a job's executor and the policy make of what was observed."""
+
+    def observe(self, job: int, seen: Observation) -> None: ...
+
+    def model(self, job: int) -> JobModel | None: ...
+
+    def choose(self, job: int, gpu_type: str, shape: Shape) -> Batch:
+        """The batch the job trains with on a placement."""
+
+
+def shape_of(placement: Placement) -> Shape:
+    return tuple(share.gpus for share in placement.shares)
+
+
+class AdaptiveWorld:
+    """Progress is steps at the initial batch size, each worth its gain, epoch by epoch.
+
+    `slowdown`: how much slower a model trains than its measured steps say.
+    """
+
+    learns = True
+
+    def __init__(
+        self,
+        workload: Workload,
+        applications: Sequence[Application],
+        knowledge: Knowledge,
+        slowdown: Mapping[str, float] | None = None,
+    ) -> None:
+        self.workload = workload
+        self.applications = applications  # one per job
+        self.knowledge = knowledge
+        self._slow = [
+            1.0 if slowdown is None else slowdown.get(a.name, slowdown.get("*", 1.0)) for a in applications
+        ]
+        self._epoch = [0] * len(workload)
+        self._batch: list[Batch | None] = [None] * len(workload)
+        self._specs: dict[tuple[str, Adaptivity, int], JobSpec] = {}
+
+    def spec(self, job: int) -> JobSpec:
+        application, adaptivity = self.applications[job], self.workload.adaptivity[job]
+        asked = 0 if adaptivity is Adaptivity.ADAPTIVE else int(self.workload.gpus[job])
+        key = application.name, adaptivity, asked
+        if key not in self._specs:
+            self._specs[key] = _spec(application, adaptivity, asked, int(self.workload.batch_size[job]))
+        return self._specs[key]
+
+    def restart_cost_s(self, job: int) -> float:
+        return self.applications[job].restart_s
+
+    def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
+        """A whole restart for another shape or GPU type, and after a stop; which nodes they are is the same."""
+        if old is not None and old.gpu_type == new.gpu_type and shape_of(old) == shape_of(new):
+            return left_s
+        return self.applications[job].restart_s
+
+    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        application, shape = self.applications[job], shape_of(placement)
+        batch = self._batch[job] = self.knowledge.choose(job, placement.gpu_type, shape)
+        time = application.step_times[placement.gpu_type].at(shape, batch.local_bsz)
+        step_s = time.step_s + batch.accumulation * time.pass_s
+        gain = application.statistics.gain(batch.total(sum(shape)), self._epoch[job])
+        return Motion(gain / step_s / self._slow[job], float(application.statistics.boundaries[self._epoch[job]]))
+
+    def crosses(self, job: int, placement: Placement, progress: float) -> Motion | None:
+        self.trained(job, placement)
+        self._epoch[job] += 1
+        if self._epoch[job] >= self.applications[job].epochs:
+            return None
+        return self.moves(job, placement, progress)
+
+    def trained(self, job: int, placement: Placement) -> None:
+        application, shape, batch = self.applications[job], shape_of(placement), self._batch[job]
+        if batch is None:
+            return
+        time = application.step_times[placement.gpu_type].at(shape, batch.local_bsz)
+        gradients = application.statistics.gradients(batch.total(sum(shape)), self._epoch[job])
+        self.knowledge.observe(job, Observation(placement.gpu_type, shape, batch, time, *gradients))
+
+    def model(self, job: int) -> JobModel | None:
+        return self.knowledge.model(job)
+
+    def remaining_s(self, job: int, progress: float) -> float | None:
+        return None
+
+
+def _spec(application: Application, adaptivity: Adaptivity, gpus: int, batch_size: int) -> JobSpec:
+    rigid = adaptivity is Adaptivity.RIGID
+    adapts = adaptivity is Adaptivity.ADAPTIVE
+    first = application.initial_batch_size if adapts else batch_size
+    return JobSpec(
+        name=application.name,
+        script="trace",
+        resources=Resources(gpus=gpus if rigid else None, max_gpus=64, cpus_per_gpu=0.0),
+        training=TrainingConfig(
+            adaptivity=adaptivity,
+            initial_batch_size=first,
+            max_batch_size=application.max_batch_size if adapts else None,
+            min_local_batch_size=min(least for least, _ in application.local_bsz.values()),
+        ),
+    )

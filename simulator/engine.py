@@ -1,0 +1,319 @@
+"""Rounds in virtual time: jobs advance exactly between rounds, the policy decides as in the live service."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import overload
+
+import numpy as np
+
+from ..scheduler.cluster import Cluster
+from ..scheduler.placement import Placement
+from ..scheduler.round import JobColumns, JobView, Policy, Round
+from .outcome import Holding, Outcome
+from .world import World
+
+
+class Stuck(RuntimeError):
+    """Jobs wait for ever; one sentence on which and why."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """When the policy is asked.
+
+    `interval_s`: at its multiples. `events`: whenever a job arrives or ends instead, as policies that only
+    admit jobs are run.
+    """
+
+    interval_s: float = 60.0
+    events: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.interval_s > 0:
+            raise ValueError(f"interval_s: {self.interval_s} must be more than 0 seconds")
+
+
+@dataclass
+class _Jobs:
+    """All jobs of the workload as columns; what a running job is doing lies in the last five."""
+
+    progress: np.ndarray
+    pause_s: np.ndarray
+    attained_gpu_s: np.ndarray
+    held_s: np.ndarray
+    started_s: np.ndarray
+    finished_s: np.ndarray
+    restarts: np.ndarray
+    preemptions: np.ndarray
+    rate: np.ndarray
+    boundary: np.ndarray
+    gpus: np.ndarray  # held; 0: none
+    placements: list[Placement | None]
+    largest: list[dict[str, int]]  # most GPUs ever held, per GPU type
+
+    @classmethod
+    def of(cls, count: int) -> _Jobs:
+        return cls(
+            progress=np.zeros(count),
+            pause_s=np.zeros(count),
+            attained_gpu_s=np.zeros(count),
+            held_s=np.zeros(count),
+            started_s=np.full(count, np.nan),
+            finished_s=np.full(count, np.nan),
+            restarts=np.zeros(count, np.int64),
+            preemptions=np.zeros(count, np.int64),
+            rate=np.zeros(count),
+            boundary=np.zeros(count),
+            gpus=np.zeros(count, np.int64),
+            placements=[None] * count,
+            largest=[{} for _ in range(count)],
+        )
+
+
+class _Views(Sequence[JobView]):
+    """The active jobs of a round; a view is built when a policy asks for it."""
+
+    def __init__(self, engine: Engine, active: np.ndarray, now: float, columns: JobColumns) -> None:
+        self._engine, self._active, self._now = engine, active, now
+        self.columns = columns
+        self._made: dict[int, JobView] = {}
+
+    def __len__(self) -> int:
+        return len(self._active)
+
+    @overload
+    def __getitem__(self, index: int) -> JobView: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[JobView]: ...
+    def __getitem__(self, index: int | slice) -> JobView | list[JobView]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        job = int(self._active[index])
+        found = self._made.get(job)
+        if found is None:
+            found = self._made[job] = self._engine._view(job, self._now)
+        return found
+
+    def __iter__(self) -> Iterator[JobView]:
+        return (self[i] for i in range(len(self)))
+
+
+@dataclass
+class Engine:
+    """One run of a workload on a cluster under a policy. `run` may be called once."""
+
+    world: World
+    cluster: Cluster
+    policy: Policy
+    timing: Timing = Timing()
+    _jobs: _Jobs = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        workload = self.world.workload
+        self._jobs = _Jobs.of(len(workload))
+        self._asked = workload.gpus
+        self._order = {id: i for i, id in enumerate(workload.ids)}
+        self._active = np.zeros(0, np.int64)  # in order of submission
+        self._next = 0  # first job that has not arrived
+        self._now = -self.timing.interval_s  # so that the first round may be at 0
+        self._holdings: list[Holding] = []
+        self._policy_s: list[float] = []
+        self._contention: list[tuple[float, int]] = []
+
+    def run(self) -> Outcome:
+        """Until every job has ended.
+
+        Raises Stuck where no job runs and none will arrive, so that time would go on for ever.
+        """
+        total = len(self.world.workload)
+        while self._next < total or len(self._active):
+            self._advance(self._next_round_s())
+            self._arrive()
+            if len(self._active):
+                self._decide()
+            if self._next >= total and len(self._active) and not self._jobs.gpus[self._active].any():
+                waiting = [self.world.workload.ids[i] for i in self._active[:3]]
+                raise Stuck(
+                    f"no job runs and none is to come, but {len(self._active)} wait, first {', '.join(waiting)}: "
+                    "they ask for more than the cluster has, or the policy gives them nothing"
+                )
+        return self._outcome()
+
+    # --- time -----------------------------------------------------------------------------------------------
+
+    def _next_round_s(self) -> float:
+        submit_s = self.world.workload.submit_s
+        arrival = float(submit_s[self._next]) if self._next < len(submit_s) else np.inf
+        step = self.timing.interval_s
+        if self.timing.events:
+            return min(arrival, self._next_end_s())
+        after = self._now + step
+        if len(self._active):
+            return after
+        # Nothing to do until someone arrives: the first round at or after that.
+        return max(after, float(np.ceil(arrival / step) * step))
+
+    def _next_end_s(self) -> float:
+        running = self._running()
+        if not len(running):
+            return np.inf
+        jobs = self._jobs
+        left = (jobs.boundary[running] - jobs.progress[running]) / jobs.rate[running]
+        return float((self._now + jobs.pause_s[running] + left).min())
+
+    def _running(self) -> np.ndarray:
+        return self._active[self._jobs.gpus[self._active] > 0]
+
+    def _advance(self, until_s: float) -> None:
+        """Every running job makes its progress up to `until_s`; those that end meanwhile free their GPUs."""
+        jobs, running = self._jobs, self._running()
+        if len(running):
+            left = np.full(len(running), until_s - self._now)
+            paused = np.minimum(jobs.pause_s[running], left)
+            jobs.pause_s[running] -= paused
+            left -= paused
+            moving = np.flatnonzero(jobs.pause_s[running] <= 0)
+            learning = running[left > 0] if self.world.learns else running[:0]
+            while len(moving):
+                at = running[moving]
+                reach = (jobs.boundary[at] - jobs.progress[at]) / jobs.rate[at]
+                arrives = reach <= left[moving]
+                on = at[~arrives]
+                jobs.progress[on] += jobs.rate[on] * left[moving[~arrives]]
+                moving = moving[arrives]
+                left[moving] -= np.maximum(reach[arrives], 0.0)
+                jobs.progress[running[moving]] = jobs.boundary[running[moving]]
+                moving = np.array([i for i in moving if self._crosses(int(running[i]), until_s - left[i])], int)
+            held = np.where(np.isnan(jobs.finished_s[running]), until_s, jobs.finished_s[running]) - self._now
+            jobs.held_s[running] += held
+            jobs.attained_gpu_s[running] += held * jobs.gpus[running]
+            ended = running[~np.isnan(jobs.finished_s[running])]
+            if len(ended):
+                for job in ended.tolist():
+                    self._log(job, None, float(jobs.finished_s[job]))
+                    jobs.placements[job] = None
+                jobs.gpus[ended] = 0
+                self._active = self._active[np.isnan(jobs.finished_s[self._active])]
+            for job in learning.tolist():
+                if (placement := jobs.placements[job]) is not None:
+                    self.world.trained(job, placement)
+        self._now = until_s
+
+    def _crosses(self, job: int, now: float) -> bool:
+        """At a boundary: True if the job goes on."""
+        placement = self._jobs.placements[job]
+        assert placement is not None
+        motion = self.world.crosses(job, placement, float(self._jobs.progress[job]))
+        if motion is None:
+            self._jobs.finished_s[job] = now
+            return False
+        self._jobs.rate[job], self._jobs.boundary[job] = motion.rate, motion.boundary
+        return True
+
+    def _arrive(self) -> None:
+        submit_s = self.world.workload.submit_s
+        end = int(np.searchsorted(submit_s, self._now, side="right"))
+        if end > self._next:
+            self._active = np.concatenate([self._active, np.arange(self._next, end)])
+            self._next = end
+
+    # --- rounds -----------------------------------------------------------------------------------------------
+
+    def _decide(self) -> None:
+        jobs, active = self._jobs, self._active
+        remaining = np.array(
+            [
+                np.nan if (left := self.world.remaining_s(int(i), jobs.progress[i])) is None else left
+                for i in active
+            ]
+        )
+        columns = JobColumns(
+            submitted_s=self.world.workload.submit_s[active],
+            gpus=self._asked[active],
+            held=jobs.gpus[active],
+            attained_gpu_s=jobs.attained_gpu_s[active],
+            remaining_s=remaining,
+        )
+        views = _Views(self, active, self._now, columns)
+        start = time.perf_counter()
+        plan = self.policy.plan(Round(self._now, self.timing.interval_s, self.cluster, views))
+        self._policy_s.append(time.perf_counter() - start)
+        self._contention.append((self._now, len(active)))
+        wanted = {self._order[id]: placement for id, placement in plan.placements.items()}
+        for job in self._running().tolist():
+            if job not in wanted:
+                self._stop(job)
+        for job, placement in wanted.items():
+            if jobs.placements[job] is not placement and jobs.placements[job] != placement:
+                self._place(job, placement)
+            elif self.world.learns:
+                self._set_motion(job, placement)
+
+    def _view(self, job: int, now: float) -> JobView:
+        jobs = self._jobs
+        return JobView(
+            id=self.world.workload.ids[job],
+            spec=self.world.spec(job),
+            model=self.world.model(job),
+            placement=jobs.placements[job],
+            age_s=now - float(self.world.workload.submit_s[job]),
+            restarts=int(jobs.restarts[job]),
+            restart_cost_s=self.world.restart_cost_s(job),
+            largest_gpus=jobs.largest[job],
+            attained_gpu_s=float(jobs.attained_gpu_s[job]),
+            progress=float(jobs.progress[job]),
+            submitted_s=float(self.world.workload.submit_s[job]),
+            remaining_s=self.world.remaining_s(job, float(jobs.progress[job])),
+        )
+
+    def _stop(self, job: int) -> None:
+        jobs = self._jobs
+        self._log(job, None, self._now)
+        jobs.placements[job], jobs.gpus[job] = None, 0
+        jobs.preemptions[job] += 1
+
+    def _place(self, job: int, placement: Placement) -> None:
+        jobs = self._jobs
+        left_s = float(jobs.pause_s[job])
+        first = bool(np.isnan(jobs.started_s[job]))
+        jobs.pause_s[job] = self.world.pause_s(job, jobs.placements[job], placement, left_s, first)
+        if first:
+            jobs.started_s[job] = self._now
+        elif jobs.pause_s[job] > left_s:
+            jobs.restarts[job] += 1
+        self._log(job, placement, self._now)
+        jobs.placements[job] = placement
+        jobs.gpus[job] = placement.gpus
+        most = jobs.largest[job]
+        most[placement.gpu_type] = max(most.get(placement.gpu_type, 0), placement.gpus)
+        self._set_motion(job, placement)
+
+    def _set_motion(self, job: int, placement: Placement) -> None:
+        motion = self.world.moves(job, placement, float(self._jobs.progress[job]))
+        self._jobs.rate[job], self._jobs.boundary[job] = motion.rate, motion.boundary
+
+    # --- what is kept ----------------------------------------------------------------------------------------
+
+    def _log(self, job: int, placement: Placement | None, now: float) -> None:
+        """The job's GPUs change at `now`."""
+        gpu_type, gpus = ("", 0) if placement is None else (placement.gpu_type, placement.gpus)
+        self._holdings.append(Holding(job, now, gpu_type, gpus))
+
+    def _outcome(self) -> Outcome:
+        jobs = self._jobs
+        return Outcome(
+            workload=self.world.workload,
+            cluster=self.cluster,
+            started_s=jobs.started_s,
+            finished_s=jobs.finished_s,
+            held_s=jobs.held_s,
+            attained_gpu_s=jobs.attained_gpu_s,
+            restarts=jobs.restarts,
+            preemptions=jobs.preemptions,
+            policy_s=np.array(self._policy_s),
+            contention=np.array(self._contention).reshape(-1, 2),
+            holdings=tuple(self._holdings),
+        )

@@ -1,0 +1,24 @@
+"""Helios cluster logs (Hu et al., SC'21): CSV with job_id, user, vc, gpu_num, submit_time, duration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..tables import instants, numbers, read_rows
+from ..workload import TraceJob, Workload
+
+
+def read(path: Path) -> Workload:
+    """Submit times count from the first job. Raises ValueError with line and value."""
+    rows = read_rows(path, ("job_id", "vc", "gpu_num", "submit_time", "duration"))
+    submitted = instants(path, rows, "submit_time")
+    gpus = numbers(path, rows, "gpu_num", least=1, whole=True)
+    durations = numbers(path, rows, "duration", least=0)
+    start = submitted.min()
+    return Workload.of(
+        TraceJob(
+            id=row["job_id"], submit_s=float(submit - start), gpus=int(gpu), duration_s=float(duration),
+            virtual_cluster=row["vc"], user=row.get("user") or "",
+        )
+        for row, submit, gpu, duration in zip(rows, submitted, gpus, durations, strict=True)
+    )  # fmt: skip

@@ -1,0 +1,20 @@
+"""Alibaba PAI 2020, and Helios in the same form: CSV with job_id, arrival_s, service_sec, gpu_count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..tables import numbers, read_rows
+from ..workload import TraceJob, Workload
+
+
+def read(path: Path) -> Workload:
+    """Raises ValueError with line and value for whatever is wrong with the file."""
+    rows = read_rows(path, ("job_id", "arrival_s", "service_sec", "gpu_count"))
+    arrivals = numbers(path, rows, "arrival_s", least=0)
+    durations = numbers(path, rows, "service_sec", least=0)
+    gpus = numbers(path, rows, "gpu_count", least=1, whole=True)
+    return Workload.of(
+        TraceJob(id=row["job_id"], submit_s=float(arrival), gpus=int(gpu), duration_s=float(duration))
+        for row, arrival, duration, gpu in zip(rows, arrivals, durations, gpus, strict=True)
+    )

@@ -1,0 +1,25 @@
+"""Microsoft Philly as Pollux prepared it: CSV with timestamp, duration, num_gpus, cluster; jobs have no ids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..tables import instants, numbers, read_rows
+from ..workload import TraceJob, Workload
+
+
+def read(path: Path) -> Workload:
+    """Submit times count from the first job; a job's id is its line. Raises ValueError with line and value."""
+    rows = read_rows(path, ("timestamp", "duration", "num_gpus"))
+    submitted = instants(path, rows, "timestamp")
+    durations = numbers(path, rows, "duration", least=0)
+    gpus = numbers(path, rows, "num_gpus", least=1, whole=True)
+    start = submitted.min()
+    order = submitted.argsort(kind="stable")  # the file itself is in no order of time
+    return Workload.of(
+        TraceJob(
+            id=f"line-{i + 2}", submit_s=float(submitted[i] - start), gpus=int(gpus[i]),
+            duration_s=float(durations[i]), virtual_cluster=rows[i].get("cluster") or "",
+        )
+        for i in order
+    )  # fmt: skip

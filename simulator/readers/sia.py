@@ -1,0 +1,35 @@
+"""Workloads of Sia and Pollux: CSV with name, time, application, num_replicas, batch_size and maybe category."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...executor.config import Adaptivity
+from ..tables import numbers, read_rows
+from ..workload import TraceJob, Workload
+
+_CATEGORIES = {
+    "adaptive": Adaptivity.ADAPTIVE,
+    "scale-gpus": Adaptivity.STRONG_SCALING,
+    "rigid": Adaptivity.RIGID,
+}
+
+
+def read(path: Path) -> Workload:
+    """Raises ValueError with line and value for whatever is wrong with the file."""
+    rows = read_rows(path, ("name", "time", "application", "num_replicas", "batch_size"))
+    times = numbers(path, rows, "time", least=0)
+    gpus = numbers(path, rows, "num_replicas", least=1, whole=True)
+    batches = numbers(path, rows, "batch_size", least=1, whole=True)
+    jobs = []
+    for line, (row, time, gpu, batch) in enumerate(zip(rows, times, gpus, batches, strict=True), start=2):
+        category = row.get("category") or "adaptive"
+        if category not in _CATEGORIES:
+            raise ValueError(f"{path}: line {line}: category {category!r}; accepted: {', '.join(_CATEGORIES)}")
+        jobs.append(
+            TraceJob(
+                id=row["name"], submit_s=float(time), gpus=int(gpu), application=row["application"],
+                batch_size=int(batch), adaptivity=_CATEGORIES[category],
+            )
+        )  # fmt: skip
+    return Workload.of(jobs)

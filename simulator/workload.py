@@ -1,0 +1,112 @@
+"""The jobs of a trace: what was submitted when, and what it asks for."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..executor.config import Adaptivity
+from .tables import Floats
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TraceJob:
+    """One submission.
+
+    `application` names a model whose profiles say how fast it trains; without one the job is `duration_s` long
+    on the `gpus` it asks for. `gpus` and `batch_size` are what schedulers that cannot choose give it
+    ("TunedJobs").
+    """
+
+    id: str
+    submit_s: float
+    gpus: int = 1
+    duration_s: float | None = None
+    application: str = ""
+    batch_size: int = 0
+    adaptivity: Adaptivity = Adaptivity.RIGID
+    virtual_cluster: str = ""
+    user: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Jobs as columns, in order of submission; ties keep the trace's own order.
+
+    Raises ValueError for a job that cannot be, in one sentence with its id, field and value.
+    """
+
+    ids: tuple[str, ...]
+    submit_s: Floats
+    gpus: Ints
+    duration_s: Floats  # nan: the application decides
+    applications: tuple[str, ...]
+    batch_size: Ints
+    adaptivity: tuple[Adaptivity, ...]
+    virtual_clusters: tuple[str, ...]
+    users: tuple[str, ...]
+
+    @classmethod
+    def of(cls, jobs: Iterable[TraceJob]) -> Workload:
+        rows = list(jobs)
+        for row in rows:
+            _check(row)
+        for id, count in Counter(row.id for row in rows).most_common(1):
+            if count > 1:
+                raise ValueError(f"trace: job id {id!r} stands {count} times; ids must differ")
+        submit_s = np.array([row.submit_s for row in rows], float)
+        if (np.diff(submit_s) < 0).any():
+            at = int(np.flatnonzero(np.diff(submit_s) < 0)[0])
+            warnings.warn(
+                f"trace: job {rows[at + 1].id} was submitted before job {rows[at].id} above it; sorted by time",
+                stacklevel=2,
+            )
+        order = np.argsort(submit_s, kind="stable")
+        rows = [rows[i] for i in order]
+        return cls(
+            ids=tuple(row.id for row in rows),
+            submit_s=submit_s[order],
+            gpus=np.array([row.gpus for row in rows], np.int64),
+            duration_s=np.array([np.nan if row.duration_s is None else row.duration_s for row in rows], float),
+            applications=tuple(row.application for row in rows),
+            batch_size=np.array([row.batch_size for row in rows], np.int64),
+            adaptivity=tuple(row.adaptivity for row in rows),
+            virtual_clusters=tuple(row.virtual_cluster for row in rows),
+            users=tuple(row.user for row in rows),
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def tuned(self) -> Workload:
+        """Every job keeps the GPUs and the batch size it asks for ("TunedJobs")."""
+        return replace(self, adaptivity=(Adaptivity.RIGID,) * len(self))
+
+    def select(self, at: Sequence[int] | Ints | NDArray[np.bool_]) -> Workload:
+        """The jobs at these positions, or where a mask holds."""
+        index = np.arange(len(self))[np.asarray(at)]
+        taken: dict[str, Any] = {}
+        for f in fields(self):
+            column = getattr(self, f.name)
+            taken[f.name] = column[index] if isinstance(column, np.ndarray) else tuple(column[i] for i in index)
+        return replace(self, **taken)
+
+
+def _check(job: TraceJob) -> None:
+    if not (np.isfinite(job.submit_s) and job.submit_s >= 0):
+        raise ValueError(f"trace: job {job.id}: submit time {job.submit_s} is not accepted, must be 0 s or later")
+    if job.gpus < 1:
+        raise ValueError(f"trace: job {job.id}: gpus {job.gpus} must be at least 1")
+    if job.duration_s is None:
+        if not job.application:
+            raise ValueError(f"trace: job {job.id} has neither a duration nor an application")
+    elif not (np.isfinite(job.duration_s) and job.duration_s >= 0):
+        raise ValueError(f"trace: job {job.id}: duration {job.duration_s} s is not accepted, must be 0 s or more")

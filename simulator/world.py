@@ -1,0 +1,57 @@
+"""What is true of the jobs of a trace, apart from what a policy is told of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..estimators.goodput import JobModel
+from ..scheduler.job import JobSpec
+from ..scheduler.placement import Placement
+from .workload import Workload
+
+
+@dataclass(frozen=True)
+class Motion:
+    """How a job moves until something changes: progress per second, and where its rate may change."""
+
+    rate: float
+    boundary: float
+
+
+class World(Protocol):
+    """The truth of every job, by its position in the workload. Progress is in the world's own unit."""
+
+    workload: Workload
+
+    def spec(self, job: int) -> JobSpec:
+        """What the job's user wrote."""
+
+    def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
+        """Seconds the job holds its new GPUs without progress.
+
+        `old`: what it runs on now, None where it has nothing; `first`: it never had anything. `left_s`: what is
+        left of an earlier pause.
+        """
+
+    def restart_cost_s(self, job: int) -> float:
+        """What the policy takes a restart to cost."""
+
+    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        """The motion from here, after a change of placement and at the start of a round."""
+
+    def crosses(self, job: int, placement: Placement, progress: float) -> Motion | None:
+        """The motion from a boundary on; None: the job has ended."""
+
+    def model(self, job: int) -> JobModel | None:
+        """What the policy knows of its goodput."""
+
+    def remaining_s(self, job: int, progress: float) -> float | None:
+        """What the policy is told of how long it still needs."""
+
+    def trained(self, job: int, placement: Placement) -> None:
+        """The job made progress on its placement since the last round: it may learn from it."""
+
+    @property
+    def learns(self) -> bool:
+        """Whether jobs learn while they train, and may then move otherwise where they are (`trained`, `moves`)."""

@@ -1,0 +1,67 @@
+"""`coadapt simulate` runs on a fresh machine with nothing but itself, and takes traces and clusters of others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from coadapt.cli.main import run
+from coadapt.simulator.synthetic import synthetic
+
+PAI = "job_id,arrival_s,service_sec,gpu_count\nj1,10,100,1\nj2,20,50,2\nj3,30,10,2\n"
+
+
+def test_policies_are_compared_on_jobs_that_are_made_up(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["simulate", "--jobs", "12", "--rate", "60", "--cluster", "4x t4:4, 1x a100:8", "--json"]
+    assert run([*arguments, "--policy", "sia", "--policy", "fifo"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == {"sia", "fifo"}
+    assert found["sia"]["jobs"] == found["fifo"]["jobs"] == 12
+    # Jobs that adapt finish sooner than the same jobs with the GPUs they ask for.
+    assert found["sia"]["mean_jct_h"] < found["fifo"]["mean_jct_h"]
+    assert run([*arguments, "--policy", "sia"]) == 0
+    again = json.loads(capsys.readouterr().out)["sia"]
+    assert again["mean_jct_h"] == found["sia"]["mean_jct_h"]
+
+
+def test_a_trace_of_fixed_lengths_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text(PAI)
+    arguments = ["simulate", "--trace", str(trace), "--cluster", "1x any:2", "--policy", "fifo", "--events"]
+    assert run([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["fifo"]
+    # One GPU from 10 to 110, two from 110 to 160 and two from 160 to 170.
+    assert found["makespan_h"] == pytest.approx(160 / 3600)
+    assert found["mean_jct_h"] == pytest.approx((100 + 140 + 140) / 3 / 3600)
+    assert run(arguments) == 0
+    assert "JCT, mean (h)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--trace", "nowhere.csv"], "nowhere.csv does not exist"),
+        (["--cluster", "six t4"], "cluster: 'six t4' is not of the form"),
+        (["--policy", "best"], "'best' is unknown; accepted: "),
+        (["--knows", "all"], "accepted: oracle, bootstrap, no-profile"),
+        (["--jobs", "0"], "jobs: 0 must be at least 1"),
+        (["--rate", "-1"], "jobs_per_hour: -1.0 must be more than 0"),
+        (["--round-interval", "0"], "interval_s: 0.0 must be more than 0 seconds"),
+        (["--profiles", "nowhere"], "profiles: nowhere is no folder"),
+        (["--cluster", "1x h100:8"], "was not measured on GPU type 'h100'"),
+        (["--noise", "-0.1"], "noise: -0.1 must be"),
+        (["--jobs", "40", "--policy", "fifo", "--cluster", "1x t4:4"], "they ask for more than the cluster has"),
+    ],
+)
+def test_a_bad_option_is_one_sentence(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "--jobs", "3", *arguments]) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_made_up_traces_follow_their_seed() -> None:
+    first, again, other = synthetic(50, 20.0, 1), synthetic(50, 20.0, 1), synthetic(50, 20.0, 2)
+    assert first.ids == again.ids
+    assert first.submit_s.tolist() == again.submit_s.tolist()
+    assert first.submit_s.tolist() != other.submit_s.tolist()
+    assert set(first.gpus.tolist()) <= {1, 2, 4, 8, 16}

@@ -1,0 +1,123 @@
+"""A trace is read whole, or refused with one sentence that names its line, its field and its value."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from coadapt.executor.config import Adaptivity
+from coadapt.simulator.readers import jsonl, read_trace
+from coadapt.simulator.workload import TraceJob, Workload
+
+SIA = "name,time,application,num_replicas,batch_size\na,5,cifar10,4,512\nb,9.5,bert,1,12\n"
+HELIOS = (
+    "job_id,user,vc,gpu_num,cpu_num,state,submit_time,duration\n"
+    "7,u,vcA,8,8,COMPLETED,2020-09-01 00:00:03,97\n8,u,vcB,1,1,FAILED,2020-09-01 00:01:03,0\n"
+)
+PHILLY = (
+    "timestamp,duration,num_gpus,gpu_time,cluster\n"
+    "2017-10-09 07:01:55,66.0,1,66.0,x\n2017-10-09 07:01:50,10.0,2,20.0,y\n"
+)
+PAI = "job_id,arrival_s,service_sec,gpu_count\nj1,10,100,1\nj2,20,50,2\n"
+
+
+def written(folder: Path, text: str, name: str = "trace.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_sia_workloads_name_applications_and_what_a_user_asked_for(tmp_path: Path) -> None:
+    workload = read_trace(written(tmp_path, SIA))
+    assert workload.applications == ("cifar10", "bert")
+    assert workload.submit_s.tolist() == [5.0, 9.5]
+    assert workload.gpus.tolist() == [4, 1]
+    assert workload.batch_size.tolist() == [512, 12]
+    assert set(workload.adaptivity) == {Adaptivity.ADAPTIVE}
+    assert np.isnan(workload.duration_s).all()
+
+
+def test_a_category_says_what_may_be_adapted(tmp_path: Path) -> None:
+    header = "name,time,application,num_replicas,batch_size,category\n"
+    workload = read_trace(written(tmp_path, header + "a,0,bert,1,12,rigid\nb,1,bert,1,12,scale-gpus\n"))
+    assert workload.adaptivity == (Adaptivity.RIGID, Adaptivity.STRONG_SCALING)
+
+
+def test_cluster_logs_count_from_their_first_job(tmp_path: Path) -> None:
+    helios = read_trace(written(tmp_path, HELIOS))
+    assert helios.submit_s.tolist() == [0.0, 60.0]
+    assert helios.virtual_clusters == ("vcA", "vcB")
+    assert helios.duration_s.tolist() == [97.0, 0.0]
+    philly = read_trace(written(tmp_path, PHILLY))
+    assert philly.ids == ("line-3", "line-2")  # the file is in no order of time
+    assert philly.submit_s.tolist() == [0.0, 5.0]
+    assert read_trace(written(tmp_path, PAI)).gpus.tolist() == [1, 2]
+
+
+def test_packed_traces_are_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv.gz"
+    path.write_bytes(gzip.compress(PAI.encode()))
+    assert len(read_trace(path)) == 2
+
+
+def test_own_traces_survive_being_written_and_read(tmp_path: Path) -> None:
+    jobs = [TraceJob("a", 0.0, 4, 10.5), TraceJob("b", 1.5, 1, None, "bert", 24, Adaptivity.ADAPTIVE, "vc", "me")]
+    jsonl.write(tmp_path / "trace.jsonl", jobs)
+    workload, expected = read_trace(tmp_path / "trace.jsonl"), Workload.of(jobs)
+    assert workload.ids == expected.ids
+    assert workload.applications == expected.applications
+    assert workload.adaptivity == expected.adaptivity
+    np.testing.assert_array_equal(workload.duration_s, expected.duration_s)
+
+
+def test_jobs_out_of_order_are_sorted_with_a_warning() -> None:
+    with pytest.warns(UserWarning, match="job early was submitted before job late above it"):
+        workload = Workload.of([TraceJob("late", 9, 1, 1), TraceJob("early", 3, 1, 1)])
+    assert workload.ids == ("early", "late")
+
+
+BAD = {
+    "nothing": ("", "begins with ''"),
+    "no known header": ("x,y\n1,2\n", "no known format"),
+    "only a header": ("name,time,application,num_replicas,batch_size\n", "no rows"),
+    "a line cut off": (SIA + "c,12,ber", "line 4 ends before its last column"),
+    "a time before the start": (SIA.replace("9.5", "-1"), "line 3: time -1 is not accepted, must be a number of"),
+    "not a number": (SIA.replace("9.5", "soon"), "line 3: time 'soon' is not a number"),
+    "nan": (SIA.replace("9.5", "nan"), "line 3: time nan"),
+    "infinite": (PAI.replace("50", "inf"), "line 3: service_sec inf"),
+    "no GPUs": (PAI.replace("50,2", "50,0"), "line 3: gpu_count 0"),
+    "half a GPU": (PAI.replace("50,2", "50,0.5"), "line 3: gpu_count 0.5 is not accepted, must be a whole number"),
+    "an id twice": (PAI.replace("j2", "j1"), "job id 'j1' stands 2 times"),
+    "an unknown category": (
+        "name,time,application,num_replicas,batch_size,category\na,0,bert,1,12,elastic\n",
+        "line 2: category 'elastic'",
+    ),
+    "no date": (HELIOS.replace("2020-09-01 00:01:03", "yesterday"), "line 3: submit_time 'yesterday' is no time"),
+    "a negative duration": (HELIOS.replace(",97", ",-97"), "line 2: duration -97"),
+    "JSON of another kind": ('{"id": "a", "submit_s": 0, "gpus": "many"}\n', "line 1: gpus: "),
+    "JSON cut off": ('{"id": "a", "submit_s": 0, "duration_s": 1}\n{"id": "b", "subm', "line 2: "),
+    "neither length nor application": ('{"id": "a", "submit_s": 0}\n', "neither a duration nor an application"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_trace_is_refused_in_one_sentence(tmp_path: Path, what: str) -> None:
+    text, told = BAD[what]
+    with pytest.raises(ValueError, match=r"^[^\n]*$") as error:
+        read_trace(written(tmp_path, text))
+    assert told in str(error.value)
+
+
+def test_a_file_that_is_missing_packed_wrongly_or_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="does not exist"):
+        read_trace(tmp_path / "none.csv")
+    cut = tmp_path / "cut.csv.gz"
+    cut.write_bytes(gzip.compress(PAI.encode() * 1000)[:-20])
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_trace(cut)
+    binary = tmp_path / "binary.csv"
+    binary.write_bytes(bytes(range(256)))
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_trace(binary)
