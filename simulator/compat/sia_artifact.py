@@ -248,7 +248,7 @@ class ArtifactSia:
         gpus = np.array([column.gpus for column in columns], float)
         gains -= np.where(options, 1e-5 * gpus, 0.0)
         for i in np.flatnonzero(current >= 0).tolist():
-            gains[i, current[i]] += 1e-3
+            gains[i, current[i]] += 1e-5
             if self._chosen[jobs[i].id][1] > round.now:  # it is restarting: pinned
                 options[i] = False
                 options[i, current[i]] = True
