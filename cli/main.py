@@ -294,6 +294,16 @@ def explain(job: Job, as_json: Json = False) -> None:
 
 
 @app.command()
+def trace() -> None:
+    """Print the jobs that succeeded as JSON lines, to be replayed by `coadapt simulate --trace`."""
+    lines = _connect().trace()
+    for line in lines:
+        print(line)
+    if not lines:
+        print("no job has succeeded yet", file=sys.stderr)
+
+
+@app.command()
 def simulate(
     trace: Annotated[
         Path | None, typer.Option(help="Jobs to replay: JSON lines, or CSV of Sia, Helios, Philly or PAI.")

@@ -20,6 +20,7 @@ from ..simulator.fixed_length import FixedLengthWorld
 from ..simulator.knowledge import Knows, LearningKnowledge
 from ..simulator.outcome import Outcome
 from ..simulator.readers import read_trace
+from ..simulator.recorded import application_of
 from ..simulator.run import simulate
 from ..simulator.synthetic import synthetic
 from ..simulator.workload import Workload
@@ -64,12 +65,17 @@ def run(
         policy = make_policy(name, **options)
         if getattr(policy, "fixed_sizes", False):
             part = part.tuned()
-        named = [bool(name) for name in part.applications]
-        if not any(named):
+        trains = [
+            bool(name) or model is not None for name, model in zip(part.applications, part.models, strict=True)
+        ]
+        if not any(trains):
             return Engine(FixedLengthWorld(part), on, policy, timing)
-        if not all(named):
-            raise ValueError("trace: some jobs name an application and some a duration; simulate them apart")
-        applications = [source[name] for name in part.applications]
+        if not all(trains):
+            raise ValueError("trace: some jobs train a model and some have a duration; simulate them apart")
+        applications = [
+            source[name] if model is None else application_of(id, model, on.gpu_types)
+            for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
+        ]
         knowledge = LearningKnowledge(part, applications, knows, noise, seed)
         return Engine(AdaptiveWorld(part, applications, knowledge), on, policy, timing)
 

@@ -198,7 +198,7 @@ class Client:
         return cast("Sequence[Interval]", self._call("timeline", job_id))
 
     def trace(self) -> Sequence[str]:
-        """The recorded history as JSON lines: submits, ends and plans."""
+        """The jobs that succeeded as JSON lines, a trace that `coadapt simulate` replays."""
         return cast("Sequence[str]", self._call("trace"))
 
     def wait(

@@ -193,13 +193,14 @@ class Phase(StrEnum):
 class JobState:
     """What became of a job; changed only by a transaction in the store.
 
-    Times are seconds since the epoch. `reason` is one sentence for a person. `failures` counts the user's
-    own errors, `recoveries` lost workers, executors and nodes.
+    Times are seconds since the epoch; `queued_s`: when it could first be scheduled. `reason` is one sentence
+    for a person. `failures` counts the user's own errors, `recoveries` lost workers, executors and nodes.
     """
 
     phase: Phase = Phase.SUBMITTED
     reason: str = ""
     submitted_s: float = 0.0
+    queued_s: float | None = None
     started_s: float | None = None
     finished_s: float | None = None
     restarts: int = 0

@@ -32,13 +32,14 @@ def check(before: Phase, after: Phase) -> None:
 
 
 def advance(state: JobState, phase: Phase, now: float, reason: str = "") -> JobState:
-    """The state in its new phase, with the time of the first start and of the end.
+    """The state in its new phase, with the times it first queued, first started and ended.
 
     Raises: IllegalTransition.
     """
     check(state.phase, phase)
+    queued = now if phase is Phase.QUEUED and state.queued_s is None else state.queued_s
     started = state.started_s
     if phase is Phase.RUNNING and started is None:
         started = now
     finished = now if phase.is_terminal and state.finished_s is None else state.finished_s
-    return replace(state, phase=phase, reason=reason, started_s=started, finished_s=finished)
+    return replace(state, phase=phase, reason=reason, queued_s=queued, started_s=started, finished_s=finished)

@@ -41,6 +41,7 @@ from .reactions import (
     start_profile,
 )
 from .record import JobRecord, ProfileRun
+from .recording import trace_lines
 from .round import Plan, Round
 from .settings import Settings
 from .snapshot import MEASURED_IN, allowed_types, split_profile_id, take_round, waiting_reason
@@ -178,8 +179,8 @@ class SchedulerService:
         ]
 
     def trace(self) -> Sequence[str]:
-        """The recorded history as JSON lines, to be replayed by a simulator."""
-        return tuple(self._store.trace())
+        """`recording.trace_lines` of all jobs."""
+        return tuple(trace_lines(self._store.jobs.values()))
 
     def settings(self) -> dict[str, Any]:
         return self._settings.model_dump()

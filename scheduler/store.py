@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,6 @@ create index if not exists intervals_of_job on intervals(job_id, id);
 create table if not exists profiles(
     fingerprint text primary key, time_s real not null, measurements text not null);
 """
-# Events that make up a recorded day: what a simulator needs to replay it.
-TRACE_KINDS = ("submit", "finish", "cancel", "plan", "cluster")
 
 
 @dataclass(frozen=True)
@@ -189,16 +187,6 @@ class Store:
                 f"select kind, time_s, job_id, data from events {where} order by id desc limit ?", (*args, last)
             ).fetchall()
         return [Event(kind, time_s, job, json.loads(data)) for kind, time_s, job, data in reversed(rows)]
-
-    def trace(self) -> Iterator[str]:
-        """The recorded history as JSON lines: jobs submitted, ended and every plan, with times."""
-        marks = ",".join("?" * len(TRACE_KINDS))
-        with self._lock:
-            rows = self._db.execute(
-                f"select time_s, job_id, kind, data from events where kind in ({marks}) order by id", TRACE_KINDS
-            ).fetchall()
-        for time_s, job_id, kind, data in rows:
-            yield json.dumps({"time_s": time_s, "job_id": job_id, "event": kind} | json.loads(data))
 
     # --- intervals ----------------------------------------------------------------------------------------
 

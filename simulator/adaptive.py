@@ -77,14 +77,15 @@ class AdaptiveWorld:
         ]
         self._epoch = [0] * len(workload)
         self._batch: list[Batch | None] = [None] * len(workload)
-        self._specs: dict[tuple[str, Adaptivity, int], JobSpec] = {}
+        self._specs: dict[tuple[int, Adaptivity, int, int], JobSpec] = {}
 
     def spec(self, job: int) -> JobSpec:
         application, adaptivity = self.applications[job], self.workload.adaptivity[job]
         asked = 0 if adaptivity is Adaptivity.ADAPTIVE else int(self.workload.gpus[job])
-        key = application.name, adaptivity, asked
+        most = int(self.workload.max_gpus[job])
+        key = id(application), adaptivity, asked, most
         if key not in self._specs:
-            self._specs[key] = _spec(application, adaptivity, asked, int(self.workload.batch_size[job]))
+            self._specs[key] = _spec(application, adaptivity, asked, most, int(self.workload.batch_size[job]))
         return self._specs[key]
 
     def restart_cost_s(self, job: int) -> float:
@@ -126,14 +127,19 @@ class AdaptiveWorld:
         return None
 
 
-def _spec(application: Application, adaptivity: Adaptivity, gpus: int, batch_size: int) -> JobSpec:
+def _spec(application: Application, adaptivity: Adaptivity, gpus: int, most: int, batch_size: int) -> JobSpec:
     rigid = adaptivity is Adaptivity.RIGID
     adapts = adaptivity is Adaptivity.ADAPTIVE
     first = application.initial_batch_size if adapts else batch_size
     return JobSpec(
-        name=application.name,
+        name="trace-job",
         script="trace",
-        resources=Resources(gpus=gpus if rigid else None, max_gpus=64, cpus_per_gpu=0.0),
+        resources=Resources(
+            gpus=gpus if rigid else None,
+            max_gpus=max(most, gpus),
+            gpu_types=sorted(application.step_times),
+            cpus_per_gpu=0.0,
+        ),
         training=TrainingConfig(
             adaptivity=adaptivity,
             initial_batch_size=first,

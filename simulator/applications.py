@@ -42,6 +42,7 @@ class Application:
     step_times: Mapping[str, StepTimeSource]  # GPU type ->
     restart_s: float
     epochs: int
+    largest_batch: int | None = None  # where it is less than the statistics reach
 
     @classmethod
     def read(cls, folder: Path, gpu_types: Iterable[str]) -> Application:
@@ -69,7 +70,7 @@ class Application:
 
     @property
     def max_batch_size(self) -> int:
-        return self.statistics.max_batch_size
+        return self.largest_batch or self.statistics.max_batch_size
 
     @cached_property
     def local_bsz(self) -> dict[str, tuple[int, int]]:

@@ -116,8 +116,11 @@ class Engine:
         self._jobs = _Jobs.of(len(workload))
         self._asked = workload.gpus
         self._order = {id: i for i, id in enumerate(workload.ids)}
-        self._active = np.zeros(0, np.int64)  # in order of submission
-        self._next = 0  # first job that has not arrived
+        ready_s = workload.submit_s + workload.ready_after_s
+        self._arrivals = np.argsort(ready_s, kind="stable")
+        self._arrival_s = ready_s[self._arrivals]
+        self._active = np.zeros(0, np.int64)  # in order of arrival
+        self._next = 0  # first job that has not arrived, in `_arrivals`
         self._now = -self.timing.interval_s  # so that the first round may be at 0
         self._holdings: list[Holding] = []
         self._policy_s: list[float] = []
@@ -145,8 +148,7 @@ class Engine:
     # --- time -----------------------------------------------------------------------------------------------
 
     def _next_round_s(self) -> float:
-        submit_s = self.world.workload.submit_s
-        arrival = float(submit_s[self._next]) if self._next < len(submit_s) else np.inf
+        arrival = float(self._arrival_s[self._next]) if self._next < len(self._arrival_s) else np.inf
         step = self.timing.interval_s
         if self.timing.events:
             return min(arrival, self._next_end_s())
@@ -214,10 +216,9 @@ class Engine:
         return True
 
     def _arrive(self) -> None:
-        submit_s = self.world.workload.submit_s
-        end = int(np.searchsorted(submit_s, self._now, side="right"))
+        end = int(np.searchsorted(self._arrival_s, self._now, side="right"))
         if end > self._next:
-            self._active = np.concatenate([self._active, np.arange(self._next, end)])
+            self._active = np.concatenate([self._active, self._arrivals[self._next : end]])
             self._next = end
 
     # --- rounds -----------------------------------------------------------------------------------------------

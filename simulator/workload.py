@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..executor.config import Adaptivity
+from .recorded import RecordedModel
 from .tables import Floats
 
 Ints = NDArray[np.int64]
@@ -23,7 +24,7 @@ class TraceJob:
 
     `application` names a model whose profiles say how fast it trains; without one the job is `duration_s` long
     on the `gpus` it asks for. `gpus` and `batch_size` are what schedulers that cannot choose give it
-    ("TunedJobs").
+    ("TunedJobs"). A `model` of its own stands for an application.
     """
 
     id: str
@@ -35,6 +36,9 @@ class TraceJob:
     adaptivity: Adaptivity = Adaptivity.RIGID
     virtual_cluster: str = ""
     user: str = ""
+    ready_after_s: float = 0.0  # from its submission until it may be scheduled, while it was profiled
+    max_gpus: int = 64  # of a job that may grow
+    model: RecordedModel | None = None  # what a live cluster measured of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +57,9 @@ class Workload:
     adaptivity: tuple[Adaptivity, ...]
     virtual_clusters: tuple[str, ...]
     users: tuple[str, ...]
+    ready_after_s: Floats
+    max_gpus: Ints
+    models: tuple[RecordedModel | None, ...]
 
     @classmethod
     def of(cls, jobs: Iterable[TraceJob]) -> Workload:
@@ -81,6 +88,9 @@ class Workload:
             adaptivity=tuple(row.adaptivity for row in rows),
             virtual_clusters=tuple(row.virtual_cluster for row in rows),
             users=tuple(row.user for row in rows),
+            ready_after_s=np.array([row.ready_after_s for row in rows], float),
+            max_gpus=np.array([row.max_gpus for row in rows], np.int64),
+            models=tuple(row.model for row in rows),
         )
 
     def __len__(self) -> int:
@@ -105,8 +115,12 @@ def _check(job: TraceJob) -> None:
         raise ValueError(f"trace: job {job.id}: submit time {job.submit_s} is not accepted, must be 0 s or later")
     if job.gpus < 1:
         raise ValueError(f"trace: job {job.id}: gpus {job.gpus} must be at least 1")
+    if not (np.isfinite(job.ready_after_s) and job.ready_after_s >= 0):
+        raise ValueError(f"trace: job {job.id}: ready_after_s {job.ready_after_s} must be 0 or more")
+    if job.max_gpus < 1:
+        raise ValueError(f"trace: job {job.id}: max_gpus {job.max_gpus} must be at least 1")
     if job.duration_s is None:
-        if not job.application:
-            raise ValueError(f"trace: job {job.id} has neither a duration nor an application")
+        if not job.application and job.model is None:
+            raise ValueError(f"trace: job {job.id} has neither a duration nor an application nor a model")
     elif not (np.isfinite(job.duration_s) and job.duration_s >= 0):
         raise ValueError(f"trace: job {job.id}: duration {job.duration_s} s is not accepted, must be 0 s or more")

@@ -143,14 +143,6 @@ def test_profiles_are_remembered_by_fingerprint(store: Store) -> None:
     assert store.recall("f") == '{"a": 1}'
 
 
-def test_the_trace_has_submits_plans_and_ends_in_order(store: Store) -> None:
-    job = submitted(store)
-    store.log(Event("plan", 101.0, None, {"placements": {}}), Event("error", 102.0))
-    store.save(job, Event("finish", 103.0, job.id, {"phase": "succeeded"}))
-    lines = list(store.trace())
-    assert [line.split('"event": "')[1].split('"')[0] for line in lines] == ["submit", "plan", "finish"]
-
-
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobs.sqlite"
     path.write_text("something else, long enough to have no sqlite header at all" * 20)

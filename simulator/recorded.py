@@ -1,0 +1,62 @@
+"""Jobs as a live cluster recorded them: each brings its own measured model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..estimators.throughput import ThroughputParams
+from .applications import Application, StepTimeSource
+from .fitted import FittedStepTimes
+from .training_statistics import TrainingStatistics
+
+
+@dataclass(frozen=True)
+class RecordedThroughput:
+    """Throughput on one GPU type: `ThroughputParams` by name, and the largest local batch that fits."""
+
+    params: Mapping[str, float]
+    max_local_bsz: int
+
+
+@dataclass(frozen=True)
+class RecordedModel:
+    """What was measured of a job: `samples` are those at its initial batch size until it ended."""
+
+    throughput: Mapping[str, RecordedThroughput]  # GPU type ->
+    initial_batch_size: int
+    max_batch_size: int
+    samples: float
+    min_local_bsz: int = 1
+    noise_scale: float | None = None
+    restart_s: float = 0.0
+
+
+def application_of(name: str, model: RecordedModel, gpu_types: Iterable[str]) -> Application:
+    """The job as an application of its own, with one epoch of constant noise.
+
+    Raises ValueError where it was measured on none of the GPU types, or a parameter is none.
+    """
+    times: dict[str, StepTimeSource] = {}
+    for gpu_type in gpu_types:
+        known = model.throughput.get(gpu_type)
+        if known is not None:
+            params = ThroughputParams.from_json(known.params)
+            low = min(model.min_local_bsz, known.max_local_bsz)
+            times[gpu_type] = FittedStepTimes(params, low, known.max_local_bsz)
+    if not times:
+        have = ", ".join(sorted(model.throughput)) or "none"
+        raise ValueError(f"trace: job {name} was measured on {have}, and on no GPU type of the cluster")
+    if not model.samples > 0:
+        raise ValueError(f"trace: job {name}: samples {model.samples} must be more than 0")
+    first, last = model.initial_batch_size, model.max_batch_size
+    noise = 0.0 if model.noise_scale is None else model.noise_scale
+    statistics = TrainingStatistics(
+        batch_sizes=np.array([first, max(last, first + 1)], float),
+        progress=np.full((2, 1), model.samples / first),
+        grad_sqr=np.ones((2, 1)),
+        grad_var=np.full((2, 1), noise / first),
+    )
+    return Application(name, statistics, times, model.restart_s, 1, last)
