@@ -30,6 +30,7 @@ from .harness import finish, table
 
 ROOT = Path(__file__).resolve().parent.parent
 CLUSTER = "1x a100:2, 1x rtx:2, 1x t4:4"
+ROUND_S = 5.0
 LIMIT_S = 345.0
 COLOURS = {"a100": "#2f6fb7", "rtx": "#3f9b52", "t4": "#e0a030"}
 
@@ -224,21 +225,39 @@ def picture(rows: Sequence[JobRow], timeline: Sequence[Interval], started_s: flo
     plt.close(figure)
 
 
+@dataclass(frozen=True)
+class Ran:
+    """What the jobs did: their last rows, who held what when, and the trace they leave for a simulator."""
+
+    rows: list[JobRow]
+    started_s: float
+    timeline: list[Interval]
+    tracebacks: list[str]
+    trace: list[str]
+
+
+def live(specs: dict[str, JobSpec]) -> Ran:
+    """Run the jobs on the emulated cluster."""
+    print(f"starting Ray with emulated nodes {CLUSTER}; they run on CPU at the pace of their GPU type", flush=True)
+    with tempfile.TemporaryDirectory(prefix="coadapt-demo-") as state_dir:
+        settings = Settings(state_dir=state_dir, round_interval_s=ROUND_S, restart_cost_s=3.0, profile_share=1.0)
+        with laptop.cluster(CLUSTER, settings=settings) as client:
+            rows, started_s = drive(client, specs)
+            failed = [row for row in rows if row["phase"] == "failed"]
+            tracebacks = [str(client.describe(row["id"]).get("traceback", "")) for row in failed]
+            return Ran(rows, started_s, list(client.timeline()), tracebacks, list(client.trace()))
+
+
 def main() -> int:
     began = time.time()
     specs = {arrival.name: arrival.spec for arrival in ARRIVALS}
-    print(f"starting Ray with emulated nodes {CLUSTER}; they run on CPU at the pace of their GPU type", flush=True)
-    with tempfile.TemporaryDirectory(prefix="coadapt-demo-") as state_dir:
-        settings = Settings(state_dir=state_dir, round_interval_s=5.0, restart_cost_s=3.0, profile_share=1.0)
-        with laptop.cluster(CLUSTER, settings=settings) as client:
-            rows, started_s = drive(client, specs)
-            timeline = list(client.timeline())
-            failed = [row for row in rows if row["phase"] == "failed"]
-            tracebacks = [str(client.describe(row["id"]).get("traceback", "")) for row in failed]
+    ran = live(specs)
+    rows, timeline, started_s = ran.rows, ran.timeline, ran.started_s
     summary(rows, timeline)
     picture(rows, timeline, started_s, ROOT / "out" / "demo.png")
     (ROOT / "out" / "demo.json").write_text(json.dumps({"jobs": rows, "timeline": timeline}, indent=1))
-    for text in filter(None, tracebacks):
+    (ROOT / "out" / "demo.jsonl").write_text("".join(f"{line}\n" for line in ran.trace))
+    for text in filter(None, ran.tracebacks):
         print(text)
     seen = promises(timeline, started_s)
     hits = [row for row in rows if reached(specs[row["name"]], row)]

@@ -328,6 +328,10 @@ def simulate(
         str, typer.Option(help="What jobs know before they run: oracle, bootstrap or no-profile.")
     ] = "bootstrap",
     noise: Annotated[float, typer.Option(help="Relative deviation of what jobs measure.")] = 0.0,
+    node_mtbf: Annotated[
+        float | None, typer.Option(help="Hours a node runs on average until it fails; by default none fails.")
+    ] = None,
+    node_repair: Annotated[float, typer.Option(help="Hours until a failed node is back.")] = 1.0,
     jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
@@ -336,6 +340,7 @@ def simulate(
     """Replay a trace of jobs under one or more policies in virtual time, without a cluster."""
     from ..simulator.engine import Stuck, Timing
     from ..simulator.knowledge import Knows
+    from ..simulator.outages import Failures
     from . import simulate as simulation
 
     names = policy or ["sia"]
@@ -348,7 +353,8 @@ def simulate(
         workload = simulation.workload_of(trace, format, jobs, rate, seed)
         timing = Timing(round_interval, events)
         chosen = dict.fromkeys(names, options)
-        outcomes = simulation.run(workload, cluster, chosen, timing, profiles, Knows(knows), noise, seed)
+        failures = None if node_mtbf is None else Failures(node_mtbf * 3600, node_repair * 3600, seed)
+        outcomes = simulation.run(workload, cluster, chosen, timing, profiles, Knows(knows), noise, seed, failures)
     except (ValueError, Stuck) as error:
         raise typer.BadParameter(str(error)) from None
     if as_json:

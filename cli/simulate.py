@@ -18,6 +18,7 @@ from ..simulator.engine import Engine, Timing
 from ..simulator.fitted import FittedApplications
 from ..simulator.fixed_length import FixedLengthWorld
 from ..simulator.knowledge import Knows, LearningKnowledge
+from ..simulator.outages import Failures
 from ..simulator.outcome import Outcome
 from ..simulator.readers import read_trace
 from ..simulator.recorded import application_of
@@ -35,6 +36,7 @@ MEANING = {
     "gpu_hours_per_job": "GPU-hours per job",
     "mean_queueing_h": "without GPUs, mean (h)",
     "restarts_per_job": "restarts per job",
+    "failures": "jobs hit by failed nodes",
     "mean_contention": "active jobs, mean of rounds",
     "policy_median_ms": "policy, median (ms)",
     "policy_p95_ms": "policy, p95 (ms)",
@@ -55,6 +57,7 @@ def run(
     knows: Knows = Knows.BOOTSTRAP,
     noise: float = 0.0,
     seed: int = 0,
+    failures: Failures | None = None,
 ) -> dict[str, Outcome]:
     """The same trace under each policy. Raises ValueError in one sentence for whatever is wrong."""
     nodes = read_cluster(cluster)
@@ -69,7 +72,7 @@ def run(
             bool(name) or model is not None for name, model in zip(part.applications, part.models, strict=True)
         ]
         if not any(trains):
-            return Engine(FixedLengthWorld(part), on, policy, timing)
+            return Engine(FixedLengthWorld(part), on, policy, timing, failures)
         if not all(trains):
             raise ValueError("trace: some jobs train a model and some have a duration; simulate them apart")
         applications = [
@@ -77,7 +80,7 @@ def run(
             for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
         ]
         knowledge = LearningKnowledge(part, applications, knows, noise, seed)
-        return Engine(AdaptiveWorld(part, applications, knowledge), on, policy, timing)
+        return Engine(AdaptiveWorld(part, applications, knowledge), on, policy, timing, failures)
 
     return {
         policy: simulate(workload, nodes, lambda part, on, p=policy, o=options: engine(p, o, part, on))  # type: ignore[misc]

@@ -12,6 +12,7 @@ import numpy as np
 from ..scheduler.cluster import Cluster
 from ..scheduler.placement import Placement
 from ..scheduler.round import JobColumns, JobView, Policy, Round
+from .outages import Change, Failures
 from .outcome import Holding, Outcome
 from .world import World
 
@@ -38,7 +39,7 @@ class Timing:
 
 @dataclass
 class _Jobs:
-    """All jobs of the workload as columns; what a running job is doing lies in the last five."""
+    """All jobs of the workload as columns; what a running job is doing lies in the last seven."""
 
     progress: np.ndarray
     pause_s: np.ndarray
@@ -48,8 +49,11 @@ class _Jobs:
     finished_s: np.ndarray
     restarts: np.ndarray
     preemptions: np.ndarray
+    failures: np.ndarray
     rate: np.ndarray
     boundary: np.ndarray
+    saved: np.ndarray  # progress at the last end of an epoch, or start
+    saved_s: np.ndarray  # when that was
     gpus: np.ndarray  # held; 0: none
     placements: list[Placement | None]
     largest: list[dict[str, int]]  # most GPUs ever held, per GPU type
@@ -65,8 +69,11 @@ class _Jobs:
             finished_s=np.full(count, np.nan),
             restarts=np.zeros(count, np.int64),
             preemptions=np.zeros(count, np.int64),
+            failures=np.zeros(count, np.int64),
             rate=np.zeros(count),
             boundary=np.zeros(count),
+            saved=np.zeros(count),
+            saved_s=np.zeros(count),
             gpus=np.zeros(count, np.int64),
             placements=[None] * count,
             largest=[{} for _ in range(count)],
@@ -109,6 +116,8 @@ class Engine:
     cluster: Cluster
     policy: Policy
     timing: Timing = Timing()
+    failures: Failures | None = None  # of nodes; a job on one goes on from its last checkpoint, elsewhere
+    checkpoint_s: float = 600.0  # seconds between checkpoints, besides those at the ends of epochs
     _jobs: _Jobs = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -121,6 +130,10 @@ class Engine:
         self._arrival_s = ready_s[self._arrivals]
         self._active = np.zeros(0, np.int64)  # in order of arrival
         self._next = 0  # first job that has not arrived, in `_arrivals`
+        self._changes = iter(()) if self.failures is None else self.failures.changes(self.cluster)
+        self._change = next(self._changes, None)
+        self._down: set[str] = set()
+        self._up = self.cluster
         self._now = -self.timing.interval_s  # so that the first round may be at 0
         self._holdings: list[Holding] = []
         self._policy_s: list[float] = []
@@ -133,11 +146,12 @@ class Engine:
         """
         total = len(self.world.workload)
         while self._next < total or len(self._active):
-            self._advance(self._next_round_s())
+            self._pass_time(self._next_round_s())
             self._arrive()
             if len(self._active):
                 self._decide()
-            if self._next >= total and len(self._active) and not self._jobs.gpus[self._active].any():
+            waits = len(self._active) and not self._jobs.gpus[self._active].any()
+            if self._next >= total and waits and not self._down:
                 waiting = [self.world.workload.ids[i] for i in self._active[:3]]
                 raise Stuck(
                     f"no job runs and none is to come, but {len(self._active)} wait, first {', '.join(waiting)}: "
@@ -165,6 +179,37 @@ class Engine:
         jobs = self._jobs
         left = (jobs.boundary[running] - jobs.progress[running]) / jobs.rate[running]
         return float((self._now + jobs.pause_s[running] + left).min())
+
+    def _pass_time(self, until_s: float) -> None:
+        """Advance to the next round, through what happens to nodes on the way."""
+        while self._change is not None and self._change.time_s <= until_s:
+            self._advance(max(self._change.time_s, self._now))
+            self._apply(self._change)
+            self._change = next(self._changes, None)
+            if self.timing.events:
+                return
+        self._advance(until_s)
+
+    def _apply(self, change: Change) -> None:
+        if not change.fails:
+            self._down.discard(change.node_id)
+        else:
+            self._down.add(change.node_id)
+            for job in self._running().tolist():
+                placement = self._jobs.placements[job]
+                if placement is not None and change.node_id in placement.by_node:
+                    self._lose(job)
+        self._up = Cluster(tuple(node for node in self.cluster.nodes if node.id not in self._down))
+
+    def _lose(self, job: int) -> None:
+        """The job's GPUs are gone, and its progress since the last checkpoint with them."""
+        jobs = self._jobs
+        trained_s = max(self._now - float(jobs.saved_s[job]), 0.0)
+        lost = float(jobs.rate[job]) * (trained_s % self.checkpoint_s)
+        jobs.progress[job] = max(float(jobs.progress[job]) - lost, float(jobs.saved[job]))
+        self._log(job, None, self._now)
+        jobs.placements[job], jobs.gpus[job] = None, 0
+        jobs.failures[job] += 1
 
     def _running(self) -> np.ndarray:
         return self._active[self._jobs.gpus[self._active] > 0]
@@ -213,6 +258,7 @@ class Engine:
             self._jobs.finished_s[job] = now
             return False
         self._jobs.rate[job], self._jobs.boundary[job] = motion.rate, motion.boundary
+        self._jobs.saved[job], self._jobs.saved_s[job] = self._jobs.progress[job], now
         return True
 
     def _arrive(self) -> None:
@@ -240,7 +286,7 @@ class Engine:
         )
         views = _Views(self, active, self._now, columns)
         start = time.perf_counter()
-        plan = self.policy.plan(Round(self._now, self.timing.interval_s, self.cluster, views))
+        plan = self.policy.plan(Round(self._now, self.timing.interval_s, self._up, views))
         self._policy_s.append(time.perf_counter() - start)
         self._contention.append((self._now, len(active)))
         wanted = {self._order[id]: placement for id, placement in plan.placements.items()}
@@ -286,6 +332,7 @@ class Engine:
         elif jobs.pause_s[job] > left_s:
             jobs.restarts[job] += 1
         self._log(job, placement, self._now)
+        jobs.saved[job], jobs.saved_s[job] = jobs.progress[job], self._now + jobs.pause_s[job]
         jobs.placements[job] = placement
         jobs.gpus[job] = placement.gpus
         most = jobs.largest[job]
@@ -314,6 +361,7 @@ class Engine:
             attained_gpu_s=jobs.attained_gpu_s,
             restarts=jobs.restarts,
             preemptions=jobs.preemptions,
+            failures=jobs.failures,
             policy_s=np.array(self._policy_s),
             contention=np.array(self._contention).reshape(-1, 2),
             holdings=tuple(self._holdings),

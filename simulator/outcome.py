@@ -33,6 +33,7 @@ class Outcome:
     attained_gpu_s: np.ndarray
     restarts: np.ndarray
     preemptions: np.ndarray
+    failures: np.ndarray  # times a node failed under the job
     policy_s: np.ndarray  # per round
     contention: np.ndarray  # (rounds, 2) time and active jobs
     holdings: tuple[Holding, ...]
@@ -63,6 +64,7 @@ class Outcome:
             "mean_queueing_h": float(self.queueing_s.mean() / 3600),
             "restarts_per_job": float(self.restarts.mean()),
             "preemptions": float(self.preemptions.sum()),
+            "failures": float(self.failures.sum()),
             "mean_contention": float(self.contention[:, 1].mean()) if len(self.contention) else 0.0,
             "policy_median_ms": float(np.median(policy_ms)),
             "policy_p95_ms": float(np.percentile(policy_ms, 95)),
@@ -75,7 +77,7 @@ def together(outcomes: Sequence[Outcome], workload: Workload) -> Outcome:
     place = {id: i for i, id in enumerate(workload.ids)}
     at = np.concatenate([[place[id] for id in o.workload.ids] for o in outcomes]).astype(np.int64)
     back = np.argsort(at)
-    names = ("started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions")
+    names = ("started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions", "failures")
     columns: Mapping[str, np.ndarray] = {
         name: np.concatenate([getattr(o, name) for o in outcomes])[back] for name in names
     }

@@ -8,6 +8,7 @@ from coadapt.scheduler.policies import make_policy
 from coadapt.simulator.cluster_file import cluster_of, read_cluster
 from coadapt.simulator.engine import Engine, Stuck, Timing
 from coadapt.simulator.fixed_length import FixedLengthWorld
+from coadapt.simulator.outages import Failures
 from coadapt.simulator.outcome import Outcome
 from coadapt.simulator.run import simulate
 from coadapt.simulator.workload import TraceJob, Workload
@@ -82,6 +83,26 @@ def test_a_job_within_a_node_takes_the_fullest_that_fits_and_a_larger_one_whole_
 def test_a_job_that_the_cluster_cannot_hold_ends_the_run_with_its_name() -> None:
     with pytest.raises(Stuck, match="big"):
         run("fifo", "1x v100:4", EVENTS, job("small", 0, 1, 5), job("big", 1, 5, 5))
+
+
+def test_a_job_whose_node_fails_goes_on_elsewhere_from_its_last_checkpoint() -> None:
+    failing = next(c for c in Failures(2000.0, 1e6, 0).changes(cluster_of("2x v100:1")))
+    jobs = [job("a", 0, 1, 10_000), job("b", 0, 1, 10_000)]
+    engine = Engine(
+        FixedLengthWorld(Workload.of(jobs), lambda gpus: RESTART_S),
+        cluster_of("2x v100:1"),
+        make_policy("fifo"),
+        EVENTS,
+        failures=Failures(2000.0, 50.0, 0),
+        checkpoint_s=600.0,
+    )
+    outcome = engine.run()
+    assert outcome.failures.sum() >= 1
+    # Nothing but the failures costs anything: what was done since a checkpoint, and a restart each.
+    extra = outcome.held_s - 10_000
+    assert np.all(extra >= outcome.failures * RESTART_S - 1e-6)
+    assert np.all(extra <= outcome.failures * (RESTART_S + 600.0) + 1e-6)
+    assert 0 < failing.time_s < 20_000
 
 
 def test_virtual_clusters_share_nothing() -> None:
