@@ -1,7 +1,8 @@
 """Our simulator beside the public ones: the same traces, semantics and policies, figure by figure.
 
 `python -m benchmarks.replay_fidelity` replays every row of the table below and prints ours beside the published
-simulator's figure. Sets: A is Sia's artifact on its mixed 64-GPU cluster, B Lucid's simulator on Helios Venus.
+simulator's figure. Sets: A is Sia's artifact on its mixed 64-GPU cluster, B Lucid's simulator on Helios Venus, C
+Gavel's simulator on its 48-GPU cluster; there the policy is Gavel's objective.
 Another trace:
 
     python -m benchmarks.replay_fidelity --trace FILE --policy sia --cluster "6x t4:4, 3x rtx:8, 2x a100:8" \\
@@ -13,6 +14,8 @@ Figures: `<set>/<trace>/<policy>/<figure>` and `.../rel_err_<figure>`.
 from __future__ import annotations
 
 import argparse
+import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,9 +27,11 @@ from coadapt.scheduler.policies import make_policy
 from coadapt.simulator.adaptive import AdaptiveWorld
 from coadapt.simulator.applications import MeasuredApplications
 from coadapt.simulator.cluster_file import SimulatedCluster, read_cluster
+from coadapt.simulator.compat import gavel as gavel_compat
 from coadapt.simulator.compat.sia_artifact import SLOWDOWN, ArtifactKnowledge, ArtifactSia
 from coadapt.simulator.engine import Engine, Timing
 from coadapt.simulator.fixed_length import FixedLengthWorld
+from coadapt.simulator.measured_rates import read_rates
 from coadapt.simulator.outcome import Outcome
 from coadapt.simulator.readers import read_trace
 from coadapt.simulator.run import simulate
@@ -35,7 +40,9 @@ from coadapt.simulator.workload import Workload
 from .harness import DATA, finish, table
 
 SIA = DATA / "sia" / "sia-simulator"
+GAVEL = DATA / "gavel"
 MIXED_64 = "6x t4:4, 3x rtx:8, 2x a100:8"
+GAVEL_48 = "8x v100:1, 16x p100:1, 24x k80:1"
 Make = Callable[[Workload, Cluster], Engine]
 
 
@@ -66,7 +73,18 @@ def lucid(policy: str) -> Make:
     return make
 
 
-COMPAT: Mapping[str, Callable[[str], Make]] = {"sia-artifact": sia_artifact, "lucid": lucid}
+def gavel(objective: str) -> Make:
+    """The semantics of Gavel's published simulator, and its policy with this objective."""
+
+    def make(workload: Workload, cluster: Cluster) -> Engine:
+        world = gavel_compat.WholeSteps(workload, read_rates(GAVEL / "simulation_throughputs.json.gz"))
+        policy = make_policy("gavel", objective=objective, **gavel_compat.OPTIONS)
+        return gavel_compat.GavelEngine(world, cluster, policy, Timing(gavel_compat.ROUND_S))
+
+    return make
+
+
+COMPAT: Mapping[str, Callable[[str], Make]] = {"sia-artifact": sia_artifact, "lucid": lucid, "gavel": gavel}
 
 
 @dataclass(frozen=True)
@@ -79,6 +97,7 @@ class Replay:
     compat: str
     cluster: str
     published: Mapping[str, float]
+    member: str = ""  # of the trace, an archive
 
 
 VENUS = DATA / "helios" / "venus_sept2020_gpu_jobs.csv.gz"
@@ -102,6 +121,18 @@ REPLAYS = (
         "B/venus/las", VENUS, "las", "lucid", VENUS_NODES,
         {"mean_jct_h": 14_700 / 3600, "mean_queueing_h": 2_915 / 3600, "preemptions": 7_466.0},
     ),
+    *(
+        Replay(
+            f"C/physical/{objective}", GAVEL / "traces.tar.xz", objective, "gavel", GAVEL_48,
+            {"mean_jct_h": jct_s / 3600, "makespan_h": total_s / 3600, "utilisation": utilisation},
+            "traces/physical_cluster/max_min_fairness.trace",
+        )
+        for objective, jct_s, total_s, utilisation in (
+            ("max_min_fairness_perf", 14_622.8, 63_944.5, 0.790),
+            ("max_sum_throughput_perf", 17_071.7, 63_937.3, 0.785),
+            ("max_min_fairness", 19_989.3, 77_141.3, 0.743),
+        )
+    ),
 )  # fmt: skip
 
 
@@ -118,12 +149,25 @@ def figures_of(outcome: Outcome, compat: str) -> dict[str, float]:
                 last[holding.job] = holding.gpus
         more_s = np.ceil(outcome.finished_s / 60) * 60 - outcome.finished_s
         found["gpu_hours_per_job"] = float((outcome.attained_gpu_s + last * more_s).mean() / 3600)
+    if compat == "gavel":
+        gpus = sum(outcome.cluster.capacity().values())
+        found["utilisation"] = float(outcome.attained_gpu_s.sum() / gpus / outcome.finished_s.max())
     return found
 
 
-def replay(trace: Path, policy: str, compat: str, cluster: SimulatedCluster) -> tuple[dict[str, float], float]:
+def read(trace: Path, member: str = "") -> Workload:
+    """A trace, or the one that is this member of an archive."""
+    if not member:
+        return read_trace(trace)
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(trace) as archive:
+        archive.extract(member, folder, filter="data")
+        return read_trace(Path(folder) / member)
+
+
+def replay(
+    workload: Workload, policy: str, compat: str, cluster: SimulatedCluster
+) -> tuple[dict[str, float], float]:
     """(figures, CPU seconds) of one run."""
-    workload = read_trace(trace)
     start = time.process_time()
     outcome = simulate(workload, cluster, COMPAT[compat](policy))
     return figures_of(outcome, compat), time.process_time() - start
@@ -146,7 +190,7 @@ def main() -> None:
     for row in rows:
         if options.only and options.only not in row.name:
             continue
-        found, cpu_s = replay(row.trace, row.policy, row.compat, read_cluster(row.cluster))
+        found, cpu_s = replay(read(row.trace, row.member), row.policy, row.compat, read_cluster(row.cluster))
         for key in row.published or (
             "mean_jct_h",
             "p99_jct_h",

@@ -62,6 +62,7 @@ def parse(
         nodes += [EmulatedNode(gpu_type, gpus)] * count
     if not nodes:
         raise EmulationError(f"{field}: no nodes; write for example '1x a100:4, 2x t4:4'")
-    if len(nodes) > MAX_NODES:
-        raise EmulationError(f"emulate: {len(nodes)} nodes in all; at most {MAX_NODES} fit on one machine")
+    if len(nodes) > most_nodes:
+        fit = " fit on one machine" if most_nodes == MAX_NODES else ""
+        raise EmulationError(f"{field}: {len(nodes)} nodes in all; at most {most_nodes}{fit or ' are accepted'}")
     return tuple(nodes)

@@ -39,6 +39,9 @@ class JobView:
     submitted_s: float = 0.0
     # Seconds the job still needs on the GPUs it asks for, as far as anyone can tell; None: nobody can.
     remaining_s: float | None = None
+    # Progress per second on the GPUs it asks for, by GPU type, where that was measured (a type that is missing
+    # cannot run it); None: what `model` says.
+    rates: Mapping[str, float] | None = None
 
     def goodput(self, configurations: ConfigurationSet) -> np.ndarray:
         """Goodput in initial-batch-size samples/s of each configuration, 0 where it cannot run."""

@@ -123,6 +123,9 @@ class AdaptiveWorld:
     def model(self, job: int) -> JobModel | None:
         return self.knowledge.model(job)
 
+    def rates(self, job: int) -> Mapping[str, float] | None:
+        return None
+
     def remaining_s(self, job: int, progress: float) -> float | None:
         return None
 

@@ -314,6 +314,7 @@ class Engine:
             progress=float(jobs.progress[job]),
             submitted_s=float(self.world.workload.submit_s[job]),
             remaining_s=self.world.remaining_s(job, float(jobs.progress[job])),
+            rates=self.world.rates(job),
         )
 
     def _stop(self, job: int) -> None:

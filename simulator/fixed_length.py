@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from ..estimators.goodput import JobModel
@@ -58,6 +58,9 @@ class FixedLengthWorld:
         pass
 
     def model(self, job: int) -> JobModel | None:
+        return None
+
+    def rates(self, job: int) -> Mapping[str, float] | None:
         return None
 
     def remaining_s(self, job: int, progress: float) -> float | None:

@@ -25,6 +25,7 @@ class TraceJob:
     `application` names a model whose profiles say how fast it trains; without one the job is `duration_s` long
     on the `gpus` it asks for. `gpus` and `batch_size` are what schedulers that cannot choose give it
     ("TunedJobs"). A `model` of its own stands for an application.
+    ("TunedJobs"). `steps`: optimizer steps it trains, where a trace says so; 0: as many as its application takes.
     """
 
     id: str
@@ -39,6 +40,7 @@ class TraceJob:
     ready_after_s: float = 0.0  # from its submission until it may be scheduled, while it was profiled
     max_gpus: int = 64  # of a job that may grow
     model: RecordedModel | None = None  # what a live cluster measured of it
+    steps: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,7 @@ class Workload:
     duration_s: Floats  # nan: the application decides
     applications: tuple[str, ...]
     batch_size: Ints
+    steps: Ints  # 0: the application decides
     adaptivity: tuple[Adaptivity, ...]
     virtual_clusters: tuple[str, ...]
     users: tuple[str, ...]
@@ -85,6 +88,7 @@ class Workload:
             duration_s=np.array([np.nan if row.duration_s is None else row.duration_s for row in rows], float),
             applications=tuple(row.application for row in rows),
             batch_size=np.array([row.batch_size for row in rows], np.int64),
+            steps=np.array([row.steps for row in rows], np.int64),
             adaptivity=tuple(row.adaptivity for row in rows),
             virtual_clusters=tuple(row.virtual_cluster for row in rows),
             users=tuple(row.user for row in rows),
@@ -119,6 +123,8 @@ def _check(job: TraceJob) -> None:
         raise ValueError(f"trace: job {job.id}: ready_after_s {job.ready_after_s} must be 0 or more")
     if job.max_gpus < 1:
         raise ValueError(f"trace: job {job.id}: max_gpus {job.max_gpus} must be at least 1")
+    if job.steps < 0:
+        raise ValueError(f"trace: job {job.id}: steps {job.steps} must be 0 or more")
     if job.duration_s is None:
         if not job.application and job.model is None:
             raise ValueError(f"trace: job {job.id} has neither a duration nor an application nor a model")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,6 +49,9 @@ class World(Protocol):
 
     def remaining_s(self, job: int, progress: float) -> float | None:
         """What the policy is told of how long it still needs."""
+
+    def rates(self, job: int) -> Mapping[str, float] | None:
+        """What the policy is told of its progress per second by GPU type, apart from `model`."""
 
     def trained(self, job: int, placement: Placement) -> None:
         """The job made progress on its placement since the last round: it may learn from it."""

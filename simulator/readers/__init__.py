@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..workload import Workload
-from . import helios, jsonl, pai, philly, sia
+from . import gavel, helios, jsonl, pai, philly, sia
 
 # Format -> (reader, the columns by which a header is recognised).
 FORMATS: dict[str, tuple[Callable[[Path], Workload], frozenset[str]]] = {
@@ -28,8 +28,12 @@ def read_trace(path: Path, format: str | None = None) -> Workload:
         format = _recognised(path)
     if format == "jsonl":
         return jsonl.read(path)
+    if format == "gavel":
+        return gavel.read(path)
     if format not in FORMATS:
-        raise ValueError(f"trace: format {format!r} is unknown; accepted: jsonl, {', '.join(sorted(FORMATS))}")
+        raise ValueError(
+            f"trace: format {format!r} is unknown; accepted: gavel, jsonl, {', '.join(sorted(FORMATS))}"
+        )
     return FORMATS[format][0](path)
 
 
@@ -37,12 +41,15 @@ def _recognised(path: Path) -> str:
     from ..tables import open_text
 
     with open_text(path) as file:
-        first = file.readline(65536).strip()
+        line = file.readline(65536)
+    first = line.strip()
+    if gavel.looks_like(line):
+        return "gavel"
     if first.startswith("{"):
         return "jsonl"
     header = set(first.split(","))
     for name, (_, columns) in FORMATS.items():
         if columns <= header:
             return name
-    accepted = ", ".join(["jsonl", *FORMATS])
+    accepted = ", ".join(["gavel", "jsonl", *FORMATS])
     raise ValueError(f"trace: {path} begins with {first[:60]!r}, as no known format does; name one: {accepted}")

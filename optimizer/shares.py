@@ -1,0 +1,97 @@
+"""Shares of time: which fraction of it each job is to spend on each GPU type (Gavel, OSDI'20, section 4).
+
+A share x[job, type] >= 0 is a fraction of time with all of the job's GPUs. The shares of a job sum to 1 at most,
+and shares times GPUs of a type to its capacity. As a rule many sets of shares are optimal. The interior-point
+method without crossover ends near their centre, which spreads among the jobs what is left over; a vertex gives it
+to few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def max_sum_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
+    """(jobs, types) shares that maximise the sum of values times shares.
+
+    Args:
+        values: (jobs, types), 0 where a job cannot run; such a share is 0.
+        gpus: (jobs,) GPUs a job runs on.
+        capacity: (types,) GPUs.
+    """
+    return _solve(values, gpus, capacity, fair=False)
+
+
+def max_min_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
+    """(jobs, types) shares that maximise the least value times shares of any job that has a value."""
+    return _solve(values, gpus, capacity, fair=True)
+
+
+def _solve(values: Floats, gpus: Floats, capacity: Floats, *, fair: bool) -> Floats:
+    shares = np.zeros(values.shape)
+    row, column = np.nonzero(values > 0)
+    count = len(row)
+    if not count:
+        return shares
+    worth = values[row, column]
+    jobs, first = np.unique(row, return_index=True)
+    of_job = [np.arange(a, b) for a, b in zip(first, [*first[1:], count], strict=True)]
+    of_type = [np.flatnonzero(column == t) for t in range(len(capacity))]
+    index = [*of_job, *of_type]
+    weight = [np.ones(count)[i] for i in of_job] + [gpus[row[i]].astype(float) for i in of_type]
+    lower = np.full(len(index), -highspy.kHighsInf)
+    upper = np.concatenate([np.ones(len(jobs)), capacity])
+    cost = -worth
+    if fair:
+        # The last column is the least value: each job's value less it is at least 0.
+        index += [np.append(i, count) for i in of_job]
+        weight += [np.append(worth[i] / worth.mean(), -1.0) for i in of_job]
+        lower = np.concatenate([lower, np.zeros(len(jobs))])
+        upper = np.concatenate([upper, np.full(len(jobs), highspy.kHighsInf)])
+        cost = np.append(np.zeros(count), -1.0)
+    solution = _interior(cost, index, weight, lower, upper)
+    shares[row, column] = solution[:count].clip(0.0, 1.0)
+    return shares
+
+
+def _interior(
+    cost: Floats, index: Sequence[NDArray[np.intp]], weight: Sequence[Floats], lower: Floats, upper: Floats
+) -> Floats:
+    """The columns, all at least 0, of least cost within the rows' limits."""
+    highs = highspy.Highs()
+    options: dict[str, bool | int | str] = {
+        "output_flag": False,
+        "threads": 1,
+        "solver": "ipm",
+        "run_crossover": "off",
+        "presolve": "off",  # it would fix what it can at a bound
+    }
+    for name, value in options.items():
+        highs.setOptionValue(name, value)
+    n = len(cost)
+    starts = np.concatenate([[0], np.cumsum([len(i) for i in index])]).astype(np.int32)
+    highs.passModel(
+        n,
+        len(index),
+        int(starts[-1]),
+        int(highspy.MatrixFormat.kRowwise),
+        int(highspy.ObjSense.kMinimize),
+        0.0,
+        cost / np.abs(cost).max(),
+        np.zeros(n),
+        np.full(n, highspy.kHighsInf),
+        lower,
+        upper,
+        starts,
+        np.concatenate(index).astype(np.int32),
+        np.concatenate(weight),
+        np.zeros(n, np.int32),
+    )
+    highs.run()
+    return np.asarray(highs.getSolution().col_value)

@@ -1,0 +1,55 @@
+"""The semantics of Gavel's published simulator (OSDI'20), on top of its policy.
+
+A job trains whole steps, as many as fit a round; a round ends with the last of its jobs, and the next begins at
+once. Moving a job costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...scheduler.placement import Placement
+from ..engine import Engine
+from ..measured_rates import MeasuredRatesWorld, Rates
+from ..workload import Workload
+from ..world import Motion
+
+ROUND_S = 360.0
+# Of `GavelPolicy`, as the published simulator has them at its seed 0.
+OPTIONS: dict[str, Any] = {
+    "least_hold_s": 1920.0,
+    "gpu_types": ("v100", "p100", "k80"),  # in the order in which it fills them
+    "seed": 5,  # it seeds each of its generators with another number
+}
+
+
+class WholeSteps(MeasuredRatesWorld):
+    """Each round a job trains the whole steps that fit it and then waits for the others."""
+
+    learns = True  # so that every round sets motions anew
+
+    def __init__(self, workload: Workload, rates: Rates) -> None:
+        super().__init__(workload, rates, lambda gpus: 0.0)
+
+    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        motion = super().moves(job, placement, progress)
+        return Motion(motion.rate, min(progress + max(math.floor(motion.rate * ROUND_S), 1), motion.boundary))
+
+    def crosses(self, job: int, placement: Placement, progress: float) -> Motion | None:
+        return None if progress >= self.workload.steps[job] else Motion(0.0, math.inf)
+
+
+class GavelEngine(Engine):
+    """A round ends when the last job has trained its steps."""
+
+    def _next_round_s(self) -> float:
+        running = self._running()
+        if len(running):
+            jobs = self._jobs
+            left = (jobs.boundary[running] - jobs.progress[running]) / jobs.rate[running]
+            # A little later, so that rounding leaves nobody short of its last step.
+            return float(self._now + left.max()) + 1e-6
+        submit_s = self.world.workload.submit_s
+        arrival = float(submit_s[self._next]) if self._next < len(submit_s) else math.inf
+        return max(arrival, self._now)

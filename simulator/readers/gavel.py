@@ -1,0 +1,75 @@
+"""Gavel's traces (OSDI'20): tab-separated lines without a header, jobs of a number of steps.
+
+Ten fields: job type, command, working directory, argument for the steps, whether it needs data, total steps, scale
+factor (GPUs), priority weight, SLO, arrival in seconds. Or seven, as in its older traces: job type, command,
+argument for the steps, whether it needs data, total steps, arrival, scale factor.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from pathlib import Path
+
+from ..tables import open_text
+from ..workload import TraceJob, Workload
+
+# Number of fields -> position of each that counts; the job type is the first.
+LAYOUTS = {
+    10: {"total_steps": 5, "scale_factor": 6, "priority_weight": 7, "SLO": 8, "arrival_time": 9},
+    7: {"total_steps": 4, "arrival_time": 5, "scale_factor": 6},
+}
+_PLAIN = {"priority_weight": 1.0, "SLO": -1.0}  # no priority, none
+
+
+def looks_like(line: str) -> bool:
+    """Whether a file that begins with this line may be one of Gavel's."""
+    return line.count("\t") + 1 in LAYOUTS
+
+
+def read(path: Path) -> Workload:
+    """Jobs by their number in the trace.
+
+    Raises ValueError with line, field and value for whatever is wrong with the file. Warns of priority weights and
+    SLOs, which nothing here heeds.
+    """
+    jobs: list[TraceJob] = []
+    ignored: dict[str, int] = {}
+    with open_text(path) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            fields = line.rstrip("\r\n").split("\t")
+            layout = LAYOUTS.get(len(fields))
+            if layout is None:
+                raise ValueError(f"{path}: line {number}: {len(fields)} fields between tabs, must be 10 or 7")
+            if not fields[0]:
+                raise ValueError(f"{path}: line {number}: the job type is empty")
+            found = {name: _number(path, number, name, fields[at]) for name, at in layout.items()}
+            for name, plain in _PLAIN.items():
+                if found.get(name, plain) != plain:
+                    ignored.setdefault(name, number)
+            jobs.append(
+                TraceJob(
+                    id=str(len(jobs)), submit_s=found["arrival_time"], gpus=int(found["scale_factor"]),
+                    application=fields[0], steps=int(found["total_steps"]),
+                )
+            )  # fmt: skip
+    if not jobs:
+        raise ValueError(f"{path}: no jobs")
+    for name, number in ignored.items():
+        warnings.warn(f"{path}: line {number} has a {name} of its own; no policy heeds it", stacklevel=2)
+    return Workload.of(jobs)
+
+
+def _number(path: Path, line: int, name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"{path}: line {line}: {name} {text!r} is not a number") from None
+    least = {"total_steps": 1, "scale_factor": 1, "arrival_time": 0}.get(name, -math.inf)
+    whole = name in ("total_steps", "scale_factor")
+    if not math.isfinite(value) or value < least or (whole and value != round(value)):
+        wanted = ("a whole number" if whole else "a number") + (f" of at least {least:g}" if least >= 0 else "")
+        raise ValueError(f"{path}: line {line}: {name} {text} is not accepted, must be {wanted}")
+    return value
