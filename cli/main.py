@@ -306,7 +306,8 @@ def trace() -> None:
 @app.command()
 def simulate(
     trace: Annotated[
-        Path | None, typer.Option(help="Jobs to replay: JSON lines, or CSV of Sia, Helios, Philly or PAI.")
+        Path | None,
+        typer.Option(help="Jobs to replay: JSON lines, CSV of Sia, Helios, Philly or PAI, or Gavel's."),
     ] = None,
     format: Annotated[str | None, typer.Option(help="The trace's format, where its header does not tell.")] = None,
     cluster: Annotated[
@@ -323,7 +324,9 @@ def simulate(
     events: Annotated[
         bool, typer.Option("--events", help="Rounds when jobs arrive or end, instead of at intervals.")
     ] = False,
-    profiles: Annotated[Path | None, typer.Option(help="Folder of measured profiles, one folder a model.")] = None,
+    profiles: Annotated[
+        Path | None, typer.Option(help="Measured profiles: a folder a model, or a file of Gavel's.")
+    ] = None,
     knows: Annotated[
         str, typer.Option(help="What jobs know before they run: oracle, bootstrap or no-profile.")
     ] = "bootstrap",

@@ -13,12 +13,13 @@ from ..scheduler.cluster import Cluster
 from ..scheduler.policies import make_policy
 from ..simulator.adaptive import AdaptiveWorld
 from ..simulator.applications import MeasuredApplications
-from ..simulator.cluster_file import read_cluster
+from ..simulator.cluster_file import SimulatedCluster, read_cluster
 from ..simulator.engine import Engine, Timing
 from ..simulator.fitted import FittedApplications
 from ..simulator.fixed_length import FixedLengthWorld
 from ..simulator.knowledge import Knows, LearningKnowledge
 from ..simulator.outages import Failures
+from ..simulator.measured_rates import MeasuredRatesWorld, read_rates
 from ..simulator.outcome import Outcome
 from ..simulator.readers import read_trace
 from ..simulator.recorded import application_of
@@ -62,6 +63,8 @@ def run(
     """The same trace under each policy. Raises ValueError in one sentence for whatever is wrong."""
     nodes = read_cluster(cluster)
     types = nodes.gpu_types
+    if workload.steps.any():
+        return _at_measured_rates(workload, nodes, policies, timing, profiles)
     source = FittedApplications(types) if profiles is None else MeasuredApplications(profiles, types)
 
     def engine(name: str, options: Mapping[str, Any], part: Workload, on: Cluster) -> Engine:
@@ -81,6 +84,32 @@ def run(
         ]
         knowledge = LearningKnowledge(part, applications, knows, noise, seed)
         return Engine(AdaptiveWorld(part, applications, knowledge), on, policy, timing, failures)
+
+    return {
+        policy: simulate(workload, nodes, lambda part, on, p=policy, o=options: engine(p, o, part, on))  # type: ignore[misc]
+        for policy, options in policies.items()
+    }
+
+
+def _at_measured_rates(
+    workload: Workload,
+    nodes: SimulatedCluster,
+    policies: Mapping[str, Mapping[str, Any]],
+    timing: Timing,
+    profiles: Path | None,
+) -> dict[str, Outcome]:
+    """A trace whose jobs train a number of steps."""
+    if profiles is None or not profiles.is_file():
+        raise ValueError("profiles: jobs of a number of steps need a file of measured steps per second")
+    rates = read_rates(profiles)
+
+    def engine(name: str, options: Mapping[str, Any], part: Workload, on: Cluster) -> Engine:
+        policy = make_policy(name, **options)
+        if not getattr(policy, "fixed_sizes", False):
+            raise ValueError(
+                f"policy: {name} chooses sizes, and these jobs' speed is known at one; use a fixed one"
+            )
+        return Engine(MeasuredRatesWorld(part, rates), on, policy, timing)
 
     return {
         policy: simulate(workload, nodes, lambda part, on, p=policy, o=options: engine(p, o, part, on))  # type: ignore[misc]

@@ -75,9 +75,7 @@ class MeasuredRatesWorld:
             if steps < 1:
                 raise ValueError(f"trace: job {id} does not say how many steps it trains")
             if (application, gpus) not in rates:
-                raise ValueError(
-                    f"trace: job {id}: no steps per second are known of {application!r} on {gpus} GPUs"
-                )
+                raise ValueError(f"trace: job {id}: no measured speed of {application!r} on {gpus} GPUs")
             self._rates.append(rates[application, gpus])
 
     def spec(self, job: int) -> JobSpec:

@@ -139,7 +139,13 @@ class GavelPolicy:
         types, left = cluster.gpu_types, cluster.capacity()
         accounts = [self._accounts[job.id] for job in jobs]
         taken: set[int] = set()
-        chosen: dict[str, list[tuple[JobView, int]]] = {}
+        chosen: dict[str, list[tuple[JobView, int]]] = {t: [] for t in types}
+        for i, job in enumerate(jobs):
+            if _stays(job, cluster):
+                assert job.placement is not None
+                left[job.placement.gpu_type] -= job.placement.gpus
+                taken.add(i)
+                chosen[job.placement.gpu_type].append((job, job.placement.gpus))
         for gpu_type in self._order(types, accounts):
             t = types.index(gpu_type)
             rank = {}
@@ -147,7 +153,6 @@ class GavelPolicy:
                 if account.share is not None and account.rates[t] > 0 and i not in taken:
                     share = float(account.share[t])
                     rank[i] = (share / float(account.received_s[t]), float(account.deficit_s[t]), share)
-            chosen[gpu_type] = []
             for i in sorted(rank, key=rank.__getitem__, reverse=True):
                 if gpus[i] <= left[gpu_type]:
                     left[gpu_type] -= int(gpus[i])
@@ -203,6 +208,15 @@ def shares_of(objective: Objective, rates: Floats, gpus: NDArray[np.int64], capa
     return max_min_shares(values * scale[:, None], asked, capacity)
 
 
+def _stays(job: JobView, cluster: Cluster) -> bool:
+    """Whether the job runs and may not be stopped."""
+    return not job.spec.preemptible and job.placement is not None and _exists(job.placement, cluster)
+
+
+def _exists(placement: Placement, cluster: Cluster) -> bool:
+    return all(share.node_id in cluster.by_id for share in placement.shares)
+
+
 def _place(cluster: Cluster, chosen: Mapping[str, Sequence[tuple[JobView, int]]]) -> dict[str, Placement]:
     """Who stays on its GPU type keeps its GPUs; the others go where there is room, largest first.
 
@@ -216,11 +230,12 @@ def _place(cluster: Cluster, chosen: Mapping[str, Sequence[tuple[JobView, int]]]
             if job.placement is not None
             and job.placement.gpu_type == gpu_type
             and job.placement.gpus == gpus
-            and all(share.node_id in cluster.by_id for share in job.placement.shares)
+            and _exists(job.placement, cluster)
         }
         found, complete = _fill(cluster, gpu_type, jobs, kept)
         if not complete:
-            anew, complete = _fill(cluster, gpu_type, jobs, {})
+            pinned = {job.id: kept[job.id] for job, _ in jobs if _stays(job, cluster)}
+            anew, complete = _fill(cluster, gpu_type, jobs, pinned)
             if len(anew) > len(found):
                 found = anew
         placements |= found
