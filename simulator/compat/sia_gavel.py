@@ -1,0 +1,143 @@
+"""Gavel as Sia's published simulator runs it (siasosp23/artifacts @ aaf7a0d, spec section 6).
+
+Jobs keep the GPUs and the batch size of their trace. Shares are worked out anew every round, from the true steps
+per second (before the simulator's slow-down); the time a job received is counted from its arrival and never reset;
+the GPU types share one queue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...estimators.goodput import JobModel
+from ...optimizer.shares import max_sum_shares
+from ...scheduler.cluster import Cluster
+from ...scheduler.placement import NodeShare, Placement
+from ...scheduler.round import Plan, Round
+from ..adaptive import Batch, Observation
+from ..applications import Application
+from ..step_times import Shape
+from ..tables import Floats
+from ..workload import Workload
+
+ROUND_S = 360.0
+TOO_LARGE = 0.1  # steps per second where a GPU type has too few GPUs
+_Slot = tuple[str, int]  # node, GPU on it
+
+
+class AsAsked:
+    """Knowledge of jobs that keep the batch size of their trace."""
+
+    def __init__(self, workload: Workload, applications: Sequence[Application]) -> None:
+        self._batch_size = workload.batch_size
+        self._applications = applications
+
+    def observe(self, job: int, seen: Observation) -> None:
+        pass
+
+    def model(self, job: int) -> JobModel | None:
+        return None
+
+    def choose(self, job: int, gpu_type: str, shape: Shape) -> Batch:
+        application, replicas = self._applications[job], sum(shape)
+        batch_size = int(self._batch_size[job])
+        most = application.step_times[gpu_type].sizes(shape)[1]
+        local = math.ceil(batch_size / replicas - 1e-8)
+        s = math.ceil(local / most - 1e-8) - 1
+        if replicas == 1 and batch_size > application.initial_batch_size:
+            s = max(s, 1)
+        m = math.ceil(local / (s + 1) - 1e-8)
+        return Batch(min(m, max(application.max_batch_size // (replicas * (s + 1)), 1)), s)
+
+    def rate(self, job: int, gpu_type: str, shape: Shape) -> float:
+        """Optimizer steps per second at the trace's batch size."""
+        batch = self.choose(job, gpu_type, shape)
+        if sum(shape) == 1:  # the policy takes two passes for granted there, also at the initial batch size
+            local = int(self._batch_size[job])
+            batch = Batch(math.ceil(local / 2), 1) if batch.accumulation == 0 else batch
+        time = self._applications[job].step_times[gpu_type].at(shape, batch.local_bsz)
+        return 1.0 / (time.step_s + batch.accumulation * time.pass_s)
+
+
+class ArtifactGavel:
+    """Sums of throughput; priority is share over fraction of time received; nobody is placed with locality."""
+
+    def __init__(self, knowledge: AsAsked, positions: Callable[[str], int]) -> None:
+        self._knowledge = knowledge
+        self._position = positions  # of a job's id in the workload
+        self._rates: dict[str, Floats] = {}
+        self._received_s: dict[str, Floats] = {}
+        self._used_s: Floats | None = None  # of each GPU type, by all jobs there ever were
+        self._slots: dict[str, tuple[str, tuple[_Slot, ...]]] = {}  # of the last round
+
+    def plan(self, round: Round) -> Plan:
+        cluster, jobs = round.cluster, list(round.jobs)
+        types = cluster.gpu_types
+        gpus = round.columns.gpus
+        capacity = np.array([cluster.capacity()[t] for t in types], float)
+        if self._used_s is None:
+            self._used_s = np.zeros(len(types))
+        for job, count in zip(jobs, gpus.tolist(), strict=True):
+            if job.id not in self._received_s:
+                self._received_s[job.id] = np.full(len(types), round.length / 2)
+                self._used_s += round.length / 2
+                self._rates[job.id] = self._rates_of(job.id, count, cluster)
+        rates = np.array([self._rates[job.id] for job in jobs])
+        shares = np.round(max_sum_shares(rates, gpus.astype(float), capacity), 5)
+        received = np.array([self._received_s[job.id] for job in jobs])
+        priority = shares * self._used_s / received
+        left = capacity.copy()
+        chosen: dict[int, int] = {}
+        queue = [(i, t) for t in range(len(types)) for i in range(len(jobs))]
+        for i, t in sorted(queue, key=lambda at: (priority[at], shares[at]), reverse=True):
+            if i not in chosen and gpus[i] <= left[t]:
+                left[t] -= gpus[i]
+                chosen[i] = t
+        self._slots = self._assign(cluster, {jobs[i].id: (types[t], int(gpus[i])) for i, t in chosen.items()})
+        for i, t in chosen.items():
+            self._received_s[jobs[i].id][t] += round.length
+            self._used_s[t] += round.length
+        return Plan({id: _placement(gpu_type, slots) for id, (gpu_type, slots) in self._slots.items()})
+
+    def _rates_of(self, id: str, gpus: int, cluster: Cluster) -> Floats:
+        rates = np.full(len(cluster.gpu_types), TOO_LARGE)
+        for t, gpu_type in enumerate(cluster.gpu_types):
+            if gpus <= cluster.capacity()[gpu_type]:
+                whole, rest = divmod(gpus, max(node.gpus for node in cluster.of_type(gpu_type)))
+                size = max(node.gpus for node in cluster.of_type(gpu_type))
+                shape = (size,) * whole + ((rest,) if rest else ())
+                rates[t] = self._knowledge.rate(self._position(id), gpu_type, shape)
+        return rates
+
+    def _assign(
+        self, cluster: Cluster, wanted: dict[str, tuple[str, int]]
+    ) -> dict[str, tuple[str, tuple[_Slot, ...]]]:
+        """Largest jobs first; of one size, those that keep their GPUs, then others on the next free ones."""
+        found: dict[str, tuple[str, tuple[_Slot, ...]]] = {}
+        for gpu_type in cluster.gpu_types:
+            slots = [(node.id, i) for node in cluster.of_type(gpu_type) for i in range(node.gpus)]
+            mine = {id: gpus for id, (t, gpus) in wanted.items() if t == gpu_type}
+            taken: set[_Slot] = set()
+            for size in sorted(set(mine.values()), reverse=True):
+                same = [id for id, gpus in mine.items() if gpus == size]
+                for id in same:
+                    before = self._slots.get(id)
+                    if before is not None and before[0] == gpu_type and taken.isdisjoint(before[1]):
+                        found[id] = before
+                        taken.update(before[1])
+                for id in same:
+                    if id not in found:
+                        free = tuple(slot for slot in slots if slot not in taken)[:size]
+                        found[id] = gpu_type, free
+                        taken.update(free)
+        return found
+
+
+def _placement(gpu_type: str, slots: Sequence[_Slot]) -> Placement:
+    count: dict[str, int] = {}
+    for node, _ in slots:
+        count[node] = count.get(node, 0) + 1
+    return Placement(gpu_type, tuple(NodeShare(node, gpus) for node, gpus in count.items()))
