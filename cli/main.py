@@ -338,6 +338,9 @@ def simulate(
     jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Save every run in a folder here, for `coadapt report`; adds fairness.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Replay a trace of jobs under one or more policies in virtual time, without a cluster."""
@@ -358,12 +361,37 @@ def simulate(
         chosen = dict.fromkeys(names, options)
         failures = None if node_mtbf is None else Failures(node_mtbf * 3600, node_repair * 3600, seed)
         outcomes = simulation.run(workload, cluster, chosen, timing, profiles, Knows(knows), noise, seed, failures)
+        summaries = {name: outcome.summary() for name, outcome in outcomes.items()}
+        if out is not None:
+            about = {"trace": f"synthetic {jobs} at {rate:g}/h" if trace is None else trace.name, "seed": seed}
+            about |= {"policy_options": options, "round_interval_s": round_interval, "events": events}
+            about |= {"knows": knows, "noise": noise, "profiles": None if profiles is None else profiles.name}
+            summaries = simulation.keep(outcomes, out, cluster, profiles, about)
     except (ValueError, Stuck) as error:
         raise typer.BadParameter(str(error)) from None
     if as_json:
-        _print({name: outcome.summary() for name, outcome in outcomes.items()}, True)
+        known = {k: {f: v if v == v else None for f, v in found.items()} for k, found in summaries.items()}
+        _print(known, True)  # JSON has no nan
     else:
-        _print(simulation.table(outcomes), False)
+        _print(simulation.table(summaries), False)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Saved runs, or folders of them.")],
+    out: Annotated[Path, typer.Option(help="The page; its pictures are written beside it too.")] = Path(
+        "report.html"
+    ),
+    top: Annotated[int, typer.Option(help="Jobs in the pictures of allocations, those with most GPU-hours.")] = 25,
+) -> None:
+    """Compare saved runs on one HTML page: distributions, allocations over time, and tables with differences."""
+    from . import report as reporting
+
+    try:
+        written = reporting.write(runs, out, top)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    print("\n".join(str(path) for path in written))
 
 
 @app.command()

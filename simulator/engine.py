@@ -227,11 +227,12 @@ class Engine:
             while len(moving):
                 at = running[moving]
                 reach = (jobs.boundary[at] - jobs.progress[at]) / jobs.rate[at]
-                arrives = reach <= left[moving]
+                # Within the resolution of the clock: what is left of such a reach would never pass.
+                arrives = reach <= left[moving] + 2 * np.spacing(until_s)
                 on = at[~arrives]
                 jobs.progress[on] += jobs.rate[on] * left[moving[~arrives]]
                 moving = moving[arrives]
-                left[moving] -= np.maximum(reach[arrives], 0.0)
+                left[moving] = np.clip(left[moving] - np.maximum(reach[arrives], 0.0), 0.0, None)
                 jobs.progress[running[moving]] = jobs.boundary[running[moving]]
                 moving = np.array([i for i in moving if self._crosses(int(running[i]), until_s - left[i])], int)
             held = np.where(np.isnan(jobs.finished_s[running]), until_s, jobs.finished_s[running]) - self._now

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,18 @@ class Outcome:
     policy_s: np.ndarray  # per round
     contention: np.ndarray  # (rounds, 2) time and active jobs
     holdings: tuple[Holding, ...]
+    # The virtual clusters by name, each with nodes of its own; None: one cluster for all jobs.
+    parts: Mapping[str, Cluster] | None = None
+
+    def by_part(self) -> Iterator[tuple[np.ndarray, Cluster]]:
+        """The positions of the jobs of each virtual cluster, and its nodes."""
+        if self.parts is None:
+            yield np.arange(len(self.workload)), self.cluster
+            return
+        names = np.array(self.workload.virtual_clusters)
+        for name, cluster in sorted(self.parts.items()):
+            if len(jobs := np.flatnonzero(names == name)):
+                yield jobs, cluster
 
     @property
     def jct_s(self) -> np.ndarray:
@@ -72,8 +84,8 @@ class Outcome:
         }
 
 
-def together(outcomes: Sequence[Outcome], workload: Workload) -> Outcome:
-    """Runs of disjoint parts of one workload on disjoint clusters as one."""
+def together(outcomes: Sequence[Outcome], workload: Workload, parts: Mapping[str, Cluster]) -> Outcome:
+    """Runs of disjoint parts of one workload on disjoint clusters as one; `parts` names the clusters."""
     place = {id: i for i, id in enumerate(workload.ids)}
     at = np.concatenate([[place[id] for id in o.workload.ids] for o in outcomes]).astype(np.int64)
     back = np.argsort(at)
@@ -84,11 +96,14 @@ def together(outcomes: Sequence[Outcome], workload: Workload) -> Outcome:
     holdings = [
         Holding(place[o.workload.ids[h.job]], h.time_s, h.gpu_type, h.gpus) for o in outcomes for h in o.holdings
     ]
+    # A policy of fixed sizes made the jobs of each part rigid.
+    ran_as = [adaptivity for o in outcomes for adaptivity in o.workload.adaptivity]
     return Outcome(
-        workload=workload,
+        workload=replace(workload, adaptivity=tuple(ran_as[i] for i in back)),
         cluster=Cluster(tuple(node for o in outcomes for node in o.cluster.nodes)),
         policy_s=np.concatenate([o.policy_s for o in outcomes]),
         contention=np.concatenate([o.contention for o in outcomes]),
         holdings=tuple(sorted(holdings, key=lambda h: h.time_s)),
+        parts=parts,
         **columns,
     )

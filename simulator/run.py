@@ -33,4 +33,4 @@ def simulate(
         for name, part in sorted(cluster.parts.items())
         if (names == name).any()
     ]
-    return together(outcomes, workload)
+    return together(outcomes, workload, cluster.parts)

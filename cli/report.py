@@ -1,0 +1,88 @@
+"""`coadapt report`: saved runs compared on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..simulator import pictures
+from ..simulator.page import page
+from ..simulator.saved import SavedRun, find, load
+
+
+def write(runs: Sequence[Path], out: Path, top: int) -> list[Path]:
+    """Write the page and, in a folder of its name beside it, the pictures.
+
+    Raises ValueError, in one sentence, for a run that cannot be read and a page that cannot be written.
+    """
+    if top < 1:
+        raise ValueError(f"--top: {top} must be at least 1")
+    folders = dict.fromkeys(folder for path in runs for folder in find(path))
+    groups = grouped([load(folder) for folder in folders])
+    drawn = _draw(groups, top)
+    shown = [(heading, seen, png) for heading, seen, _, png in drawn]
+    text = page(f"Simulated: {', '.join(groups)}"[:120], groups, shown)
+    written = [out]
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        beside = out.with_suffix("")
+        beside = beside if beside != out else out.with_name(f"{out.name}-pictures")
+        beside.mkdir(exist_ok=True)
+        for _, _, name, png in drawn:
+            (beside / name).write_bytes(png)
+            written.append(beside / name)
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"--out: {out} cannot be written: {error.strerror or error}") from None
+    return written
+
+
+def grouped(runs: Sequence[SavedRun]) -> dict[str, list[SavedRun]]:
+    """Runs of one policy on one cluster together, in the order in which they come; they differ in trace and seed.
+
+    Where one trace and seed comes twice in a group, such as under other round intervals, its runs stand apart.
+    """
+    several = len({str(run.about.get("cluster")) for run in runs}) > 1
+    groups: dict[str, list[SavedRun]] = {}
+    for run in runs:
+        name = run.policy + (f" on {run.about.get('cluster')}" if several else "")
+        label, count = name, 1
+        while any(_of(run) == _of(other) for other in groups.get(label, ())):
+            count += 1
+            label = f"{name} ({count})"
+        groups.setdefault(label, []).append(run)
+    return groups
+
+
+def _of(run: SavedRun) -> tuple[str, str]:
+    return str(run.about.get("trace")), str(run.about.get("seed"))
+
+
+def _draw(groups: Mapping[str, Sequence[SavedRun]], top: int) -> list[tuple[str, str, str, bytes]]:
+    """Heading, what is seen, file name, PNG."""
+    drawn = [
+        (
+            "Completion times and fairness",
+            "All jobs of all traces. Fairness: time taken against the time alone on a fair share (Sia, equation "
+            "3.6); jobs that a policy runs rigid are compared with themselves, rigid and alone.",
+            "cdfs.png",
+            pictures.cdfs(groups),
+        ),
+        (
+            "Active jobs",
+            "Submitted and not finished; the first trace.",
+            "active_jobs.png",
+            pictures.active_jobs(groups),
+        ),
+        (
+            "Time of the policy",
+            "Wall time of each round on the machine of the simulation.",
+            "policy_time.png",
+            pictures.policy_time(groups),
+        ),
+    ]
+    for at, (label, runs) in enumerate(groups.items(), start=1):
+        what = "The first trace." if len(runs) > 1 else ""
+        drawn.append((f"GPUs held: {label}", what, f"gpus_{at}.png", pictures.gpu_types_over_time(runs[0])))
+        drawn.append((f"Jobs: {label}", what, f"jobs_{at}.png", pictures.jobs_over_time(runs[0], top)))
+    return drawn

@@ -1,0 +1,99 @@
+"""A trace under a policy on a cluster, from their names to the run that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..scheduler.cluster import Cluster
+from ..scheduler.policies import make_policy
+from .adaptive import AdaptiveWorld
+from .applications import MeasuredApplications
+from .cluster_file import SimulatedCluster
+from .engine import Engine, Timing
+from .fitted import FittedApplications
+from .fixed_length import FixedLengthWorld
+from .isolation import ApplicationSource, Isolation, finish_time_fairness, work_gpu_s
+from .knowledge import Knows, LearningKnowledge
+from .measured_rates import MeasuredRatesWorld, Rates, read_rates
+from .outages import Failures
+from .outcome import Outcome
+from .recorded import application_of
+from .run import simulate
+from .saved import SavedRun
+from .workload import Workload
+
+Source = ApplicationSource | Rates
+
+
+def source_of(workload: Workload, profiles: Path | None, nodes: SimulatedCluster) -> Source:
+    """How fast the jobs of a trace are: measured or fitted applications, or measured steps per second.
+
+    Raises ValueError where there is nothing of the kind that the trace needs.
+    """
+    if workload.steps.any():
+        if profiles is None or not profiles.is_file():
+            raise ValueError("profiles: jobs of a number of steps need a file of measured steps per second")
+        return read_rates(profiles)
+    types = nodes.gpu_types
+    return FittedApplications(types) if profiles is None else MeasuredApplications(profiles, types)
+
+
+def replay(
+    workload: Workload,
+    nodes: SimulatedCluster,
+    policy: str,
+    options: Mapping[str, Any],
+    timing: Timing,
+    source: Source,
+    knows: Knows = Knows.BOOTSTRAP,
+    noise: float = 0.0,
+    seed: int = 0,
+    failures: Failures | None = None,
+) -> Outcome:
+    """Raises ValueError in one sentence for whatever is wrong, Stuck where jobs wait for ever."""
+
+    def engine(part: Workload, on: Cluster) -> Engine:
+        made = make_policy(policy, **options)
+        fixed = getattr(made, "fixed_sizes", False)
+        if fixed:
+            part = part.tuned()
+        if isinstance(source, Mapping):
+            if not fixed:
+                raise ValueError(
+                    f"policy: {policy} chooses sizes, and these jobs' speed is known at one; use a fixed one"
+                )
+            return Engine(MeasuredRatesWorld(part, source), on, made, timing, failures)
+        if not _trains(part):
+            return Engine(FixedLengthWorld(part), on, made, timing, failures)
+        jobs = [
+            source[name] if model is None else application_of(id, model, on.gpu_types)
+            for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
+        ]
+        knowledge = LearningKnowledge(part, jobs, knows, noise, seed)
+        return Engine(AdaptiveWorld(part, jobs, knowledge), on, made, timing, failures)
+
+    if not isinstance(source, Mapping):
+        _trains(workload)
+    return simulate(workload, nodes, engine)
+
+
+def kept(label: str, outcome: Outcome, isolation: Isolation | None, about: Mapping[str, Any]) -> SavedRun:
+    """A run with the fairness and the work of its jobs, which need runs of jobs alone.
+
+    Where the jobs are no applications, they are known only of jobs with lengths.
+    """
+    alone = isolation if all(outcome.workload.applications) else None
+    rho = finish_time_fairness(outcome, alone)
+    return SavedRun(label, outcome, rho, np.asarray(work_gpu_s(outcome, alone), float), about)
+
+
+def _trains(workload: Workload) -> bool:
+    """Whether the jobs train models; False: they have lengths. Raises ValueError where both are."""
+    named = [bool(name) or model is not None for name, model in zip(workload.applications, workload.models, strict=True)]
+    if any(named) and not all(named):
+        raise ValueError("trace: some jobs train a model and some have a duration; simulate them apart")
+    return any(named)
