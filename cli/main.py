@@ -395,6 +395,42 @@ def report(
 
 
 @app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE.yaml", help="Policies, traces, clusters and seeds.")],
+    out: Annotated[Path, typer.Option(help="Folder of the runs; those that are there are not run again.")] = Path(
+        "sweep"
+    ),
+    no_ray: Annotated[bool, typer.Option("--no-ray", help="One run after the other, in this process.")] = False,
+    num_cpus: Annotated[int | None, typer.Option(help="Runs at a time; by default one per CPU.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Simulate every policy on every trace, cluster and seed of a file, on all CPUs; goes on where it stopped."""
+    from . import sweep as sweeping
+
+    try:
+        figures, failed = sweeping.run(file, out, not no_ray, num_cpus)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; the same command goes on with what is missing in {out}") from None
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if as_json:
+        columns = {
+            label: {
+                name: {"mean": mean, "std": deviation} if mean == mean else None
+                for name, (mean, deviation) in f.items()
+            }
+            for label, f in figures.items()
+        }
+        _print(columns, True)
+    elif figures:
+        _print(sweeping.table(figures), False)
+    for done in failed:
+        where = f"{done.cell.label}, {done.cell.trace_shown}, seed {done.cell.seed}"
+        print(f"coadapt: {where}: {done.problem}", file=sys.stderr)
+    return Exit.JOB_FAILED if failed else Exit.OK
+
+
+@app.command()
 def down() -> None:
     """End the scheduler, its jobs, and a cluster that `coadapt up --emulate` started; nothing else."""
     from ..scheduler import laptop

@@ -12,7 +12,7 @@ from ..executor.config import Adaptivity
 from ..scheduler.cluster import Cluster, Node
 from ..scheduler.placement import NodeShare, Placement
 from ..scheduler.round import Plan, Round
-from .adaptive import AdaptiveWorld
+from .adaptive import AdaptiveWorld, Observation
 from .applications import Application
 from .engine import Engine, Timing
 from .fairness import contention_of, rate_on_share, ratios
@@ -58,6 +58,13 @@ class _Own:
         return Plan(placements={job.id: self.placements[job.id] for job in round.jobs})
 
 
+class _AllMeasured(LearningKnowledge):
+    """Step times were measured before, so that only gradients are news: nothing is fitted a second time."""
+
+    def observe(self, job: int, seen: Observation) -> None:
+        self.observe_gradients(job, seen)
+
+
 class Isolation:
     """Runs jobs alone in the simulator's own world, knowing all that was measured; each kind once per GPU type.
 
@@ -98,7 +105,7 @@ class Isolation:
             mine = [Node(f"{n}-{i}", gpu_type, gpus) for i, gpus in enumerate(_shape(n, node_gpus))]
             own[str(n)] = Placement(gpu_type, tuple(NodeShare(node.id, node.gpus) for node in mine))
             nodes += mine
-        knowledge = LearningKnowledge(workload, [application] * len(sizes), Knows.ORACLE)
+        knowledge = _AllMeasured(workload, [application] * len(sizes), Knows.ORACLE)
         world = AdaptiveWorld(workload, [application] * len(sizes), knowledge)
         # Rounds at the ends of epochs: jobs choose their batch anew there, as they do in a run.
         outcome = Engine(world, Cluster(tuple(nodes)), _Own(own), Timing(events=True)).run()

@@ -69,6 +69,10 @@ class LearningKnowledge:
             rows[key] = self._measured(seen.time)
             known.throughput.pop(seen.gpu_type, None)
             known.model = None
+        self.observe_gradients(job, seen)
+
+    def observe_gradients(self, job: int, seen: Observation) -> None:
+        known = self._job(job)
         found = noise_scale(seen.grad_sqr, seen.grad_var)
         if found is not None:
             phi = found * self._applications[job].initial_batch_size * self._blur()

@@ -1,0 +1,84 @@
+"""`coadapt sweep`: many simulations, and a table of their figures over traces and seeds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from ..simulator.metrics import MEANING, spread
+from ..simulator.saved import load
+from ..simulator.sweep import Done, check, folder_of, here, is_done, on_ray
+from ..simulator.sweep_file import Cell, cells, read_sweep
+
+Figures = dict[str, dict[str, tuple[float, float]]]
+
+
+def run(file: Path, out: Path, use_ray: bool, num_cpus: int | None) -> tuple[Figures, list[Done]]:
+    """Run what is not there yet. The figures of each policy on each cluster (mean, deviation), and what failed.
+
+    Raises ValueError for whatever is wrong with the file, before anything is run.
+    """
+    if num_cpus is not None and num_cpus < 1:
+        raise ValueError(f"--num-cpus: {num_cpus} must be at least 1")
+    every = list(cells(read_sweep(file), file.parent))
+    try:
+        check(every)
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+    missing = [cell for cell in every if not is_done(cell, out)]
+    failed = _run(every, missing, out, use_ray, num_cpus or os.cpu_count() or 1)
+    gone = {done.folder for done in failed}
+    return _figures([cell for cell in every if folder_of(cell, out) not in gone], out), failed
+
+
+def _run(every: Sequence[Cell], missing: Sequence[Cell], out: Path, use_ray: bool, num_cpus: int) -> list[Done]:
+    failed = []
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("runs", total=len(every), completed=len(every) - len(missing))
+        if missing:
+            for done in on_ray(missing, out, num_cpus) if use_ray else here(missing, out):
+                progress.advance(task)
+                progress.update(task, description=f"runs, last {done.cell.label}")
+                if done.problem:
+                    failed.append(done)
+    return failed
+
+
+def _figures(finished: Sequence[Cell], out: Path) -> Figures:
+    several = len({cell.cluster_shown for cell in finished}) > 1
+    found: dict[str, list[dict[str, float]]] = {}
+    for cell in finished:
+        label = f"{cell.label} on {cell.cluster_shown}" if several else cell.label
+        found.setdefault(label, []).append(load(folder_of(cell, out)).figures())
+    return {label: spread(runs) for label, runs in found.items()}
+
+
+def table(figures: Mapping[str, Mapping[str, tuple[float, float]]]) -> RenderableType:
+    """One column per policy (and cluster): mean and standard deviation over traces and seeds."""
+    view = Table(box=None, pad_edge=False, header_style="bold")
+    view.add_column("")
+    for label in figures:
+        view.add_column(label, justify="right")
+    for key, (meaning, _) in MEANING.items():
+        view.add_row(meaning, *[f"{found[key][0]:.4g} ± {found[key][1]:.2g}" for found in figures.values()])
+    return view

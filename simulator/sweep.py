@@ -1,0 +1,135 @@
+"""Runs of a sweep: each into a folder of its own, those that are there left as they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..scheduler.policies import make_policy
+from .cluster_file import read_cluster
+from .engine import Stuck, Timing
+from .isolation import Isolation
+from .knowledge import Knows
+from .readers import read_trace
+from .replay import applications_of, kept, replay
+from .saved import describe, load, save
+from .sweep_file import Cell, TraceChoice
+from .synthetic import synthetic
+from .workload import Workload
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run of a sweep; `problem`: why there is none, in one sentence."""
+
+    cell: Cell
+    folder: Path
+    problem: str = ""
+
+
+def folder_of(cell: Cell, out: Path) -> Path:
+    """Readable, and different for everything that changes what comes out."""
+    digest = hashlib.sha256(json.dumps(cell.about(), sort_keys=True).encode()).hexdigest()[:10]
+    words = re.sub(r"[^A-Za-z0-9.=-]+", "_", f"{cell.label}-{Path(cell.trace_shown).stem}-{cell.seed}")
+    return out / f"{words[:80].strip('._')}-{digest}"
+
+
+def is_done(cell: Cell, out: Path) -> bool:
+    """Whether the run is there, whole."""
+    folder = folder_of(cell, out)
+    try:
+        return bool(describe(folder)["about"] == cell.about()) and bool(load(folder).policy)
+    except (ValueError, KeyError):
+        return False
+
+
+def check(cells: Sequence[Cell]) -> None:
+    """Look at every policy, trace, cluster and profile before any is run.
+
+    Raises ValueError for the first problem.
+    """
+    for policy, options in dict.fromkeys((cell.policy, cell.options) for cell in cells):
+        make_policy(policy, **json.loads(options))
+    for trace, seed, cluster, profiles in dict.fromkeys((c.trace, c.seed, c.cluster, c.profiles) for c in cells):
+        source = _source(cluster, profiles)[1]
+        for name in dict.fromkeys(_workload(trace, seed).applications):
+            if name:
+                source[name]
+
+
+def run_cell(cell: Cell, out: Path) -> Done:
+    """Run one and save it. A run that cannot be is told of, not raised: others go on."""
+    folder = folder_of(cell, out)
+    try:
+        nodes, source, isolation = _source(cell.cluster, cell.profiles)
+        outcome = replay(
+            _workload(cell.trace, cell.seed),
+            nodes,
+            cell.policy,
+            json.loads(cell.options),
+            Timing(cell.round_interval_s, cell.events),
+            source,
+            Knows(cell.knows),
+            cell.noise,
+            cell.seed,
+        )
+        save(kept(cell.label, outcome, isolation, cell.about()), folder)
+    except (ValueError, Stuck) as error:
+        return Done(cell, folder, str(error))
+    return Done(cell, folder)
+
+
+def here(cells: Sequence[Cell], out: Path) -> Iterator[Done]:
+    """One after the other, in this process."""
+    for cell in cells:
+        yield run_cell(cell, out)
+
+
+def on_ray(cells: Sequence[Cell], out: Path, num_cpus: int) -> Iterator[Done]:
+    """As tasks of a Ray of this machine, started for them and ended after; whichever ends first comes first."""
+    import ray
+
+    # One BLAS thread a task: tasks are what is parallel here.
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    ray.init(
+        address="local",
+        num_cpus=num_cpus,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        runtime_env={"env_vars": threads},
+    )
+    try:
+        task: Any = ray.remote(num_cpus=1)(run_cell)
+        waiting = {task.remote(cell, out): cell for cell in cells}
+        while waiting:
+            (first, *_), _ = ray.wait(list(waiting), num_returns=1)
+            cell = waiting.pop(first)
+            try:
+                yield ray.get(first)
+            except ray.exceptions.RayError as error:  # out of memory, or a defect of ours
+                yield Done(cell, folder_of(cell, out), " ".join(str(error).split())[-300:])
+    finally:
+        ray.shutdown()
+
+
+@lru_cache(maxsize=4)
+def _workload(trace: TraceChoice, seed: int) -> Workload:
+    if trace.path is None:
+        return synthetic(trace.jobs, trace.rate, seed)
+    return read_trace(Path(trace.path), trace.format)
+
+
+@lru_cache(maxsize=8)
+def _source(cluster: str, profiles: str | None) -> tuple[Any, Any, Isolation]:
+    """Nodes, applications and jobs alone, kept in a process over the runs that share them."""
+    nodes = read_cluster(cluster)
+    source = applications_of(None if profiles is None else Path(profiles), nodes)
+    return nodes, source, Isolation(source)

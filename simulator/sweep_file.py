@@ -1,0 +1,170 @@
+"""What a sweep runs: policies x clusters x traces x seeds, from a YAML file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from ..scheduler import safe_yaml
+from .knowledge import Knows
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PolicyChoice(_Strict):
+    name: str
+    options: dict[str, Any] = {}
+    label: str = ""
+
+    def shown(self) -> str:
+        options = ",".join(f"{k}={json.dumps(v).strip(chr(34))}" for k, v in sorted(self.options.items()))
+        return self.label or self.name + (f" {options}" if options else "")
+
+
+class TraceChoice(_Strict):
+    """A file, or jobs that are made up by the seed."""
+
+    path: str | None = None
+    format: str | None = None
+    jobs: int = Field(default=160, ge=1)
+    rate: float = Field(default=20.0, gt=0, allow_inf_nan=False, description="Jobs per hour.")
+
+    def shown(self) -> str:
+        return f"synthetic {self.jobs} at {self.rate:g}/h" if self.path is None else self.path
+
+
+class SweepFile(_Strict):
+    policies: tuple[PolicyChoice, ...] = Field(min_length=1)
+    traces: tuple[TraceChoice, ...] = Field(default=(TraceChoice(),), min_length=1)
+    clusters: tuple[str, ...] = Field(default=("6x t4:4, 3x rtx:8, 2x a100:8",), min_length=1)
+    seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
+    round_interval_s: float = Field(default=60.0, gt=0, allow_inf_nan=False)
+    events: bool = False
+    knows: Knows = Knows.BOOTSTRAP
+    noise: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    profiles: str | None = None
+
+    @field_validator("policies", mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        return (
+            [{"name": one} if isinstance(one, str) else one for one in value] if isinstance(value, list) else value
+        )
+
+    @field_validator("traces", mode="before")
+    @classmethod
+    def _paths(cls, value: Any) -> Any:
+        return (
+            [{"path": one} if isinstance(one, str) else one for one in value] if isinstance(value, list) else value
+        )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep; a plain value, so that it travels to another process. Paths are absolute."""
+
+    policy: str
+    label: str
+    options: str  # JSON
+    trace: TraceChoice
+    trace_shown: str
+    cluster: str
+    cluster_shown: str
+    seed: int
+    round_interval_s: float
+    events: bool
+    knows: str
+    noise: float
+    profiles: str | None
+
+    def about(self) -> dict[str, Any]:
+        """What is kept with the run; another cell's is another."""
+        return {
+            "policy": self.policy,
+            "policy_options": json.loads(self.options),
+            "trace": self.trace_shown,
+            "trace_format": self.trace.format,
+            "cluster": self.cluster_shown,
+            "seed": self.seed,
+            "round_interval_s": self.round_interval_s,
+            "events": self.events,
+            "knows": self.knows,
+            "noise": self.noise,
+            "profiles": None if self.profiles is None else Path(self.profiles).name,
+        }
+
+
+def read_sweep(path: Path) -> SweepFile:
+    """Raises ValueError, in one sentence with file, field and value, for whatever is wrong."""
+    try:
+        with path.open("rb") as file:
+            values = safe_yaml.read(file.read(safe_yaml.MAX_BYTES + 1))
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except safe_yaml.YamlProblem as error:
+        # Written for job files; what is the matter is the same.
+        told = (
+            str(error)
+            .removesuffix("; `coadapt schema` prints what a job file holds")
+            .replace("job file", "sweep file")
+        )
+        raise ValueError(f"{path}: {told}") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: a sweep is a mapping of fields such as `policies: [sia, fifo]`")
+    try:
+        found = SweepFile.model_validate(values)
+    except ValidationError as error:
+        raise ValueError(f"{path}: {_sentence(error)}") from None
+    labels = [policy.shown() for policy in found.policies]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ValueError(f"{path}: policies: {label!r} stands twice; give each a `label` of its own")
+    return found
+
+
+def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
+    """Every run, policies innermost so that each trace is compared early. Paths are relative to `folder`.
+
+    A seed draws a made-up trace and the noise; a trace from a file without noise is the same for every seed.
+    """
+
+    def located(given: str | None) -> str | None:
+        return None if given is None else str((folder / given).resolve())
+
+    for cluster in sweep.clusters:
+        in_file = Path(cluster).suffix in (".yaml", ".yml", ".csv")
+        for trace in sweep.traces:
+            for seed in sweep.seeds:
+                for policy in sweep.policies:
+                    yield Cell(
+                        policy=policy.name,
+                        label=policy.shown(),
+                        options=json.dumps(policy.options, sort_keys=True),
+                        trace=trace.model_copy(update={"path": located(trace.path)}),
+                        trace_shown=trace.shown(),
+                        cluster=str((folder / cluster).resolve()) if in_file else cluster,
+                        cluster_shown=cluster,
+                        seed=seed,
+                        round_interval_s=sweep.round_interval_s,
+                        events=sweep.events,
+                        knows=str(sweep.knows),
+                        noise=sweep.noise,
+                        profiles=located(sweep.profiles),
+                    )
+
+
+def _sentence(error: ValidationError) -> str:
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"{field}: is no field of a sweep; accepted: {', '.join(SweepFile.model_fields)}"
+    if first["type"] == "missing":
+        return f"{field}: is missing"
+    return f"{field}: {first['input']!r} is not accepted: {first['msg'].removeprefix('Value error, ')}"

@@ -1,0 +1,128 @@
+"""A sweep runs every combination once, whatever stops it in between."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from coadapt.cli.main import run
+from coadapt.simulator import sweep as sweeping
+from coadapt.simulator.saved import COLUMNS, find, load
+from coadapt.simulator.sweep_file import cells, read_sweep
+
+PAI = "job_id,arrival_s,service_sec,gpu_count\nj1,10,100,1\nj2,20,50,2\nj3,30,10,2\n"
+GRID = """
+policies: [fifo, {name: las, options: {thresholds_gpu_s: [100]}, label: las at 100}]
+traces: [one.csv, two.csv]
+clusters: ["1x any:2"]
+seeds: [0, 1]
+round_interval_s: 10
+"""
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Path:
+    (tmp_path / "one.csv").write_text(PAI)
+    (tmp_path / "two.csv").write_text(PAI.replace("j1,10,100", "j1,10,200"))
+    (tmp_path / "grid.yaml").write_text(GRID)
+    return tmp_path / "grid.yaml"
+
+
+def test_every_combination_is_run_and_the_figures_are_means_over_traces(
+    grid: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert run(["sweep", str(grid), "--out", str(out), "--no-ray", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == {"fifo", "las at 100"}
+    assert len(find(out)) == 8
+    # Under fifo the makespan is 160 s and 260 s, for each of two seeds.
+    assert found["fifo"]["makespan_h"]["mean"] * 3600 == pytest.approx(210)
+    assert found["fifo"]["makespan_h"]["std"] * 3600 == pytest.approx(100 / 3**0.5)
+    assert run(["report", str(out), "--out", str(tmp_path / "r.html")]) == 0
+    assert run(["sweep", str(grid), "--out", str(out), "--no-ray"]) == 0
+    assert "±" in capsys.readouterr().out
+
+
+def test_a_sweep_that_was_stopped_goes_on_with_what_is_missing(
+    grid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, ran = tmp_path / "out", []
+    once = sweeping.run_cell
+
+    def stops(cell: sweeping.Cell, folder: Path) -> sweeping.Done:
+        if len(ran) == 3:
+            raise KeyboardInterrupt
+        ran.append(cell)
+        return once(cell, folder)
+
+    monkeypatch.setattr(sweeping, "run_cell", stops)
+    assert run(["sweep", str(grid), "--out", str(out), "--no-ray"]) == 130
+    assert "goes on with what is missing" in capsys.readouterr().err
+    assert len(find(out)) == 3
+    # One of them was torn when the machine went down.
+    torn = find(out)[0] / COLUMNS
+    torn.write_bytes(torn.read_bytes()[:100])
+    again: list[sweeping.Cell] = []
+    monkeypatch.setattr(sweeping, "run_cell", lambda cell, folder: (again.append(cell), once(cell, folder))[1])
+    assert run(["sweep", str(grid), "--out", str(out), "--no-ray"]) == 0
+    assert len(again) == 8 - 3 + 1
+    assert len([load(folder) for folder in find(out)]) == 8
+
+
+def test_a_run_that_cannot_be_is_told_and_the_others_go_on(
+    grid: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two.csv").write_text(PAI.replace("j2,20,50,2", "j2,20,50,9"))
+    assert run(["sweep", str(grid), "--out", str(tmp_path / "out"), "--no-ray", "--json"]) == 1
+    shown = capsys.readouterr()
+    assert "fifo, two.csv, seed 0: no job runs" in shown.err
+    assert json.loads(shown.out)["fifo"]["jobs"]["mean"] == 3
+
+
+def test_tasks_of_a_local_ray_do_the_same(grid: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    grid.write_text(GRID.replace("[0, 1]", "[0]"))
+    assert run(["sweep", str(grid), "--out", str(tmp_path / "out"), "--num-cpus", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["fifo"]["makespan_h"]["mean"] * 3600 == pytest.approx(210)
+
+
+def test_what_changes_a_run_changes_its_folder(grid: Path, tmp_path: Path) -> None:
+    before = [sweeping.folder_of(cell, tmp_path) for cell in cells(read_sweep(grid), tmp_path)]
+    assert len(set(before)) == 8
+    grid.write_text(GRID.replace("round_interval_s: 10", "round_interval_s: 20"))
+    assert not set(before) & {sweeping.folder_of(cell, tmp_path) for cell in cells(read_sweep(grid), tmp_path)}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "the file is empty"),
+        ("[sia]", "a sweep is a mapping of fields"),
+        ("policies: [sia]\npolicies: [fifo]", "policies is given twice"),
+        ("traces: [one.csv]", "policies: is missing"),
+        ("policies: []", "policies: [] is not accepted"),
+        ("policies: [best]", "'best' is unknown; accepted"),
+        ("policies: [{name: sia, options: {q: 1}}]", "option 'q' is unknown"),
+        ("policies: [fifo, fifo]", "policies: 'fifo' stands twice"),
+        ("policies: [fifo]\nseed: 1", "seed: is no field of a sweep; accepted: policies, traces"),
+        ("policies: [fifo]\ntraces: [none.csv]", "none.csv does not exist"),
+        ("policies: [fifo]\ntraces: [{jobs: 0}]", "traces.0.jobs: 0 is not accepted"),
+        ("policies: [fifo]\nclusters: [six]", "cluster: 'six' is not of the form"),
+        ("policies: [fifo]\nknows: all", "knows: 'all' is not accepted"),
+        ("policies: [fifo]\nround_interval_s: .nan", "round_interval_s: nan is not accepted"),
+        ("policies: [fifo]\nnoise: .inf", "noise: inf is not accepted"),
+        ("policies: [fifo]\nprofiles: nowhere", "nowhere is no folder"),
+        ("policies: [!!python/name:os.system x]", "is not accepted"),
+    ],
+)
+def test_a_bad_file_is_one_sentence(
+    text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.yaml").write_text(text)
+    assert run(["sweep", str(tmp_path / "bad.yaml"), "--out", str(tmp_path / "out"), "--no-ray"]) == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert told in shown
+    assert "bad.yaml" in shown
+    assert not (tmp_path / "out").exists()
