@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from coadapt.scheduler.policies import make_policy
+from coadapt.simulator.adaptive import AdaptiveWorld
 from coadapt.simulator.cluster_file import cluster_of, read_cluster
 from coadapt.simulator.engine import Engine, Stuck, Timing
+from coadapt.simulator.fitted import FittedApplications
 from coadapt.simulator.fixed_length import FixedLengthWorld
 from coadapt.simulator.outages import Failures
+from coadapt.simulator.knowledge import LearningKnowledge
 from coadapt.simulator.outcome import Outcome
 from coadapt.simulator.run import simulate
+from coadapt.simulator.synthetic import synthetic
 from coadapt.simulator.workload import TraceJob, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -156,3 +160,13 @@ def test_no_work_is_lost_and_no_gpu_held_twice(
     assert not now
     again = run(policy, "2x t4:4, 1x a100:8", timing, *[j for j in jobs if j.gpus <= 8] or [job("0", 0, 1, 1)])
     np.testing.assert_array_equal(again.finished_s, outcome.finished_s)
+
+
+def test_epochs_that_end_within_the_resolution_of_the_clock_do_not_stop_time() -> None:
+    workload = synthetic(6, 60.0, 0)
+    applications = FittedApplications(["a100"])
+    jobs = [applications[name] for name in workload.applications]
+    world = AdaptiveWorld(workload, jobs, LearningKnowledge(workload, jobs))
+    outcome = Engine(world, cluster_of("2x a100:8"), make_policy("sia"), EVENTS).run()
+    assert np.isfinite(outcome.finished_s).all()
+    assert np.all(outcome.finished_s > workload.submit_s)
