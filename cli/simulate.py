@@ -19,6 +19,7 @@ from ..simulator.outcome import Outcome
 from ..simulator.readers import read_trace
 from ..simulator.replay import kept, replay, source_of
 from ..simulator.saved import save
+from ..simulator.sweep_file import PolicyChoice
 from ..simulator.synthetic import synthetic
 from ..simulator.workload import Workload
 
@@ -60,7 +61,8 @@ def keep(
     isolation = None if isinstance(source, Mapping) else Isolation(source)
     found = {}
     for policy, outcome in outcomes.items():
-        made = kept(policy, outcome, isolation, {**about, "cluster": cluster})
+        label = PolicyChoice(name=policy, options=about["policy_options"]).shown()
+        made = kept(label, outcome, isolation, {**about, "cluster": cluster})
         save(made, out / policy)
         found[policy] = made.figures()
     return found

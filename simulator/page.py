@@ -93,4 +93,5 @@ def _difference(value: float, against: float, less_is_better: bool | None) -> st
         return ""
     change = value / against - 1
     kind = "" if abs(change) < 0.005 else "better" if (change < 0) == less_is_better else "worse"
-    return f' <small class="{kind}">{change:+.0%}</small>'
+    told = f"{change:+.0%}" if change < 9 else f"×{change + 1:.0f}"
+    return f' <small class="{kind}">{told}</small>'

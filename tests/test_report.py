@@ -116,3 +116,9 @@ def test_a_bad_report_is_one_sentence(
 ) -> None:
     assert run(["report", *[text.format(runs=runs) for text in arguments]]) == 2
     assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_options_of_a_policy_are_in_its_label(tmp_path: Path) -> None:
+    arguments = ["simulate", *SMALL[:6], "--policy", "sia", "--policy-option", "p=-1", "--out", str(tmp_path)]
+    assert run(arguments) == 0
+    assert load(tmp_path / "sia").policy == "sia p=-1"
