@@ -94,4 +94,9 @@ def _interior(
         np.zeros(n, np.int32),
     )
     highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        # The interior-point method may end short of an optimum; the simplex method does not, at a vertex.
+        highs.setOptionValue("solver", "simplex")
+        highs.clearSolver()
+        highs.run()
     return np.asarray(highs.getSolution().col_value)

@@ -14,13 +14,18 @@ from coadapt.optimizer.shares import max_min_shares, max_sum_shares
 from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.policies.gavel import GavelPolicy, Objective, rates_of
 from coadapt.scheduler.round import Plan, Round
+from coadapt.simulator.adaptive import Batch
+from coadapt.simulator.applications import Application
 from coadapt.simulator.cluster_file import cluster_of
 from coadapt.simulator.compat.gavel import OPTIONS, ROUND_S, GavelEngine, WholeSteps
+from coadapt.simulator.compat.sia_gavel import ArtifactGavel, AsAsked
 from coadapt.simulator.engine import Engine, Timing
 from coadapt.simulator.fixed_length import FixedLengthWorld
 from coadapt.simulator.measured_rates import MeasuredRatesWorld, Rates, read_rates
 from coadapt.simulator.outcome import Outcome
 from coadapt.simulator.readers import read_trace
+from coadapt.simulator.step_times import StepTime
+from coadapt.simulator.training_statistics import TrainingStatistics
 from coadapt.simulator.workload import TraceJob, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -232,15 +237,58 @@ def test_jobs_train_whole_steps_and_a_round_ends_with_the_last() -> None:
         trace_job("late", 5, 1, 40, "fast"),
     )
 
-    def finish(*chosen: TraceJob) -> list[float]:
+    def replayed(*chosen: TraceJob) -> Outcome:
         world = WholeSteps(Workload.of(chosen), rates)
         policy = make_policy("gavel", **OPTIONS)
-        return GavelEngine(world, cluster_of("4x v100:1"), policy, Timing(ROUND_S)).run().finished_s.tolist()
+        return GavelEngine(world, cluster_of("4x v100:1"), policy, Timing(ROUND_S)).run()
 
     # Four steps of 80 s fit a round, which then ends; the next has two steps.
-    assert finish(jobs[0]) == pytest.approx([480], abs=1e-4)
+    assert replayed(jobs[0]).finished_s.tolist() == pytest.approx([480], abs=1e-4)
     # The late job is seen when the first round ends, at 320 s.
-    assert finish(*jobs) == pytest.approx([480, 100, 360], abs=1e-4)
+    assert replayed(*jobs).finished_s.tolist() == pytest.approx([480, 100, 360], abs=1e-4)
+    # Who waits for the others after its last whole step holds nothing meanwhile: two rounds of 4 steps of 80 s
+    # and one of 2 beside 1000 steps in rounds of 360 s.
+    outcome = replayed(replace(jobs[0], steps=10), replace(jobs[1], steps=1000))
+    assert outcome.attained_gpu_s.tolist() == pytest.approx([800, 1000], abs=1e-4)
+    assert outcome.finished_s.tolist() == pytest.approx([880, 1000], abs=1e-4)
+
+
+class _Known:
+    """Step times of a second and a hundredth per sample, known from one to 64 samples a replica."""
+
+    def at(self, shape: tuple[int, ...], local_bsz: float) -> StepTime:
+        return StepTime(1.0 + 0.01 * local_bsz, 0.5)
+
+    def sizes(self, shape: tuple[int, ...]) -> tuple[float, float]:
+        return 1.0, 64.0
+
+    def samples(self) -> list[tuple[tuple[int, ...], int]]:
+        return [((1,), 1), ((1,), 64)]
+
+
+def test_gavel_of_sias_simulator_keeps_sizes_and_shares_one_queue() -> None:
+    one = np.ones((2, 1))
+    statistics = TrainingStatistics(np.array([32.0, 512.0]), one, one, one)
+    known = Application("net", statistics, {"a": _Known(), "b": _Known()}, 30.0, 1)
+    jobs = [
+        TraceJob(str(i), 0.0, gpus, application="net", batch_size=size)
+        for i, (gpus, size) in enumerate([(1, 32), (1, 64), (2, 256), (3, 256)])
+    ]
+    asked = AsAsked(Workload.of(jobs), [known] * len(jobs))
+    assert asked.choose(0, "a", (1,)) == Batch(32, 0)
+    # One replica beyond the initial batch size takes two passes; others as many as memory asks for.
+    assert asked.choose(1, "a", (1,)) == Batch(32, 1)
+    assert asked.choose(2, "a", (2,)) == Batch(64, 1)
+    assert asked.choose(3, "a", (3,)) == Batch(43, 1)
+    assert asked.rate(2, "a", (2,)) == pytest.approx(1 / (1.64 + 1.14))
+    policy = ArtifactGavel(asked, int)
+    where = cluster("1x a:4, 1x b:2")
+    views = [job(str(i), gpus=j.gpus, adaptivity="rigid", known=False) for i, j in enumerate(jobs)]
+    for i in range(5):
+        plan = policy.plan(Round(360.0 * i, 360.0, where, views))
+        assert_within(plan, where)
+        assert all(plan.placements[id].gpus == jobs[int(id)].gpus for id in plan.placements)
+        views = [replace(v, placement=plan.placements.get(v.id)) for v in views]
 
 
 TEN = "ResNet-18 (batch size 16)\tpython3 main.py\tfolder\t--num_steps\t1\t900\t4\t1\t-1.000000\t0\n"

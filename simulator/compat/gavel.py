@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ...scheduler.placement import Placement
 from ..engine import Engine
 from ..measured_rates import MeasuredRatesWorld, Rates
@@ -42,6 +44,17 @@ class WholeSteps(MeasuredRatesWorld):
 
 class GavelEngine(Engine):
     """A round ends when the last job has trained its steps."""
+
+    def _advance(self, until_s: float) -> None:
+        """The time a job waits for the others after its last whole step is not counted as held."""
+        jobs, running = self._jobs, self._running()
+        busy_s = jobs.pause_s[running] + (jobs.boundary[running] - jobs.progress[running]) / jobs.rate[running]
+        waits_s = np.maximum(until_s - self._now - busy_s, 0.0)
+        gpus = jobs.gpus[running].copy()
+        super()._advance(until_s)
+        goes_on = np.isnan(jobs.finished_s[running])
+        jobs.held_s[running[goes_on]] -= waits_s[goes_on]
+        jobs.attained_gpu_s[running[goes_on]] -= (waits_s * gpus)[goes_on]
 
     def _next_round_s(self) -> float:
         running = self._running()
