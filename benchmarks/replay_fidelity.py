@@ -26,13 +26,12 @@ from coadapt.scheduler.cluster import Cluster
 from coadapt.scheduler.policies import make_policy
 from coadapt.simulator.adaptive import AdaptiveWorld
 from coadapt.simulator.applications import MeasuredApplications
-from coadapt.simulator.cluster_file import SimulatedCluster, read_cluster
+from coadapt.simulator.cluster_file import read_cluster
 from coadapt.simulator.compat import gavel as gavel_compat
-from coadapt.simulator.compat import sia_gavel
+from coadapt.simulator.compat import lucid, sia_gavel
 from coadapt.simulator.compat.sia_artifact import SLOWDOWN, ArtifactKnowledge, ArtifactSia
 from coadapt.simulator.compat.sia_gavel import ArtifactGavel, AsAsked
 from coadapt.simulator.engine import Engine, Timing
-from coadapt.simulator.fixed_length import FixedLengthWorld
 from coadapt.simulator.measured_rates import read_rates
 from coadapt.simulator.outcome import Outcome
 from coadapt.simulator.readers import read_trace
@@ -73,17 +72,6 @@ def sia_artifact(policy: str) -> Make:
     return make
 
 
-def lucid(policy: str) -> Make:
-    """The semantics of Lucid's published simulator: fixed lengths, 40 or 60 s more work for each preemption."""
-    events = policy in ("fifo", "sjf")
-
-    def make(workload: Workload, cluster: Cluster) -> Engine:
-        world = FixedLengthWorld(workload, lambda gpus: 40.0 if gpus <= 8 else 60.0)
-        return Engine(world, cluster, make_policy(policy), Timing(60.0, events=events))
-
-    return make
-
-
 def gavel(objective: str) -> Make:
     """The semantics of Gavel's published simulator, and its policy with this objective."""
 
@@ -93,9 +81,6 @@ def gavel(objective: str) -> Make:
         return gavel_compat.GavelEngine(world, cluster, policy, Timing(gavel_compat.ROUND_S))
 
     return make
-
-
-COMPAT: Mapping[str, Callable[[str], Make]] = {"sia-artifact": sia_artifact, "lucid": lucid, "gavel": gavel}
 
 
 @dataclass(frozen=True)
@@ -109,6 +94,7 @@ class Replay:
     cluster: str
     published: Mapping[str, float]
     member: str = ""  # of the trace, an archive
+    minute_s: float = 0.0  # a time of the trace at which the clock showed a full minute
 
 
 VENUS = DATA / "helios" / "venus_sept2020_gpu_jobs.csv.gz"
@@ -141,7 +127,10 @@ REPLAYS = (
     Replay(
         "B/venus/las", VENUS, "las", "lucid", VENUS_NODES,
         {"mean_jct_h": 14_700 / 3600, "mean_queueing_h": 2_915 / 3600, "preemptions": 7_466.0},
+        minute_s=57.0,  # its first job came at 00:00:03
     ),
+    Replay("B/venus/sjf", VENUS, "sjf", "lucid", VENUS_NODES, {}),
+    Replay("B/venus/srtf", VENUS, "srtf", "lucid", VENUS_NODES, {}),
     *(
         Replay(
             f"C/physical/{objective}", GAVEL / "traces.tar.xz", objective, "gavel", GAVEL_48,
@@ -155,6 +144,14 @@ REPLAYS = (
         )
     ),
 )  # fmt: skip
+
+
+def make_of(row: Replay) -> Make:
+    if row.compat == "sia-artifact":
+        return sia_artifact(row.policy)
+    if row.compat == "gavel":
+        return gavel(row.policy)
+    return lambda workload, cluster: lucid.engine(row.policy, workload, cluster, row.minute_s)
 
 
 def figures_of(outcome: Outcome, policy: str, compat: str) -> dict[str, float]:
@@ -186,13 +183,12 @@ def read(trace: Path, member: str = "") -> Workload:
         return read_trace(Path(folder) / member)
 
 
-def replay(
-    workload: Workload, policy: str, compat: str, cluster: SimulatedCluster
-) -> tuple[dict[str, float], float]:
+def replay(row: Replay) -> tuple[dict[str, float], float]:
     """(figures, CPU seconds) of one run."""
+    workload, cluster = read(row.trace, row.member), read_cluster(row.cluster)
     start = time.process_time()
-    outcome = simulate(workload, cluster, COMPAT[compat](policy))
-    return figures_of(outcome, policy, compat), time.process_time() - start
+    outcome = simulate(workload, cluster, make_of(row))
+    return figures_of(outcome, row.policy, row.compat), time.process_time() - start
 
 
 def main() -> None:
@@ -200,7 +196,7 @@ def main() -> None:
     parser.add_argument("--trace", type=Path)
     parser.add_argument("--policy", default="sia")
     parser.add_argument("--cluster", default=MIXED_64)
-    parser.add_argument("--compat", choices=sorted(COMPAT), default="sia-artifact")
+    parser.add_argument("--compat", choices=("sia-artifact", "lucid", "gavel"), default="sia-artifact")
     parser.add_argument("--only", help="a part of a row's name")
     options = parser.parse_args()
     rows = REPLAYS
@@ -212,7 +208,7 @@ def main() -> None:
     for row in rows:
         if options.only and options.only not in row.name:
             continue
-        found, cpu_s = replay(read(row.trace, row.member), row.policy, row.compat, read_cluster(row.cluster))
+        found, cpu_s = replay(row)
         for key in row.published or (
             "mean_jct_h",
             "p99_jct_h",

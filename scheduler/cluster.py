@@ -39,8 +39,22 @@ class Cluster:
     def by_id(self) -> Mapping[str, Node]:
         return {node.id: node for node in self.nodes}
 
+    @cached_property
+    def by_type(self) -> Mapping[str, tuple[Node, ...]]:
+        """Nodes with GPUs."""
+        found: dict[str, list[Node]] = {t: [] for t in self.gpu_types}
+        for node in self.nodes:
+            if node.gpus > 0:
+                found[node.gpu_type].append(node)
+        return {t: tuple(nodes) for t, nodes in found.items()}
+
+    @cached_property
+    def positions(self) -> Mapping[str, tuple[str, int]]:
+        """Node id -> its GPU type and its position in `of_type`."""
+        return {node.id: (t, i) for t, nodes in self.by_type.items() for i, node in enumerate(nodes)}
+
     def of_type(self, gpu_type: str) -> tuple[Node, ...]:
-        return tuple(node for node in self.nodes if node.gpu_type == gpu_type and node.gpus > 0)
+        return self.by_type.get(gpu_type, ())
 
     def capacity(self) -> dict[str, int]:
         """GPUs per type."""

@@ -14,41 +14,46 @@ class FreeGpus:
     """Free GPUs of each node, by GPU type; the first of equal nodes is taken, in order of their ids."""
 
     def __init__(self, cluster: Cluster, held: Iterable[Placement] = ()) -> None:
-        self._nodes = {t: cluster.of_type(t) for t in cluster.gpu_types}
-        self._sizes = {t: np.array([node.gpus for node in nodes]) for t, nodes in self._nodes.items()}
-        self._free = {t: sizes.copy() for t, sizes in self._sizes.items()}
-        self._at = {node.id: (t, i) for t, nodes in self._nodes.items() for i, node in enumerate(nodes)}
-        self.total = sum(int(sizes.sum()) for sizes in self._sizes.values())
+        self._nodes = cluster.by_type
+        self._free = {t: np.array([node.gpus for node in nodes]) for t, nodes in self._nodes.items()}
+        self._largest = {t: int(free.max()) for t, free in self._free.items()}
+        self._left = {t: int(free.sum()) for t, free in self._free.items()}
+        self._at = cluster.positions
+        self.total = sum(self._left.values())
+        self._no_room: set[tuple[str, int]] = set()  # GPU type and count that were sought in vain
         for placement in held:
             self.take(placement)
 
     def of_type(self, gpu_type: str) -> int:
-        return int(self._free[gpu_type].sum()) if gpu_type in self._free else 0
+        return self._left.get(gpu_type, 0)
 
     def take(self, placement: Placement) -> None:
         for share in placement.shares:
             t, i = self._at[share.node_id]
             self._free[t][i] -= share.gpus
+            self._left[t] -= share.gpus
 
     def give_back(self, placement: Placement) -> None:
         for share in placement.shares:
             t, i = self._at[share.node_id]
             self._free[t][i] += share.gpus
+            self._left[t] += share.gpus
+        self._no_room.clear()
 
     def find(self, gpus: int, gpu_types: Iterable[str] | None = None) -> Placement | None:
         """Room for so many GPUs of one type, without taking it: of the type with most free ones that has it."""
         types = self._nodes if gpu_types is None else [t for t in gpu_types if t in self._nodes]
-        for t in sorted(types, key=lambda t: (-int(self._free[t].sum()), t)) if len(self._nodes) > 1 else types:
+        for t in sorted(types, key=lambda t: (-self._left[t], t)) if len(self._nodes) > 1 else types:
+            if gpus > self._left[t] or (t, gpus) in self._no_room:
+                continue
             found = self._find(t, gpus)
             if found is not None:
                 return found
+            self._no_room.add((t, gpus))
         return None
 
     def _find(self, gpu_type: str, gpus: int) -> Placement | None:
-        free, sizes, nodes = self._free[gpu_type], self._sizes[gpu_type], self._nodes[gpu_type]
-        if gpus > free.sum():
-            return None
-        size = int(sizes.max())
+        free, size, nodes = self._free[gpu_type], self._largest[gpu_type], self._nodes[gpu_type]
         whole, rest = divmod(gpus, size)
         shares: list[NodeShare] = []
         left = free

@@ -48,14 +48,22 @@ class JobView:
         return goodput_matrix([self.model], configurations.arrays)[0]
 
 
+def _objects(values: Sequence[object]) -> np.ndarray:
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
 @dataclass(frozen=True, eq=False)
 class JobColumns:
     """The jobs of a round as columns, for policies that rank all of them at once.
 
-    `gpus`: what a job asks for, its fixed count or its minimum. `held`: GPUs it has. `remaining_s`: nan where
-    nobody knows.
+    `ids`, `placements`: arrays of objects. `gpus`: what a job asks for, its fixed count or its minimum. `held`:
+    GPUs it has. `remaining_s`: nan where nobody knows.
     """
 
+    ids: np.ndarray
+    placements: np.ndarray
     submitted_s: np.ndarray
     gpus: np.ndarray
     held: np.ndarray
@@ -68,6 +76,8 @@ class JobColumns:
         held = [0 if job.placement is None else job.placement.gpus for job in jobs]
         remaining = [np.nan if job.remaining_s is None else job.remaining_s for job in jobs]
         return cls(
+            ids=_objects([job.id for job in jobs]),
+            placements=_objects([job.placement for job in jobs]),
             submitted_s=np.array([job.submitted_s for job in jobs], float),
             gpus=np.array(asked, np.int64),
             held=np.array(held, np.int64),

@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from ..estimators.goodput import JobModel
 from ..executor.config import Adaptivity, TrainingConfig
 from ..scheduler.job import JobSpec, Resources
 from ..scheduler.placement import Placement
 from .applications import Application
 from .step_times import Shape, StepTime
-from .workload import Workload
+from .tables import Floats
+from .workload import Ints, Workload
 from .world import Motion
 
 
@@ -105,12 +108,15 @@ class AdaptiveWorld:
         gain = application.statistics.gain(batch.total(sum(shape)), self._epoch[job])
         return Motion(gain / step_s / self._slow[job], float(application.statistics.boundaries[self._epoch[job]]))
 
-    def crosses(self, job: int, placement: Placement, progress: float) -> Motion | None:
-        self.trained(job, placement)
-        self._epoch[job] += 1
-        if self._epoch[job] >= self.applications[job].epochs:
-            return None
-        return self.moves(job, placement, progress)
+    def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
+        rates, boundaries = np.full(len(jobs), np.nan), progress.copy()
+        for i, (job, placement) in enumerate(zip(jobs.tolist(), placements, strict=True)):
+            self.trained(job, placement)
+            self._epoch[job] += 1
+            if self._epoch[job] < self.applications[job].epochs:
+                motion = self.moves(job, placement, float(progress[i]))
+                rates[i], boundaries[i] = motion.rate, motion.boundary
+        return rates, boundaries
 
     def trained(self, job: int, placement: Placement) -> None:
         application, shape, batch = self.applications[job], shape_of(placement), self._batch[job]
@@ -126,8 +132,8 @@ class AdaptiveWorld:
     def rates(self, job: int) -> Mapping[str, float] | None:
         return None
 
-    def remaining_s(self, job: int, progress: float) -> float | None:
-        return None
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        return np.full(len(jobs), np.nan)
 
 
 def _spec(application: Application, adaptivity: Adaptivity, gpus: int, most: int, batch_size: int) -> JobSpec:

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..scheduler.cluster import Cluster
 from ..scheduler.placement import Placement
 from ..scheduler.round import JobColumns, JobView, Policy, Round
 from .outages import Change, Failures
 from .outcome import Holding, Outcome
+from .tables import Floats
+from .workload import Ints
 from .world import World
 
 
@@ -25,16 +28,19 @@ class Stuck(RuntimeError):
 class Timing:
     """When the policy is asked.
 
-    `interval_s`: at its multiples. `events`: whenever a job arrives or ends instead, as policies that only
-    admit jobs are run.
+    `interval_s`: at its multiples, counted from `first_s` of the trace. `events`: whenever a job arrives or ends
+    instead, as policies that only admit jobs are run.
     """
 
     interval_s: float = 60.0
     events: bool = False
+    first_s: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.interval_s > 0:
             raise ValueError(f"interval_s: {self.interval_s} must be more than 0 seconds")
+        if not 0 <= self.first_s < np.inf:
+            raise ValueError(f"first_s: {self.first_s} must be 0 seconds or more")
 
 
 @dataclass
@@ -55,7 +61,7 @@ class _Jobs:
     saved: np.ndarray  # progress at the last end of an epoch, or start
     saved_s: np.ndarray  # when that was
     gpus: np.ndarray  # held; 0: none
-    placements: list[Placement | None]
+    placements: np.ndarray  # of Placement, None where it has none
     largest: list[dict[str, int]]  # most GPUs ever held, per GPU type
 
     @classmethod
@@ -75,7 +81,7 @@ class _Jobs:
             saved=np.zeros(count),
             saved_s=np.zeros(count),
             gpus=np.zeros(count, np.int64),
-            placements=[None] * count,
+            placements=np.full(count, None, object),
             largest=[{} for _ in range(count)],
         )
 
@@ -134,7 +140,8 @@ class Engine:
         self._change = next(self._changes, None)
         self._down: set[str] = set()
         self._up = self.cluster
-        self._now = -self.timing.interval_s  # so that the first round may be at 0
+        self._now = self.timing.first_s - self.timing.interval_s  # so that the first round may be at first_s
+        self._ids = np.array(workload.ids, object)
         self._holdings: list[Holding] = []
         self._policy_s: list[float] = []
         self._contention: list[tuple[float, int]] = []
@@ -170,7 +177,8 @@ class Engine:
         if len(self._active):
             return after
         # Nothing to do until someone arrives: the first round at or after that.
-        return max(after, float(np.ceil(arrival / step) * step))
+        first = self.timing.first_s
+        return max(after, float(np.ceil((arrival - first) / step) * step) + first)
 
     def _next_end_s(self) -> float:
         running = self._running()
@@ -233,8 +241,7 @@ class Engine:
                 jobs.progress[on] += jobs.rate[on] * left[moving[~arrives]]
                 moving = moving[arrives]
                 left[moving] = np.clip(left[moving] - np.maximum(reach[arrives], 0.0), 0.0, None)
-                jobs.progress[running[moving]] = jobs.boundary[running[moving]]
-                moving = np.array([i for i in moving if self._crosses(int(running[i]), until_s - left[i])], int)
+                moving = moving[self._cross(running[moving], until_s - left[moving])]
             held = np.where(np.isnan(jobs.finished_s[running]), until_s, jobs.finished_s[running]) - self._now
             jobs.held_s[running] += held
             jobs.attained_gpu_s[running] += held * jobs.gpus[running]
@@ -242,7 +249,7 @@ class Engine:
             if len(ended):
                 for job in ended.tolist():
                     self._log(job, None, float(jobs.finished_s[job]))
-                    jobs.placements[job] = None
+                jobs.placements[ended] = None
                 jobs.gpus[ended] = 0
                 self._active = self._active[np.isnan(jobs.finished_s[self._active])]
             for job in learning.tolist():
@@ -250,17 +257,17 @@ class Engine:
                     self.world.trained(job, placement)
         self._now = until_s
 
-    def _crosses(self, job: int, now: float) -> bool:
-        """At a boundary: True if the job goes on."""
-        placement = self._jobs.placements[job]
-        assert placement is not None
-        motion = self.world.crosses(job, placement, float(self._jobs.progress[job]))
-        if motion is None:
-            self._jobs.finished_s[job] = now
-            return False
-        self._jobs.rate[job], self._jobs.boundary[job] = motion.rate, motion.boundary
-        self._jobs.saved[job], self._jobs.saved_s[job] = self._jobs.progress[job], now
-        return True
+    def _cross(self, at: Ints, now_s: Floats) -> NDArray[np.bool_]:
+        """Jobs reach their boundaries, each at its own time; mask of those that go on."""
+        jobs = self._jobs
+        jobs.progress[at] = jobs.boundary[at]
+        rates, boundaries = self.world.crosses(at, jobs.placements[at].tolist(), jobs.progress[at])
+        goes_on = ~np.isnan(rates)
+        jobs.finished_s[at[~goes_on]] = now_s[~goes_on]
+        on = at[goes_on]
+        jobs.rate[on], jobs.boundary[on] = rates[goes_on], boundaries[goes_on]
+        jobs.saved[on], jobs.saved_s[on] = jobs.progress[on], now_s[goes_on]
+        return goes_on
 
     def _arrive(self) -> None:
         end = int(np.searchsorted(self._arrival_s, self._now, side="right"))
@@ -272,18 +279,14 @@ class Engine:
 
     def _decide(self) -> None:
         jobs, active = self._jobs, self._active
-        remaining = np.array(
-            [
-                np.nan if (left := self.world.remaining_s(int(i), jobs.progress[i])) is None else left
-                for i in active
-            ]
-        )
         columns = JobColumns(
+            ids=self._ids[active],
+            placements=jobs.placements[active],
             submitted_s=self.world.workload.submit_s[active],
             gpus=self._asked[active],
             held=jobs.gpus[active],
             attained_gpu_s=jobs.attained_gpu_s[active],
-            remaining_s=remaining,
+            remaining_s=self.world.remaining_s(active, jobs.progress[active]),
         )
         views = _Views(self, active, self._now, columns)
         start = time.perf_counter()
@@ -302,6 +305,7 @@ class Engine:
 
     def _view(self, job: int, now: float) -> JobView:
         jobs = self._jobs
+        remaining_s = float(self.world.remaining_s(np.array([job]), jobs.progress[[job]])[0])
         return JobView(
             id=self.world.workload.ids[job],
             spec=self.world.spec(job),
@@ -314,7 +318,7 @@ class Engine:
             attained_gpu_s=float(jobs.attained_gpu_s[job]),
             progress=float(jobs.progress[job]),
             submitted_s=float(self.world.workload.submit_s[job]),
-            remaining_s=self.world.remaining_s(job, float(jobs.progress[job])),
+            remaining_s=None if np.isnan(remaining_s) else remaining_s,
             rates=self.world.rates(job),
         )
 

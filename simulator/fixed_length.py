@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+
+import numpy as np
 
 from ..estimators.goodput import JobModel
 from ..executor.config import Adaptivity, TrainingConfig
 from ..scheduler.job import JobSpec, Resources
 from ..scheduler.placement import Placement
-from .workload import Workload
+from .tables import Floats
+from .workload import Ints, Workload
 from .world import Motion
 
 
@@ -51,8 +54,8 @@ class FixedLengthWorld:
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
         return Motion(1.0, float(self.workload.duration_s[job]))
 
-    def crosses(self, job: int, placement: Placement, progress: float) -> Motion | None:
-        return None
+    def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
+        return np.full(len(jobs), np.nan), progress
 
     def trained(self, job: int, placement: Placement) -> None:
         pass
@@ -63,5 +66,5 @@ class FixedLengthWorld:
     def rates(self, job: int) -> Mapping[str, float] | None:
         return None
 
-    def remaining_s(self, job: int, progress: float) -> float | None:
-        return float(self.workload.duration_s[job]) - progress if self._tells_length else None
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        return self.workload.duration_s[jobs] - progress if self._tells_length else np.full(len(jobs), np.nan)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from ..estimators.goodput import JobModel
 from ..scheduler.job import JobSpec
 from ..scheduler.placement import Placement
 from .fixed_length import rigid_spec
-from .tables import open_text
-from .workload import Workload
+from .tables import Floats, open_text
+from .workload import Ints, Workload
 from .world import Motion
 
 # (application, GPUs) -> GPU type -> steps per second of the whole job.
@@ -77,6 +79,7 @@ class MeasuredRatesWorld:
             if (application, gpus) not in rates:
                 raise ValueError(f"trace: job {id}: no measured speed of {application!r} on {gpus} GPUs")
             self._rates.append(rates[application, gpus])
+        self._fastest = np.array([max(known.values()) for known in self._rates], float)
 
     def spec(self, job: int) -> JobSpec:
         return rigid_spec(int(self.workload.gpus[job]))
@@ -96,8 +99,8 @@ class MeasuredRatesWorld:
             )
         return Motion(rate, float(self.workload.steps[job]))
 
-    def crosses(self, job: int, placement: Placement, progress: float) -> Motion | None:
-        return None
+    def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
+        return np.full(len(jobs), np.nan), progress
 
     def trained(self, job: int, placement: Placement) -> None:
         pass
@@ -108,7 +111,8 @@ class MeasuredRatesWorld:
     def rates(self, job: int) -> Mapping[str, float] | None:
         return self._rates[job]
 
-    def remaining_s(self, job: int, progress: float) -> float | None:
-        """On the GPU type it is fastest on."""
-        fastest = max(self._rates[job].values())
-        return (float(self.workload.steps[job]) - progress) / fastest if fastest > 0 else None
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        """On the GPU type each is fastest on."""
+        with np.errstate(divide="ignore"):
+            left_s = (self.workload.steps[jobs] - progress) / self._fastest[jobs]
+        return np.where(np.isfinite(left_s), left_s, np.nan)

@@ -93,7 +93,8 @@ def kept(label: str, outcome: Outcome, isolation: Isolation | None, about: Mappi
 
 def _trains(workload: Workload) -> bool:
     """Whether the jobs train models; False: they have lengths. Raises ValueError where both are."""
-    named = [bool(name) or model is not None for name, model in zip(workload.applications, workload.models, strict=True)]
+    models = zip(workload.applications, workload.models, strict=True)
+    named = [bool(name) or model is not None for name, model in models]
     if any(named) and not all(named):
         raise ValueError("trace: some jobs train a model and some have a duration; simulate them apart")
     return any(named)

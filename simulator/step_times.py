@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,11 @@ class StepTime:
 
 def canonical(shape: Sequence[int]) -> Shape:
     """The lexicographically smallest rotation, nodes without replicas left out; how the tables name a shape."""
+    return _canonical(tuple(shape))
+
+
+@lru_cache(maxsize=65_536)
+def _canonical(shape: Shape) -> Shape:
     held = tuple(count for count in shape if count)
     return min((held[i:] + held[:i] for i in range(len(held))), default=())
 

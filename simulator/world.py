@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ..estimators.goodput import JobModel
 from ..scheduler.job import JobSpec
 from ..scheduler.placement import Placement
-from .workload import Workload
+from .tables import Floats
+from .workload import Ints, Workload
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,14 @@ class World(Protocol):
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
         """The motion from here, after a change of placement and at the start of a round."""
 
-    def crosses(self, job: int, placement: Placement, progress: float) -> Motion | None:
-        """The motion from a boundary on; None: the job has ended."""
+    def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
+        """Rates and boundaries of jobs that are at a boundary, from there on; rate nan: it has ended."""
 
     def model(self, job: int) -> JobModel | None:
         """What the policy knows of its goodput."""
 
-    def remaining_s(self, job: int, progress: float) -> float | None:
-        """What the policy is told of how long it still needs."""
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        """What the policy is told of how long each still needs; nan: nothing."""
 
     def rates(self, job: int) -> Mapping[str, float] | None:
         """What the policy is told of its progress per second by GPU type, apart from `model`."""

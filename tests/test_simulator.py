@@ -10,8 +10,8 @@ from coadapt.simulator.cluster_file import cluster_of, read_cluster
 from coadapt.simulator.engine import Engine, Stuck, Timing
 from coadapt.simulator.fitted import FittedApplications
 from coadapt.simulator.fixed_length import FixedLengthWorld
-from coadapt.simulator.outages import Failures
 from coadapt.simulator.knowledge import LearningKnowledge
+from coadapt.simulator.outages import Failures
 from coadapt.simulator.outcome import Outcome
 from coadapt.simulator.run import simulate
 from coadapt.simulator.synthetic import synthetic

@@ -3,4 +3,16 @@
 from . import fifo, gavel, las, pollux, sia, sjf, srtf, themis
 from .registry import make_policy, policy_names, register
 
-__all__ = ["fifo", "gavel", "las", "make_policy", "policy_names", "pollux", "register", "sia", "sjf", "srtf", "themis"]
+__all__ = [
+    "fifo",
+    "gavel",
+    "las",
+    "make_policy",
+    "policy_names",
+    "pollux",
+    "register",
+    "sia",
+    "sjf",
+    "srtf",
+    "themis",
+]

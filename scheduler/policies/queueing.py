@@ -14,7 +14,7 @@ from ..round import JobColumns, Plan, Round
 def in_order(round: Round, order: np.ndarray) -> Plan:
     """Nothing is preempted; waiting jobs start in `order` (positions in the round), none before its turn."""
     held = round.columns.held
-    placements = _running(round, np.flatnonzero(held > 0))
+    placements = _held(round, np.flatnonzero(held > 0))
     free = FreeGpus(round.cluster, placements.values())
     gpus = round.columns.gpus
     for i in order:
@@ -38,7 +38,7 @@ def preempting(round: Round, order: np.ndarray) -> Plan:
     admitted = _admitted(columns.gpus[order], sum(round.cluster.capacity().values()))
     chosen = order[admitted]
     running = columns.held[chosen] > 0
-    placements = _running(round, chosen[running])
+    placements = _held(round, chosen[running])
     free = FreeGpus(round.cluster, placements.values())
     for i in chosen[~running]:
         found = free.find(int(columns.gpus[i]), round.jobs[i].spec.resources.gpu_types)
@@ -63,13 +63,10 @@ class QueueingPolicy(ABC):
         return (preempting if self.preempts else in_order)(round, order)
 
 
-def _running(round: Round, at: np.ndarray) -> dict[str, Placement]:
-    found = {}
-    for i in at:
-        job = round.jobs[i]
-        if job.placement is not None:
-            found[job.id] = job.placement
-    return found
+def _held(round: Round, at: np.ndarray) -> dict[str, Placement]:
+    """What the running jobs at these positions have."""
+    columns = round.columns
+    return dict(zip(columns.ids[at].tolist(), columns.placements[at].tolist(), strict=True))
 
 
 def _admitted(gpus: np.ndarray, capacity: int) -> np.ndarray:

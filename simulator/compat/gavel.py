@@ -7,6 +7,7 @@ once. Moving a job costs nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ import numpy as np
 from ...scheduler.placement import Placement
 from ..engine import Engine
 from ..measured_rates import MeasuredRatesWorld, Rates
-from ..workload import Workload
+from ..tables import Floats
+from ..workload import Ints, Workload
 from ..world import Motion
 
 ROUND_S = 360.0
@@ -38,8 +40,9 @@ class WholeSteps(MeasuredRatesWorld):
         motion = super().moves(job, placement, progress)
         return Motion(motion.rate, min(progress + max(math.floor(motion.rate * ROUND_S), 1), motion.boundary))
 
-    def crosses(self, job: int, placement: Placement, progress: float) -> Motion | None:
-        return None if progress >= self.workload.steps[job] else Motion(0.0, math.inf)
+    def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
+        ended = progress >= self.workload.steps[jobs]
+        return np.where(ended, np.nan, 0.0), np.where(ended, progress, np.inf)
 
 
 class GavelEngine(Engine):

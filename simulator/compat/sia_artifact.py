@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numba import njit
@@ -319,6 +320,7 @@ class ArtifactSia:
         return row.copy()
 
 
+@lru_cache(maxsize=256)
 def _alone(application: Application, gpu_type: str) -> float:
     """Samples per second of one GPU, as the artifact takes it: largest batch over longest step."""
     times = application.step_times[gpu_type]

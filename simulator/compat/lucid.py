@@ -1,0 +1,66 @@
+"""Jobs of known length as Lucid's published simulator runs them (S-Lab-System-Group/Lucid @ 9b9ba89).
+
+It steps second by second. `fifo` and `sjf` admit jobs at every second and end them on time. Its preemptive
+policies count a job's remaining seconds down before they look whether any are left, so that every job ends, and
+frees its GPUs, one second late; `srtf` is asked every second, which is the same as at every arrival and end, and
+`tiresias` at full minutes of the clock. A preemption adds 40 s of work, or 60 s beyond 8 GPUs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...scheduler.cluster import Cluster
+from ...scheduler.placement import Placement
+from ...scheduler.policies import make_policy
+from ...scheduler.policies.las import LasPolicy
+from ...scheduler.round import JobColumns, Policy
+from ..engine import Engine, Timing
+from ..fixed_length import FixedLengthWorld
+from ..tables import Floats
+from ..workload import Ints, Workload
+from ..world import Motion
+
+POLICIES = ("fifo", "sjf", "srtf", "las")
+LATE_S = 1.0  # by which a job of a preemptive policy ends after its work is done
+MINUTE_S = 60.0
+
+
+def preemption_s(gpus: int) -> float:
+    """Seconds of work that one preemption adds."""
+    return 40.0 if gpus <= 8 else 60.0
+
+
+class CountdownWorld(FixedLengthWorld):
+    """Every job ends `LATE_S` after its work is done."""
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload, preemption_s)
+
+    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        return Motion(1.0, float(self.workload.duration_s[job]) + LATE_S)
+
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        return super().remaining_s(jobs, progress) + LATE_S
+
+
+class Tiresias(LasPolicy):
+    """A job falls to the next level when it got more than the threshold, not when it got as much."""
+
+    def key(self, columns: JobColumns) -> np.ndarray:
+        thresholds = np.array(self.options.thresholds_gpu_s)
+        return np.searchsorted(thresholds, columns.attained_gpu_s, side="left").astype(float)
+
+
+def engine(policy: str, workload: Workload, cluster: Cluster, minute_s: float = 0.0) -> Engine:
+    """A run under one of `POLICIES`; `minute_s`: a time of the trace at which the clock shows a full minute.
+
+    Raises ValueError for another policy.
+    """
+    if policy not in POLICIES:
+        raise ValueError(f"policy: {policy!r} has no semantics of Lucid; accepted: {', '.join(POLICIES)}")
+    if policy in ("fifo", "sjf"):
+        return Engine(FixedLengthWorld(workload, preemption_s), cluster, make_policy(policy), Timing(events=True))
+    chosen: Policy = Tiresias() if policy == "las" else make_policy(policy)
+    timing = Timing(events=True) if policy == "srtf" else Timing(MINUTE_S, first_s=minute_s % MINUTE_S)
+    return Engine(CountdownWorld(workload), cluster, chosen, timing)
