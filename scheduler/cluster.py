@@ -58,4 +58,8 @@ class Cluster:
 
     def capacity(self) -> dict[str, int]:
         """GPUs per type."""
-        return {t: sum(node.gpus for node in self.of_type(t)) for t in self.gpu_types}
+        return dict(self._capacity)
+
+    @cached_property
+    def _capacity(self) -> Mapping[str, int]:
+        return {t: sum(node.gpus for node in nodes) for t, nodes in self.by_type.items()}

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..workload import Workload
-from . import gavel, helios, jsonl, pai, philly, sia
+from . import copter, gavel, helios, jsonl, pai, philly, sia
 
 # Format -> (reader, the columns by which a header is recognised).
 FORMATS: dict[str, tuple[Callable[[Path], Workload], frozenset[str]]] = {
-    "sia": (sia.read, frozenset({"name", "time", "application"})),
+    "sia": (sia.read, frozenset({"name", "time", "application", "num_replicas"})),
+    "copter": (copter.read, frozenset({"name", "time", "category", "application"})),
     "philly": (philly.read, frozenset({"timestamp", "duration", "num_gpus"})),
     "helios": (helios.read, frozenset({"job_id", "submit_time", "duration", "gpu_num"})),
     "pai": (pai.read, frozenset({"job_id", "arrival_s", "service_sec", "gpu_count"})),

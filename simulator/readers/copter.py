@@ -1,0 +1,30 @@
+"""Workloads of COpter's public code: CSV with name, time, category and application; jobs ask for no GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...executor.config import Adaptivity
+from ..tables import numbers, read_rows
+from ..workload import TraceJob, Workload
+
+CATEGORIES = ("SiaJob", "BatchInferenceJob", "SyntheticSinglePhaseJob")
+
+
+def read(path: Path) -> Workload:
+    """Raises ValueError with line and value for whatever is wrong with the file."""
+    rows = read_rows(path, ("name", "time", "category", "application"))
+    times = numbers(path, rows, "time", least=0)
+    for line, row in enumerate(rows, start=2):
+        if row["category"] not in CATEGORIES:
+            accepted = ", ".join(CATEGORIES)
+            raise ValueError(f"{path}: line {line}: category {row['category']!r}; accepted: {accepted}")
+    return Workload.of(
+        TraceJob(
+            id=row["name"],
+            submit_s=float(time),
+            application=row["application"],
+            adaptivity=Adaptivity.ADAPTIVE,
+        )
+        for row, time in zip(rows, times, strict=True)
+    )
