@@ -11,13 +11,12 @@ from rich.table import Table
 
 from ..simulator.cluster_file import read_cluster
 from ..simulator.engine import Timing
-from ..simulator.isolation import Isolation
 from ..simulator.knowledge import Knows
 from ..simulator.metrics import MEANING
 from ..simulator.outages import Failures
 from ..simulator.outcome import Outcome
 from ..simulator.readers import read_trace
-from ..simulator.replay import kept, replay, source_of
+from ..simulator.replay import isolation_of, kept, replay, source_of
 from ..simulator.saved import save
 from ..simulator.sweep_file import PolicyChoice
 from ..simulator.synthetic import synthetic
@@ -42,7 +41,7 @@ def run(
 ) -> dict[str, Outcome]:
     """The same trace under each policy. Raises ValueError in one sentence for whatever is wrong."""
     nodes = read_cluster(cluster)
-    source = source_of(workload, profiles, nodes)
+    source = source_of(bool(workload.steps.any()), profiles, nodes)
     return {
         policy: replay(workload, nodes, policy, options, timing, source, knows, noise, seed, failures)
         for policy, options in policies.items()
@@ -57,8 +56,8 @@ def keep(
     Raises ValueError where a folder cannot be written.
     """
     any_run = next(iter(outcomes.values()))
-    source = source_of(any_run.workload, profiles, read_cluster(cluster))
-    isolation = None if isinstance(source, Mapping) else Isolation(source)
+    steps = bool(any_run.workload.steps.any())
+    isolation = isolation_of(source_of(steps, profiles, read_cluster(cluster)))
     found = {}
     for policy, outcome in outcomes.items():
         label = PolicyChoice(name=policy, options=about["policy_options"]).shown()

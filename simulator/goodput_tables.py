@@ -173,12 +173,15 @@ class GoodputTableWorld:
         ended = self._last[row]
         row = np.where(ended, row, row + 1)
         self._row[jobs] = row
-        return np.where(ended, 0.0, self._rates[row]), self._ends[row]
+        return np.where(ended, np.nan, self._rates[row]), self._ends[row]
 
     def trained(self, job: int, placement: Placement) -> None:
         pass
 
     def model(self, job: int) -> JobModel | None:
+        return None
+
+    def rates(self, job: int) -> Mapping[str, float] | None:
         return None
 
     def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:

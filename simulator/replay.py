@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from .cluster_file import SimulatedCluster
 from .engine import Engine, Timing
 from .fitted import FittedApplications
 from .fixed_length import FixedLengthWorld
+from .goodput_tables import GoodputTable, GoodputTableWorld, read_tables, requested
 from .isolation import ApplicationSource, Isolation, finish_time_fairness, work_gpu_s
 from .knowledge import Knows, LearningKnowledge
 from .measured_rates import MeasuredRatesWorld, Rates, read_rates
@@ -26,18 +28,37 @@ from .run import simulate
 from .saved import SavedRun
 from .workload import Workload
 
-Source = ApplicationSource | Rates
+
+@dataclass(frozen=True)
+class Rated:
+    """Jobs of a number of steps, at measured steps per second."""
+
+    rates: Rates
 
 
-def source_of(workload: Workload, profiles: Path | None, nodes: SimulatedCluster) -> Source:
-    """How fast the jobs of a trace are: measured or fitted applications, or measured steps per second.
+@dataclass(frozen=True)
+class Tabulated:
+    """Jobs that progress as the goodput table of their application says."""
+
+    tables: Mapping[str, GoodputTable]
+
+
+Source = ApplicationSource | Rated | Tabulated
+
+
+def source_of(steps: bool, profiles: Path | None, nodes: SimulatedCluster) -> Source:
+    """How fast the jobs of a trace are: applications, measured or fitted, goodput tables, or steps per second.
+
+    `steps`: whether the trace gives jobs a number of steps.
 
     Raises ValueError where there is nothing of the kind that the trace needs.
     """
-    if workload.steps.any():
+    if steps:
         if profiles is None or not profiles.is_file():
             raise ValueError("profiles: jobs of a number of steps need a file of measured steps per second")
-        return read_rates(profiles)
+        return Rated(read_rates(profiles))
+    if profiles is not None and profiles.is_dir() and not any(path.is_dir() for path in profiles.iterdir()):
+        return Tabulated(read_tables(profiles))  # a file a model, and not a folder each
     types = nodes.gpu_types
     return FittedApplications(types) if profiles is None else MeasuredApplications(profiles, types)
 
@@ -61,12 +82,15 @@ def replay(
         fixed = getattr(made, "fixed_sizes", False)
         if fixed:
             part = part.tuned()
-        if isinstance(source, Mapping):
-            if not fixed:
-                raise ValueError(
-                    f"policy: {policy} chooses sizes, and these jobs' speed is known at one; use a fixed one"
-                )
-            return Engine(MeasuredRatesWorld(part, source), on, made, timing, failures)
+        if not fixed and isinstance(source, Rated | Tabulated):
+            raise ValueError(
+                f"policy: {policy} chooses sizes, and these jobs' speed is known at one; use a fixed one"
+            )
+        if isinstance(source, Rated):
+            return Engine(MeasuredRatesWorld(part, source.rates), on, made, timing, failures)
+        if isinstance(source, Tabulated):
+            part, tables = requested(part, source.tables, on.gpu_types)
+            return Engine(GoodputTableWorld(part, tables), on, made, timing, failures)
         if not _trains(part):
             return Engine(FixedLengthWorld(part), on, made, timing, failures)
         jobs = [
@@ -76,9 +100,14 @@ def replay(
         knowledge = LearningKnowledge(part, jobs, knows, noise, seed)
         return Engine(AdaptiveWorld(part, jobs, knowledge), on, made, timing, failures)
 
-    if not isinstance(source, Mapping):
+    if not isinstance(source, Rated | Tabulated):
         _trains(workload)
     return simulate(workload, nodes, engine)
+
+
+def isolation_of(source: Source) -> Isolation | None:
+    """Jobs alone, for fairness; None where only their speed at one size is known."""
+    return None if isinstance(source, Rated | Tabulated) else Isolation(source)
 
 
 def kept(label: str, outcome: Outcome, isolation: Isolation | None, about: Mapping[str, Any]) -> SavedRun:

@@ -18,7 +18,7 @@ from .engine import Stuck, Timing
 from .isolation import Isolation
 from .knowledge import Knows
 from .readers import read_trace
-from .replay import applications_of, kept, replay
+from .replay import isolation_of, kept, replay, source_of
 from .saved import describe, load, save
 from .sweep_file import Cell, TraceChoice
 from .synthetic import synthetic
@@ -58,9 +58,10 @@ def check(cells: Sequence[Cell]) -> None:
     for policy, options in dict.fromkeys((cell.policy, cell.options) for cell in cells):
         make_policy(policy, **json.loads(options))
     for trace, seed, cluster, profiles in dict.fromkeys((c.trace, c.seed, c.cluster, c.profiles) for c in cells):
-        source = _source(cluster, profiles)[1]
-        for name in dict.fromkeys(_workload(trace, seed).applications):
-            if name:
+        workload = _workload(trace, seed)
+        _, source, isolation = _source(cluster, profiles, bool(workload.steps.any()))
+        for name in dict.fromkeys(workload.applications):
+            if name and isolation is not None:
                 source[name]
 
 
@@ -68,9 +69,10 @@ def run_cell(cell: Cell, out: Path) -> Done:
     """Run one and save it. A run that cannot be is told of, not raised: others go on."""
     folder = folder_of(cell, out)
     try:
-        nodes, source, isolation = _source(cell.cluster, cell.profiles)
+        workload = _workload(cell.trace, cell.seed)
+        nodes, source, isolation = _source(cell.cluster, cell.profiles, bool(workload.steps.any()))
         outcome = replay(
-            _workload(cell.trace, cell.seed),
+            workload,
             nodes,
             cell.policy,
             json.loads(cell.options),
@@ -128,8 +130,8 @@ def _workload(trace: TraceChoice, seed: int) -> Workload:
 
 
 @lru_cache(maxsize=8)
-def _source(cluster: str, profiles: str | None) -> tuple[Any, Any, Isolation]:
+def _source(cluster: str, profiles: str | None, steps: bool) -> tuple[Any, Any, Isolation | None]:
     """Nodes, applications and jobs alone, kept in a process over the runs that share them."""
     nodes = read_cluster(cluster)
-    source = applications_of(None if profiles is None else Path(profiles), nodes)
-    return nodes, source, Isolation(source)
+    source = source_of(steps, None if profiles is None else Path(profiles), nodes)
+    return nodes, source, isolation_of(source)

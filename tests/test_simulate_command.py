@@ -38,6 +38,20 @@ def test_a_trace_of_fixed_lengths_is_replayed(tmp_path: Path, capsys: pytest.Cap
     assert "JCT, mean (h)" in capsys.readouterr().out
 
 
+def test_goodput_tables_serve_policies_of_fixed_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables, trace = tmp_path / "tables", tmp_path / "trace.csv"
+    tables.mkdir()
+    (tables / "vgg.csv").write_text("progress,t4:1n1g,t4:1n2g\n100,1,1.5\n400,2,3\n")
+    trace.write_text("name,time,category,application\na,0,SiaJob,vgg\nb,0,SiaJob,vgg\n")
+    arguments = ["simulate", "--trace", str(trace), "--profiles", str(tables), "--cluster", "1x t4:2", "--json"]
+    assert run([*arguments, "--policy", "las", "--round-interval", "1"]) == 0
+    found = json.loads(capsys.readouterr().out)["las"]
+    # Both ask for two GPUs, one after the other; each takes 90 s to start, then 100 / 1.5 + 300 / 3 s: 256.7 s.
+    assert found["makespan_h"] == pytest.approx((257 + 256 + 2 / 3) / 3600)
+    assert run([*arguments, "--policy", "sia"]) == 2
+    assert "use a fixed one" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

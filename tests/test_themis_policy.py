@@ -12,7 +12,10 @@ from rounds import cluster, job, on
 def columns(**values: list[float]) -> JobColumns:
     count = len(values["gpus"])
     defaults = {name: [0.0] * count for name in ("submitted_s", "held", "attained_gpu_s", "remaining_s")}
-    return JobColumns(**{name: np.array(column) for name, column in {**defaults, **values}.items()})
+    numbers = {name: np.array(column) for name, column in {**defaults, **values}.items()}
+    return JobColumns(
+        **numbers, ids=np.array([str(i) for i in range(count)], object), placements=np.full(count, None, object)
+    )
 
 
 def test_rho_compares_the_shared_cluster_with_a_fair_share_of_it() -> None:
