@@ -146,6 +146,42 @@ BENCHMARKS = (
             Figure("wrong", "cases answered otherwise", "= 0"),
         ),
     ),
+    Benchmark(
+        "replay_fidelity",
+        "Traces replayed under published simulators' semantics; relative differences to their figures.",
+        (
+            Figure("A/saturn-1/sia/rel_err_mean_jct_h", "Sia's artifact, saturn-1, sia: mean JCT"),
+            Figure("A/saturn-1/sia/rel_err_makespan_h", "the same: makespan"),
+            Figure("A/saturn-1/sia/rel_err_gpu_hours_per_job", "the same: GPU-hours per job"),
+            Figure("A/philly-1/sia/rel_err_mean_jct_h", "Sia's artifact, philly-1, sia: mean JCT"),
+            Figure("A/philly-1/sia/rel_err_makespan_h", "the same: makespan"),
+            Figure("A/philly-1/sia/rel_err_gpu_hours_per_job", "the same: GPU-hours per job"),
+            Figure("A/saturn-1/gavel/rel_err_mean_jct_h", "Sia's artifact, saturn-1, gavel: mean JCT"),
+            Figure("B/venus/fifo/rel_err_mean_jct_h", "Lucid's simulator, Helios Venus, fifo: mean JCT"),
+            Figure("B/venus/las/rel_err_mean_jct_h", "the same, las: mean JCT"),
+            Figure(
+                "C/physical/max_min_fairness_perf/rel_err_mean_jct_h",
+                "Gavel's simulator, max-min fairness: mean JCT",
+            ),
+        ),
+    ),
+    Benchmark(
+        "simulator_speed",
+        "Sia's artifact trace under sia, and 40,000 jobs on 10,240 GPUs of 7 types over 24 hours under las.",
+        (
+            Figure("saturn1_sia_s", "saturn-1 under sia, CPU s", "<= 8"),
+            Figure("pai40k_las_s", "40,000 jobs under las, s", "<= 300"),
+            Figure("pai40k_peak_gib", "the same, peak memory, GiB", "<= 4"),
+        ),
+    ),
+    Benchmark(
+        "live_vs_simulated",
+        "The demo's jobs run live, then their recorded trace is replayed.",
+        (
+            Figure("mean_jct_rel_err", "simulated over live mean JCT, less one"),
+            Figure("live_mean_jct_s", "live mean JCT, s"),
+        ),
+    ),
 )
 
 
