@@ -279,7 +279,10 @@ def _pass_model(
     starts = np.concatenate([first, n + np.concatenate([[0], np.cumsum(counts)])]).astype(np.int32)
     index = np.concatenate([np.arange(n), entry]).astype(np.int32)
     values = np.concatenate([np.ones(n), entries.usage[limit, entry]])
-    lower = np.concatenate([np.where(required[rows], 1.0, 0.0), np.zeros(limits)])
+    # No lower side where none is meant: it would take a dual of its own, and the bound would be none.
+    lower = np.concatenate(
+        [np.where(required[rows], 1.0, -highspy.kHighsInf), np.full(limits, -highspy.kHighsInf)]
+    )
     upper = np.concatenate([np.ones(len(rows)), capacity])
     highs.passModel(
         n,

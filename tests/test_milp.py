@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from coadapt.optimizer import ChoiceProblem, ChoiceSolution, solve
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, milp
 
@@ -61,6 +61,7 @@ def test_the_optimum_is_found(seed: int, rows: int, limits: int, columns: int) -
 
 
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 3))
+@example(61, 5, 1)  # a degenerate relaxation, with a dual on the lower side of an optional row
 @settings(max_examples=150, deadline=None)
 def test_required_rows_are_satisfied_or_named(seed: int, rows: int, limits: int) -> None:
     problem = random_problem(seed, rows, limits, 6, required=0.5)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,10 +83,15 @@ def test_a_run_that_cannot_be_is_told_and_the_others_go_on(
     assert json.loads(shown.out)["fifo"]["jobs"]["mean"] == 3
 
 
-def test_tasks_of_a_local_ray_do_the_same(grid: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tasks_of_a_local_ray_do_the_same(grid: Path, tmp_path: Path) -> None:
     grid.write_text(GRID.replace("[0, 1]", "[0]"))
-    assert run(["sweep", str(grid), "--out", str(tmp_path / "out"), "--num-cpus", "2", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    arguments = ["sweep", str(grid), "--out", str(tmp_path / "out"), "--num-cpus", "2", "--json"]
+    # In a process of its own: it starts a Ray, and other tests are connected to theirs.
+    ended = subprocess.run(
+        [sys.executable, "-m", "coadapt.cli.main", *arguments], capture_output=True, text=True, timeout=120
+    )
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
     assert found["fifo"]["makespan_h"]["mean"] * 3600 == pytest.approx(210)
 
 
