@@ -12,6 +12,7 @@ from ..estimators.goodput import JobModel
 from ..executor.config import Adaptivity, TrainingConfig
 from ..scheduler.job import JobSpec, Resources
 from ..scheduler.placement import Placement
+from ..scheduler.speeds import goodput_on
 from .applications import Application
 from .step_times import Shape, StepTime
 from .tables import Floats
@@ -60,7 +61,8 @@ def shape_of(placement: Placement) -> Shape:
 class AdaptiveWorld:
     """Progress is steps at the initial batch size, each worth its gain, epoch by epoch.
 
-    `slowdown`: how much slower a model trains than its measured steps say.
+    `slowdown`: how much slower a model trains than its measured steps say. `largest_nodes`: GPUs of the largest
+    node of each type; given, policies are told how long rigid jobs still need.
     """
 
     learns = True
@@ -71,6 +73,7 @@ class AdaptiveWorld:
         applications: Sequence[Application],
         knowledge: Knowledge,
         slowdown: Mapping[str, float] | None = None,
+        largest_nodes: Mapping[str, int] | None = None,
     ) -> None:
         self.workload = workload
         self.applications = applications  # one per job
@@ -78,6 +81,8 @@ class AdaptiveWorld:
         self._slow = [
             1.0 if slowdown is None else slowdown.get(a.name, slowdown.get("*", 1.0)) for a in applications
         ]
+        self._largest_nodes = largest_nodes or {}
+        self._speed: dict[int, tuple[JobModel, float]] = {}  # what a model said of a rigid job
         self._epoch = [0] * len(workload)
         self._batch: list[Batch | None] = [None] * len(workload)
         self._specs: dict[tuple[int, Adaptivity, int, int], JobSpec] = {}
@@ -133,7 +138,26 @@ class AdaptiveWorld:
         return None
 
     def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
-        return np.full(len(jobs), np.nan)
+        """Of rigid jobs, with what they know of themselves: on the GPU type that each is fastest on."""
+        speeds = np.array([self._steps_per_s(job) for job in jobs.tolist()])
+        ends = [self.applications[job] for job in jobs.tolist()]
+        total = np.array([float(a.statistics.boundaries[a.epochs - 1]) for a in ends])
+        with np.errstate(divide="ignore"):
+            left_s = np.maximum(total - progress, 0.0) / speeds
+        return np.where(np.isfinite(left_s), left_s, np.nan)
+
+    def _steps_per_s(self, job: int) -> float:
+        """Steps at the initial batch size on the GPUs the job asks for; 0: nobody knows."""
+        if not self._largest_nodes or self.workload.adaptivity[job] is not Adaptivity.RIGID:
+            return 0.0
+        model = self.knowledge.model(job)
+        if model is None:
+            return 0.0
+        if job not in self._speed or self._speed[job][0] is not model:
+            gpus = int(self.workload.gpus[job])
+            goodput = max(goodput_on(model, t, gpus, most) for t, most in self._largest_nodes.items())
+            self._speed[job] = model, goodput / self.applications[job].initial_batch_size
+        return self._speed[job][1]
 
 
 def _spec(application: Application, adaptivity: Adaptivity, gpus: int, most: int, batch_size: int) -> JobSpec:

@@ -98,7 +98,8 @@ def replay(
             for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
         ]
         knowledge = LearningKnowledge(part, jobs, knows, noise, seed)
-        return Engine(AdaptiveWorld(part, jobs, knowledge), on, made, timing, failures)
+        largest = {t: max(node.gpus for node in on.of_type(t)) for t in on.gpu_types}
+        return Engine(AdaptiveWorld(part, jobs, knowledge, largest_nodes=largest), on, made, timing, failures)
 
     if not isinstance(source, Rated | Tabulated):
         _trains(workload)

@@ -12,8 +12,9 @@ import pytest
 from coadapt.cli.main import run as command
 from coadapt.optimizer.shares import max_min_shares, max_sum_shares
 from coadapt.scheduler.policies import make_policy
-from coadapt.scheduler.policies.gavel import GavelPolicy, Objective, rates_of
+from coadapt.scheduler.policies.gavel import GavelPolicy, Objective
 from coadapt.scheduler.round import Plan, Round
+from coadapt.scheduler.speeds import rates_of
 from coadapt.simulator.adaptive import Batch
 from coadapt.simulator.applications import Application
 from coadapt.simulator.cluster_file import cluster_of

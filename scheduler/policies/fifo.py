@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from ..round import JobColumns
-from .queueing import QueueingPolicy
+from .queueing import QueueingOptions, QueueingPolicy
 from .registry import register
-
-
-class FifoOptions(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @register("fifo")
 class FifoPolicy(QueueingPolicy):
     """Non-preemptive, with head-of-line blocking, as Slurm's default queue."""
 
-    Options = FifoOptions
+    Options = QueueingOptions
     preempts = False
 
-    def __init__(self, options: FifoOptions | None = None) -> None:
-        self.options = options or FifoOptions()
+    def __init__(self, options: QueueingOptions | None = None) -> None:
+        self.options = options or QueueingOptions()
 
     def key(self, columns: JobColumns) -> np.ndarray:
         return columns.submitted_s

@@ -8,7 +8,7 @@ order run (section 5). Every job gets the GPUs it asks for, so the policy is for
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...estimators.goodput import best_batch
 from ...optimizer.shares import max_min_shares, max_sum_shares
 from ..cluster import Cluster
-from ..consolidation import FreeGpus
-from ..placement import Placement
+from ..consolidation import place_on_types, stays
 from ..round import JobView, Plan, Round
+from ..speeds import rates_of
 from .registry import register
 
 Floats = NDArray[np.float64]
@@ -91,7 +90,7 @@ class GavelPolicy:
         if self._stale and (held_s >= self.options.least_hold_s or self._reset_s == 0.0 or idle):
             self._share(round, jobs, gpus, held_s)
         chosen = self._choose(round.cluster, jobs, gpus)
-        return Plan(_place(round.cluster, chosen))
+        return Plan(place_on_types(round.cluster, chosen))
 
     def _account(self, round: Round, jobs: Sequence[JobView], gpus: NDArray[np.int64]) -> None:
         """What every job had since the last round; who arrived and who ended."""
@@ -141,7 +140,7 @@ class GavelPolicy:
         taken: set[int] = set()
         chosen: dict[str, list[tuple[JobView, int]]] = {t: [] for t in types}
         for i, job in enumerate(jobs):
-            if _stays(job, cluster):
+            if stays(job, cluster):
                 assert job.placement is not None
                 left[job.placement.gpu_type] -= job.placement.gpus
                 taken.add(i)
@@ -172,30 +171,6 @@ class GavelPolicy:
         return order
 
 
-def rates_of(job: JobView, gpus: int, cluster: Cluster) -> Floats:
-    """The job's progress per second on `gpus` GPUs of each type of the cluster, on as few nodes as can be.
-
-    0 where it may not or cannot run. A job that nobody knows anything of makes progress 1 on every type.
-    """
-    rates = np.zeros(len(cluster.gpu_types))
-    allowed = job.spec.resources.gpu_types
-    for t, gpu_type in enumerate(cluster.gpu_types):
-        if (allowed is not None and gpu_type not in allowed) or gpus > cluster.capacity()[gpu_type]:
-            continue
-        if job.rates is not None:
-            rates[t] = job.rates.get(gpu_type, 0.0)
-        elif job.model is None:
-            rates[t] = 1.0
-        else:
-            per_replica = job.model.gpus_per_replica.get(gpu_type)
-            if per_replica is None or gpus % per_replica:
-                continue
-            nodes = -(-gpus // max(node.gpus for node in cluster.of_type(gpu_type)))
-            best = best_batch(job.model, gpu_type, nodes, gpus // per_replica)
-            rates[t] = 0.0 if best is None else best.goodput
-    return rates
-
-
 def shares_of(objective: Objective, rates: Floats, gpus: NDArray[np.int64], capacity: Floats) -> Floats:
     """(jobs, types) shares of time. `rates`: (jobs, types), `gpus`: (jobs,), `capacity`: (types,)."""
     asked = gpus.astype(float)
@@ -206,55 +181,3 @@ def shares_of(objective: Objective, rates: Floats, gpus: NDArray[np.int64], capa
     equal = values @ (capacity / capacity.sum())
     scale = np.divide(asked, equal, out=np.zeros_like(equal), where=equal > 0)
     return max_min_shares(values * scale[:, None], asked, capacity)
-
-
-def _stays(job: JobView, cluster: Cluster) -> bool:
-    """Whether the job runs and may not be stopped."""
-    return not job.spec.preemptible and job.placement is not None and _exists(job.placement, cluster)
-
-
-def _exists(placement: Placement, cluster: Cluster) -> bool:
-    return all(share.node_id in cluster.by_id for share in placement.shares)
-
-
-def _place(cluster: Cluster, chosen: Mapping[str, Sequence[tuple[JobView, int]]]) -> dict[str, Placement]:
-    """Who stays on its GPU type keeps its GPUs; the others go where there is room, largest first.
-
-    Where small jobs lie so that a large one finds no room, all of that type are placed anew.
-    """
-    placements: dict[str, Placement] = {}
-    for gpu_type, jobs in chosen.items():
-        kept = {
-            job.id: job.placement
-            for job, gpus in jobs
-            if job.placement is not None
-            and job.placement.gpu_type == gpu_type
-            and job.placement.gpus == gpus
-            and _exists(job.placement, cluster)
-        }
-        found, complete = _fill(cluster, gpu_type, jobs, kept)
-        if not complete:
-            pinned = {job.id: kept[job.id] for job, _ in jobs if _stays(job, cluster)}
-            anew, complete = _fill(cluster, gpu_type, jobs, pinned)
-            if len(anew) > len(found):
-                found = anew
-        placements |= found
-    return placements
-
-
-def _fill(
-    cluster: Cluster, gpu_type: str, jobs: Sequence[tuple[JobView, int]], kept: Mapping[str, Placement]
-) -> tuple[dict[str, Placement], bool]:
-    placements = dict(kept)
-    free = FreeGpus(cluster, kept.values())
-    complete = True
-    for job, gpus in sorted(jobs, key=lambda pair: -pair[1]):
-        if job.id in placements:
-            continue
-        room = free.find(gpus, (gpu_type,))
-        if room is None:
-            complete = False
-            continue
-        free.take(room)
-        placements[job.id] = room
-    return placements, complete

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from ..round import JobColumns
-from .queueing import QueueingPolicy
+from .queueing import QueueingOptions, QueueingPolicy
 from .registry import register
 
 
-class LasOptions(BaseModel):
-    """What an operator may set."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class LasOptions(QueueingOptions):
     # GPU-seconds at which a job falls to the next level; none: levels without end, the plain least attained.
     thresholds_gpu_s: tuple[float, ...] = Field(default=(18_000.0,))
 
@@ -31,6 +27,8 @@ class LasPolicy(QueueingPolicy):
     """Tiresias' two-dimensional LAS: service is GPUs times seconds; within a level first come, first served."""
 
     Options = LasOptions
+
+    options: LasOptions
 
     def __init__(self, options: LasOptions | None = None) -> None:
         self.options = options or LasOptions()

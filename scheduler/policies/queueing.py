@@ -5,13 +5,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
 from ..consolidation import FreeGpus
 from ..placement import Placement
-from ..round import JobColumns, Plan, Round
+from ..round import JobColumns, JobView, Plan, Round
+from ..speeds import startable_on
 
 
-def in_order(round: Round, order: np.ndarray) -> Plan:
+class QueueingOptions(BaseModel):
+    """What an operator may set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # Jobs start wherever most GPUs are free, not on the GPU type that runs them fastest.
+    type_blind: bool = False
+
+
+def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
     """Nothing is preempted; waiting jobs start in `order` (positions in the round), none before its turn."""
     held = round.columns.held
     placements = _held(round, np.flatnonzero(held > 0))
@@ -20,7 +31,7 @@ def in_order(round: Round, order: np.ndarray) -> Plan:
     for i in order:
         if held[i]:
             continue
-        found = free.find(int(gpus[i]), round.jobs[i].spec.resources.gpu_types)
+        found = _room(free, round, round.jobs[i], int(gpus[i]), type_blind)
         if found is None:
             break
         free.take(found)
@@ -28,7 +39,7 @@ def in_order(round: Round, order: np.ndarray) -> Plan:
     return Plan(placements)
 
 
-def preempting(round: Round, order: np.ndarray) -> Plan:
+def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
     """The jobs first in `order` whose GPUs fit the cluster run; others that run are stopped.
 
     A job that does not fit is passed over. One that is to run keeps its placement; one that finds no room on few
@@ -41,7 +52,7 @@ def preempting(round: Round, order: np.ndarray) -> Plan:
     placements = _held(round, chosen[running])
     free = FreeGpus(round.cluster, placements.values())
     for i in chosen[~running]:
-        found = free.find(int(columns.gpus[i]), round.jobs[i].spec.resources.gpu_types)
+        found = _room(free, round, round.jobs[i], int(columns.gpus[i]), type_blind)
         if found is not None:
             free.take(found)
             placements[round.jobs[i].id] = found
@@ -49,10 +60,15 @@ def preempting(round: Round, order: np.ndarray) -> Plan:
 
 
 class QueueingPolicy(ABC):
-    """Jobs in the order of a key, smallest first; ties by submission, then by the trace's order."""
+    """Jobs in the order of a key, smallest first; ties by submission, then by the trace's order.
+
+    A job starts on the GPU type that runs it fastest, as far as anyone knows, of those that have room for it now;
+    one that runs is not moved to a faster type that becomes free.
+    """
 
     preempts = True
     fixed_sizes = True  # jobs get the GPUs they ask for
+    options: QueueingOptions
 
     @abstractmethod
     def key(self, columns: JobColumns) -> np.ndarray: ...
@@ -60,7 +76,15 @@ class QueueingPolicy(ABC):
     def plan(self, round: Round) -> Plan:
         columns = round.columns
         order = np.lexsort((columns.submitted_s, self.key(columns)))
-        return (preempting if self.preempts else in_order)(round, order)
+        return (preempting if self.preempts else in_order)(round, order, type_blind=self.options.type_blind)
+
+
+def _room(free: FreeGpus, round: Round, job: JobView, gpus: int, type_blind: bool) -> Placement | None:
+    """Where the job may start now."""
+    if len(round.cluster.gpu_types) == 1 or (job.rates is None and job.model is None):
+        return free.find(gpus, job.spec.resources.gpu_types)
+    speed = startable_on(job, gpus, round.cluster, type_blind=type_blind)
+    return free.find(gpus, speed, speed)
 
 
 def _held(round: Round, at: np.ndarray) -> dict[str, Placement]:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from ..round import JobColumns
-from .queueing import QueueingPolicy
+from .queueing import QueueingOptions, QueueingPolicy
 from .registry import register
-
-
-class SjfOptions(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @register("sjf")
 class SjfPolicy(QueueingPolicy):
     """Waiting jobs start by their length; those of unknown length come last."""
 
-    Options = SjfOptions
+    Options = QueueingOptions
     preempts = False
 
-    def __init__(self, options: SjfOptions | None = None) -> None:
-        self.options = options or SjfOptions()
+    def __init__(self, options: QueueingOptions | None = None) -> None:
+        self.options = options or QueueingOptions()
 
     def key(self, columns: JobColumns) -> np.ndarray:
         return np.nan_to_num(columns.remaining_s, nan=np.inf)

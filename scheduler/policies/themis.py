@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ..round import JobColumns, Plan, Round
-from .queueing import preempting
+from .queueing import QueueingOptions, preempting
 from .registry import register
 
 
-class ThemisOptions(BaseModel):
-    """What an operator may set."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ThemisOptions(QueueingOptions):
     # f of the paper: of all jobs the (1 - f) that are worst off are offered GPUs first.
     fairness_knob: float = Field(default=0.8, ge=0, lt=1)
     # How long a winner keeps its GPUs before they are auctioned again.
@@ -65,7 +61,7 @@ class ThemisPolicy:
         offered[worst[: max(int(np.ceil((1 - self.options.fairness_knob) * count)), 1)]] = True
         # Leases, then bidders by value, then everybody else by ρ; ties by submission.
         order = np.lexsort((columns.submitted_s, np.where(offered, -value, -rho), ~offered, ~leased))
-        plan = preempting(round, order)
+        plan = preempting(round, order, type_blind=self.options.type_blind)
         ends = round.now + self.options.lease_s
         running = {round.jobs[i].id for i in np.flatnonzero(leased).tolist()}
         self._until = {id: self._until[id] if id in running else ends for id in plan.placements}
