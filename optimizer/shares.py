@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+PRICED = 1e-3  # of the highest price: below it is what the method leaves of a price of 0
+ROOM = 1e-7
 
 
 def max_sum_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
@@ -25,20 +27,43 @@ def max_sum_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
         gpus: (jobs,) GPUs a job runs on.
         capacity: (types,) GPUs.
     """
-    return _solve(values, gpus, capacity, fair=False)
+    return _solve(values, gpus, capacity, None)[0]
 
 
 def max_min_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
     """(jobs, types) shares that maximise the least value times shares of any job that has a value."""
-    return _solve(values, gpus, capacity, fair=True)
+    return _solve(values, gpus, capacity, np.full(len(values), np.nan))[0]
 
 
-def _solve(values: Floats, gpus: Floats, capacity: Floats, *, fair: bool) -> Floats:
+def water_filling_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
+    """(jobs, types) shares whose least value times shares is as large as can be, then the next least, and so on.
+
+    Gavel's water filling (section 4.3): all jobs rise together; those that cannot rise further stay at their
+    level, and the others go on. Gavel finds the former with an integer program. Here they are those whose limits
+    have a price: no optimum has them any higher, and the interior-point method ends where all of them have one.
+    """
+    able = (values > 0).any(axis=1)
+    level = np.where(able, np.nan, 0.0)
     shares = np.zeros(values.shape)
+    while np.isnan(level).any():
+        shares, price = _solve(values, gpus, capacity, level)
+        rises = np.isnan(level)
+        full = rises & (price >= PRICED * price[rises].max())
+        # A hair below what was reached, so that the next program has a solution after rounding.
+        level[full] = (values * shares).sum(axis=1)[rises].min() * (1 - ROOM)
+    return shares
+
+
+def _solve(values: Floats, gpus: Floats, capacity: Floats, level: Floats | None) -> tuple[Floats, Floats]:
+    """Shares, and (jobs,) the price of each job's value being at least the least, or its level.
+
+    `level`: (jobs,) nan: the least of these is to be as large as can be; None: the sum of all is.
+    """
+    shares, price = np.zeros(values.shape), np.zeros(len(values))
     row, column = np.nonzero(values > 0)
     count = len(row)
     if not count:
-        return shares
+        return shares, price
     worth = values[row, column]
     jobs, first = np.unique(row, return_index=True)
     of_job = [np.arange(a, b) for a, b in zip(first, [*first[1:], count], strict=True)]
@@ -48,22 +73,25 @@ def _solve(values: Floats, gpus: Floats, capacity: Floats, *, fair: bool) -> Flo
     lower = np.full(len(index), -highspy.kHighsInf)
     upper = np.concatenate([np.ones(len(jobs)), capacity])
     cost = -worth
-    if fair:
-        # The last column is the least value: each job's value less it is at least 0.
+    if level is not None:
+        # The last column is the least value: each job's value less it, or its level, is at least 0.
+        floor = level[jobs] / worth.mean()
+        rises = np.isnan(floor)
         index += [np.append(i, count) for i in of_job]
-        weight += [np.append(worth[i] / worth.mean(), -1.0) for i in of_job]
-        lower = np.concatenate([lower, np.zeros(len(jobs))])
+        weight += [np.append(worth[i] / worth.mean(), -1.0 * up) for i, up in zip(of_job, rises, strict=True)]
+        lower = np.concatenate([lower, np.where(rises, 0.0, floor)])
         upper = np.concatenate([upper, np.full(len(jobs), highspy.kHighsInf)])
         cost = np.append(np.zeros(count), -1.0)
-    solution = _interior(cost, index, weight, lower, upper)
+    solution, dual = _interior(cost, index, weight, lower, upper)
     shares[row, column] = solution[:count].clip(0.0, 1.0)
-    return shares
+    price[jobs] = np.abs(dual[-len(jobs) :])
+    return shares, price
 
 
 def _interior(
     cost: Floats, index: Sequence[NDArray[np.intp]], weight: Sequence[Floats], lower: Floats, upper: Floats
-) -> Floats:
-    """The columns, all at least 0, of least cost within the rows' limits."""
+) -> tuple[Floats, Floats]:
+    """The columns, all at least 0, of least cost within the rows' limits, and the rows' duals."""
     highs = highspy.Highs()
     options: dict[str, bool | int | str] = {
         "output_flag": False,
@@ -99,4 +127,5 @@ def _interior(
         highs.setOptionValue("solver", "simplex")
         highs.clearSolver()
         highs.run()
-    return np.asarray(highs.getSolution().col_value)
+    solution = highs.getSolution()
+    return np.asarray(solution.col_value), np.asarray(solution.row_dual)

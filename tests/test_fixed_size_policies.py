@@ -131,8 +131,8 @@ TRACES: dict[str, tuple[Callable[[Path], list[str]], int]] = {
     "steps at measured speeds": (steps, 4),
 }
 POLICIES = {
-    **{name: [] for name in (*ORDERING, "gavel")},
-    **{f"{name}, type-blind": ["--policy-option", "type_blind=true"] for name in ORDERING},
+    **{name: [] for name in (*ORDERING, "gavel", "max_min")},
+    **{f"{name}, type-blind": ["--policy-option", "type_blind=true"] for name in (*ORDERING, "max_min")},
 }
 
 

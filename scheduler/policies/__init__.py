@@ -1,6 +1,6 @@
 """Allocation policies, one file each, by name."""
 
-from . import fifo, gavel, las, pollux, sia, sjf, srtf, themis
+from . import fifo, gavel, las, max_min, pollux, sia, sjf, srtf, themis
 from .registry import make_policy, policy_names, register
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "gavel",
     "las",
     "make_policy",
+    "max_min",
     "policy_names",
     "pollux",
     "register",

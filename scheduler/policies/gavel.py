@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...optimizer.shares import max_min_shares, max_sum_shares
+from ...optimizer.shares import max_min_shares, max_sum_shares, water_filling_shares
 from ..cluster import Cluster
 from ..consolidation import place_on_types, stays
 from ..round import JobView, Plan, Round
@@ -33,8 +33,14 @@ class Objective(StrEnum):
     MAX_MIN_FAIRNESS = "max_min_fairness"
     # The least progress any job makes, over that with an equal share of every type, times its GPUs.
     MAX_MIN_FAIRNESS_PERF = "max_min_fairness_perf"
+    # The same two, and beyond the least, the next least, and so on (water filling, section 4.3).
+    WATER_FILLING = "max_min_fairness_water_filling"
+    WATER_FILLING_PERF = "max_min_fairness_water_filling_perf"
     # The sum of the jobs' rates in their own units.
     MAX_SUM_THROUGHPUT_PERF = "max_sum_throughput_perf"
+
+
+TYPE_BLIND = (Objective.MAX_MIN_FAIRNESS, Objective.WATER_FILLING)
 
 
 class GavelOptions(BaseModel):
@@ -66,7 +72,7 @@ class _Account:
 class GavelPolicy:
     """Keeps accounts of jobs from round to round; `plan` must see every round."""
 
-    Options = GavelOptions
+    Options: type[BaseModel] = GavelOptions
     fixed_sizes = True
 
     def __init__(self, options: GavelOptions | None = None) -> None:
@@ -166,7 +172,7 @@ class GavelPolicy:
         speed = np.divide(rates, total, out=np.zeros_like(rates), where=total > 0).sum(axis=0)
         rest = sorted((t for t in types if t not in first), key=lambda t: -speed[types.index(t)])
         order = first + rest
-        if self.options.objective is Objective.MAX_MIN_FAIRNESS:
+        if self.options.objective in TYPE_BLIND:
             self._random.shuffle(order)
         return order
 
@@ -176,8 +182,9 @@ def shares_of(objective: Objective, rates: Floats, gpus: NDArray[np.int64], capa
     asked = gpus.astype(float)
     if objective is Objective.MAX_SUM_THROUGHPUT_PERF:
         return max_sum_shares(rates, asked, capacity)
-    values = (rates > 0).astype(float) if objective is Objective.MAX_MIN_FAIRNESS else rates
+    values = (rates > 0).astype(float) if objective in TYPE_BLIND else rates
     # Over the progress with every type in proportion to its GPUs (section 4.1).
     equal = values @ (capacity / capacity.sum())
     scale = np.divide(asked, equal, out=np.zeros_like(equal), where=equal > 0)
-    return max_min_shares(values * scale[:, None], asked, capacity)
+    fill = objective in (Objective.WATER_FILLING, Objective.WATER_FILLING_PERF)
+    return (water_filling_shares if fill else max_min_shares)(values * scale[:, None], asked, capacity)
