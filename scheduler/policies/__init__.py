@@ -1,6 +1,6 @@
 """Allocation policies, one file each, by name."""
 
-from . import fifo, gavel, las, max_min, pollux, sia, sjf, srtf, themis
+from . import fifo, gavel, las, max_min, pollux, shockwave, sia, sjf, srtf, themis
 from .registry import make_policy, policy_names, register
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "policy_names",
     "pollux",
     "register",
+    "shockwave",
     "sia",
     "sjf",
     "srtf",

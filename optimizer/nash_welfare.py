@@ -1,0 +1,94 @@
+"""Rounds for every job over a window that maximise weighted Nash social welfare (Shockwave, NSDI'23).
+
+    maximise    sum over jobs i of weight[i] * log(progress of i at the window's end) / (jobs * rounds)
+                - makespan_weight * (longest work left of any job) / (longest work left now)
+    subject to  rounds of a job on all GPU types <= rounds,   GPUs * rounds on a type <= its GPUs * rounds
+
+Progress is the fraction of a job's work. As in the published code its log is linear between a few bases. It is
+concave, so that no integer variables are needed to keep to the curve, and rounds may be fractions; which rounds
+of the window a job gets changes nothing of the objective and is left to the caller. That makes a program of some
+eight variables a job of one that had one for every job and round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """The jobs and GPUs of one window.
+
+    weight, gpus, done, left: (jobs,) fairness weight, GPUs it runs on, and its work done and left (above 0), in
+    rounds on the type it is fastest on. speed: (jobs, types) of its fastest, 0 where it cannot run. capacity:
+    (types,) GPUs.
+    """
+
+    weight: Floats
+    gpus: Floats
+    done: Floats
+    left: Floats
+    speed: Floats
+    capacity: Floats
+    rounds: int
+
+
+def log_progress(bases: Floats, origin: float) -> Floats:
+    """(bases,) log of each base; `origin` stands for 0."""
+    return np.log(np.where(bases > 0, bases, origin))
+
+
+def planned_rounds(
+    window: Window, bases: Floats, origin: float, makespan_weight: float, time_limit_s: float
+) -> Floats | None:
+    """(jobs, types) rounds of the window on each type; None where none were found in time.
+
+    `bases`: of progress, from 0 to 1, rising.
+    """
+    jobs = len(window.gpus)
+    total = window.done + window.left
+    row, column = np.nonzero(window.speed > 0)
+    # Pieces of progress that are still to be made: each job's, between two bases.
+    slope = np.diff(log_progress(bases, origin)) / np.diff(bases)
+    now = (window.done / total)[:, None]
+    piece = np.clip(bases[1:] - np.maximum(now, bases[:-1]), 0.0, None)
+    of, which = np.nonzero(piece > 0)
+    # Variables: rounds (job, type), progress (job, piece), and the longest work left.
+    count, pieces = len(row), len(of)
+    last = count + pieces
+    gain = window.weight[of] / window.weight.max() * slope[which] / (jobs * window.rounds)
+    cost = np.concatenate([np.zeros(count), -gain, [makespan_weight / window.left.max() / window.weight.max()]])
+    speed = window.speed[row, column]
+    on, made, every = np.arange(count), count + np.arange(pieces), np.arange(jobs)
+    # Progress takes rounds; a job's rounds take time; rounds take GPUs; what is not done is left.
+    blocks = [
+        (of, made, total[of]), (row, on, -speed),
+        (jobs + row, on, np.ones(count)),
+        (2 * jobs + row, on, -speed), (2 * jobs + every, np.full(jobs, last), -np.ones(jobs)),
+        (3 * jobs + column, on, window.gpus[row]),
+    ]  # fmt: skip
+    at_row, at_column, value = (np.concatenate([block[k] for block in blocks]) for k in range(3))
+    limits = np.concatenate(
+        [np.zeros(jobs), np.full(jobs, window.rounds), -window.left, window.capacity * window.rounds]
+    )
+    upper = np.concatenate([np.full(count, window.rounds), piece[of, which], [np.inf]])
+    found = linprog(
+        cost / np.abs(cost).max(),
+        csr_array((value, (at_row, at_column)), shape=(len(limits), last + 1)),
+        limits,
+        bounds=np.column_stack([np.zeros(last + 1), upper]),
+        method="highs-ds",
+        options={"time_limit": time_limit_s},
+    )
+    if found.x is None or found.status != 0:
+        return None
+    rounds = np.zeros(window.speed.shape)
+    rounds[row, column] = found.x[:count]
+    return rounds
