@@ -1,7 +1,7 @@
 """Rounds for every job over a window that maximise weighted Nash social welfare (Shockwave, NSDI'23).
 
     maximise    sum over jobs i of weight[i] * log(progress of i at the window's end) / (jobs * rounds)
-                - makespan_weight * (longest work left of any job) / (longest work left now)
+                - makespan_weight * (longest work left of any job) / (longest work left now) / rounds
     subject to  rounds of a job on all GPU types <= rounds,   GPUs * rounds on a type <= its GPUs * rounds
 
 Progress is the fraction of a job's work. As in the published code its log is linear between a few bases. It is
@@ -64,7 +64,8 @@ def planned_rounds(
     count, pieces = len(row), len(of)
     last = count + pieces
     gain = window.weight[of] / window.weight.max() * slope[which] / (jobs * window.rounds)
-    cost = np.concatenate([np.zeros(count), -gain, [makespan_weight / window.left.max() / window.weight.max()]])
+    longest = makespan_weight / (window.left.max() * window.weight.max() * window.rounds)
+    cost = np.concatenate([np.zeros(count), -gain, [longest]])
     speed = window.speed[row, column]
     on, made, every = np.arange(count), count + np.arange(pieces), np.arange(jobs)
     # Progress takes rounds; a job's rounds take time; rounds take GPUs; what is not done is left.

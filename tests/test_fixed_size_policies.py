@@ -131,8 +131,11 @@ TRACES: dict[str, tuple[Callable[[Path], list[str]], int]] = {
     "steps at measured speeds": (steps, 4),
 }
 POLICIES = {
-    **{name: [] for name in (*ORDERING, "gavel", "max_min")},
-    **{f"{name}, type-blind": ["--policy-option", "type_blind=true"] for name in (*ORDERING, "max_min")},
+    **{name: [] for name in (*ORDERING, "gavel", "max_min", "shockwave")},
+    **{
+        f"{name}, type-blind": ["--policy-option", "type_blind=true"]
+        for name in (*ORDERING, "max_min", "shockwave")
+    },
 }
 
 

@@ -2,8 +2,8 @@
 
 Every job gets rounds of the window so that the product of all jobs' progress at its end is largest, each weighed
 by how far it is behind its fair share (a Fisher market whose budgets are finish-time fairness), less a term for
-the job that will end last. The program is `optimizer/nash_welfare.py`. It is solved anew when a job arrives or ends,
-when the GPUs change and when the window is over; between, its plan is followed.
+the job that will end last. The program is `optimizer/nash_welfare.py`. It is solved anew when a job arrives or
+ends, when the GPUs change and when the window is over; between, its plan is followed.
 
 The published policy knows one GPU type. Here a round on a slower type makes less progress, and the program chooses
 how many rounds of each type a job gets; `type_blind` is as published.
