@@ -53,7 +53,7 @@ def sia_artifact(policy: str) -> Make:
     def make(workload: Workload, cluster: Cluster) -> Engine:
         applications = MeasuredApplications(SIA / "traces", cluster.gpu_types)
         mine = [applications[name] for name in workload.applications]
-        knowledge = ArtifactKnowledge(mine)
+        knowledge = ArtifactKnowledge(mine, workload.batch_size.tolist())
         position = {id: i for i, id in enumerate(workload.ids)}
         if policy == "gavel":
             workload = workload.tuned()

@@ -163,8 +163,11 @@ class _Known:
 class ArtifactKnowledge:
     """Exact step times and gradients of what has run; fits are shared by jobs that have seen the same."""
 
-    def __init__(self, applications: Sequence[Application]) -> None:
+    def __init__(self, applications: Sequence[Application], asked: Sequence[int]) -> None:
+        """`asked`: the batch size that a job's trace gives it, 0 where it gives none."""
         self.applications = applications
+        # The policy takes this for the largest batch; the job itself goes to the largest of its application.
+        self.largest = [batch or a.max_batch_size for batch, a in zip(asked, applications, strict=True)]
         self.of = [_Known() for _ in applications]
         self._fits: dict[tuple[str, str, frozenset[tuple[int, int, int]]], Floats] = {}
 
@@ -308,7 +311,7 @@ class ArtifactSia:
             nodes = column.nodes if own else math.ceil(column.gpus / per_node[donor])
             goodput, _, _ = best_of_grid(
                 known.fits[source], nodes, column.gpus, application.initial_batch_size,
-                application.max_batch_size, *application.local_bsz[source], *known.gradients,
+                self._knowledge.largest[job], *application.local_bsz[source], *known.gradients,
             )  # fmt: skip
             ratio = 1.0 if own else _alone(application, column.gpu_type) / _alone(application, donor)
             if goodput > 0:
