@@ -33,7 +33,7 @@ class PolluxOptions(BaseModel):
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class Problem:
     """`speedup[j, n, r]`: of job j on r GPUs of n virtual nodes, over its smallest; 0 where it cannot run."""
 
     speedup: Floats
@@ -41,6 +41,7 @@ class _Problem:
     current: Ints  # (jobs, nodes) GPUs held
     stay: Floats  # factor of a job's speedup where its placement changes
     room: Ints  # GPUs of each virtual node
+    ranked: bool = False  # where GPUs run short, earlier jobs go first; else whoever is drawn
 
 
 @register("pollux")
@@ -60,11 +61,10 @@ class PolluxPolicy:
 
     def plan(self, round: Round) -> Plan:
         jobs = list(round.jobs)
-        nodes = _virtual(round.cluster)
+        nodes = virtual_nodes(round.cluster)
         if not jobs or not nodes:
             return Plan({})
-        problem = _problem(jobs, nodes, round.cluster)
-        best = self._search(problem)
+        best = self.search(_problem(jobs, nodes, round.cluster))
         placements = {}
         for job, row in zip(jobs, best, strict=True):
             placement = _placement(job, row, nodes)
@@ -72,7 +72,7 @@ class PolluxPolicy:
                 placements[job.id] = placement
         return Plan(placements)
 
-    def _search(self, problem: _Problem) -> Ints:
+    def search(self, problem: Problem) -> Ints:
         """The fittest (jobs, nodes) matrix that was found; staying as it is is one of the first."""
         options = self.options
         size = options.population
@@ -93,20 +93,21 @@ class PolluxPolicy:
             population, fitness = population[keep], fitness[keep]
         return population[0]
 
-    def _mutated(self, population: Ints, problem: _Problem) -> Ints:
+    def _mutated(self, population: Ints, problem: Problem) -> Ints:
         """About one node of each job is drawn anew."""
         nodes = len(problem.room)
         drawn = (self._random.random(population.shape) * (problem.room + 1)).astype(np.int64)
         return np.where(self._random.random(population.shape) < 1.0 / nodes, drawn, population)
 
-    def _repaired(self, population: Ints, problem: _Problem) -> Ints:
-        """Job limits first, then one spanning job a node, then the nodes' GPUs, in a random order of jobs."""
+    def _repaired(self, population: Ints, problem: Problem) -> Ints:
+        """Job limits first, then one spanning job a node, then the nodes' GPUs."""
         order = self._random.permutation(len(problem.room))
         before = np.cumsum(population[:, :, order], axis=2) - population[:, :, order]
         fits = np.clip(problem.most[None, :, None] - before, 0, None)
         limited = np.empty_like(population)
         limited[:, :, order] = np.minimum(population[:, :, order], fits)
-        jobs = self._random.permutation(len(problem.most))
+        count = len(problem.most)
+        jobs = np.arange(count) if problem.ranked else self._random.permutation(count)
         limited = limited[:, jobs]
         spans = ((limited > 0).sum(axis=2, keepdims=True) > 1) & (limited > 0)
         limited = np.where(spans & (np.cumsum(spans, axis=1) > 1), 0, limited)
@@ -117,7 +118,7 @@ class PolluxPolicy:
         return repaired
 
 
-def _fitness(population: Ints, problem: _Problem, p: float) -> Floats:
+def _fitness(population: Ints, problem: Problem, p: float) -> Floats:
     """(individuals,) power mean of speedups, those of moved jobs discounted by their restart."""
     nodes = np.minimum((population > 0).sum(axis=2), problem.speedup.shape[1] - 1)
     gpus = np.minimum(population.sum(axis=2), problem.speedup.shape[2] - 1)
@@ -127,7 +128,7 @@ def _fitness(population: Ints, problem: _Problem, p: float) -> Floats:
     return np.asarray(np.mean(np.maximum(speedup, NO_SPEEDUP) ** p, axis=1) ** (1 / p), float)
 
 
-def _virtual(cluster: Cluster) -> list[Node]:
+def virtual_nodes(cluster: Cluster) -> list[Node]:
     """Parts of at most `VIRTUAL_GPUS` of every node, under the node's own id."""
     parts = []
     for node in cluster.nodes:
@@ -138,7 +139,7 @@ def _virtual(cluster: Cluster) -> list[Node]:
     return parts
 
 
-def _problem(jobs: Sequence[JobView], nodes: Sequence[Node], cluster: Cluster) -> _Problem:
+def _problem(jobs: Sequence[JobView], nodes: Sequence[Node], cluster: Cluster) -> Problem:
     room = np.array([node.gpus for node in nodes], np.int64)
     current = np.zeros((len(jobs), len(nodes)), np.int64)
     most = np.zeros(len(jobs), np.int64)
@@ -154,7 +155,7 @@ def _problem(jobs: Sequence[JobView], nodes: Sequence[Node], cluster: Cluster) -
         if job.age_s + cost > 0:
             stay[i] = max(job.age_s - job.restarts * cost, 0.0) / (job.age_s + cost)
     largest = int(min(most.max(), room.sum()))
-    return _Problem(_speedups(jobs, len(nodes), largest, cluster), most, current, stay, room)
+    return Problem(_speedups(jobs, len(nodes), largest, cluster), most, current, stay, room)
 
 
 def _speedups(jobs: Sequence[JobView], nodes: int, gpus: int, cluster: Cluster) -> Floats:

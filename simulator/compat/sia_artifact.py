@@ -31,6 +31,8 @@ from ..tables import Floats
 SLOWDOWN = {"cifar10": 1.8, "ncf": 1.5, "gpt_pmp": 1.0, "*": 1.2}
 # What the policy takes a restart to cost; not what it costs.
 RESTART_COST_S = {"cifar10": 30.0, "deepspeech2": 25.0, "bert": 120.0, "yolov3": 45.0, "imagenet": 250.0}
+# Largest local batch size that the policy takes for possible, where it is not the largest measured.
+MOST_LOCAL = {("deepspeech2", "rtx"): 57}
 P, LAMBDA = -0.5, 1.1
 NOTHING = 1e-4  # goodput of what cannot be used
 MOST_GPUS = 64
@@ -150,11 +152,14 @@ def best_of_grid(
     return best, best_m, best_s
 
 
+_Key = tuple[int, int, int]  # nodes, replicas, local batch size
+
+
 @dataclass(eq=False)
 class _Known:
     """What one job has seen."""
 
-    rows: dict[str, dict[tuple[int, int, int], tuple[float, float]]] = field(default_factory=dict)
+    rows: dict[str, dict[_Key, tuple[float, float]]] = field(default_factory=dict)
     fits: dict[str, Floats] = field(default_factory=dict)
     gradients: tuple[float, float] | None = None
     largest: dict[str, int] = field(default_factory=dict)  # most replicas, per GPU type
@@ -169,22 +174,26 @@ class ArtifactKnowledge:
         # The policy takes this for the largest batch; the job itself goes to the largest of its application.
         self.largest = [batch or a.max_batch_size for batch, a in zip(asked, applications, strict=True)]
         self.of = [_Known() for _ in applications]
-        self._fits: dict[tuple[str, str, frozenset[tuple[int, int, int]]], Floats] = {}
+        self._fits: dict[tuple[str, frozenset[tuple[_Key, tuple[float, float]]]], Floats] = {}
+
+    def profile(self, gpu_type: str) -> str:
+        """The profile that what runs on a GPU type is kept in."""
+        return gpu_type
 
     def observe(self, job: int, seen: Observation) -> None:
-        known, replicas = self.of[job], sum(seen.shape)
+        known, replicas, profile = self.of[job], sum(seen.shape), self.profile(seen.gpu_type)
         known.gradients = seen.grad_sqr, seen.grad_var
-        known.largest[seen.gpu_type] = max(known.largest.get(seen.gpu_type, 0), replicas)
-        rows = known.rows.setdefault(seen.gpu_type, {})
+        known.largest[profile] = max(known.largest.get(profile, 0), replicas)
+        rows = known.rows.setdefault(profile, {})
         key = len(seen.shape), replicas, seen.batch.local_bsz
         if key in rows:
             return
         rows[key] = seen.time.pass_s, seen.time.step_s
-        name = self.applications[job].name, seen.gpu_type, frozenset(rows)
+        name = self.applications[job].name, frozenset(rows.items())
         if name not in self._fits:
             table = np.array([[*k, *v] for k, v in sorted(rows.items())], float)
             self._fits[name] = fit_seven(table)
-        known.fits[seen.gpu_type] = self._fits[name]
+        known.fits[profile] = self._fits[name]
 
     def model(self, job: int) -> JobModel | None:
         return None  # the policy below asks for rows
@@ -195,11 +204,10 @@ class ArtifactKnowledge:
         first, last = application.initial_batch_size, application.max_batch_size
         low, high = application.step_times[gpu_type].sizes(shape)
         m, s = 0, 0
-        if known.gradients is not None and gpu_type in known.fits:
+        fit = known.fits.get(self.profile(gpu_type))
+        if known.gradients is not None and fit is not None:
             least = application.local_bsz[gpu_type][0]
-            _, m, s = best_of_grid(
-                known.fits[gpu_type], len(shape), replicas, first, last, least, high, *known.gradients
-            )
+            _, m, s = best_of_grid(fit, len(shape), replicas, first, last, least, high, *known.gradients)
         if m == 0:
             s = max(math.ceil(first / replicas / high - 1e-8) - 1, 0)
             m = math.ceil(first / replicas / (s + 1) - 1e-8)
@@ -251,17 +259,15 @@ class ArtifactSia:
         # Rounding makes many plans equal: fewer GPUs, and none moved for nothing.
         gpus = np.array([column.gpus for column in columns], float)
         gains -= np.where(options, 1e-5 * gpus, 0.0)
+        required = np.zeros(len(jobs), bool)
         for i in np.flatnonzero(current >= 0).tolist():
             gains[i, current[i]] += 1e-5
             if self._chosen[jobs[i].id][1] > round.now:  # it is restarting: pinned
-                options[i] = False
-                options[i, current[i]] = True
-                gains[i] = 0.0
-                gains[i, current[i]] = 100.0
+                options[i] = np.arange(len(columns)) == current[i]
+                required[i] = True
         capacity = cluster.capacity()
         usage = np.array([[c.gpus if c.gpu_type == t else 0 for c in columns] for t in cluster.gpu_types], float)
         limits = np.array([capacity[t] for t in cluster.gpu_types], float)
-        required = np.zeros(len(jobs), bool)
         solution = solve(
             ChoiceProblem(gains, options, usage, limits, required=required), time_limit_s=10.0, gap=1e-4
         )
@@ -309,9 +315,11 @@ class ArtifactSia:
             own = column.gpu_type in known.fits
             source = column.gpu_type if own else donor
             nodes = column.nodes if own else math.ceil(column.gpus / per_node[donor])
+            least_local, most_local = application.local_bsz[source]
+            most_local = MOST_LOCAL.get((application.name, source), most_local)
             goodput, _, _ = best_of_grid(
                 known.fits[source], nodes, column.gpus, application.initial_batch_size,
-                self._knowledge.largest[job], *application.local_bsz[source], *known.gradients,
+                self._knowledge.largest[job], least_local, most_local, *known.gradients,
             )  # fmt: skip
             ratio = 1.0 if own else _alone(application, column.gpu_type) / _alone(application, donor)
             if goodput > 0:
