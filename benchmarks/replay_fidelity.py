@@ -31,6 +31,7 @@ from coadapt.simulator.compat import gavel as gavel_compat
 from coadapt.simulator.compat import lucid, sia_gavel
 from coadapt.simulator.compat.sia_artifact import SLOWDOWN, ArtifactKnowledge, ArtifactSia
 from coadapt.simulator.compat.sia_gavel import ArtifactGavel, AsAsked
+from coadapt.simulator.compat.sia_pollux import ArtifactPollux, BlindKnowledge
 from coadapt.simulator.engine import Engine, Timing
 from coadapt.simulator.measured_rates import read_rates
 from coadapt.simulator.outcome import Outcome
@@ -53,19 +54,28 @@ def sia_artifact(policy: str) -> Make:
     def make(workload: Workload, cluster: Cluster) -> Engine:
         applications = MeasuredApplications(SIA / "traces", cluster.gpu_types)
         mine = [applications[name] for name in workload.applications]
-        knowledge = ArtifactKnowledge(mine, workload.batch_size.tolist())
+        asked = workload.batch_size.tolist()
         position = {id: i for i, id in enumerate(workload.ids)}
         if policy == "gavel":
             workload = workload.tuned()
-            asked = AsAsked(workload, mine)
+            tuned = AsAsked(workload, mine)
             return Engine(
-                AdaptiveWorld(workload, mine, asked, SLOWDOWN),
+                AdaptiveWorld(workload, mine, tuned, SLOWDOWN),
                 cluster,
-                ArtifactGavel(asked, position.__getitem__),
+                ArtifactGavel(tuned, position.__getitem__),
                 Timing(sia_gavel.ROUND_S),
             )
+        if policy == "pollux":
+            blind = BlindKnowledge(mine, asked)
+            return Engine(
+                AdaptiveWorld(workload, mine, blind, SLOWDOWN),
+                cluster,
+                ArtifactPollux(blind, position.__getitem__),
+                Timing(60.0),
+            )
         if policy != "sia":
-            raise ValueError(f"policy: {policy!r} has no artifact semantics yet; accepted: gavel, sia")
+            raise ValueError(f"policy: {policy!r} has no artifact semantics; accepted: gavel, pollux, sia")
+        knowledge = ArtifactKnowledge(mine, asked)
         world = AdaptiveWorld(workload, mine, knowledge, SLOWDOWN)
         return Engine(world, cluster, ArtifactSia(knowledge, position.__getitem__), Timing(60.0))
 
@@ -94,7 +104,6 @@ class Replay:
     cluster: str
     published: Mapping[str, float]
     member: str = ""  # of the trace, an archive
-    minute_s: float = 0.0  # a time of the trace at which the clock showed a full minute
 
 
 VENUS = DATA / "helios" / "venus_sept2020_gpu_jobs.csv.gz"
@@ -116,6 +125,11 @@ REPLAYS = (
         "restarts_per_job": 3.719},
     ),
     Replay(
+        "A/saturn-1/pollux", SIA / "workloads/saturn/workload-1.csv", "pollux", "sia-artifact", MIXED_64,
+        {"mean_jct_h": 0.880, "p99_jct_h": 11.16, "makespan_h": 20.38, "gpu_hours_per_job": 4.33,
+        "restarts_per_job": 5.1},
+    ),
+    Replay(
         "A/philly-1/gavel", SIA / "workloads/philly/workload-1.csv", "gavel", "sia-artifact", MIXED_64,
         {"mean_jct_h": 1.6712, "p99_jct_h": 27.562, "makespan_h": 35.629, "gpu_hours_per_job": 10.271,
         "restarts_per_job": 6.419},
@@ -127,7 +141,6 @@ REPLAYS = (
     Replay(
         "B/venus/las", VENUS, "las", "lucid", VENUS_NODES,
         {"mean_jct_h": 14_700 / 3600, "mean_queueing_h": 2_915 / 3600, "preemptions": 7_466.0},
-        minute_s=57.0,  # its first job came at 00:00:03
     ),
     Replay("B/venus/sjf", VENUS, "sjf", "lucid", VENUS_NODES, {}),
     Replay("B/venus/srtf", VENUS, "srtf", "lucid", VENUS_NODES, {}),
@@ -151,7 +164,7 @@ def make_of(row: Replay) -> Make:
         return sia_artifact(row.policy)
     if row.compat == "gavel":
         return gavel(row.policy)
-    return lambda workload, cluster: lucid.engine(row.policy, workload, cluster, row.minute_s)
+    return lambda workload, cluster: lucid.engine(row.policy, workload, cluster)
 
 
 def figures_of(outcome: Outcome, policy: str, compat: str) -> dict[str, float]:

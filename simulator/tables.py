@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+DAY_S = 86_400.0
 
 
 @contextmanager
@@ -73,7 +74,7 @@ def numbers(
 
 
 def instants(path: Path, rows: Iterable[Mapping[str, str]], name: str) -> Floats:
-    """One column of `YYYY-MM-DD HH:MM:SS` as seconds from one origin; raises ValueError with line and value."""
+    """One column of `YYYY-MM-DD HH:MM:SS` as seconds from one midnight; raises ValueError with line and value."""
     values = []
     for line, row in enumerate(rows, start=2):
         try:

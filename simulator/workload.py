@@ -63,9 +63,10 @@ class Workload:
     ready_after_s: Floats
     max_gpus: Ints
     models: tuple[RecordedModel | None, ...]
+    clock_s: float = 0.0  # what the clock showed at second 0 of the trace, since midnight
 
     @classmethod
-    def of(cls, jobs: Iterable[TraceJob]) -> Workload:
+    def of(cls, jobs: Iterable[TraceJob], clock_s: float = 0.0) -> Workload:
         rows = list(jobs)
         for row in rows:
             _check(row)
@@ -95,6 +96,7 @@ class Workload:
             ready_after_s=np.array([row.ready_after_s for row in rows], float),
             max_gpus=np.array([row.max_gpus for row in rows], np.int64),
             models=tuple(row.model for row in rows),
+            clock_s=clock_s,
         )
 
     def __len__(self) -> int:
@@ -110,7 +112,10 @@ class Workload:
         taken: dict[str, Any] = {}
         for f in fields(self):
             column = getattr(self, f.name)
-            taken[f.name] = column[index] if isinstance(column, np.ndarray) else tuple(column[i] for i in index)
+            if isinstance(column, np.ndarray):
+                taken[f.name] = column[index]
+            elif isinstance(column, tuple):
+                taken[f.name] = tuple(column[i] for i in index)
         return replace(self, **taken)
 
 

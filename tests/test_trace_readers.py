@@ -48,6 +48,7 @@ def test_a_category_says_what_may_be_adapted(tmp_path: Path) -> None:
 def test_cluster_logs_count_from_their_first_job(tmp_path: Path) -> None:
     helios = read_trace(written(tmp_path, HELIOS))
     assert helios.submit_s.tolist() == [0.0, 60.0]
+    assert helios.clock_s == 3.0  # its first job came at 00:00:03
     assert helios.virtual_clusters == ("vcA", "vcB")
     assert helios.duration_s.tolist() == [97.0, 0.0]
     philly = read_trace(written(tmp_path, PHILLY))

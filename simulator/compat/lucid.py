@@ -52,8 +52,8 @@ class Tiresias(LasPolicy):
         return np.searchsorted(thresholds, columns.attained_gpu_s, side="left").astype(float)
 
 
-def engine(policy: str, workload: Workload, cluster: Cluster, minute_s: float = 0.0) -> Engine:
-    """A run under one of `POLICIES`; `minute_s`: a time of the trace at which the clock shows a full minute.
+def engine(policy: str, workload: Workload, cluster: Cluster) -> Engine:
+    """A run under one of `POLICIES`.
 
     Raises ValueError for another policy.
     """
@@ -62,5 +62,5 @@ def engine(policy: str, workload: Workload, cluster: Cluster, minute_s: float = 
     if policy in ("fifo", "sjf"):
         return Engine(FixedLengthWorld(workload, preemption_s), cluster, make_policy(policy), Timing(events=True))
     chosen: Policy = Tiresias() if policy == "las" else make_policy(policy)
-    timing = Timing(events=True) if policy == "srtf" else Timing(MINUTE_S, first_s=minute_s % MINUTE_S)
+    timing = Timing(events=True) if policy == "srtf" else Timing(MINUTE_S, first_s=-workload.clock_s % MINUTE_S)
     return Engine(CountdownWorld(workload), cluster, chosen, timing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..tables import instants, numbers, read_rows
+from ..tables import DAY_S, instants, numbers, read_rows
 from ..workload import TraceJob, Workload
 
 
@@ -15,10 +15,11 @@ def read(path: Path) -> Workload:
     gpus = numbers(path, rows, "gpu_num", least=1, whole=True)
     durations = numbers(path, rows, "duration", least=0)
     start = submitted.min()
-    return Workload.of(
+    jobs = (
         TraceJob(
             id=row["job_id"], submit_s=float(submit - start), gpus=int(gpu), duration_s=float(duration),
             virtual_cluster=row["vc"], user=row.get("user") or "",
         )
         for row, submit, gpu, duration in zip(rows, submitted, gpus, durations, strict=True)
     )  # fmt: skip
+    return Workload.of(jobs, clock_s=float(start % DAY_S))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..tables import instants, numbers, read_rows
+from ..tables import DAY_S, instants, numbers, read_rows
 from ..workload import TraceJob, Workload
 
 
@@ -16,10 +16,11 @@ def read(path: Path) -> Workload:
     gpus = numbers(path, rows, "num_gpus", least=1, whole=True)
     start = submitted.min()
     order = submitted.argsort(kind="stable")  # the file itself is in no order of time
-    return Workload.of(
+    jobs = (
         TraceJob(
             id=f"line-{i + 2}", submit_s=float(submitted[i] - start), gpus=int(gpus[i]),
             duration_s=float(durations[i]), virtual_cluster=rows[i].get("cluster") or "",
         )
         for i in order
     )  # fmt: skip
+    return Workload.of(jobs, clock_s=float(start % DAY_S))
