@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.goodput import JobModel
 from ..executor.config import Adaptivity, TrainingConfig
 from ..scheduler.job import JobSpec, Resources
 from ..scheduler.placement import Placement
+from .fixed_size import FixedSizeWorld
 from .tables import Floats, numbers, read_rows
 from .workload import Ints, Workload
 from .world import Motion
@@ -121,16 +121,14 @@ def requested(
     return replace(workload, gpus=gpus).tuned(), [tables[name] for name in workload.applications]
 
 
-class GoodputTableWorld:
+class GoodputTableWorld(FixedSizeWorld):
     """Jobs of a fixed size that progress as their table says; they run on the GPU types tabulated for that size.
 
     Every start, the first too, costs `restart_s`; nobody knows how long a job takes.
     """
 
-    learns = False
-
     def __init__(self, workload: Workload, tables: Sequence[GoodputTable]) -> None:
-        self.workload = workload
+        super().__init__(workload)
         self._tables = tables  # one per job
         self._row = np.zeros(len(workload), np.int64)  # of `_rates`, where the job is
         self._rows: dict[tuple[GoodputTable, str, int], tuple[int, int]] = {}
@@ -174,18 +172,6 @@ class GoodputTableWorld:
         row = np.where(ended, row, row + 1)
         self._row[jobs] = row
         return np.where(ended, np.nan, self._rates[row]), self._ends[row]
-
-    def trained(self, job: int, placement: Placement) -> None:
-        pass
-
-    def model(self, job: int) -> JobModel | None:
-        return None
-
-    def rates(self, job: int) -> Mapping[str, float] | None:
-        return None
-
-    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
-        return np.full(len(jobs), np.nan)
 
 
 def _spec(name: str, gpus: int, types: list[str]) -> JobSpec:

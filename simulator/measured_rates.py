@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from ..estimators.goodput import JobModel
-from ..scheduler.job import JobSpec
 from ..scheduler.placement import Placement
-from .fixed_length import rigid_spec
+from .fixed_size import FixedSizeWorld, RestartS, half_a_minute
 from .tables import Floats, open_text
 from .workload import Ints, Workload
 from .world import Motion
@@ -55,7 +53,7 @@ def _job(path: Path, gpu_type: str, key: str) -> tuple[str, int]:
     return model, gpus
 
 
-class MeasuredRatesWorld:
+class MeasuredRatesWorld(FixedSizeWorld):
     """Progress is steps; which nodes a job is on does not matter, only their GPU type.
 
     `restart_s`: seconds without progress when a job starts again elsewhere, by the GPUs it asks for.
@@ -63,13 +61,8 @@ class MeasuredRatesWorld:
     Raises ValueError in one sentence for a job without steps or whose speed is not known.
     """
 
-    learns = False
-
-    def __init__(
-        self, workload: Workload, rates: Rates, restart_s: Callable[[int], float] = lambda gpus: 30.0
-    ) -> None:
-        self.workload = workload
-        self._restart_s = restart_s
+    def __init__(self, workload: Workload, rates: Rates, restart_s: RestartS = half_a_minute) -> None:
+        super().__init__(workload, restart_s)
         self._rates: list[Mapping[str, float]] = []
         for id, application, gpus, steps in zip(
             workload.ids, workload.applications, workload.gpus.tolist(), workload.steps.tolist(), strict=True
@@ -81,15 +74,6 @@ class MeasuredRatesWorld:
             self._rates.append(rates[application, gpus])
         self._fastest = np.array([max(known.values()) for known in self._rates], float)
 
-    def spec(self, job: int) -> JobSpec:
-        return rigid_spec(int(self.workload.gpus[job]))
-
-    def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
-        return 0.0 if first else self.restart_cost_s(job)
-
-    def restart_cost_s(self, job: int) -> float:
-        return self._restart_s(int(self.workload.gpus[job]))
-
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
         rate = self._rates[job].get(placement.gpu_type, 0.0)
         if rate <= 0:
@@ -98,15 +82,6 @@ class MeasuredRatesWorld:
                 "where it has no measured speed"
             )
         return Motion(rate, float(self.workload.steps[job]))
-
-    def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
-        return np.full(len(jobs), np.nan), progress
-
-    def trained(self, job: int, placement: Placement) -> None:
-        pass
-
-    def model(self, job: int) -> JobModel | None:
-        return None
 
     def rates(self, job: int) -> Mapping[str, float] | None:
         return self._rates[job]

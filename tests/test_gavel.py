@@ -13,7 +13,7 @@ from coadapt.cli.main import run as command
 from coadapt.optimizer.shares import max_min_shares, max_sum_shares
 from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.policies.gavel import GavelPolicy, Objective
-from coadapt.scheduler.round import Plan, Round
+from coadapt.scheduler.round import JobView, Plan, Round
 from coadapt.scheduler.speeds import rates_of
 from coadapt.simulator.adaptive import Batch
 from coadapt.simulator.applications import Application
@@ -149,8 +149,8 @@ def test_a_move_costs_a_restart() -> None:
     assert outcome.finished_s.max() > 240
 
 
-def plan_of(policy: GavelPolicy, where: str, *jobs: object, now: float = 0.0) -> Plan:
-    plan = policy.plan(Round(now, 60.0, cluster(where), list(jobs)))  # type: ignore[arg-type]
+def plan_of(policy: GavelPolicy, where: str, *jobs: JobView, now: float = 0.0) -> Plan:
+    plan = policy.plan(Round(now, 60.0, cluster(where), jobs))
     assert_within(plan, cluster(where))
     return plan
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from coadapt.scheduler.cluster import Cluster
 from coadapt.scheduler.policies import make_policy
 from coadapt.simulator.adaptive import AdaptiveWorld
 from coadapt.simulator.cluster_file import cluster_of, read_cluster
@@ -117,14 +118,14 @@ def test_virtual_clusters_share_nothing() -> None:
     ]
     parts = {"a": cluster_of("1x v100:1", "a-"), "b": cluster_of("1x v100:1", "b-")}
     cluster = read_cluster("1x v100:1").__class__(parts)
-    outcome = simulate(
-        Workload.of(jobs),
-        cluster,
-        lambda part, on: Engine(FixedLengthWorld(part), on, make_policy("fifo"), EVENTS),
-    )
+
+    def engine(part: Workload, on: Cluster) -> Engine:
+        return Engine(FixedLengthWorld(part), on, make_policy("fifo"), EVENTS)
+
+    outcome = simulate(Workload.of(jobs), cluster, engine)
     assert finished(outcome) == {"a1": 100, "a2": 200, "b1": 102}
     with pytest.raises(ValueError, match=r"virtual cluster 'c'; the cluster has a, b"):
-        simulate(Workload.of([TraceJob("x", 0, 1, 1, virtual_cluster="c")]), cluster, lambda part, on: None)  # type: ignore[arg-type,return-value]
+        simulate(Workload.of([TraceJob("x", 0, 1, 1, virtual_cluster="c")]), cluster, engine)
 
 
 traces = st.lists(

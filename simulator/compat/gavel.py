@@ -28,13 +28,17 @@ OPTIONS: dict[str, Any] = {
 }
 
 
+def nothing(gpus: int) -> float:
+    return 0.0
+
+
 class WholeSteps(MeasuredRatesWorld):
     """Each round a job trains the whole steps that fit it and then waits for the others."""
 
     learns = True  # so that every round sets motions anew
 
     def __init__(self, workload: Workload, rates: Rates) -> None:
-        super().__init__(workload, rates, lambda gpus: 0.0)
+        super().__init__(workload, rates, nothing)
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
         motion = super().moves(job, placement, progress)

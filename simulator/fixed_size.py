@@ -1,0 +1,65 @@
+"""What jobs of a fixed number of GPUs have in common: they learn nothing, and nothing of them is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+import numpy as np
+
+from ..estimators.goodput import JobModel
+from ..executor.config import Adaptivity, TrainingConfig
+from ..scheduler.job import JobSpec, Resources
+from ..scheduler.placement import Placement
+from .tables import Floats
+from .workload import Ints, Workload
+
+RestartS = Callable[[int], float]  # seconds without progress of a start elsewhere, by the GPUs a job asks for
+
+
+def half_a_minute(gpus: int) -> float:
+    return 30.0
+
+
+@cache
+def rigid_spec(gpus: int) -> JobSpec:
+    return JobSpec(
+        name="trace-job",
+        script="trace",
+        resources=Resources(gpus=gpus, max_gpus=max(gpus, 64), cpus_per_gpu=0.0),
+        training=TrainingConfig(adaptivity=Adaptivity.RIGID),
+    )
+
+
+class FixedSizeWorld:
+    """All of a `World` but how its jobs move: the first start is free, and a job ends at its first boundary."""
+
+    learns = False
+
+    def __init__(self, workload: Workload, restart_s: RestartS = half_a_minute) -> None:
+        self.workload = workload
+        self._restart_s = restart_s
+
+    def spec(self, job: int) -> JobSpec:
+        return rigid_spec(int(self.workload.gpus[job]))
+
+    def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
+        return 0.0 if first else self.restart_cost_s(job)
+
+    def restart_cost_s(self, job: int) -> float:
+        return self._restart_s(int(self.workload.gpus[job]))
+
+    def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
+        return np.full(len(jobs), np.nan), progress
+
+    def trained(self, job: int, placement: Placement) -> None:
+        pass
+
+    def model(self, job: int) -> JobModel | None:
+        return None
+
+    def rates(self, job: int) -> Mapping[str, float] | None:
+        return None
+
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        return np.full(len(jobs), np.nan)
