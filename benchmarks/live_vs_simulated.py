@@ -13,6 +13,7 @@ from coadapt.cli import simulate
 from coadapt.simulator.engine import Timing
 from coadapt.simulator.outcome import Outcome
 from coadapt.simulator.readers import read_trace
+from coadapt.simulator.replay import Conditions
 
 from .demo import ARRIVALS, CLUSTER, ROOT, ROUND_S, live
 from .harness import finish, table
@@ -20,7 +21,7 @@ from .harness import finish, table
 
 def replay(trace: Path) -> Outcome:
     """The recorded jobs under the live cluster's nodes, policy and rounds."""
-    return simulate.run(read_trace(trace), CLUSTER, {"sia": {}}, Timing(ROUND_S))["sia"]
+    return simulate.run(read_trace(trace), CLUSTER, {"sia": {}}, Conditions(Timing(ROUND_S)))["sia"]
 
 
 def main() -> None:

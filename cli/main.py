@@ -339,14 +339,20 @@ def simulate(
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Save every run in a folder here, for `coadapt report`; adds fairness.")
+        Path | None,
+        typer.Option(
+            help="Save every run in a folder here, for `coadapt report`, and go on with what was interrupted; "
+            "adds fairness."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Replay a trace of jobs under one or more policies in virtual time, without a cluster."""
     from ..simulator.engine import Stuck, Timing
+    from ..simulator.identity import digest
     from ..simulator.knowledge import Knows
     from ..simulator.outages import Failures
+    from ..simulator.replay import Conditions
     from . import simulate as simulation
 
     names = policy or ["sia"]
@@ -360,13 +366,27 @@ def simulate(
         timing = Timing(round_interval, events)
         chosen = dict.fromkeys(names, options)
         failures = None if node_mtbf is None else Failures(node_mtbf * 3600, node_repair * 3600, seed)
-        outcomes = simulation.run(workload, cluster, chosen, timing, profiles, Knows(knows), noise, seed, failures)
-        summaries = {name: outcome.summary() for name, outcome in outcomes.items()}
-        if out is not None:
-            about = {"trace": f"synthetic {jobs} at {rate:g}/h" if trace is None else trace.name, "seed": seed}
-            about |= {"policy_options": options, "round_interval_s": round_interval, "events": events}
-            about |= {"knows": knows, "noise": noise, "profiles": None if profiles is None else profiles.name}
-            summaries = simulation.keep(outcomes, out, cluster, profiles, about)
+        under = Conditions(timing, Knows(knows), noise, seed, failures)
+        if out is None:
+            outcomes = simulation.run(workload, cluster, chosen, under, profiles)
+            summaries = {name: outcome.summary() for name, outcome in outcomes.items()}
+        else:
+            about: dict[str, Any] = {
+                "trace": f"synthetic {jobs} at {rate:g}/h" if trace is None else trace.name,
+                "trace_sha256": digest(trace),
+                "trace_format": format,
+                "seed": seed,
+                "round_interval_s": round_interval,
+                "events": events,
+                "knows": knows,
+                "noise": noise,
+                "node_mtbf_h": node_mtbf,
+                "node_repair_h": None if node_mtbf is None else node_repair,
+            }
+            summaries = simulation.run_kept(workload, cluster, chosen, under, profiles, out, about)
+    except KeyboardInterrupt:
+        kept = "the same command goes on" if out else "with --out the same command would go on later"
+        raise Interrupted(f"interrupted; {kept}") from None
     except (ValueError, Stuck) as error:
         raise typer.BadParameter(str(error)) from None
     if as_json:

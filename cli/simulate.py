@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 
-from ..simulator.cluster_file import read_cluster
-from ..simulator.engine import Timing
-from ..simulator.knowledge import Knows
+from ..simulator import resume
+from ..simulator.cluster_file import FILES, read_cluster
+from ..simulator.identity import MADE_BY, check_same, digest, project
 from ..simulator.metrics import MEANING
-from ..simulator.outages import Failures
 from ..simulator.outcome import Outcome
 from ..simulator.readers import read_trace
-from ..simulator.replay import isolation_of, kept, replay, source_of
-from ..simulator.saved import save
+from ..simulator.replay import Conditions, isolation_of, kept, simulation, source_of
+from ..simulator.saved import DESCRIPTION, SavedRun, describe, load, save
 from ..simulator.sweep_file import PolicyChoice
 from ..simulator.synthetic import synthetic
 from ..simulator.workload import Workload
+from .exit_codes import Interrupted
 
 
 def workload_of(trace: Path | None, format: str | None, jobs: int, jobs_per_hour: float, seed: int) -> Workload:
@@ -32,39 +34,83 @@ def run(
     workload: Workload,
     cluster: str,
     policies: Mapping[str, Mapping[str, Any]],
-    timing: Timing,
+    under: Conditions,
     profiles: Path | None = None,
-    knows: Knows = Knows.BOOTSTRAP,
-    noise: float = 0.0,
-    seed: int = 0,
-    failures: Failures | None = None,
 ) -> dict[str, Outcome]:
     """The same trace under each policy. Raises ValueError in one sentence for whatever is wrong."""
     nodes = read_cluster(cluster)
     source = source_of(bool(workload.steps.any()), profiles, nodes)
     return {
-        policy: replay(workload, nodes, policy, options, timing, source, knows, noise, seed, failures)
+        policy: simulation(workload, nodes, policy, options, source, under).run()
         for policy, options in policies.items()
     }
 
 
-def keep(
-    outcomes: Mapping[str, Outcome], out: Path, cluster: str, profiles: Path | None, about: Mapping[str, Any]
+def run_kept(
+    workload: Workload,
+    cluster: str,
+    policies: Mapping[str, Mapping[str, Any]],
+    under: Conditions,
+    profiles: Path | None,
+    out: Path,
+    about: Mapping[str, Any],
 ) -> dict[str, dict[str, float]]:
-    """Save every run in a folder of its policy's name; their figures, with fairness and goodput.
+    """The same, each saved in a folder of its policy's name; their figures, with fairness and goodput.
 
-    Raises ValueError where a folder cannot be written.
+    A run that is there is not run again, one that was interrupted goes on. Raises Interrupted after a Ctrl-C, and
+    ValueError, before anything is run, where a folder holds a run of other inputs.
     """
-    any_run = next(iter(outcomes.values()))
-    steps = bool(any_run.workload.steps.any())
-    isolation = isolation_of(source_of(steps, profiles, read_cluster(cluster)))
-    found = {}
-    for policy, outcome in outcomes.items():
-        label = PolicyChoice(name=policy, options=about["policy_options"]).shown()
-        made = kept(label, outcome, isolation, {**about, "cluster": cluster})
-        save(made, out / policy)
-        found[policy] = made.figures()
-    return found
+    nodes = read_cluster(cluster)
+    source = source_of(bool(workload.steps.any()), profiles, nodes)
+    isolation = isolation_of(source)
+    wanted: dict[str, dict[str, Any]] = {}
+    there: dict[str, SavedRun] = {}
+    for policy, options in policies.items():
+        wanted[policy] = {
+            **about,
+            "policy_options": dict(options),
+            "cluster": cluster,
+            "cluster_sha256": digest(Path(cluster)) if Path(cluster).suffix in FILES else None,
+            "profiles": None if profiles is None else profiles.name,
+            "profiles_sha256": digest(profiles),
+            MADE_BY: project(),
+        }
+        found = _there(out / policy, wanted[policy])
+        if found is not None:
+            there[policy] = found
+    figures = {}
+    for policy, options in policies.items():
+        folder, point = out / policy, out / policy / resume.NAME
+        if policy in there:
+            print(f"coadapt: {folder}: is there already, not run again", file=sys.stderr)
+            figures[policy] = there[policy].figures()
+            continue
+        ready = partial(simulation, workload, nodes, policy, options, source, under)
+        try:
+            outcome = resume.run(ready, point, wanted[policy])
+        except resume.Paused as at:
+            raise Interrupted(f"interrupted under {policy}, {at}; the same command goes on from there") from None
+        label = PolicyChoice(name=policy, options=dict(options)).shown()
+        made = kept(label, outcome, isolation, wanted[policy])
+        save(made, folder)
+        point.unlink(missing_ok=True)
+        figures[policy] = made.figures()
+    return figures
+
+
+def _there(folder: Path, about: Mapping[str, Any]) -> SavedRun | None:
+    """The run that a folder holds, if this code made it; None: there is none, or one to be made anew.
+
+    Raises ValueError where it is a run of other inputs.
+    """
+    if not (folder / DESCRIPTION).is_file():
+        return None
+    found = describe(folder).get("about", {})
+    check_same(folder, found, about)
+    try:
+        return load(folder) if found.get(MADE_BY) == about[MADE_BY] else None
+    except ValueError:
+        return None  # torn: to be made anew
 
 
 def table(summaries: Mapping[str, Mapping[str, float]]) -> RenderableType:

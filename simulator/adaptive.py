@@ -85,15 +85,16 @@ class AdaptiveWorld:
         self._speed: dict[int, tuple[JobModel, float]] = {}  # what a model said of a rigid job
         self._epoch = [0] * len(workload)
         self._batch: list[Batch | None] = [None] * len(workload)
-        self._specs: dict[tuple[int, Adaptivity, int, int], JobSpec] = {}
+        self._specs: dict[tuple[Application, Adaptivity, int, int, int], JobSpec] = {}
 
     def spec(self, job: int) -> JobSpec:
         application, adaptivity = self.applications[job], self.workload.adaptivity[job]
-        asked = 0 if adaptivity is Adaptivity.ADAPTIVE else int(self.workload.gpus[job])
-        most = int(self.workload.max_gpus[job])
-        key = id(application), adaptivity, asked, most
+        adapts = adaptivity is Adaptivity.ADAPTIVE
+        asked = 0 if adapts else int(self.workload.gpus[job])
+        batch_size = application.initial_batch_size if adapts else int(self.workload.batch_size[job])
+        key = application, adaptivity, asked, int(self.workload.max_gpus[job]), batch_size
         if key not in self._specs:
-            self._specs[key] = _spec(application, adaptivity, asked, most, int(self.workload.batch_size[job]))
+            self._specs[key] = _spec(*key)
         return self._specs[key]
 
     def restart_cost_s(self, job: int) -> float:
@@ -163,7 +164,6 @@ class AdaptiveWorld:
 def _spec(application: Application, adaptivity: Adaptivity, gpus: int, most: int, batch_size: int) -> JobSpec:
     rigid = adaptivity is Adaptivity.RIGID
     adapts = adaptivity is Adaptivity.ADAPTIVE
-    first = application.initial_batch_size if adapts else batch_size
     return JobSpec(
         name="trace-job",
         script="trace",
@@ -175,7 +175,7 @@ def _spec(application: Application, adaptivity: Adaptivity, gpus: int, most: int
         ),
         training=TrainingConfig(
             adaptivity=adaptivity,
-            initial_batch_size=first,
+            initial_batch_size=batch_size,
             max_batch_size=application.max_batch_size if adapts else None,
             min_local_batch_size=min(least for least, _ in application.local_bsz.values()),
         ),

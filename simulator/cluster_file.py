@@ -13,6 +13,7 @@ from ..scheduler.emulated import parse
 from .tables import numbers, read_rows
 
 MOST_NODES = 100_000
+FILES = (".yaml", ".yml", ".csv")
 WHOLE = ""  # the name of a cluster that is not divided
 
 
@@ -46,7 +47,7 @@ def read_cluster(given: str) -> SimulatedCluster:
     path = Path(given)
     if path.suffix == ".csv":
         return _virtual_clusters(path)
-    if path.suffix not in (".yaml", ".yml"):
+    if path.suffix not in FILES:
         return SimulatedCluster({WHOLE: cluster_of(given)})
     try:
         content = yaml.safe_load(path.read_text())

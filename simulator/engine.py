@@ -116,7 +116,11 @@ class _Views(Sequence[JobView]):
 
 @dataclass
 class Engine:
-    """One run of a workload on a cluster under a policy. `run` may be called once."""
+    """One run of a workload on a cluster under a policy: `run` once, or `step` by step to `outcome`.
+
+    Between two steps it can be pickled, with its world and its policy; what is read back goes on as if it had
+    never stopped (`resume`).
+    """
 
     world: World
     cluster: Cluster
@@ -136,8 +140,8 @@ class Engine:
         self._arrival_s = ready_s[self._arrivals]
         self._active = np.zeros(0, np.int64)  # in order of arrival
         self._next = 0  # first job that has not arrived, in `_arrivals`
-        self._changes = iter(()) if self.failures is None else self.failures.changes(self.cluster)
-        self._change = next(self._changes, None)
+        self._changes = None if self.failures is None else self.failures.changes(self.cluster)
+        self._change = self._next_change()
         self._down: set[str] = set()
         self._up = self.cluster
         self._now = self.timing.first_s - self.timing.interval_s  # so that the first round may be at first_s
@@ -147,24 +151,41 @@ class Engine:
         self._contention: list[tuple[float, int]] = []
 
     def run(self) -> Outcome:
-        """Until every job has ended.
+        """Until every job has ended. Raises Stuck as `step` does."""
+        while self.step():
+            pass
+        return self.outcome()
+
+    def step(self) -> bool:
+        """Go on to the next round and past it; False: every job has ended, nothing was done.
 
         Raises Stuck where no job runs and none will arrive, so that time would go on for ever.
         """
         total = len(self.world.workload)
-        while self._next < total or len(self._active):
-            self._pass_time(self._next_round_s())
-            self._arrive()
-            if len(self._active):
-                self._decide()
-            waits = len(self._active) and not self._jobs.gpus[self._active].any()
-            if self._next >= total and waits and not self._down:
-                waiting = [self.world.workload.ids[i] for i in self._active[:3]]
-                raise Stuck(
-                    f"no job runs and none is to come, but {len(self._active)} wait, first {', '.join(waiting)}: "
-                    "they ask for more than the cluster has, or the policy gives them nothing"
-                )
-        return self._outcome()
+        if self._next >= total and not len(self._active):
+            return False
+        self._pass_time(self._next_round_s())
+        self._arrive()
+        if len(self._active):
+            self._decide()
+        waits = len(self._active) and not self._jobs.gpus[self._active].any()
+        if self._next >= total and waits and not self._down:
+            waiting = [self.world.workload.ids[i] for i in self._active[:3]]
+            raise Stuck(
+                f"no job runs and none is to come, but {len(self._active)} wait, first {', '.join(waiting)}: "
+                "they ask for more than the cluster has, or the policy gives them nothing"
+            )
+        return True
+
+    @property
+    def now_s(self) -> float:
+        """Of the trace."""
+        return self._now
+
+    @property
+    def ended(self) -> int:
+        """Jobs so far."""
+        return self._next - len(self._active)
 
     # --- time -----------------------------------------------------------------------------------------------
 
@@ -193,10 +214,13 @@ class Engine:
         while self._change is not None and self._change.time_s <= until_s:
             self._advance(max(self._change.time_s, self._now))
             self._apply(self._change)
-            self._change = next(self._changes, None)
+            self._change = self._next_change()
             if self.timing.events:
                 return
         self._advance(until_s)
+
+    def _next_change(self) -> Change | None:
+        return None if self._changes is None else next(self._changes, None)
 
     def _apply(self, change: Change) -> None:
         if not change.fails:
@@ -356,7 +380,8 @@ class Engine:
         gpu_type, gpus = ("", 0) if placement is None else (placement.gpu_type, placement.gpus)
         self._holdings.append(Holding(job, now, gpu_type, gpus))
 
-    def _outcome(self) -> Outcome:
+    def outcome(self) -> Outcome:
+        """What came of a run that is at its end."""
         jobs = self._jobs
         return Outcome(
             workload=self.world.workload,

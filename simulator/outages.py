@@ -35,16 +35,28 @@ class Failures:
         if not (math.isfinite(self.repair_s) and self.repair_s >= 0):
             raise ValueError(f"repair_s: {self.repair_s} must be 0 seconds or more")
 
-    def changes(self, cluster: Cluster) -> Iterator[Change]:
-        """Without end, in order of time; a node's own times do not depend on which other nodes there are."""
-        random = {node.id: np.random.default_rng([self.seed, *node.id.encode()]) for node in cluster.nodes}
-        coming = [Change(self._up_s(random[node.id]), node.id, True) for node in cluster.nodes]
-        heapq.heapify(coming)
-        while coming:
-            change = heapq.heappop(coming)
-            yield change
-            after_s = self.repair_s if change.fails else self._up_s(random[change.node_id])
-            heapq.heappush(coming, Change(change.time_s + after_s, change.node_id, not change.fails))
+    def changes(self, cluster: Cluster) -> Changes:
+        return Changes(self, cluster)
 
-    def _up_s(self, random: np.random.Generator) -> float:
-        return float(random.exponential(self.mean_up_s))
+
+class Changes(Iterator[Change]):
+    """Without end, in order of time; a node's own times do not depend on which other nodes there are."""
+
+    def __init__(self, failures: Failures, cluster: Cluster) -> None:
+        self._failures = failures
+        self._random = {
+            node.id: np.random.default_rng([failures.seed, *node.id.encode()]) for node in cluster.nodes
+        }
+        self._coming = [Change(self._up_s(node.id), node.id, True) for node in cluster.nodes]
+        heapq.heapify(self._coming)
+
+    def __next__(self) -> Change:
+        if not self._coming:
+            raise StopIteration
+        change = heapq.heappop(self._coming)
+        after_s = self._failures.repair_s if change.fails else self._up_s(change.node_id)
+        heapq.heappush(self._coming, Change(change.time_s + after_s, change.node_id, not change.fails))
+        return change
+
+    def _up_s(self, node_id: str) -> float:
+        return float(self._random[node_id].exponential(self._failures.mean_up_s))

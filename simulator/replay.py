@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from .measured_rates import MeasuredRatesWorld, Rates, read_rates
 from .outages import Failures
 from .outcome import Outcome
 from .recorded import application_of
-from .run import simulate
+from .run import Simulation
 from .saved import SavedRun
 from .workload import Workload
 
@@ -63,19 +63,30 @@ def source_of(steps: bool, profiles: Path | None, nodes: SimulatedCluster) -> So
     return FittedApplications(types) if profiles is None else MeasuredApplications(profiles, types)
 
 
-def replay(
+@dataclass(frozen=True)
+class Conditions:
+    """What a run is under, besides its trace, its cluster and its policy.
+
+    `noise`: relative deviation of what jobs measure. `seed`: of everything drawn.
+    """
+
+    timing: Timing = field(default_factory=Timing)
+    knows: Knows = Knows.BOOTSTRAP
+    noise: float = 0.0
+    seed: int = 0
+    failures: Failures | None = None
+
+
+def simulation(
     workload: Workload,
     nodes: SimulatedCluster,
     policy: str,
     options: Mapping[str, Any],
-    timing: Timing,
     source: Source,
-    knows: Knows = Knows.BOOTSTRAP,
-    noise: float = 0.0,
-    seed: int = 0,
-    failures: Failures | None = None,
-) -> Outcome:
-    """Raises ValueError in one sentence for whatever is wrong, Stuck where jobs wait for ever."""
+    under: Conditions,
+) -> Simulation:
+    """A run that is ready to begin. Raises ValueError in one sentence for whatever is wrong."""
+    timing, failures = under.timing, under.failures
 
     def engine(part: Workload, on: Cluster) -> Engine:
         made = make_policy(policy, **options)
@@ -97,13 +108,13 @@ def replay(
             source[name] if model is None else application_of(id, model, on.gpu_types)
             for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
         ]
-        knowledge = LearningKnowledge(part, jobs, knows, noise, seed)
+        knowledge = LearningKnowledge(part, jobs, under.knows, under.noise, under.seed)
         largest = {t: max(node.gpus for node in on.of_type(t)) for t in on.gpu_types}
         return Engine(AdaptiveWorld(part, jobs, knowledge, largest_nodes=largest), on, made, timing, failures)
 
     if not isinstance(source, Rated | Tabulated):
         _trains(workload)
-    return simulate(workload, nodes, engine)
+    return Simulation(workload, nodes, engine)
 
 
 def isolation_of(source: Source) -> Isolation | None:

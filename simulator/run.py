@@ -13,24 +13,60 @@ from .outcome import Outcome, together
 from .workload import Workload
 
 
+class Simulation:
+    """Every part of the cluster with its own jobs, one after the other, with an engine of its own from `make`.
+
+    Raises ValueError for a job whose virtual cluster is none of the cluster's. As an engine, it can be pickled
+    between two steps.
+    """
+
+    def __init__(
+        self, workload: Workload, cluster: SimulatedCluster, make: Callable[[Workload, Cluster], Engine]
+    ) -> None:
+        self._workload, self._parts = workload, cluster.parts
+        self._at = 0  # engines that are done
+        self._whole = set(cluster.parts) == {WHOLE}
+        if self._whole:
+            self._engines = [make(workload, cluster.parts[WHOLE])]
+            return
+        names = np.array(workload.virtual_clusters)
+        unknown = sorted(set(names.tolist()) - set(cluster.parts))
+        if unknown:
+            job = workload.ids[int(np.flatnonzero(names == unknown[0])[0])]
+            have = ", ".join(sorted(cluster.parts))
+            raise ValueError(f"trace: job {job} is of virtual cluster {unknown[0]!r}; the cluster has {have}")
+        self._engines = [
+            make(workload.select(names == name), part)
+            for name, part in sorted(cluster.parts.items())
+            if (names == name).any()
+        ]
+
+    def step(self) -> bool:
+        """One round; False: every job has ended. Raises Stuck as `Engine.step` does."""
+        while self._at < len(self._engines):
+            if self._engines[self._at].step():
+                return True
+            self._at += 1
+        return False
+
+    def run(self) -> Outcome:
+        while self.step():
+            pass
+        return self.outcome()
+
+    def outcome(self) -> Outcome:
+        """What came of a run that is at its end."""
+        outcomes = [engine.outcome() for engine in self._engines]
+        return outcomes[0] if self._whole else together(outcomes, self._workload, self._parts)
+
+    def progress(self) -> str:
+        """How far it is, in words."""
+        ended = sum(engine.ended for engine in self._engines)
+        return f"{ended} of {len(self._workload)} jobs have ended"
+
+
 def simulate(
     workload: Workload, cluster: SimulatedCluster, make: Callable[[Workload, Cluster], Engine]
 ) -> Outcome:
-    """Run every part of the cluster with its own jobs, with an engine of its own from `make`.
-
-    Raises ValueError for a job whose virtual cluster is none of the cluster's.
-    """
-    if set(cluster.parts) == {WHOLE}:
-        return make(workload, cluster.parts[WHOLE]).run()
-    names = np.array(workload.virtual_clusters)
-    unknown = sorted(set(names.tolist()) - set(cluster.parts))
-    if unknown:
-        job = workload.ids[int(np.flatnonzero(names == unknown[0])[0])]
-        have = ", ".join(sorted(cluster.parts))
-        raise ValueError(f"trace: job {job} is of virtual cluster {unknown[0]!r}; the cluster has {have}")
-    outcomes = [
-        make(workload.select(names == name), part).run()
-        for name, part in sorted(cluster.parts.items())
-        if (names == name).any()
-    ]
-    return together(outcomes, workload, cluster.parts)
+    """A `Simulation` from start to end."""
+    return Simulation(workload, cluster, make).run()

@@ -18,7 +18,7 @@ from .engine import Stuck, Timing
 from .isolation import Isolation
 from .knowledge import Knows
 from .readers import read_trace
-from .replay import isolation_of, kept, replay, source_of
+from .replay import Conditions, isolation_of, kept, simulation, source_of
 from .saved import describe, load, save
 from .sweep_file import Cell, TraceChoice
 from .synthetic import synthetic
@@ -71,17 +71,8 @@ def run_cell(cell: Cell, out: Path) -> Done:
     try:
         workload = _workload(cell.trace, cell.seed)
         nodes, source, isolation = _source(cell.cluster, cell.profiles, bool(workload.steps.any()))
-        outcome = replay(
-            workload,
-            nodes,
-            cell.policy,
-            json.loads(cell.options),
-            Timing(cell.round_interval_s, cell.events),
-            source,
-            Knows(cell.knows),
-            cell.noise,
-            cell.seed,
-        )
+        under = Conditions(Timing(cell.round_interval_s, cell.events), Knows(cell.knows), cell.noise, cell.seed)
+        outcome = simulation(workload, nodes, cell.policy, json.loads(cell.options), source, under).run()
         save(kept(cell.label, outcome, isolation, cell.about()), folder)
     except (ValueError, Stuck) as error:
         return Done(cell, folder, str(error))
