@@ -1,7 +1,7 @@
-"""Issue figure 9: malformed job files, cluster descriptions and scripts, each answered with its one line.
+"""Issue figure 9: malformed job files, traces, cluster descriptions and scripts, each answered with its one line.
 
-Job files and cluster descriptions need no cluster (and are in the fast tests). The scripts are submitted together
-to one small emulated cluster, beside a sound job that must not notice any of them.
+Job files, traces and cluster descriptions need no cluster (and are in the fast tests). The scripts are submitted
+together to one small emulated cluster, beside a sound job that must not notice any of them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from coadapt.scheduler.views import JobRow
 
 from .bad_jobs import BAD_CLUSTERS, BAD_JOBS, one_line
 from .bad_scripts import BAD_SCRIPTS, BadScript
+from .bad_traces import BAD_TRACES, ENDLESS, refusal_in_little_memory
 from .harness import finish, table
 
 Row = tuple[str, str, str]  # what, expected, answered
@@ -29,6 +30,15 @@ def job_files() -> list[Row]:
         with tempfile.TemporaryDirectory() as folder:
             answer = one_line(case, Path(folder).resolve()).replace(str(Path(folder).resolve()), "{dir}")
             rows.append((f"job file: {case.what}", case.error, answer.removeprefix("{dir}/job.yaml: ")))
+    return rows
+
+
+def traces() -> list[Row]:
+    rows = []
+    for case in [*BAD_TRACES, *ENDLESS]:
+        with tempfile.TemporaryDirectory() as folder:
+            answer = refusal_in_little_memory(case, Path(folder))
+            rows.append((f"trace: {case.what}", case.error, answer))
     return rows
 
 
@@ -97,7 +107,7 @@ SOUND_TRAIN = """for epoch in coadapt.epochs(20):
 
 
 def main() -> int:
-    rows = [*job_files(), *clusters(), *scripts()]
+    rows = [*job_files(), *traces(), *clusters(), *scripts()]
     wrong = [row for row in rows if not row[2] or row[1] != row[2]]
     table("Bad input and what its user reads", ("input", "answer"), [(what, answer) for what, _, answer in rows])
     for what, expected, answer in wrong:

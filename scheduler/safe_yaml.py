@@ -72,6 +72,12 @@ def read(data: bytes, text_fields: Sequence[str] = ()) -> Any:
     return _build(node, (), frozenset(text_fields))
 
 
+def told(error: YamlProblem, what: str) -> str:
+    """What is the matter, of a file that is no job file."""
+    hint = "; `coadapt schema` prints what a job file holds"
+    return str(error).removesuffix(hint).replace("job file", what)
+
+
 def _check_depth(text: str) -> None:
     """Before the recursive composer runs: events come from a parser that does not recurse."""
     depth = 0

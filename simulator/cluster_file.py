@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
+from ..scheduler import safe_yaml
 from ..scheduler.cluster import Cluster, Node
 from ..scheduler.emulated import parse
 from .tables import numbers, read_rows
@@ -50,9 +49,12 @@ def read_cluster(given: str) -> SimulatedCluster:
     if path.suffix not in FILES:
         return SimulatedCluster({WHOLE: cluster_of(given)})
     try:
-        content = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(f"cluster: {path} cannot be read: {' '.join(str(error).split())}") from None
+        with path.open("rb") as file:
+            content = safe_yaml.read(file.read(safe_yaml.MAX_BYTES + 1))
+    except OSError as error:
+        raise ValueError(f"cluster: {path} cannot be read: {error.strerror or error}") from None
+    except safe_yaml.YamlProblem as error:
+        raise ValueError(f"cluster: {path}: {safe_yaml.told(error, 'cluster file')}") from None
     if isinstance(content, dict) and isinstance(content.get("nodes"), str) and len(content) == 1:
         return SimulatedCluster({WHOLE: cluster_of(content["nodes"])})
     parts = content.get("virtual_clusters") if isinstance(content, dict) else None

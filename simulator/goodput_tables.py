@@ -22,6 +22,7 @@ from ..scheduler.job import JobSpec, Resources
 from ..scheduler.placement import Placement
 from .fixed_size import FixedSizeWorld
 from .tables import Floats, numbers, read_rows
+from .text_file import read_text
 from .workload import Ints, Workload
 from .world import Motion
 
@@ -96,12 +97,12 @@ def read_tables(folder: Path) -> dict[str, GoodputTable]:
     found = {path.stem: _profiled(path) for path in sorted(folder.glob("*.csv"))}
     for path in sorted(folder.glob("*.json")):
         try:
-            content = json.loads(path.read_text())
+            content = json.loads(read_text(path))
             if path.stem == "batch_inference":
                 found |= {name: _batch_inference(name, model) for name, model in content.items()}
             else:
                 found[path.stem] = _synthetic(path.stem, content)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
     if not found:
         raise ValueError(f"{folder}: no goodput tables")

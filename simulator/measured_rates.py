@@ -12,7 +12,8 @@ import numpy as np
 
 from ..scheduler.placement import Placement
 from .fixed_size import FixedSizeWorld, RestartS, half_a_minute
-from .tables import Floats, open_text
+from .tables import Floats
+from .text_file import read_text
 from .workload import Ints, Workload
 from .world import Motion
 
@@ -26,11 +27,11 @@ def read_rates(path: Path) -> Rates:
     JSON by GPU type and `"('MODEL', GPUS)"`, each with its steps per second under `"null"`. Raises ValueError in
     one sentence for a file that cannot be read or is none of these.
     """
-    with open_text(path) as file:
-        try:
-            content = json.load(file)
-        except ValueError as error:
-            raise ValueError(f"{path}: is no JSON: {error}") from None
+    text = read_text(path)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: is no JSON: {error}") from None
     found: dict[tuple[str, int], dict[str, float]] = {}
     for gpu_type, jobs in content.items() if isinstance(content, dict) else ():
         for key, rates in jobs.items() if isinstance(jobs, dict) else ():

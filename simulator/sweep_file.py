@@ -109,13 +109,7 @@ def read_sweep(path: Path) -> SweepFile:
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror or error}") from None
     except safe_yaml.YamlProblem as error:
-        # Written for job files; what is the matter is the same.
-        told = (
-            str(error)
-            .removesuffix("; `coadapt schema` prints what a job file holds")
-            .replace("job file", "sweep file")
-        )
-        raise ValueError(f"{path}: {told}") from None
+        raise ValueError(f"{path}: {safe_yaml.told(error, 'sweep file')}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path}: a sweep is a mapping of fields such as `policies: [sia, fifo]`")
     try:

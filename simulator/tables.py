@@ -3,52 +3,46 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import math
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .text_file import open_lines, rows_left
 
 Floats = NDArray[np.float64]
 DAY_S = 86_400.0
 
 
-@contextmanager
-def open_text(path: Path) -> Iterator[TextIO]:
-    """A text file, unpacked where its name ends in `.gz`; raises ValueError for one that cannot be read."""
-    try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8", newline="")
-            if path.suffix == ".gz"
-            else path.open(newline="", encoding="utf-8") as file
-        ):
-            yield file
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
-        raise ValueError(f"{path}: cannot be read: {error}") from None
-
-
 def read_rows(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
     """All rows of a CSV file with a header.
 
-    Raises ValueError for a file that cannot be read, has no rows, lacks a column or ends in the middle of a row.
+    Raises ValueError for a file that cannot be read, has no rows, has too many, lacks a column or has one twice,
+    or in which a row ends early or late.
     """
-    with open_text(path) as file:
-        rows = csv.DictReader(file)
-        missing = [name for name in needed if name not in (rows.fieldnames or ())]
+    with open_lines(path) as lines:
+        rows = csv.DictReader(lines)
+        names = list(rows.fieldnames or ())
+        missing = [name for name in needed if name not in names]
         if missing:
-            have = ", ".join(rows.fieldnames or ())[:200] or "nothing"
+            have = ", ".join(names)[:200] or "nothing"
             raise ValueError(f"{path}: column {missing[0]!r} is missing; the header has {have}")
-        found = []
+        twice = next((name for name in needed if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{path}: the header has column {twice!r} twice")
+        found: list[dict[str, str]] = []
         for row in rows:
             if any(row[name] is None for name in needed):
                 raise ValueError(f"{path}: line {rows.line_num} ends before its last column")
+            if None in row:
+                raise ValueError(
+                    f"{path}: line {rows.line_num} has more than the {len(names)} columns of the header"
+                )
             found.append(row)
+            rows_left(path, len(found))
     if not found:
         raise ValueError(f"{path}: no rows below the header")
     return found

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict
 
 from ..executor.config import Adaptivity
 from .recorded import RecordedModel
@@ -24,9 +25,11 @@ class TraceJob:
 
     `application` names a model whose profiles say how fast it trains; without one the job is `duration_s` long
     on the `gpus` it asks for. `gpus` and `batch_size` are what schedulers that cannot choose give it
-    ("TunedJobs"). A `model` of its own stands for an application.
-    ("TunedJobs"). `steps`: optimizer steps it trains, where a trace says so; 0: as many as its application takes.
+    ("TunedJobs"). A `model` of its own stands for an application. `steps`: optimizer steps it trains, where a
+    trace says so; 0: as many as its application takes.
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     id: str
     submit_s: float
@@ -119,19 +122,27 @@ class Workload:
         return replace(self, **taken)
 
 
+MOST_S = 1e11  # about 3,000 years: beyond it a clock of 64 bits no longer tells rounds apart
+MOST_GPUS = 1_000_000
+MOST_COUNT = 2**53
+# Field -> (least, most, what it is in).
+_RANGES: dict[str, tuple[float, float, str]] = {
+    "submit_s": (0, MOST_S, " s"),
+    "duration_s": (0, MOST_S, " s"),
+    "ready_after_s": (0, MOST_S, " s"),
+    "gpus": (1, MOST_GPUS, ""),
+    "max_gpus": (1, MOST_GPUS, ""),
+    "batch_size": (0, MOST_COUNT, ""),
+    "steps": (0, MOST_COUNT, ""),
+}
+
+
 def _check(job: TraceJob) -> None:
-    if not (np.isfinite(job.submit_s) and job.submit_s >= 0):
-        raise ValueError(f"trace: job {job.id}: submit time {job.submit_s} is not accepted, must be 0 s or later")
-    if job.gpus < 1:
-        raise ValueError(f"trace: job {job.id}: gpus {job.gpus} must be at least 1")
-    if not (np.isfinite(job.ready_after_s) and job.ready_after_s >= 0):
-        raise ValueError(f"trace: job {job.id}: ready_after_s {job.ready_after_s} must be 0 or more")
-    if job.max_gpus < 1:
-        raise ValueError(f"trace: job {job.id}: max_gpus {job.max_gpus} must be at least 1")
-    if job.steps < 0:
-        raise ValueError(f"trace: job {job.id}: steps {job.steps} must be 0 or more")
-    if job.duration_s is None:
-        if not job.application and job.model is None:
-            raise ValueError(f"trace: job {job.id} has neither a duration nor an application nor a model")
-    elif not (np.isfinite(job.duration_s) and job.duration_s >= 0):
-        raise ValueError(f"trace: job {job.id}: duration {job.duration_s} s is not accepted, must be 0 s or more")
+    for name, (least, most, unit) in _RANGES.items():
+        value = getattr(job, name)
+        if value is not None and not least <= value <= most:
+            raise ValueError(
+                f"trace: job {job.id}: {name} {value} is not accepted, must be from {least:g} to {most:g}{unit}"
+            )
+    if job.duration_s is None and not job.application and job.model is None:
+        raise ValueError(f"trace: job {job.id} has neither a duration nor an application nor a model")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from coadapt.benchmarks.bad_traces import BAD_TRACES, ENDLESS, BadTrace, refusal, refusal_in_little_memory
 from coadapt.executor.config import Adaptivity
 from coadapt.simulator.readers import jsonl, read_trace
 from coadapt.simulator.workload import TraceJob, Workload
@@ -79,36 +80,14 @@ def test_jobs_out_of_order_are_sorted_with_a_warning() -> None:
     assert workload.ids == ("early", "late")
 
 
-BAD = {
-    "nothing": ("", "begins with ''"),
-    "no known header": ("x,y\n1,2\n", "no known format"),
-    "only a header": ("name,time,application,num_replicas,batch_size\n", "no rows"),
-    "a line cut off": (SIA + "c,12,ber", "line 4 ends before its last column"),
-    "a time before the start": (SIA.replace("9.5", "-1"), "line 3: time -1 is not accepted, must be a number of"),
-    "not a number": (SIA.replace("9.5", "soon"), "line 3: time 'soon' is not a number"),
-    "nan": (SIA.replace("9.5", "nan"), "line 3: time nan"),
-    "infinite": (PAI.replace("50", "inf"), "line 3: service_sec inf"),
-    "no GPUs": (PAI.replace("50,2", "50,0"), "line 3: gpu_count 0"),
-    "half a GPU": (PAI.replace("50,2", "50,0.5"), "line 3: gpu_count 0.5 is not accepted, must be a whole number"),
-    "an id twice": (PAI.replace("j2", "j1"), "job id 'j1' stands 2 times"),
-    "an unknown category": (
-        "name,time,application,num_replicas,batch_size,category\na,0,bert,1,12,elastic\n",
-        "line 2: category 'elastic'",
-    ),
-    "no date": (HELIOS.replace("2020-09-01 00:01:03", "yesterday"), "line 3: submit_time 'yesterday' is no time"),
-    "a negative duration": (HELIOS.replace(",97", ",-97"), "line 2: duration -97"),
-    "JSON of another kind": ('{"id": "a", "submit_s": 0, "gpus": "many"}\n', "line 1: gpus: "),
-    "JSON cut off": ('{"id": "a", "submit_s": 0, "duration_s": 1}\n{"id": "b", "subm', "line 2: "),
-    "neither length nor application": ('{"id": "a", "submit_s": 0}\n', "neither a duration nor an application"),
-}  # fmt: skip
+@pytest.mark.parametrize("case", BAD_TRACES, ids=lambda case: case.what)
+def test_a_bad_trace_gets_its_one_line_at_once(case: BadTrace, tmp_path: Path) -> None:
+    assert refusal(case, tmp_path).splitlines() == [case.error]
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_a_bad_trace_is_refused_in_one_sentence(tmp_path: Path, what: str) -> None:
-    text, told = BAD[what]
-    with pytest.raises(ValueError, match=r"^[^\n]*$") as error:
-        read_trace(written(tmp_path, text))
-    assert told in str(error.value)
+@pytest.mark.parametrize("case", ENDLESS, ids=lambda case: case.what)
+def test_a_file_of_nothing_is_refused_at_once_and_in_little_memory(case: BadTrace, tmp_path: Path) -> None:
+    assert refusal_in_little_memory(case, tmp_path).splitlines() == [case.error]
 
 
 def test_a_file_that_is_missing_packed_wrongly_or_no_text_is_refused(tmp_path: Path) -> None:

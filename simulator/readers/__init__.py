@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ..text_file import open_lines
 from ..workload import Workload
 from . import copter, gavel, helios, jsonl, pai, philly, sia
 
@@ -39,10 +40,8 @@ def read_trace(path: Path, format: str | None = None) -> Workload:
 
 
 def _recognised(path: Path) -> str:
-    from ..tables import open_text
-
-    with open_text(path) as file:
-        line = file.readline(65536)
+    with open_lines(path) as lines:
+        line = next(lines, "")
     first = line.strip()
     if gavel.looks_like(line):
         return "gavel"

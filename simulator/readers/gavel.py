@@ -11,7 +11,7 @@ import math
 import warnings
 from pathlib import Path
 
-from ..tables import open_text
+from ..text_file import open_lines, rows_left
 from ..workload import TraceJob, Workload
 
 # Number of fields -> position of each that counts; the job type is the first.
@@ -35,10 +35,11 @@ def read(path: Path) -> Workload:
     """
     jobs: list[TraceJob] = []
     ignored: dict[str, int] = {}
-    with open_text(path) as file:
-        for number, line in enumerate(file, start=1):
+    with open_lines(path) as lines:
+        for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
+            rows_left(path, len(jobs) + 1)
             fields = line.rstrip("\r\n").split("\t")
             layout = LAYOUTS.get(len(fields))
             if layout is None:

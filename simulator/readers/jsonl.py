@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..tables import open_text
+from ..text_file import open_lines, rows_left
 from ..workload import TraceJob, Workload
 
 _JOB = TypeAdapter(TraceJob)
@@ -15,16 +16,22 @@ _JOB = TypeAdapter(TraceJob)
 
 def read(path: Path) -> Workload:
     """Raises ValueError with line, field and value for whatever is wrong with the file."""
-    jobs = []
-    with open_text(path) as file:
-        for number, line in enumerate(file, start=1):
+    jobs: list[TraceJob] = []
+    with open_lines(path) as lines:
+        for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
+            rows_left(path, len(jobs) + 1)
             try:
                 jobs.append(_JOB.validate_json(line))
             except ValidationError as error:
                 first = error.errors()[0]
                 field = ".".join(str(part) for part in first["loc"])
+                if first["type"] == "unexpected_keyword_argument":
+                    accepted = ", ".join(one.name for one in fields(TraceJob))
+                    raise ValueError(
+                        f"{path}: line {number}: {field} is no field of a job; accepted: {accepted}"
+                    ) from None
                 raise ValueError(f"{path}: line {number}: {field or 'the line'}: {first['msg']}") from None
     if not jobs:
         raise ValueError(f"{path}: no jobs")
