@@ -1,4 +1,4 @@
-"""Fit `simulator/training.json`: epochs, steps and gradient noise over training of five models.
+"""Fit `simulator/training.json`: epochs, steps and gradient noise over training, and step times of pipelines.
 
 Usage: python -m benchmarks.fit_training [output]
 """
@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from coadapt.simulator.applications import EPOCHS
+from coadapt.simulator.applications import EPOCHS, Application
+from coadapt.simulator.beyond_measured import BeyondMeasured
+from coadapt.simulator.pipeline import PIPELINES
 from coadapt.simulator.training_statistics import TrainingStatistics
 
 from .harness import finish
@@ -23,6 +25,9 @@ KNOTS = 11
 def training(model: str) -> tuple[dict[str, object], float]:
     """A model's entry, and the median relative error of its gains at all batch sizes and epochs."""
     statistics = TrainingStatistics.read(TRACES / model)
+    pipeline = PIPELINES.get(model)
+    if pipeline is not None:
+        statistics = statistics.from_batch_size(pipeline.micro_batches)
     epochs = min(EPOCHS[model], statistics.epochs)
     first = statistics.initial_batch_size
     ends = (np.arange(epochs) + 1) / epochs
@@ -44,17 +49,36 @@ def training(model: str) -> tuple[dict[str, object], float]:
         "progress": round(float(statistics.boundaries[epochs - 1]), 1),
         "initial_batch_size": first,
         "max_batch_size": statistics.max_batch_size,
-        "min_local_bsz": min(int(measured(model, t).profile.local_bsz.min()) for t in ("t4", "a100", "rtx")),
+        "min_local_bsz": _least_local_bsz(model) if pipeline is None else pipeline.micro_batches,
         "at": [round(float(x), 4) for x in at],
         "noise_scale": [float(f"{x:.4g}") for x in knots],
         "median_rel_err_of_gain": round(float(np.median(errors)), 4),
     }
+    if pipeline is not None:
+        entry["gpus_per_replica"] = dict(pipeline.stages)
+        entry["throughput"], entry["median_rel_err_of_step"] = throughput(model)
     return entry, float(np.median(errors))
+
+
+def throughput(model: str) -> tuple[dict[str, dict[str, float]], float]:
+    """Parameters of a pipeline by GPU type, and the median relative error of its step times at all placements."""
+    known = Application.read(TRACES / model, PIPELINES[model].stages).step_times
+    fitted, errors = {}, []
+    for gpu_type, times in known.items():
+        assert isinstance(times, BeyondMeasured)
+        fitted[gpu_type] = {name: float(f"{x:.6g}") for name, x in times.fitted.params.to_json().items()}
+        for shape, size in times.samples():
+            errors.append(abs(times.fitted.at(shape, size).step_s / times.at(shape, size).step_s - 1))
+    return fitted, round(float(np.median(errors)), 5)
+
+
+def _least_local_bsz(model: str) -> int:
+    return min(int(measured(model, t).profile.local_bsz.min()) for t in ("t4", "a100", "rtx"))
 
 
 def main() -> None:
     output = Path(sys.argv[1]) if len(sys.argv) > 1 else OUTPUT
-    fitted = {model: training(model) for model in PARAMETERS}
+    fitted = {model: training(model) for model in (*PARAMETERS, *PIPELINES)}
     content = {"source": SOURCE, "models": {model: entry for model, (entry, _) in fitted.items()}}
     output.write_text(json.dumps(content, indent=1) + "\n")
     print(f"wrote {output}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +31,7 @@ Job = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or its name
 
 def main() -> None:
     """Run the command line; every error a user can cause is one line on stderr and an exit status of `Exit`."""
+    warnings.formatwarning = lambda message, *_, **__: f"coadapt: warning: {message}\n"
     sys.exit(run(sys.argv[1:]))
 
 
@@ -331,6 +333,12 @@ def simulate(
         str, typer.Option(help="What jobs know before they run: oracle, bootstrap or no-profile.")
     ] = "bootstrap",
     noise: Annotated[float, typer.Option(help="Relative deviation of what jobs measure.")] = 0.0,
+    profiling_cost: Annotated[
+        float,
+        typer.Option(
+            help="With --knows bootstrap: seconds of a profile on each GPU type, before a job's first run."
+        ),
+    ] = 20.0,
     node_mtbf: Annotated[
         float | None, typer.Option(help="Hours a node runs on average until it fails; by default none fails.")
     ] = None,
@@ -366,7 +374,7 @@ def simulate(
         timing = Timing(round_interval, events)
         chosen = dict.fromkeys(names, options)
         failures = None if node_mtbf is None else Failures(node_mtbf * 3600, node_repair * 3600, seed)
-        under = Conditions(timing, Knows(knows), noise, seed, failures)
+        under = Conditions(timing, Knows(knows), noise, seed, failures, profiling_cost)
         if out is None:
             outcomes = simulation.run(workload, cluster, chosen, under, profiles)
             summaries = {name: outcome.summary() for name, outcome in outcomes.items()}
@@ -380,6 +388,7 @@ def simulate(
                 "events": events,
                 "knows": knows,
                 "noise": noise,
+                "profiling_cost_s": profiling_cost,
                 "node_mtbf_h": node_mtbf,
                 "node_repair_h": None if node_mtbf is None else node_repair,
             }

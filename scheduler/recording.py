@@ -30,9 +30,6 @@ def _row(job: JobRecord, origin_s: float) -> dict[str, Any] | None:
     if not job.measurements_json or samples <= 0:
         return None
     resources, training = job.spec.resources, job.spec.training
-    per_replica = resources.gpus_per_replica
-    if per_replica != 1:
-        return None  # a trace has no words for replicas of several GPUs yet
     measurements = Measurements.from_json(job.measurements_json)
     model = measurements.job_model(training, {EVERY_TYPE: 1})
     if model is None or not model.throughput:
@@ -45,10 +42,16 @@ def _row(job: JobRecord, origin_s: float) -> dict[str, Any] | None:
         "max_gpus": resources.gpus or resources.max_gpus,
         "batch_size": model.limits.initial_batch_size,
         "adaptivity": training.adaptivity.value,
+        "preemptible": job.spec.preemptible,
         "model": {
             "throughput": {
-                t: {"params": known.params.to_json(), "max_local_bsz": known.max_local_bsz}
+                t: {
+                    "params": known.params.to_json(),
+                    "max_local_bsz": known.max_local_bsz,
+                    "gpus_per_replica": per_replica,
+                }
                 for t, known in sorted(with_bootstrap(model.throughput).items())
+                if (per_replica := job.spec.gpus_per_replica(t)) is not None
             },
             "noise_scale": model.noise_scale,
             "initial_batch_size": model.limits.initial_batch_size,

@@ -54,8 +54,10 @@ class Knowledge(Protocol):
         """The batch the job trains with on a placement."""
 
 
-def shape_of(placement: Placement) -> Shape:
-    return tuple(share.gpus for share in placement.shares)
+def shape_of(placement: Placement, gpus_per_replica: int = 1) -> Shape:
+    """Replicas on each node; one that spans nodes counts as on a node of its own."""
+    shape = tuple(share.gpus // gpus_per_replica for share in placement.shares)
+    return shape if min(shape) else (1,) * (placement.gpus // gpus_per_replica)
 
 
 class AdaptiveWorld:
@@ -85,14 +87,15 @@ class AdaptiveWorld:
         self._speed: dict[int, tuple[JobModel, float]] = {}  # what a model said of a rigid job
         self._epoch = [0] * len(workload)
         self._batch: list[Batch | None] = [None] * len(workload)
-        self._specs: dict[tuple[Application, Adaptivity, int, int, int], JobSpec] = {}
+        self._specs: dict[tuple[Application, Adaptivity, int, int, int, bool], JobSpec] = {}
 
     def spec(self, job: int) -> JobSpec:
         application, adaptivity = self.applications[job], self.workload.adaptivity[job]
         adapts = adaptivity is Adaptivity.ADAPTIVE
         asked = 0 if adapts else int(self.workload.gpus[job])
         batch_size = application.initial_batch_size if adapts else int(self.workload.batch_size[job])
-        key = application, adaptivity, asked, int(self.workload.max_gpus[job]), batch_size
+        most, preemptible = int(self.workload.max_gpus[job]), bool(self.workload.preemptible[job])
+        key = application, adaptivity, asked, most, batch_size, preemptible
         if key not in self._specs:
             self._specs[key] = _spec(*key)
         return self._specs[key]
@@ -107,12 +110,15 @@ class AdaptiveWorld:
         return self.applications[job].restart_s
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
-        application, shape = self.applications[job], shape_of(placement)
+        application, shape = self.applications[job], self._shape(job, placement)
         batch = self._batch[job] = self.knowledge.choose(job, placement.gpu_type, shape)
         time = application.step_times[placement.gpu_type].at(shape, batch.local_bsz)
         step_s = time.step_s + batch.accumulation * time.pass_s
         gain = application.statistics.gain(batch.total(sum(shape)), self._epoch[job])
         return Motion(gain / step_s / self._slow[job], float(application.statistics.boundaries[self._epoch[job]]))
+
+    def _shape(self, job: int, placement: Placement) -> Shape:
+        return shape_of(placement, self.applications[job].per_replica(placement.gpu_type))
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
         rates, boundaries = np.full(len(jobs), np.nan), progress.copy()
@@ -125,7 +131,7 @@ class AdaptiveWorld:
         return rates, boundaries
 
     def trained(self, job: int, placement: Placement) -> None:
-        application, shape, batch = self.applications[job], shape_of(placement), self._batch[job]
+        application, shape, batch = self.applications[job], self._shape(job, placement), self._batch[job]
         if batch is None:
             return
         time = application.step_times[placement.gpu_type].at(shape, batch.local_bsz)
@@ -161,16 +167,20 @@ class AdaptiveWorld:
         return self._speed[job][1]
 
 
-def _spec(application: Application, adaptivity: Adaptivity, gpus: int, most: int, batch_size: int) -> JobSpec:
+def _spec(
+    application: Application, adaptivity: Adaptivity, gpus: int, most: int, batch_size: int, preemptible: bool
+) -> JobSpec:
     rigid = adaptivity is Adaptivity.RIGID
     adapts = adaptivity is Adaptivity.ADAPTIVE
     return JobSpec(
         name="trace-job",
         script="trace",
+        preemptible=preemptible,
         resources=Resources(
             gpus=gpus if rigid else None,
             max_gpus=max(most, gpus),
             gpu_types=sorted(application.step_times),
+            gpus_per_replica=dict(application.gpus_per_replica) or 1,
             cpus_per_gpu=0.0,
         ),
         training=TrainingConfig(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from .beyond_measured import BeyondMeasured
+from .pipeline import PIPELINES, PipelineStepTimes
 from .step_times import Shape, StepTime, StepTimes
 from .training_statistics import TrainingStatistics
 
@@ -15,7 +18,7 @@ from .training_statistics import TrainingStatistics
 RESTART_S = {"cifar10": 50.0, "bert": 120.0, "deepspeech2": 25.0, "yolov3": 80.0, "imagenet": 250.0, "ncf": 15.0}
 DEFAULT_RESTART_S = 30.0
 # Epochs each model is trained for there.
-EPOCHS = {"bert": 2, "cifar10": 100, "ncf": 10, "imagenet": 90, "deepspeech2": 80, "yolov3": 50}
+EPOCHS = {"bert": 2, "gpt_pmp": 2, "cifar10": 100, "ncf": 10, "imagenet": 90, "deepspeech2": 80, "yolov3": 50}
 # GPU type -> how the measured files name it, where they differ.
 SUFFIXES = {"t4": "aws", "a100": "dgx-ext", "v100": "azure"}
 
@@ -29,13 +32,19 @@ class StepTimeSource(Protocol):
     def sizes(self, shape: Shape) -> tuple[float, float]:
         """Smallest and largest local batch size that `at` knows for a shape."""
 
+    def measured(self, shape: Shape) -> bool:
+        """Whether what `at` says of the shape was measured, or fitted for any."""
+
     def samples(self) -> Iterable[tuple[Shape, int]]:
         """Shapes and local batch sizes that someone who measured everything has seen."""
 
 
 @dataclass(frozen=True, eq=False)
 class Application:
-    """A model on the GPU types it was measured on."""
+    """A model on the GPU types it was measured on.
+
+    Shapes and local batch sizes are those of replicas; a replica takes `gpus_per_replica` of a type, else one GPU.
+    """
 
     name: str
     statistics: TrainingStatistics
@@ -43,10 +52,12 @@ class Application:
     restart_s: float
     epochs: int
     largest_batch: int | None = None  # where it is less than the statistics reach
+    gpus_per_replica: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path, gpu_types: Iterable[str]) -> Application:
-        """From a model's folder of measured files. Raises ValueError where a GPU type was not measured."""
+        """From a model's folder of measured files. Jobs cannot run on GPU types on which it was not measured,
+        of which a warning tells; raises ValueError where those are all."""
         name = folder.name
         if not folder.is_dir():
             have = sorted(path.name for path in folder.parent.glob("*/") if any(path.glob("validation-*.csv")))
@@ -54,15 +65,36 @@ class Application:
                 f"profiles: {folder.parent} has no model {name!r}; it has {', '.join(have) or 'none'}"
             )
         times: dict[str, StepTimeSource] = {}
+        missing: list[str] = []
+        pipeline = PIPELINES.get(name)
         for gpu_type in gpu_types:
             suffix = SUFFIXES.get(gpu_type, gpu_type)
-            if not (folder / f"placements-{suffix}.csv").is_file():
-                have = sorted(path.stem.split("-", 1)[1] for path in folder.glob("placements-*.csv"))
-                raise ValueError(f"profiles: {name} was not measured on {gpu_type}; it was on {', '.join(have)}")
-            times[gpu_type] = StepTimes.read(folder, suffix)
+            if not (folder / f"placements-{suffix}.csv").is_file() or (
+                pipeline and gpu_type not in pipeline.stages
+            ):
+                missing.append(gpu_type)
+                continue
+            measured = StepTimes.read(folder, suffix)
+            times[gpu_type] = BeyondMeasured(
+                f"{name} on {gpu_type}",
+                PipelineStepTimes(measured, pipeline.stages[gpu_type], pipeline.micro_batches)
+                if pipeline
+                else measured,
+            )
+        have = list(times) or sorted(path.stem.split("-", 1)[1] for path in folder.glob("placements-*.csv"))
+        for gpu_type in missing:
+            if not times:
+                raise ValueError(not_measured(name, gpu_type, have))
+            warnings.warn(not_measured(name, gpu_type, have), stacklevel=2)
         statistics = TrainingStatistics.read(folder)
+        if pipeline:
+            statistics = statistics.from_batch_size(pipeline.micro_batches)
         epochs = min(EPOCHS.get(name, statistics.epochs), statistics.epochs)
-        return cls(name, statistics, times, RESTART_S.get(name, DEFAULT_RESTART_S), epochs)
+        stages = {t: pipeline.stages[t] for t in times} if pipeline else {}
+        return cls(name, statistics, times, RESTART_S.get(name, DEFAULT_RESTART_S), epochs, None, stages)
+
+    def per_replica(self, gpu_type: str) -> int:
+        return self.gpus_per_replica.get(gpu_type, 1)
 
     @property
     def initial_batch_size(self) -> int:
@@ -80,6 +112,11 @@ class Application:
             limits = [times.sizes(shape) for shape in {shape for shape, _ in times.samples()}]
             found[gpu_type] = int(min(low for low, _ in limits)), int(max(high for _, high in limits))
         return found
+
+
+def not_measured(name: str, gpu_type: str, known: Iterable[str]) -> str:
+    have = ", ".join(known)
+    return f"profiles: {name} was not measured on {gpu_type}, no such job will run there; it was on {have}"
 
 
 class MeasuredApplications:

@@ -3,46 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..estimators.throughput import ThroughputParams, step_time_s
+from ..estimators.throughput import ThroughputParams
 from ..executor.pace import Pace
-from .applications import DEFAULT_RESTART_S, RESTART_S, Application
-from .step_times import Shape, StepTime
+from .applications import DEFAULT_RESTART_S, RESTART_S, Application, not_measured
+from .fitted_step_times import FittedStepTimes
 from .training_statistics import TrainingStatistics
 
 # Epochs, steps and gradient noise of each model; written by `python -m benchmarks.fit_training`.
 TRAINING = Path(__file__).with_name("training.json")
-
-
-@dataclass(eq=False)
-class FittedStepTimes:
-    """Step times by the fitted model of a GPU type, for any placement."""
-
-    params: ThroughputParams
-    low: int
-    high: int
-
-    def sizes(self, shape: Shape) -> tuple[float, float]:
-        return float(self.low), float(self.high)
-
-    def at(self, shape: Shape, local_bsz: float) -> StepTime:
-        step = float(step_time_s(self.params, len(shape), sum(shape), local_bsz, 0, max(shape)))
-        # One more pass costs compute alone.
-        passes = float(step_time_s(self.params, len(shape), sum(shape), local_bsz, 1, max(shape))) - step
-        return StepTime(step, max(step - passes, 0.0))
-
-    def samples(self) -> Iterator[tuple[Shape, int]]:
-        shapes: list[Shape] = [(1,), (2,), (4,), (8,), (2, 2), (4, 4), (8, 8), (4, 4, 4, 4)]
-        for shape in shapes:
-            for size in np.unique(np.geomspace(self.low, self.high, 6).round()).tolist():
-                yield shape, int(size)
 
 
 class FittedApplications:
@@ -62,14 +38,30 @@ class FittedApplications:
         if name not in models:
             raise ValueError(f"application: {name!r} is unknown; fitted are {', '.join(sorted(models))}")
         known = models[name]
-        times = {}
+        fits = {t: fit for t in self._gpu_types if (fit := _fit_of(name, known, t)) is not None}
         for gpu_type in self._gpu_types:
-            pace = Pace.of(name, gpu_type)
-            low = min(known["min_local_bsz"], pace.max_local_bsz)
-            times[gpu_type] = FittedStepTimes(pace.params, low, pace.max_local_bsz)
-        return Application(
-            name, _statistics(known), times, RESTART_S.get(name, DEFAULT_RESTART_S), int(known["epochs"])
-        )
+            if gpu_type not in fits and fits:
+                warnings.warn(not_measured(name, gpu_type, fits), stacklevel=2)
+        if not fits:
+            for gpu_type in self._gpu_types[:1]:
+                Pace.of(name, gpu_type)  # which says where it was measured
+            raise ValueError(f"application: {name!r} was measured on none of {', '.join(self._gpu_types)}")
+        per_replica = {t: int(known["gpus_per_replica"][t]) for t in fits} if "gpus_per_replica" in known else {}
+        restart_s = RESTART_S.get(name, DEFAULT_RESTART_S)
+        return Application(name, _statistics(known), fits, restart_s, int(known["epochs"]), None, per_replica)
+
+
+def _fit_of(name: str, known: dict[str, Any], gpu_type: str) -> FittedStepTimes | None:
+    """None: it was not measured on that type."""
+    if "throughput" in known:  # not one that laptops emulate
+        own = known["throughput"].get(gpu_type)
+        size = known["min_local_bsz"]
+        return own and FittedStepTimes(ThroughputParams.from_json(own), size, size)
+    try:
+        pace = Pace.of(name, gpu_type)
+    except ValueError:
+        return None
+    return FittedStepTimes(pace.params, min(known["min_local_bsz"], pace.max_local_bsz), pace.max_local_bsz)
 
 
 def application_names() -> tuple[str, ...]:

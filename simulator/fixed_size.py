@@ -22,11 +22,14 @@ def half_a_minute(gpus: int) -> float:
 
 
 @cache
-def rigid_spec(gpus: int) -> JobSpec:
+def rigid_spec(gpus: int, preemptible: bool = True, gpu_types: tuple[str, ...] = ()) -> JobSpec:
     return JobSpec(
         name="trace-job",
         script="trace",
-        resources=Resources(gpus=gpus, max_gpus=max(gpus, 64), cpus_per_gpu=0.0),
+        preemptible=preemptible,
+        resources=Resources(
+            gpus=gpus, max_gpus=max(gpus, 64), gpu_types=list(gpu_types) or None, cpus_per_gpu=0.0
+        ),
         training=TrainingConfig(adaptivity=Adaptivity.RIGID),
     )
 
@@ -41,7 +44,7 @@ class FixedSizeWorld:
         self._restart_s = restart_s
 
     def spec(self, job: int) -> JobSpec:
-        return rigid_spec(int(self.workload.gpus[job]))
+        return rigid_spec(int(self.workload.gpus[job]), bool(self.workload.preemptible[job]))
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
         return 0.0 if first else self.restart_cost_s(job)

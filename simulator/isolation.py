@@ -12,7 +12,7 @@ from ..executor.config import Adaptivity
 from ..scheduler.cluster import Cluster, Node
 from ..scheduler.placement import NodeShare, Placement
 from ..scheduler.round import Plan, Round
-from .adaptive import AdaptiveWorld, Observation
+from .adaptive import AdaptiveWorld, Observation, shape_of
 from .applications import Application
 from .engine import Engine, Timing
 from .fairness import contention_of, rate_on_share, ratios
@@ -86,6 +86,9 @@ class Isolation:
     def restart_s(self, application: str) -> float:
         return self._applications[application].restart_s
 
+    def gpus_per_replica(self, application: str, gpu_type: str) -> int:
+        return self._applications[application].per_replica(gpu_type)
+
     def _run(self, kind: Kind, gpu_type: str, node_gpus: int, most: int) -> Alone:
         whole = self._applications[kind.application]
         if gpu_type not in whole.step_times:
@@ -154,7 +157,7 @@ def finish_time_fairness(outcome: Outcome, isolation: Isolation | None) -> Float
 
 
 def work_gpu_s(outcome: Outcome, isolation: Isolation | None) -> Floats:
-    """Each job's work as the seconds it trains alone on one GPU drawn at random from the cluster.
+    """Each job's work as GPU-seconds: alone with one replica, on GPUs drawn at random from the cluster.
 
     The batch size is the job's to choose and starting costs nothing, so that the work of a job is the same under
     every policy. A job of given length: its GPUs times its length. nan where no one GPU can run it.
@@ -166,10 +169,11 @@ def work_gpu_s(outcome: Outcome, isolation: Isolation | None) -> Floats:
     of_name: dict[str, float] = {}
     for name in sorted(set(workload.applications)):
         kind = Kind(name, Adaptivity.ADAPTIVE, 0, 0)
-        seconds = {t: isolation.alone(kind, t, 1, 1).seconds for t in capacity}
+        per_replica = {t: isolation.gpus_per_replica(name, t) for t in capacity}
+        seconds = {t: isolation.alone(kind, t, n, n).seconds for t, n in per_replica.items()}
         gpus = sum(capacity[t] for t, found in seconds.items() if found)
         start_s = isolation.restart_s(name)
-        total = sum(capacity[t] * (found[0] - start_s) for t, found in seconds.items() if found)
+        total = sum(capacity[t] * per_replica[t] * (found[0] - start_s) for t, found in seconds.items() if found)
         of_name[name] = total / gpus if gpus else np.nan
     return np.array([of_name[name] for name in workload.applications])
 
@@ -180,20 +184,20 @@ def _shape(gpus: int, node_gpus: int) -> list[int]:
 
 
 def _sizes(kind: Kind, application: Application, gpu_type: str, node_gpus: int, most: int) -> Sequence[int]:
+    per_replica = application.per_replica(gpu_type)
     if kind.gpus:
-        return (kind.gpus,)
+        return (kind.gpus,) if kind.gpus % per_replica == 0 else ()
     within = {2**i for i in range(node_gpus.bit_length()) if 2**i <= node_gpus}
     sizes = within | set(range(node_gpus, most + 1, node_gpus))
     # No more replicas than the batch has smallest parts.
     batch = kind.batch_size or application.max_batch_size
-    return sorted(n for n in sizes if n <= min(most, max(batch // application.local_bsz[gpu_type][0], 1)))
+    most = min(most, per_replica * max(batch // application.local_bsz[gpu_type][0], 1))
+    return sorted(n for n in sizes if n <= most and n % per_replica == 0)
 
 
 def _measured(application: Application, gpus: int, node_gpus: int) -> bool:
-    shape = tuple(sorted(_shape(gpus, node_gpus)))
-    for times in application.step_times.values():
-        try:
-            times.sizes(shape)
-        except ValueError:
+    for gpu_type, times in application.step_times.items():
+        nodes = [NodeShare(str(i), count) for i, count in enumerate(sorted(_shape(gpus, node_gpus)))]
+        if not times.measured(shape_of(Placement(gpu_type, tuple(nodes)), application.per_replica(gpu_type))):
             return False
     return True

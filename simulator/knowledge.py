@@ -87,11 +87,12 @@ class LearningKnowledge:
             for gpu_type in known.rows:
                 if gpu_type not in known.throughput:
                     known.throughput[gpu_type] = self._fit(job, gpu_type, known.rows[gpu_type])
+            application = self._applications[job]
             known.model = JobModel(
                 throughput=dict(known.throughput),
                 noise_scale=known.noise_scale,
                 limits=self._limits(job),
-                gpus_per_replica=dict.fromkeys(self._applications[job].step_times, 1),
+                gpus_per_replica={t: application.per_replica(t) for t in application.step_times},
             )
         return known.model
 

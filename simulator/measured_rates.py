@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..scheduler.job import JobSpec
 from ..scheduler.placement import Placement
-from .fixed_size import FixedSizeWorld, RestartS, half_a_minute
+from .fixed_size import FixedSizeWorld, RestartS, half_a_minute, rigid_spec
 from .tables import Floats
 from .text_file import read_text
 from .workload import Ints, Workload
@@ -74,6 +75,11 @@ class MeasuredRatesWorld(FixedSizeWorld):
                 raise ValueError(f"trace: job {id}: no measured speed of {application!r} on {gpus} GPUs")
             self._rates.append(rates[application, gpus])
         self._fastest = np.array([max(known.values()) for known in self._rates], float)
+
+    def spec(self, job: int) -> JobSpec:
+        """On the GPU types on which its speed was measured."""
+        known = tuple(t for t, rate in self._rates[job].items() if rate > 0)
+        return rigid_spec(int(self.workload.gpus[job]), bool(self.workload.preemptible[job]), known)
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
         rate = self._rates[job].get(placement.gpu_type, 0.0)

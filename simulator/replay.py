@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from ..scheduler.cluster import Cluster
 from ..scheduler.policies import make_policy
 from .adaptive import AdaptiveWorld
-from .applications import MeasuredApplications
+from .applications import Application, MeasuredApplications
 from .cluster_file import SimulatedCluster
 from .engine import Engine, Timing
 from .fitted import FittedApplications
@@ -63,11 +64,15 @@ def source_of(steps: bool, profiles: Path | None, nodes: SimulatedCluster) -> So
     return FittedApplications(types) if profiles is None else MeasuredApplications(profiles, types)
 
 
+PROFILING_S = 20.0  # the most that a profile takes on average (Sia, section 3.3.2)
+
+
 @dataclass(frozen=True)
 class Conditions:
     """What a run is under, besides its trace, its cluster and its policy.
 
-    `noise`: relative deviation of what jobs measure. `seed`: of everything drawn.
+    `noise`: relative deviation of what jobs measure. `seed`: of everything drawn. `profiling_s`: seconds that a
+    job which is to know its profiles waits for each of them, one GPU type after the other.
     """
 
     timing: Timing = field(default_factory=Timing)
@@ -75,6 +80,11 @@ class Conditions:
     noise: float = 0.0
     seed: int = 0
     failures: Failures | None = None
+    profiling_s: float = PROFILING_S
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.profiling_s < math.inf:
+            raise ValueError(f"profiling_cost: {self.profiling_s} must be 0 seconds or more")
 
 
 def simulation(
@@ -98,6 +108,7 @@ def simulation(
                 f"policy: {policy} chooses sizes, and these jobs' speed is known at one; use a fixed one"
             )
         if isinstance(source, Rated):
+            _runs_somewhere(part, source.rates, on.gpu_types)
             return Engine(MeasuredRatesWorld(part, source.rates), on, made, timing, failures)
         if isinstance(source, Tabulated):
             part, tables = requested(part, source.tables, on.gpu_types)
@@ -108,13 +119,43 @@ def simulation(
             source[name] if model is None else application_of(id, model, on.gpu_types)
             for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
         ]
+        if under.knows is Knows.BOOTSTRAP and getattr(made, "uses_models", True):
+            part = _profiled(part, jobs, under.profiling_s)
         knowledge = LearningKnowledge(part, jobs, under.knows, under.noise, under.seed)
         largest = {t: max(node.gpus for node in on.of_type(t)) for t in on.gpu_types}
         return Engine(AdaptiveWorld(part, jobs, knowledge, largest_nodes=largest), on, made, timing, failures)
 
-    if not isinstance(source, Rated | Tabulated):
-        _trains(workload)
+    if not isinstance(source, Rated | Tabulated) and _trains(workload):
+        workload = _with_batches(workload, source)
     return Simulation(workload, nodes, engine)
+
+
+def _runs_somewhere(workload: Workload, rates: Rates, gpu_types: Sequence[str]) -> None:
+    """Raises ValueError for a job whose speed was measured on no GPU type of the cluster."""
+    for id, name, gpus in zip(workload.ids, workload.applications, workload.gpus.tolist(), strict=True):
+        known = [t for t, rate in rates.get((name, gpus), {}).items() if rate > 0]
+        if known and not set(known) & set(gpu_types):
+            raise ValueError(
+                f"trace: job {id}: the speed of {name!r} on {gpus} GPUs was measured on {', '.join(known)}, "
+                f"and the cluster has {', '.join(gpu_types)}"
+            )
+
+
+def _with_batches(workload: Workload, source: ApplicationSource) -> Workload:
+    """A job that names no batch size trains with the one its application begins with."""
+    sizes = [
+        size or (source[name].initial_batch_size if model is None else model.initial_batch_size)
+        for size, name, model in zip(
+            workload.batch_size.tolist(), workload.applications, workload.models, strict=True
+        )
+    ]
+    return replace(workload, batch_size=np.array(sizes, np.int64))
+
+
+def _profiled(workload: Workload, jobs: Sequence[Application], each_s: float) -> Workload:
+    """Jobs wait until they are measured on each GPU type; those of a live cluster's trace say how long."""
+    takes_s = each_s * np.array([len(job.step_times) for job in jobs])
+    return replace(workload, ready_after_s=np.where(workload.ready_after_s > 0, workload.ready_after_s, takes_s))
 
 
 def isolation_of(source: Source) -> Isolation | None:

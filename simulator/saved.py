@@ -24,12 +24,12 @@ from .outcome import Holding, Outcome
 from .tables import Floats
 from .workload import Workload
 
-FORMAT, VERSION = "coadapt-run", 1
+FORMAT, VERSION = "coadapt-run", 2
 DESCRIPTION, COLUMNS = "run.json", "columns.npz"
 
 _JOBS = ("started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions", "failures")
 _TEXTS = ("ids", "applications", "virtual_clusters", "users", "adaptivity")
-_WORKLOAD = ("submit_s", "gpus", "duration_s", "batch_size", "ready_after_s", "max_gpus", "steps")
+_WORKLOAD = ("submit_s", "gpus", "duration_s", "batch_size", "ready_after_s", "max_gpus", "steps", "preemptible")
 _NUMBERS = (*_WORKLOAD, *_JOBS, "rho", "work_gpu_s")
 
 
@@ -138,7 +138,7 @@ def find(path: Path) -> list[Path]:
 def _outcome(about: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> Outcome:
     count = len(columns["job_ids"])
     for name in (*_TEXTS, *_NUMBERS):
-        column, wanted = columns[f"job_{name}"], "U" if name in _TEXTS else "if"
+        column, wanted = columns[f"job_{name}"], "U" if name in _TEXTS else "b" if name == "preemptible" else "if"
         if column.shape != (count,) or column.dtype.kind not in wanted:
             raise ValueError(f"column job_{name} is not what it should be")
     holdings = [columns[f"holding_{name}"].tolist() for name in ("job", "time_s", "gpu_type", "gpus")]

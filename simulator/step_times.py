@@ -33,6 +33,9 @@ class StepTime:
         return self.step_s - self.sync_s
 
 
+Row = tuple[int, int, int, StepTime]  # nodes, replicas, local batch size
+
+
 def canonical(shape: Sequence[int]) -> Shape:
     """The lexicographically smallest rotation, nodes without replicas left out; how the tables name a shape."""
     return _canonical(tuple(shape))
@@ -111,6 +114,13 @@ class StepTimes:
         for shape, (sizes, _) in self.shapes.items():
             for size in sizes.tolist():
                 yield shape, int(size)
+
+    def rows(self) -> Iterator[Row]:
+        """Everything that was measured; shapes of the same nodes and replicas are one."""
+        for (nodes, replicas, size), (step_s, sync_s) in zip(
+            self.points.tolist(), self.times.tolist(), strict=True
+        ):
+            yield int(nodes), int(replicas), int(size), StepTime(step_s, sync_s)
 
     def at(self, shape: Sequence[int], local_bsz: float) -> StepTime:
         """Raises ValueError outside of what was measured."""

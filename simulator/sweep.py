@@ -71,7 +71,13 @@ def run_cell(cell: Cell, out: Path) -> Done:
     try:
         workload = _workload(cell.trace, cell.seed)
         nodes, source, isolation = _source(cell.cluster, cell.profiles, bool(workload.steps.any()))
-        under = Conditions(Timing(cell.round_interval_s, cell.events), Knows(cell.knows), cell.noise, cell.seed)
+        under = Conditions(
+            Timing(cell.round_interval_s, cell.events),
+            Knows(cell.knows),
+            cell.noise,
+            cell.seed,
+            profiling_s=cell.profiling_cost_s,
+        )
         outcome = simulation(workload, nodes, cell.policy, json.loads(cell.options), source, under).run()
         save(kept(cell.label, outcome, isolation, cell.about()), folder)
     except (ValueError, Stuck) as error:

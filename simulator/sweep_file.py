@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from ..scheduler import safe_yaml
 from .knowledge import Knows
+from .replay import PROFILING_S
 
 
 class _Strict(BaseModel):
@@ -49,6 +50,7 @@ class SweepFile(_Strict):
     events: bool = False
     knows: Knows = Knows.BOOTSTRAP
     noise: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    profiling_cost_s: float = Field(default=PROFILING_S, ge=0, allow_inf_nan=False)
     profiles: str | None = None
 
     @field_validator("policies", mode="before")
@@ -82,6 +84,7 @@ class Cell:
     events: bool
     knows: str
     noise: float
+    profiling_cost_s: float
     profiles: str | None
 
     def about(self) -> dict[str, Any]:
@@ -97,6 +100,7 @@ class Cell:
             "events": self.events,
             "knows": self.knows,
             "noise": self.noise,
+            "profiling_cost_s": self.profiling_cost_s,
             "profiles": None if self.profiles is None else Path(self.profiles).name,
         }
 
@@ -150,6 +154,7 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         events=sweep.events,
                         knows=str(sweep.knows),
                         noise=sweep.noise,
+                        profiling_cost_s=sweep.profiling_cost_s,
                         profiles=located(sweep.profiles),
                     )
 

@@ -9,7 +9,8 @@ import numpy as np
 from ..estimators.goodput import BatchLimits, JobModel, best_batch
 from ..estimators.throughput import ThroughputModel
 from ..executor.config import Adaptivity
-from .fitted import FittedApplications, FittedStepTimes
+from .fitted import FittedApplications
+from .fitted_step_times import FittedStepTimes
 from .workload import TraceJob, Workload
 
 # Shares of the models among the jobs of Sia's newTrace.

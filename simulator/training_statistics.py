@@ -43,6 +43,17 @@ class TrainingStatistics:
         progress, grad_sqr, grad_var = (np.array([run[i][:epochs] for run in runs]) for i in range(3))
         return cls(np.array([float(size) for size, _ in files]), progress, grad_sqr, grad_var)
 
+    def from_batch_size(self, least: int) -> TrainingStatistics:
+        """The same training by someone who begins with the batch size `least`, one of those measured.
+
+        Progress counts steps of `least` then, each worth its gain of the smaller steps that counted before.
+        """
+        at = int(self.batch_sizes.searchsorted(least))
+        gains = np.array([self.gain(least, epoch) for epoch in range(self.epochs)])
+        progress = np.cumsum(np.diff(self.progress[at:], axis=1, prepend=0.0) / gains, axis=1)
+        grad_var = self.grad_var[at:] * self.initial_batch_size / least
+        return TrainingStatistics(self.batch_sizes[at:], progress, self.grad_sqr[at:], grad_var)
+
     @property
     def initial_batch_size(self) -> int:
         return int(self.batch_sizes[0])

@@ -44,6 +44,7 @@ class TraceJob:
     max_gpus: int = 64  # of a job that may grow
     model: RecordedModel | None = None  # what a live cluster measured of it
     steps: int = 0
+    preemptible: bool = True  # False: once it has GPUs it keeps them to its end
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,7 @@ class Workload:
     ready_after_s: Floats
     max_gpus: Ints
     models: tuple[RecordedModel | None, ...]
+    preemptible: NDArray[np.bool_]
     clock_s: float = 0.0  # what the clock showed at second 0 of the trace, since midnight
 
     @classmethod
@@ -99,6 +101,7 @@ class Workload:
             ready_after_s=np.array([row.ready_after_s for row in rows], float),
             max_gpus=np.array([row.max_gpus for row in rows], np.int64),
             models=tuple(row.model for row in rows),
+            preemptible=np.array([row.preemptible for row in rows], np.bool_),
             clock_s=clock_s,
         )
 

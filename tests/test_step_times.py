@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,19 @@ def test_beyond_the_measurements_there_is_an_error(model: Path) -> None:
         times.sizes((8, 8, 8, 8, 8))
 
 
+def test_an_application_goes_on_beyond_its_measurements_by_a_fitted_model_and_says_so_once(model: Path) -> None:
+    times = Application.read(model, ["x"]).step_times["x"]
+    assert times.measured((1, 2))
+    assert not times.measured((8, 8))
+    with pytest.warns(UserWarning, match=r"tiny on x: placements such as \[8, 8\] \(replicas per node\) were not"):
+        beyond = times.at((8, 8), 16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert times.sizes((8, 8)) == (8, 16)
+        assert times.at((8, 8, 8), 16).step_s > 0
+    assert beyond.step_s > times.at((1,), 16).step_s  # it has more to synchronise
+
+
 def test_an_application_trains_as_it_was_measured(model: Path) -> None:
     application = Application.read(model, ["x"])
     statistics = application.statistics
@@ -94,7 +108,13 @@ def test_models_and_gpu_types_that_were_not_measured_are_named_with_those_that_w
     applications = MeasuredApplications(model.parent, ["x"])
     with pytest.raises(ValueError, match=r"has no model 'huge'; it has tiny"):
         applications["huge"]
-    with pytest.raises(ValueError, match=r"tiny was not measured on h100; it was on x"):
-        MeasuredApplications(model.parent, ["x", "h100"])["tiny"]
+    with pytest.raises(
+        ValueError, match=r"tiny was not measured on h100, no such job will run there; it was on x"
+    ):
+        MeasuredApplications(model.parent, ["h100"])["tiny"]
+    with pytest.warns(
+        UserWarning, match=r"tiny was not measured on h100, no such job will run there; it was on x"
+    ):
+        assert set(MeasuredApplications(model.parent, ["x", "h100"])["tiny"].step_times) == {"x"}
     with pytest.raises(ValueError, match="is no folder"):
         MeasuredApplications(model.parent / "none", ["x"])

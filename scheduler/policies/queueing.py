@@ -67,6 +67,7 @@ class QueueingPolicy(ABC):
     """
 
     preempts = True
+    uses_models = False  # of jobs' goodput
     fixed_sizes = True  # jobs get the GPUs they ask for
     options: QueueingOptions
 

@@ -39,6 +39,7 @@ class ThemisPolicy:
     """
 
     Options = ThemisOptions
+    uses_models = False
     fixed_sizes = True
 
     def __init__(self, options: ThemisOptions | None = None) -> None:
