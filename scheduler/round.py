@@ -69,6 +69,7 @@ class JobColumns:
     held: np.ndarray
     attained_gpu_s: np.ndarray
     remaining_s: np.ndarray
+    preemptible: np.ndarray
 
     @classmethod
     def of(cls, jobs: Sequence[JobView]) -> JobColumns:
@@ -81,6 +82,7 @@ class JobColumns:
             submitted_s=np.array([job.submitted_s for job in jobs], float),
             gpus=np.array(asked, np.int64),
             held=np.array(held, np.int64),
+            preemptible=np.array([job.spec.preemptible for job in jobs], np.bool_),
             attained_gpu_s=np.array([job.attained_gpu_s for job in jobs], float),
             remaining_s=np.array(remaining, float),
         )

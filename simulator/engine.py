@@ -311,6 +311,7 @@ class Engine:
             held=jobs.gpus[active],
             attained_gpu_s=jobs.attained_gpu_s[active],
             remaining_s=self.world.remaining_s(active, jobs.progress[active]),
+            preemptible=self.world.workload.preemptible[active],
         )
         views = _Views(self, active, self._now, columns)
         start = time.perf_counter()

@@ -96,6 +96,23 @@ def test_a_non_preemptible_job_stays_where_it_started(ran: tuple[Outcome, Watche
     assert ran[0].preemptions.sum() + ran[0].restarts.sum() > 0  # others had to
 
 
+@pytest.mark.parametrize("policy", ["srtf", "las", "themis", "gavel"])
+def test_no_policy_stops_a_job_that_may_not_be_stopped(policy: str) -> None:
+    jobs = [TraceJob("long", 0.0, 2, None, "cifar10", 128, preemptible=False)]
+    jobs += [TraceJob(f"short{i}", 1200.0 + i, 2, None, "bert", 12) for i in range(3)]
+    under, source = Conditions(Timing(360.0)), FittedApplications(["t4"])
+    outcome = simulation(Workload.of(jobs), read_cluster("1x t4:2"), policy, {}, source, under).run()
+    assert len(held(outcome, "long")) == 2  # its start and its end
+
+
+def test_a_job_of_known_length_that_may_not_be_stopped_is_not() -> None:
+    jobs = [TraceJob("long", 0.0, 1, 5000.0, preemptible=False), TraceJob("short", 60.0, 1, 10.0)]
+    outcome = simulation(
+        Workload.of(jobs), read_cluster("1x any:1"), "srtf", {}, FittedApplications(["any"]), Conditions()
+    ).run()
+    assert outcome.finished_s.tolist() == [5000.0, 5050.0]
+
+
 def test_a_pipeline_job_gets_whole_replicas_on_types_that_hold_them(ran: tuple[Outcome, Watched]) -> None:
     shapes = [(gpu_type, gpus) for gpu_type, gpus in held(ran[0], "pipeline") if gpus]
     assert shapes

@@ -14,7 +14,10 @@ def columns(**values: list[float]) -> JobColumns:
     defaults = {name: [0.0] * count for name in ("submitted_s", "held", "attained_gpu_s", "remaining_s")}
     numbers = {name: np.array(column) for name, column in {**defaults, **values}.items()}
     return JobColumns(
-        **numbers, ids=np.array([str(i) for i in range(count)], object), placements=np.full(count, None, object)
+        **numbers,
+        preemptible=np.full(count, True),
+        ids=np.array([str(i) for i in range(count)], object),
+        placements=np.full(count, None, object),
     )
 
 

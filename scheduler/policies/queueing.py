@@ -42,10 +42,13 @@ def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Pl
 def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
     """The jobs first in `order` whose GPUs fit the cluster run; others that run are stopped.
 
-    A job that does not fit is passed over. One that is to run keeps its placement; one that finds no room on few
-    nodes waits, and its GPUs with it.
+    Whoever runs and may not be stopped is first. A job that does not fit is passed over. One that is to run keeps
+    its placement; one that finds no room on few nodes waits, and its GPUs with it.
     """
     columns = round.columns
+    stays = (columns.held > 0) & ~columns.preemptible
+    if stays.any():
+        order = order[np.argsort(~stays[order], kind="stable")]
     admitted = _admitted(columns.gpus[order], sum(round.cluster.capacity().values()))
     chosen = order[admitted]
     running = columns.held[chosen] > 0
