@@ -18,20 +18,29 @@ class Eligibility:
     allowed: GPU types, counts and whole replicas as the job's user wants them. usable: allowed, and with a
     goodput above 0 where the job has a model. reachable: usable, and not beyond the doubling limit.
     smallest: (jobs,) GPUs of the smallest usable configuration, 0 where there is none.
+    growth: (jobs, configurations) replicas over the most that the job ever held, at least 1 of those.
     """
 
     allowed: np.ndarray
     usable: np.ndarray
     reachable: np.ndarray
     smallest: np.ndarray
+    growth: np.ndarray
 
 
-def eligibility(jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray) -> Eligibility:
+def eligibility(
+    jobs: Sequence[JobView],
+    configurations: ConfigurationSet,
+    goodput: np.ndarray,
+    first: int = 0,
+    reach: float = 2.0,
+) -> Eligibility:
     """What each job may use; `goodput` is (jobs, configurations), zeros for a job without a model.
 
     A job starts with the smallest configuration of a GPU type and at most doubles its replicas per round,
     counted from the most it ever held on any type (Sia, section 3.3.2: models of larger configurations
-    are trusted only when there are measurements of smaller ones).
+    are trusted only when there are measurements of smaller ones). `first`: it may start with so many replicas;
+    `reach`: and grow by this factor.
     """
     arrays = configurations.arrays
     per_replica = _gpus_per_replica(jobs, arrays.gpu_types)
@@ -48,9 +57,12 @@ def eligibility(jobs: Sequence[JobView], configurations: ConfigurationSet, goodp
     for t in range(len(arrays.gpu_types)):
         columns = np.flatnonzero(arrays.type_index == t)
         least = sizes[:, columns].min(axis=1)
-        most = np.where(known, np.maximum(2 * ever * per_replica[:, t], least), least)
+        most = np.where(ever > 0, reach * ever, first) * per_replica[:, t]
+        most = np.where(known, np.maximum(most, least), least)
         reachable[:, columns] = usable[:, columns] & (gpus[columns] <= most[:, None])
-    return Eligibility(allowed, usable, reachable, np.where(usable.any(axis=1), smallest, 0))
+    replicas = gpus / np.maximum(per_replica[:, arrays.type_index], 1)
+    growth = replicas / np.maximum(ever, 1)[:, None]
+    return Eligibility(allowed, usable, reachable, np.where(usable.any(axis=1), smallest, 0), growth)
 
 
 def _gpus_per_replica(jobs: Sequence[JobView], gpu_types: Sequence[str]) -> np.ndarray:

@@ -42,6 +42,8 @@ class JobView:
     # Progress per second on the GPUs it asks for, by GPU type, where that was measured (a type that is missing
     # cannot run it); None: what `model` says.
     rates: Mapping[str, float] | None = None
+    # Samples at the initial batch size it still has to train, as far as its epochs tell; None: nobody knows.
+    remaining: float | None = None
 
     def goodput(self, configurations: ConfigurationSet) -> np.ndarray:
         """Goodput in initial-batch-size samples/s of each configuration, 0 where it cannot run."""

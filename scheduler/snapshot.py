@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ..estimators.goodput import JobModel
 from ..executor.config import Adaptivity
@@ -128,7 +129,14 @@ def job_view(job: JobRecord, model: JobModel | None, store: Store, settings: Set
         served_in_window_s=store.served_s(job.id, now - settings.service_window_s, now),
         progress=float(job.report.get("progress_samples", 0.0)),
         submitted_s=job.state.submitted_s,
+        remaining=remaining(job.report),
     )
+
+
+def remaining(report: Mapping[str, Any]) -> float | None:
+    """Samples at the initial batch size to the end of the epochs, at the progress made in those so far."""
+    progress, fraction = float(report.get("progress_samples", 0.0)), float(report.get("fraction", 0.0))
+    return max(progress * (1 - fraction) / fraction, 0.0) if fraction > 0 and progress > 0 else None
 
 
 def take_round(

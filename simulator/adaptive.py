@@ -141,16 +141,28 @@ class AdaptiveWorld:
     def model(self, job: int) -> JobModel | None:
         return self.knowledge.model(job)
 
+    def ends(self, jobs: Ints) -> Floats:
+        of = [self.applications[job] for job in jobs.tolist()]
+        return np.array([a.statistics.boundaries[a.epochs - 1] for a in of], float)
+
+    def remaining(self, job: int, progress: float) -> float | None:
+        """As much as there is progress, for each part of the epochs that is done: what a live job reports."""
+        application, epoch = self.applications[job], self._epoch[job]
+        ends = application.statistics.boundaries
+        start = float(ends[epoch - 1]) if epoch else 0.0
+        done = (epoch + (progress - start) / (float(ends[epoch]) - start)) / application.epochs
+        if done <= 0:
+            return None
+        return max(progress * (1 - done) / done, 0.0) * application.initial_batch_size
+
     def rates(self, job: int) -> Mapping[str, float] | None:
         return None
 
     def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
         """Of rigid jobs, with what they know of themselves: on the GPU type that each is fastest on."""
         speeds = np.array([self._steps_per_s(job) for job in jobs.tolist()])
-        ends = [self.applications[job] for job in jobs.tolist()]
-        total = np.array([float(a.statistics.boundaries[a.epochs - 1]) for a in ends])
         with np.errstate(divide="ignore"):
-            left_s = np.maximum(total - progress, 0.0) / speeds
+            left_s = np.maximum(self.ends(jobs) - progress, 0.0) / speeds
         return np.where(np.isfinite(left_s), left_s, np.nan)
 
     def _steps_per_s(self, job: int) -> float:

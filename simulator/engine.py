@@ -29,16 +29,22 @@ class Timing:
     """When the policy is asked.
 
     `interval_s`: at its multiples, counted from `first_s` of the trace. `events`: whenever a job arrives or ends
-    instead, as policies that only admit jobs are run.
+    instead, as policies that only admit jobs are run. `early_s`: so long after a job arrives or ends and
+    `interval_s` after the last round, as in the live service; None: at fixed times only.
     """
 
     interval_s: float = 60.0
     events: bool = False
     first_s: float = 0.0
+    early_s: float | None = None
 
     def __post_init__(self) -> None:
         if not self.interval_s > 0:
             raise ValueError(f"interval_s: {self.interval_s} must be more than 0 seconds")
+        if self.early_s is not None and not 0 <= self.early_s < np.inf:
+            raise ValueError(f"early_s: {self.early_s} must be 0 seconds or more")
+        if self.events and self.early_s is not None:
+            raise ValueError("early_s: rounds at events have no fixed times to be earlier than")
         if not 0 <= self.first_s < np.inf:
             raise ValueError(f"first_s: {self.first_s} must be 0 seconds or more")
 
@@ -164,7 +170,10 @@ class Engine:
         total = len(self.world.workload)
         if self._next >= total and not len(self._active):
             return False
-        self._pass_time(self._next_round_s())
+        if self.timing.early_s is None:
+            self._pass_time(self._next_round_s())
+        else:
+            self._pass_time_until_early_round(self.timing.early_s)
         self._arrive()
         if len(self._active):
             self._decide()
@@ -200,6 +209,27 @@ class Engine:
         # Nothing to do until someone arrives: the first round at or after that.
         first = self.timing.first_s
         return max(after, float(np.ceil((arrival - first) / step) * step) + first)
+
+    def _pass_time_until_early_round(self, early_s: float) -> None:
+        arrival = float(self._arrival_s[self._next]) if self._next < len(self._arrival_s) else np.inf
+        due = arrival + early_s
+        if len(self._active):
+            due = min(due, self._now + self.timing.interval_s)
+        due, up = max(due, self._now), self._up
+        while self._now < due:
+            count = len(self._active)
+            self._pass_time(min(due, self._expected_end_s()))
+            if len(self._active) < count or self._up is not up:
+                due, up = max(min(due, self._now + early_s), self._now), self._up
+
+    def _expected_end_s(self) -> float:
+        """When the first running job ends, at its rate of now; a little later than now at least."""
+        jobs, running = self._jobs, self._running()
+        if not len(running):
+            return np.inf
+        with np.errstate(divide="ignore"):
+            left_s = (self.world.ends(running) - jobs.progress[running]) / jobs.rate[running]
+        return max(float((self._now + jobs.pause_s[running] + left_s).min()), self._now + 0.1)
 
     def _next_end_s(self) -> float:
         running = self._running()
@@ -345,6 +375,7 @@ class Engine:
             submitted_s=float(self.world.workload.submit_s[job]),
             remaining_s=None if np.isnan(remaining_s) else remaining_s,
             rates=self.world.rates(job),
+            remaining=self.world.remaining(job, float(jobs.progress[job])),
         )
 
     def _stop(self, job: int) -> None:

@@ -26,6 +26,9 @@ class FixedLengthWorld(FixedSizeWorld):
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
         return Motion(1.0, float(self.workload.duration_s[job]))
 
+    def ends(self, jobs: Ints) -> Floats:
+        return self.workload.duration_s[jobs]
+
     def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
         told = self.workload.duration_s[jobs] - progress
         return told if self._tells_length else super().remaining_s(jobs, progress)

@@ -61,6 +61,9 @@ class FixedSizeWorld:
     def model(self, job: int) -> JobModel | None:
         return None
 
+    def remaining(self, job: int, progress: float) -> float | None:
+        return None
+
     def rates(self, job: int) -> Mapping[str, float] | None:
         return None
 

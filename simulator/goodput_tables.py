@@ -167,6 +167,9 @@ class GoodputTableWorld(FixedSizeWorld):
         row = self._row[job] = min(at, stop - 1)
         return Motion(float(self._rates[row]), float(self._ends[row]))
 
+    def ends(self, jobs: Ints) -> Floats:
+        return np.array([self._tables[job].ends[-1] for job in jobs.tolist()], float)
+
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
         row = self._row[jobs]
         ended = self._last[row]

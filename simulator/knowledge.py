@@ -12,13 +12,15 @@ import numpy as np
 from ..estimators.efficiency import noise_scale
 from ..estimators.goodput import BatchLimits, JobModel, best_batch
 from ..estimators.profile import Profile
-from ..estimators.throughput import ThroughputModel, fit
+from ..estimators.throughput import ThroughputModel, fit, step_time_s
 from ..executor.config import Adaptivity
 from .adaptive import Batch, Observation
 from .applications import Application
 from .step_times import Shape, StepTime
 from .workload import Workload
 
+# A step time this near to its prediction (relative), on a known placement, needs no new fit.
+FORETOLD = 0.01
 PROFILED_SIZES = 10  # local batch sizes of a profile run (Sia, section 3.3.2)
 _Key = tuple[int, int, int, int, int]  # nodes, replicas, densest, local batch size, accumulation
 
@@ -66,9 +68,11 @@ class LearningKnowledge:
         key = len(seen.shape), replicas, max(seen.shape), seen.batch.local_bsz, 0
         rows = known.rows.setdefault(seen.gpu_type, {})
         if key not in rows:
+            placement_known = any(other[:3] == key[:3] for other in rows)
             rows[key] = self._measured(seen.time)
-            known.throughput.pop(seen.gpu_type, None)
-            known.model = None
+            if not (placement_known and _foretold(known.throughput.get(seen.gpu_type), key, rows[key])):
+                known.throughput.pop(seen.gpu_type, None)
+                known.model = None
         self.observe_gradients(job, seen)
 
     def observe_gradients(self, job: int, seen: Observation) -> None:
@@ -164,3 +168,11 @@ class LearningKnowledge:
 
     def _blur(self) -> float:
         return float(np.exp(self._noise * self._random.normal())) if self._noise else 1.0
+
+
+def _foretold(model: ThroughputModel | None, key: _Key, measured: StepTime) -> bool:
+    if model is None:
+        return False
+    nodes, replicas, densest, local_bsz, accumulation = key
+    said = float(step_time_s(model.params, nodes, replicas, local_bsz, accumulation, densest))
+    return abs(said - measured.step_s) <= FORETOLD * measured.step_s

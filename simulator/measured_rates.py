@@ -90,6 +90,9 @@ class MeasuredRatesWorld(FixedSizeWorld):
             )
         return Motion(rate, float(self.workload.steps[job]))
 
+    def ends(self, jobs: Ints) -> Floats:
+        return self.workload.steps[jobs].astype(float)
+
     def rates(self, job: int) -> Mapping[str, float] | None:
         return self._rates[job]
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from ..scheduler.cluster import Cluster
 from ..scheduler.policies import make_policy
+from ..scheduler.round import Policy
 from .adaptive import AdaptiveWorld
-from .applications import Application, MeasuredApplications
+from .applications import MeasuredApplications
 from .cluster_file import SimulatedCluster
 from .engine import Engine, Timing
 from .fitted import FittedApplications
@@ -64,6 +65,7 @@ def source_of(steps: bool, profiles: Path | None, nodes: SimulatedCluster) -> So
     return FittedApplications(types) if profiles is None else MeasuredApplications(profiles, types)
 
 
+EARLY_S = 0.5  # the live service's debounce
 PROFILING_S = 20.0  # the most that a profile takes on average (Sia, section 3.3.2)
 
 
@@ -72,7 +74,7 @@ class Conditions:
     """What a run is under, besides its trace, its cluster and its policy.
 
     `noise`: relative deviation of what jobs measure. `seed`: of everything drawn. `profiling_s`: seconds that a
-    job which is to know its profiles waits for each of them, one GPU type after the other.
+    job which is to know its profiles waits for them, on all GPU types at once.
     """
 
     timing: Timing = field(default_factory=Timing)
@@ -96,10 +98,11 @@ def simulation(
     under: Conditions,
 ) -> Simulation:
     """A run that is ready to begin. Raises ValueError in one sentence for whatever is wrong."""
-    timing, failures = under.timing, under.failures
+    failures = under.failures
 
     def engine(part: Workload, on: Cluster) -> Engine:
         made = make_policy(policy, **options)
+        timing = _timing(under.timing, made)
         fixed = getattr(made, "fixed_sizes", False)
         if fixed:
             part = part.tuned()
@@ -120,7 +123,7 @@ def simulation(
             for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
         ]
         if under.knows is Knows.BOOTSTRAP and getattr(made, "uses_models", True):
-            part = _profiled(part, jobs, under.profiling_s)
+            part = _profiled(part, under.profiling_s)
         knowledge = LearningKnowledge(part, jobs, under.knows, under.noise, under.seed)
         largest = {t: max(node.gpus for node in on.of_type(t)) for t in on.gpu_types}
         return Engine(AdaptiveWorld(part, jobs, knowledge, largest_nodes=largest), on, made, timing, failures)
@@ -128,6 +131,13 @@ def simulation(
     if not isinstance(source, Rated | Tabulated) and _trains(workload):
         workload = _with_batches(workload, source)
     return Simulation(workload, nodes, engine)
+
+
+def _timing(asked: Timing, policy: Policy) -> Timing:
+    """Policies that count on the live service's early rounds have them where nothing else is asked for."""
+    if asked.events or asked.early_s is not None or not getattr(policy, "early_rounds", False):
+        return asked
+    return replace(asked, early_s=EARLY_S)
 
 
 def _runs_somewhere(workload: Workload, rates: Rates, gpu_types: Sequence[str]) -> None:
@@ -152,9 +162,8 @@ def _with_batches(workload: Workload, source: ApplicationSource) -> Workload:
     return replace(workload, batch_size=np.array(sizes, np.int64))
 
 
-def _profiled(workload: Workload, jobs: Sequence[Application], each_s: float) -> Workload:
-    """Jobs wait until they are measured on each GPU type; those of a live cluster's trace say how long."""
-    takes_s = each_s * np.array([len(job.step_times) for job in jobs])
+def _profiled(workload: Workload, takes_s: float) -> Workload:
+    """Jobs wait until they are measured; those of a live cluster's trace say how long."""
     return replace(workload, ready_after_s=np.where(workload.ready_after_s > 0, workload.ready_after_s, takes_s))
 
 

@@ -51,6 +51,12 @@ class World(Protocol):
     def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
         """What the policy is told of how long each still needs; nan: nothing."""
 
+    def ends(self, jobs: Ints) -> Floats:
+        """Progress with which each ends."""
+
+    def remaining(self, job: int, progress: float) -> float | None:
+        """What the policy is told of the samples the job still has to train; None: nothing."""
+
     def rates(self, job: int) -> Mapping[str, float] | None:
         """What the policy is told of its progress per second by GPU type, apart from `model`."""
 

@@ -1,9 +1,10 @@
 """Allocation policies, one file each, by name."""
 
-from . import fifo, gavel, las, max_min, pollux, shockwave, sia, sjf, srtf, themis
+from . import coadapt, fifo, gavel, las, max_min, pollux, shockwave, sia, sjf, srtf, themis
 from .registry import make_policy, policy_names, register
 
 __all__ = [
+    "coadapt",
     "fifo",
     "gavel",
     "las",
