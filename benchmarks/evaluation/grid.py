@@ -1,0 +1,126 @@
+"""Runs of the evaluation: which they are, running them in a few processes, and the figures of several traces."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from coadapt.simulator.knowledge import Knows
+from coadapt.simulator.metrics import spread
+from coadapt.simulator.saved import SavedRun, load
+from coadapt.simulator.sweep import folder_of, is_done, run_cell
+from coadapt.simulator.sweep_file import Cell, TraceChoice
+
+from ..harness import DATA
+
+SIA = DATA / "sia" / "sia-simulator"
+HETEROGENEOUS = "6x t4:4, 3x rtx:8, 2x a100:8"
+HOMOGENEOUS = "16x t4:4"
+# As section 3.4.3 runs them; any other policy: its defaults, 60 s.
+OPTIONS: dict[str, dict[str, Any]] = {"gavel": {"objective": "max_sum_throughput_perf"}}
+ROUND_S = {"gavel": 360.0, "themis": 360.0, "shockwave": 360.0}
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A file, and its name wherever the evaluation runs."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class Value:
+    """Over `traces` runs: the mean and the standard deviation of a sample, nan where it has no meaning."""
+
+    mean: float
+    spread: float
+    traces: int
+
+
+def shipped(folder: str) -> list[Trace]:
+    """The traces of a folder of the artifact, in the order of their numbers."""
+    paths = sorted((SIA / "workloads" / folder).glob("workload-*.csv"), key=lambda p: int(p.stem.split("-")[1]))
+    if not paths:
+        raise SystemExit(f"no traces in {SIA / 'workloads' / folder}; COADAPT_DATA says where the data lies")
+    return [Trace(f"{folder}/{path.stem}", path) for path in paths]
+
+
+def runs_of(
+    policy: str,
+    traces: Iterable[Trace],
+    cluster: str = HETEROGENEOUS,
+    options: Mapping[str, Any] | None = None,
+    round_s: float | None = None,
+    knows: Knows = Knows.BOOTSTRAP,
+    profiles: Path = SIA / "traces",
+) -> tuple[Cell, ...]:
+    """One run for each trace. `options` and `round_s`: where they are not the policy's own."""
+    return tuple(
+        Cell(
+            policy=policy,
+            label=policy,
+            options=json.dumps({**OPTIONS.get(policy, {}), **(options or {})}, sort_keys=True),
+            trace=TraceChoice(path=str(trace.path), format="sia"),
+            trace_shown=trace.name,
+            cluster=cluster,
+            cluster_shown=cluster,
+            seed=0,
+            round_interval_s=round_s or ROUND_S.get(policy, 60.0),
+            events=False,
+            knows=str(knows),
+            noise=0.0,
+            profiles=str(profiles),
+        )
+        for trace in traces
+    )
+
+
+def run_all(cells: Sequence[Cell], out: Path, processes: int, say: Callable[[str], None] = print) -> None:
+    """Run what is not there yet. A run that fails is told of; the others go on."""
+    missing = [cell for cell in dict.fromkeys(cells) if not is_done(cell, out)]
+    if not missing:
+        return
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    say(f"{len(missing)} runs, {len(set(cells)) - len(missing)} are there")
+    # Fresh processes: threads of numba and BLAS do not survive a fork.
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        waiting = {pool.submit(run_cell, cell, out): cell for cell in missing}
+        for count, done in enumerate(as_completed(waiting), start=1):
+            cell, problem = waiting[done], done.result().problem
+            say(f"[{count}/{len(missing)}] {cell.policy} {cell.options} {cell.trace_shown} {problem}")
+
+
+def finished(cells: Iterable[Cell], out: Path) -> Iterator[SavedRun]:
+    """The runs that are there."""
+    for cell in cells:
+        if is_done(cell, out):
+            yield load(folder_of(cell, out))
+
+
+def values_of(runs: Sequence[SavedRun]) -> dict[str, Value]:
+    """Every figure over several traces. p99 is of all their jobs together, as in the paper; maxima are maxima."""
+    if not runs:
+        return {}
+    count = len(runs)
+    found = {name: Value(*pair, count) for name, pair in spread([run.figures() for run in runs]).items()}
+    jct_h = np.concatenate([run.outcome.jct_s for run in runs]) / 3600
+    rho = np.concatenate([run.rho for run in runs])
+    policy_ms = np.concatenate([run.outcome.policy_s for run in runs]) * 1e3
+    pooled = {
+        "p99_jct_h": np.percentile(jct_h, 99),
+        "max_contention": max(run.outcome.contention[:, 1].max() for run in runs),
+        "worst_rho": np.nanmax(rho),
+        "unfair_fraction": np.mean(rho[np.isfinite(rho)] > 1),
+        "policy_median_ms": np.median(policy_ms),
+        "policy_p95_ms": np.percentile(policy_ms, 95),
+    }
+    return found | {name: Value(float(value), float("nan"), count) for name, value in pooled.items()}

@@ -1,0 +1,135 @@
+"""The figures of Sia's evaluation as pictures, ours beside what the paper's text says."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from coadapt.simulator.pictures import COLOURS, cdfs
+from coadapt.simulator.saved import SavedRun
+
+from .experiments import POWERS, ROUNDS_S, Experiment
+from .grid import Value
+
+Values = Mapping[str, Mapping[str, Value]]  # group -> figure ->
+
+
+def draw(experiment: Experiment, values: Values, runs: Mapping[str, Sequence[SavedRun]], folder: Path) -> None:
+    """The picture of an experiment that has one, if anything of it was run."""
+    if experiment.key == "figure_3_7":
+        picture = cdfs({key: found for key, found in runs.items() if found})
+    elif experiment.key in _PANELS and values:
+        figure = _PANELS[experiment.key](values)
+        figure.tight_layout()
+        buffer = io.BytesIO()
+        figure.savefig(buffer, dpi=80)
+        plt.close(figure)
+        picture = buffer.getvalue()
+    else:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{experiment.key}.png").write_bytes(picture)
+
+
+def draw_policy_time(found: Mapping[str, Mapping[int, Mapping[str, float]]], folder: Path) -> None:
+    """`found`: policy -> times 64 GPUs -> quartiles of a decision (`runtime`)."""
+    figure, (axes,) = _figure(1)
+    for at, (policy, scales) in enumerate(found.items()):
+        gpus = [64 * scale for scale in scales]
+        low, mid, high = (np.array([row[f"{q}_ms"] for row in scales.values()]) for q in ("p25", "median", "p75"))
+        axes.errorbar(gpus, mid, [mid - low, high - mid], label=policy, color=COLOURS[at], marker="o", capsize=3)
+    axes.set(xlabel="GPUs", ylabel="policy (ms per round)", xscale="log", yscale="log")
+    axes.set_xticks([64, 128, 256, 512, 1024, 2048], ["64", "128", "256", "512", "1024", "2048"], minor=False)
+    axes.minorticks_off()
+    axes.legend()
+    figure.tight_layout()
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / "figure_3_10.png", dpi=80)
+    plt.close(figure)
+
+
+def _bars(values: Values, figure: str, label: str) -> Any:
+    """Groups `setting/policy`: a cluster of bars for each setting, one colour for each policy."""
+    settings = list(dict.fromkeys(key.split("/")[0] for key in values))
+    policies = list(dict.fromkeys(key.split("/")[1] for key in values))
+    picture, (axes,) = _figure(1)
+    for at, policy in enumerate(policies):
+        mine = [values.get(f"{setting}/{policy}", {}).get(figure) for setting in settings]
+        x = np.arange(len(settings)) + (at - (len(policies) - 1) / 2) * 0.8 / len(policies)
+        height = [0.0 if value is None else value.mean for value in mine]
+        error = [0.0 if value is None else np.nan_to_num(value.spread) for value in mine]
+        axes.bar(x, height, 0.8 / len(policies), yerr=error, color=COLOURS[at], label=policy, capsize=2)
+    axes.set_xticks(np.arange(len(settings)), settings)
+    axes.set(ylabel=label)
+    axes.legend()
+    return picture
+
+
+def _parameters(values: Values) -> Any:
+    picture, (left, right) = _figure(2)
+    for at, (figure, label) in enumerate(
+        (("mean_jct_h", "mean JCT"), ("p99_jct_h", "p99 JCT"), ("makespan_h", "makespan"))
+    ):
+        base = values.get("p = -0.5", {}).get(figure)
+        known = [p for p in POWERS if f"p = {p:g}" in values]
+        if base is not None:
+            y = [values[f"p = {p:g}"][figure].mean / base.mean for p in known]
+            left.plot(known, y, marker="o", color=COLOURS[at], label=label)
+    left.set(xlabel="p", ylabel="over p = -0.5")
+    left.legend()
+    lengths = [s for s in ROUNDS_S if f"rounds of {s} s" in values]
+    jct = [values[f"rounds of {s} s"]["mean_jct_h"] for s in lengths]
+    right.errorbar(
+        lengths, [v.mean for v in jct], [v.spread for v in jct], marker="o", color=COLOURS[0], capsize=3
+    )
+    right.set(xlabel="length of a round (s)", ylabel="mean JCT (h)", ylim=(0, None))
+    return picture
+
+
+def _adaptivity(values: Values) -> Any:
+    picture, panels = _figure(2)
+    for axes, kind in zip(panels, ("strong scaling", "rigid"), strict=True):
+        known = [key for key in values if key.endswith(kind)]
+        base = values.get(f"0 % {kind}")
+        for at, (figure, label) in enumerate((("mean_jct_h", "mean JCT"), ("makespan_h", "makespan"))):
+            if base is not None:
+                y = [values[key][figure].mean / base[figure].mean for key in known]
+                axes.plot([int(key.split()[0]) for key in known], y, marker="o", color=COLOURS[at], label=label)
+        axes.set(xlabel=f"jobs with {kind} (%)", ylabel="over all jobs adaptive", ylim=(0, None))
+        axes.legend()
+    return picture
+
+
+def _one_each(values: Values) -> Any:
+    picture, (axes,) = _figure(1)
+    jct = [value["mean_jct_h"] for value in values.values()]
+    axes.bar(list(values), [v.mean for v in jct], 0.6, yerr=[v.spread for v in jct], color=COLOURS[0], capsize=3)
+    axes.set(ylabel="mean JCT (h)")
+    return picture
+
+
+_PANELS = {
+    "figure_3_1": lambda values: _bars(values, "mean_jct_h", "mean JCT (h)"),
+    "figure_3_6": lambda values: _bars(values, "mean_jct_h", "mean JCT (h)"),
+    "figure_3_11": _parameters,
+    "figure_3_12": _adaptivity,
+    "figure_3_13": _one_each,
+    "spike_240": lambda values: _bars(values, "mean_jct_h", "mean JCT (h)"),
+    "artifact_pace": lambda values: _bars(values, "mean_jct_h", "mean JCT (h)"),
+}
+
+
+def _figure(panels: int) -> tuple[Any, list[Any]]:
+    figure, axes = plt.subplots(1, panels, figsize=(8.5, 3.4), squeeze=False)
+    for one in axes.flat:
+        one.grid(lw=0.4, color="#dddddd")
+        one.set_axisbelow(True)
+        one.spines[["top", "right"]].set_visible(False)
+    return figure, list(axes.flat)

@@ -1,0 +1,90 @@
+"""The evaluation's traces are what they say they are, and its tables say what was measured."""
+
+import numpy as np
+import pytest
+from coadapt.benchmarks.evaluation import page, workloads
+from coadapt.benchmarks.evaluation.experiments import Claim, Experiment, Group
+from coadapt.benchmarks.evaluation.grid import Value
+from coadapt.benchmarks.evaluation.paper import Said
+
+ROWS = [
+    {"name": f"bert-{i}", "time": str(time_s), "application": "bert", "num_replicas": "4", "batch_size": "96"}
+    for i, time_s in enumerate([*range(0, 36_000, 900), *range(40_000, 50_000, 100), *range(60_000, 90_000, 900)])
+]
+
+
+def submitted(rows: list[workloads.Row]) -> np.ndarray:
+    return np.array([float(row["time"]) for row in rows])
+
+
+def test_a_spike_is_the_busiest_hours_and_no_more() -> None:
+    rows = workloads.spike(ROWS, jobs=80)
+    assert len(rows) == 80
+    assert len({row["name"] for row in rows}) == 80
+    assert (np.diff(submitted(rows)) >= 0).all()
+    # The busiest six hours hold all of the dense part, so most of what is drawn is of it.
+    assert (np.diff(submitted(rows)) < 900).mean() > 0.8
+
+
+def test_a_spike_of_more_jobs_than_there_are_keeps_its_bursts() -> None:
+    rows = workloads.spike(ROWS, jobs=240)
+    assert len(rows) == 240
+    assert submitted(rows).max() < workloads.SPIKE_S
+    hours = np.histogram(submitted(rows) / 3600, bins=np.arange(0, 7))[0]
+    assert hours.max() > 2 * hours.min()
+
+
+def test_a_sharper_burst_lies_in_its_half_hour() -> None:
+    times_h = submitted(workloads.spike(ROWS, burst=100)) / 3600
+    assert ((times_h >= 2.5) & (times_h < 3.0)).sum() >= 100
+
+
+def test_the_same_seed_gives_the_same_spike() -> None:
+    assert workloads.spike(ROWS, seed=3) == workloads.spike(ROWS, seed=3)
+    assert workloads.spike(ROWS, seed=3) != workloads.spike(ROWS, seed=4)
+
+
+def test_a_larger_part_of_limited_jobs_holds_the_smaller() -> None:
+    few, many = (
+        {row["name"] for row in workloads.limited(ROWS, "rigid", part) if row["category"] == "rigid"}
+        for part in (0.25, 0.5)
+    )
+    assert few < many
+    assert len(few) == round(len(ROWS) / 4)
+
+
+def value(mean: float) -> Value:
+    return Value(mean, 0.0, 1)
+
+
+EXPERIMENT = Experiment(
+    "x",
+    (
+        Group("philly/sia", (), ("mean_jct_h",), {"mean_jct_h": Said(0.6, 0.1)}, {"mean_jct_h": 0.54}),
+        Group("philly/gavel", (), ("mean_jct_h",), {"mean_jct_h": Said(1.2)}),
+    ),
+    (Claim("mean_jct_h", "philly/sia", "philly/gavel"),),
+)
+
+
+@pytest.mark.parametrize(("sia", "verdict"), [(0.5, True), (1.0, False), (1.5, False)])
+def test_an_ordering_holds_where_less_is_less(sia: float, verdict: bool) -> None:
+    values = {"philly/sia": {"mean_jct_h": value(sia)}, "philly/gavel": {"mean_jct_h": value(1.0)}}
+    assert page.holds(EXPERIMENT.claims[0], values) is verdict
+
+
+def test_what_was_not_run_is_neither_told_nor_judged() -> None:
+    values = {"philly/sia": {"mean_jct_h": Value(0.36, 0.05, 4)}}
+    text = page.section(EXPERIMENT, values)
+    assert "| Philly, sia | mean JCT (h) | 0.6 ± 0.1 | 0.54 | 0.36 ± 0.05 | 4 |" in text
+    assert "gavel" not in text
+    assert page.flat(EXPERIMENT, values) == {"x/philly/sia/mean_jct_h": 0.36}
+
+
+def test_only_what_lies_between_markers_is_replaced() -> None:
+    text = "a\n<!-- x -->\nold\n<!-- end of x -->\nb <!-- y --><!-- end of y -->"
+    assert page.between(text, "x", "new") == (
+        "a\n<!-- x -->\n\nnew\n\n<!-- end of x -->\nb <!-- y --><!-- end of y -->"
+    )
+    with pytest.raises(ValueError, match="no <!-- z -->"):
+        page.between(text, "z", "")
