@@ -6,8 +6,8 @@
     python -m benchmarks.sia_evaluation --render --write     run nothing; renew docs/evaluation.md
 
 Semantics are our own: jobs end within a round, profiles are bootstrapped as the paper says. Runs are kept in
-out/sia_evaluation/ and not run again, so an interrupted benchmark goes on; a change of the simulator or of a
-policy needs another `--out`. Figures: `<experiment>/<setting>/<figure>`, means over traces.
+out/sia_evaluation/ and not run again, so an interrupted benchmark goes on; after a change of the
+simulator or of a policy, `--again`. Figures: `<experiment>/<setting>/<figure>`, means over traces.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="--traces 1, clusters of at most 256 GPUs")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--render", action="store_true", help="run nothing, show what is there")
+    parser.add_argument("--again", action="store_true", help="run what is there anew")
     parser.add_argument("--write", action="store_true", help="renew the tables and pictures of docs/evaluation.md")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "sia_evaluation")
     options = parser.parse_args()
@@ -102,22 +103,23 @@ def main() -> None:
     experiments = [EXPERIMENTS[name](plan) for name in names if name in chosen and name in EXPERIMENTS]
     runs = options.out / "runs"
     if not options.render:
-        run_all(in_order(experiments), runs, options.processes, lambda line: print(line, flush=True))
+        run_all(in_order(experiments), runs, options.processes, options.again)
     sections: dict[str, str] = {}
     figures: dict[str, float] = {}
     pictures = options.out / "pictures"
     for experiment in experiments:
-        found = {group.key: list(finished(group.cells, runs)) for group in experiment.groups}
-        values = {key: values_of(done) for key, done in found.items() if done}
-        plots.draw(experiment, values, found, pictures)
-        sections[experiment.key] = page.section(experiment, values)
-        figures |= page.flat(experiment, values)
+        found = {group.key: finished(group.cells, runs) for group in experiment.groups}
+        values = {key: values_of(list(done.values())) for key, done in found.items() if done}
+        verdicts = page.judged(experiment, found)
+        plots.draw(experiment, values, {key: list(done.values()) for key, done in found.items()}, pictures)
+        sections[experiment.key] = page.section(experiment, values, verdicts)
+        figures |= page.flat(experiment, values, verdicts)
         show(
             experiment.key,
             ["setting", "figure", "paper", "published", "ours", "traces"],
             page.rows(experiment, values),
         )
-        print(page.orderings(experiment, values))
+        print(page.orderings(experiment, verdicts))
     if POLICY_TIMES in chosen:
         sections[POLICY_TIMES], found_times = policy_times(
             policies, options.out, not options.render, options.quick

@@ -53,10 +53,6 @@ def test_a_larger_part_of_limited_jobs_holds_the_smaller() -> None:
     assert len(few) == round(len(ROWS) / 4)
 
 
-def value(mean: float) -> Value:
-    return Value(mean, 0.0, 1)
-
-
 EXPERIMENT = Experiment(
     "x",
     (
@@ -69,16 +65,15 @@ EXPERIMENT = Experiment(
 
 @pytest.mark.parametrize(("sia", "verdict"), [(0.5, True), (1.0, False), (1.5, False)])
 def test_an_ordering_holds_where_less_is_less(sia: float, verdict: bool) -> None:
-    values = {"philly/sia": {"mean_jct_h": value(sia)}, "philly/gavel": {"mean_jct_h": value(1.0)}}
-    assert page.holds(EXPERIMENT.claims[0], values) is verdict
+    assert page.verdict(EXPERIMENT.claims[0], sia, 1.0).holds is verdict
 
 
 def test_what_was_not_run_is_neither_told_nor_judged() -> None:
     values = {"philly/sia": {"mean_jct_h": Value(0.36, 0.05, 4)}}
-    text = page.section(EXPERIMENT, values)
+    text = page.section(EXPERIMENT, values, page.judged(EXPERIMENT, {}))
     assert "| Philly, sia | mean JCT (h) | 0.6 ± 0.1 | 0.54 | 0.36 ± 0.05 | 4 |" in text
     assert "gavel" not in text
-    assert page.flat(EXPERIMENT, values) == {"x/philly/sia/mean_jct_h": 0.36}
+    assert page.flat(EXPERIMENT, values, []) == {"x/philly/sia/mean_jct_h": 0.36}
 
 
 def test_only_what_lies_between_markers_is_replaced() -> None:

@@ -121,8 +121,8 @@ def table_3_3(plan: Plan) -> Experiment:
             )
         for figure in ("mean_jct_h", "p99_jct_h", "makespan_h", "gpu_hours_per_job"):
             claims += [
-                Claim(figure, f"{name}/sia", f"{name}/pollux"),
-                Claim(figure, f"{name}/pollux", f"{name}/gavel"),
+                Claim(figure, f"{name}/{less}", f"{name}/{more}")
+                for less, more in (("sia", "pollux"), ("pollux", "gavel"), ("sia", "gavel"))
             ]
         claims.append(Claim("restarts_per_job", f"{name}/sia", f"{name}/pollux"))
     return Experiment("table_3_3", tuple(groups), tuple(claims))

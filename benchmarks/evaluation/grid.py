@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,10 @@ SIA = DATA / "sia" / "sia-simulator"
 HETEROGENEOUS = "6x t4:4, 3x rtx:8, 2x a100:8"
 HOMOGENEOUS = "16x t4:4"
 # As section 3.4.3 runs them; any other policy: its defaults, 60 s.
-OPTIONS: dict[str, dict[str, Any]] = {"gavel": {"objective": "max_sum_throughput_perf"}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "gavel": {"objective": "max_sum_throughput_perf"},
+    "themis": {"lease_s": 360.0},  # decides about every job in every round
+}
 ROUND_S = {"gavel": 360.0, "themis": 360.0, "shockwave": 360.0}
 
 
@@ -73,7 +76,7 @@ def runs_of(
             cluster=cluster,
             cluster_shown=cluster,
             seed=0,
-            round_interval_s=round_s or ROUND_S.get(policy, 60.0),
+            round_interval_s=float(round_s or ROUND_S.get(policy, 60.0)),
             events=False,
             knows=str(knows),
             noise=0.0,
@@ -83,9 +86,15 @@ def runs_of(
     )
 
 
-def run_all(cells: Sequence[Cell], out: Path, processes: int, say: Callable[[str], None] = print) -> None:
-    """Run what is not there yet. A run that fails is told of; the others go on."""
-    missing = [cell for cell in dict.fromkeys(cells) if not is_done(cell, out)]
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def run_all(
+    cells: Sequence[Cell], out: Path, processes: int, again: bool = False, say: Callable[[str], None] = _say
+) -> None:
+    """Run what is not there yet, or with `again` everything. A run that fails is told of; the others go on."""
+    missing = [cell for cell in dict.fromkeys(cells) if again or not is_done(cell, out)]
     if not missing:
         return
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -99,11 +108,9 @@ def run_all(cells: Sequence[Cell], out: Path, processes: int, say: Callable[[str
             say(f"[{count}/{len(missing)}] {cell.policy} {cell.options} {cell.trace_shown} {problem}")
 
 
-def finished(cells: Iterable[Cell], out: Path) -> Iterator[SavedRun]:
-    """The runs that are there."""
-    for cell in cells:
-        if is_done(cell, out):
-            yield load(folder_of(cell, out))
+def finished(cells: Iterable[Cell], out: Path) -> dict[str, SavedRun]:
+    """The runs that are there, by the name of the trace's file: traces made of another keep its."""
+    return {Path(cell.trace_shown).name: load(folder_of(cell, out)) for cell in cells if is_done(cell, out)}
 
 
 def values_of(runs: Sequence[SavedRun]) -> dict[str, Value]:

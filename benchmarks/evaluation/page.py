@@ -5,13 +5,26 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from coadapt.simulator.saved import SavedRun
 
 from .experiments import MEANING, Claim, Experiment, Group
-from .grid import Value
+from .grid import Value, values_of
 from .paper import Said
 
 Values = Mapping[str, Mapping[str, Value]]  # group -> figure ->
+Found = Mapping[str, Mapping[str, SavedRun]]  # group -> trace ->
 _MILLISECONDS_AND_COUNTS = 100  # from here on no decimals
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`difference`: of what is to be less over the other, less one."""
+
+    claim: Claim
+    difference: float
+    holds: bool
 
 
 def number(value: float) -> str:
@@ -51,19 +64,23 @@ def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     return "\n".join(["| " + " | ".join(head) + " |", aligned, *("| " + " | ".join(row) + " |" for row in body)])
 
 
-def difference(claim: Claim, values: Values) -> float | None:
-    """Of `less` over `more`, less one; None where either was not run."""
-    less, more = (values.get(key, {}).get(claim.figure) for key in (claim.less, claim.more))
-    if less is None or more is None:
-        return None
-    if more.mean == 0:
-        return 0.0 if less.mean == 0 else math.inf
-    return less.mean / more.mean - 1
+def judged(experiment: Experiment, found: Found) -> list[Verdict]:
+    """The claims of which both sides were run, each over the traces that both were run on."""
+    out = []
+    for claim in experiment.claims:
+        less, more = found.get(claim.less, {}), found.get(claim.more, {})
+        both = [trace for trace in less if trace in more]
+        if both:
+            pair = [values_of([runs[trace] for trace in both])[claim.figure].mean for runs in (less, more)]
+            out.append(verdict(claim, *pair))
+    return out
 
 
-def holds(claim: Claim, values: Values) -> bool | None:
-    found = difference(claim, values)
-    return None if found is None else found < 0 or found < claim.slack
+def verdict(claim: Claim, less: float, more: float) -> Verdict:
+    if more == 0:
+        return Verdict(claim, math.inf if less > 0 else 0.0, False)
+    difference = less / more - 1
+    return Verdict(claim, difference, difference < claim.slack)
 
 
 def said_of(claim: Claim, groups: Mapping[str, Group]) -> str:
@@ -78,35 +95,27 @@ def said_of(claim: Claim, groups: Mapping[str, Group]) -> str:
     return f"{100 * (pair[0].mean / pair[1].mean - 1):+.0f} %"
 
 
-def orderings(experiment: Experiment, values: Values) -> str:
+def orderings(experiment: Experiment, verdicts: Sequence[Verdict]) -> str:
     """How many hold; a row each for those of mean JCT, what the paper's text speaks of, and what fails."""
-    groups = {group.key: group for group in experiment.groups}
-    judged = [(claim, holds(claim, values)) for claim in experiment.claims]
-    judged = [(claim, verdict) for claim, verdict in judged if verdict is not None]
-    if not judged:
+    if not verdicts:
         return ""
-    body = []
-    for claim, verdict in judged:
-        if verdict and claim.figure != "mean_jct_h" and not claim.said:
-            continue
-        less, more = (groups[key].label for key in (claim.less, claim.more))
-        found = difference(claim, values)
-        ours = "" if found is None else f"{100 * found:+.0f} %" if math.isfinite(found) else "more"
-        body.append(
-            (
-                f"{less} under {more}",
-                MEANING[claim.figure],
-                said_of(claim, groups),
-                ours,
-                "holds" if verdict else "**does not**",
-            )
+    groups = {group.key: group for group in experiment.groups}
+    body = [
+        (
+            f"{groups[found.claim.less].label} under {groups[found.claim.more].label}",
+            MEANING[found.claim.figure],
+            said_of(found.claim, groups),
+            f"{100 * found.difference:+.0f} %" if math.isfinite(found.difference) else "more",
+            "holds" if found.holds else "**does not**",
         )
-    count = sum(bool(verdict) for _, verdict in judged)
-    lead = f"{count} of the paper's {len(judged)} orderings hold."
+        for found in verdicts
+        if not found.holds or found.claim.figure == "mean_jct_h" or found.claim.said
+    ]
+    lead = f"{sum(found.holds for found in verdicts)} of the paper's {len(verdicts)} orderings hold."
     return f"{lead}\n\n{table(('ordering', 'figure', 'paper', 'ours', ''), body)}" if body else lead
 
 
-def section(experiment: Experiment, values: Values) -> str:
+def section(experiment: Experiment, values: Values, verdicts: Sequence[Verdict]) -> str:
     """What stands between the markers of an experiment."""
     found = rows(experiment, values)
     if not found:
@@ -117,10 +126,10 @@ def section(experiment: Experiment, values: Values) -> str:
     if plain:
         head.pop(3)
         body = [(*row[:3], *row[4:]) for row in found]
-    return "\n\n".join(part for part in (table(head, body), orderings(experiment, values)) if part)
+    return "\n\n".join(part for part in (table(head, body), orderings(experiment, verdicts)) if part)
 
 
-def flat(experiment: Experiment, values: Values) -> dict[str, float]:
+def flat(experiment: Experiment, values: Values, verdicts: Sequence[Verdict]) -> dict[str, float]:
     """`experiment/group/figure` -> value, and how many orderings there are and hold."""
     out: dict[str, float] = {}
     for group in experiment.groups:
@@ -128,10 +137,9 @@ def flat(experiment: Experiment, values: Values) -> dict[str, float]:
             value = values.get(group.key, {}).get(figure)
             if value is not None and math.isfinite(value.mean):
                 out[f"{experiment.key}/{slug(group.key)}/{figure}"] = value.mean
-    verdicts = [verdict for claim in experiment.claims if (verdict := holds(claim, values)) is not None]
     if verdicts:
         out[f"{experiment.key}/orderings"] = len(verdicts)
-        out[f"{experiment.key}/orderings_that_hold"] = sum(verdicts)
+        out[f"{experiment.key}/orderings_that_hold"] = sum(found.holds for found in verdicts)
     return out
 
 
