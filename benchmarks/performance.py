@@ -177,7 +177,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "sia_evaluation",
-        "Sia and Gavel on the first trace of each set of Sia's table 3.3; evaluation.md has all, beside the paper.",
+        "Sia and Gavel on the first trace of each set of Sia's table 3.3; evaluation.md has more, and the paper.",
         (
             Figure("table_3_3/orderings_that_hold", "orderings of the paper that hold", ">= 12"),
             Figure("table_3_3/orderings", "orderings looked at"),
