@@ -19,6 +19,7 @@ from .experiments import POWERS, ROUNDS_S, Experiment
 from .grid import Value
 
 Values = Mapping[str, Mapping[str, Value]]  # group -> figure ->
+_MILLISECONDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 def draw(experiment: Experiment, values: Values, runs: Mapping[str, Sequence[SavedRun]], folder: Path) -> None:
@@ -47,6 +48,9 @@ def draw_policy_time(found: Mapping[str, Mapping[int, Mapping[str, float]]], fol
         axes.errorbar(gpus, mid, [mid - low, high - mid], label=policy, color=COLOURS[at], marker="o", capsize=3)
     axes.set(xlabel="GPUs", ylabel="policy (ms per round)", xscale="log", yscale="log")
     axes.set_xticks([64, 128, 256, 512, 1024, 2048], ["64", "128", "256", "512", "1024", "2048"], minor=False)
+    limits = axes.get_ylim()
+    axes.set_yticks(_MILLISECONDS, [str(ms) for ms in _MILLISECONDS])
+    axes.set_ylim(limits)
     axes.minorticks_off()
     axes.legend()
     figure.tight_layout()
