@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
+from .blas import one_thread
 from .profile import Profile
 
 Array = NDArray[np.float64]
@@ -308,10 +309,11 @@ def fit(
         return np.concatenate([_jacobian(full(x), features, weight)[:, at], np.diag(pull)])
 
     start = np.clip(theta[at], _LOW[at] + 1e-6, _HIGH[at] - 1e-6)
-    solution = least_squares(
-        residuals, start, jacobian, bounds=(_LOW[at], _HIGH[at]), loss="soft_l1", f_scale=_ROBUST_AT,
-        ftol=1e-5, xtol=1e-5, gtol=1e-5, max_nfev=60,
-    )  # fmt: skip
+    with one_thread():
+        solution = least_squares(
+            residuals, start, jacobian, bounds=(_LOW[at], _HIGH[at]), loss="soft_l1", f_scale=_ROBUST_AT,
+            ftol=1e-5, xtol=1e-5, gtol=1e-5, max_nfev=60,
+        )  # fmt: skip
     return _finish(full(solution.x), profile, prior, parameters)
 
 

@@ -80,6 +80,7 @@ def runs_of(
             events=False,
             knows=str(knows),
             noise=0.0,
+            profiling_cost_s=0.0,  # as in the paper's simulator
             profiles=str(profiles),
         )
         for trace in traces

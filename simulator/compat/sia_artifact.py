@@ -17,6 +17,7 @@ from numba import njit
 from pydantic import BaseModel
 from scipy.optimize import minimize
 
+from ...estimators.blas import one_thread
 from ...estimators.goodput import JobModel
 from ...optimizer.milp import ChoiceProblem, solve
 from ...scheduler.cluster import Cluster
@@ -105,7 +106,9 @@ def fit_seven(rows: Floats) -> Floats:
     def loss(values: Floats) -> tuple[float, Floats]:
         return _loss(values, rows, gradient), gradient.copy()
 
-    x = minimize(loss, x, jac=True, method="L-BFGS-B", bounds=list(zip(low, high, strict=True)), tol=1e-5).x
+    bounds = list(zip(low, high, strict=True))
+    with one_thread():
+        x = minimize(loss, x, jac=True, method="L-BFGS-B", bounds=bounds, tol=1e-5).x
     if not across:
         x[2], x[3] = max(x[2], 1.1 * x[4]), max(x[3], 1.1 * x[5])
     return x
