@@ -1,4 +1,4 @@
-"""Sia's program, looking ahead: to a job's next move, to its end, and to the gradient noise it will have."""
+"""Sia's program, looking ahead: to jobs' next moves, ends and gradient noise, and to jobs to come."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from ...estimators.goodput import JobModel, goodput_matrix
 from ..configuration import ConfigurationSet
 from ..eligibility import eligibility
 from ..round import JobView
+from .newcomers import Newcomers
 from .program import TIE, ProgramOptions, ProgramPolicy, RoundMatrix
 from .registry import register
 
 # A configuration that may be chosen is worth something, however little of the horizon a move to it would leave.
 LEAST_VALUE = 1e-3
 HOUR_S = 3600.0
+MOST_EXPECTED, LEAST_CHANCE = 4, 0.1  # of jobs to come
 SHORT_S = 600.0  # jobs that need less than this are about as short as each other
 
 
@@ -32,7 +34,7 @@ class CoadaptOptions(ProgramOptions):
     horizon_s: float = Field(default=300.0, gt=0)
     horizon_growth: float = Field(default=0.5, ge=0)
     ends: bool = True  # no move is taken to last beyond the end of the job
-    first_replicas: int = Field(default=8, ge=1)  # most that a job starts with
+    first_replicas: int = Field(default=4, ge=1)  # most that a job starts with
     reach: float = Field(default=4.0, ge=1)  # most that it may grow to, times the most it ever had
     # Beyond the most replicas it ever had a job scales worse than its model says, by this power of the ratio.
     scaling_loss: float = Field(default=0.1, ge=0, le=1)
@@ -40,6 +42,9 @@ class CoadaptOptions(ProgramOptions):
     noise_ahead: float = Field(default=5.0, ge=0)
     # Jobs with less to do weigh more, by this power of the time they still need on their smallest configuration.
     shortness: float = Field(default=0.1, ge=0, le=2)
+    # Weight of jobs expected within `room_s`: GPUs that nobody gains more by are kept free for them. 0: none are.
+    room: float = Field(default=0.1, ge=0, le=1)
+    room_s: float = Field(default=300.0, gt=0)
     # In a simulated cluster, rounds also where a job arrives or ends; the live service has them always.
     early_rounds: bool = True
 
@@ -55,6 +60,8 @@ class CoadaptPolicy(ProgramPolicy):
       minute later. It may start on `first_replicas` and grow by `reach`, since each doubling is a restart.
     * Jobs weigh by how soon they can end, and p near 0 values relative progress alike in jobs that scale well
       and in jobs that do not.
+    * Room is kept for jobs that are expected, judged by those that came lately, where nobody gains much by it:
+      fewer jobs have to give way to a newcomer, which costs each of them a restart or two.
     * Rounds come early where a job arrives or ends, as the live service's do.
     """
 
@@ -63,6 +70,7 @@ class CoadaptPolicy(ProgramPolicy):
     def __init__(self, options: CoadaptOptions | None = None) -> None:
         self.options = options or CoadaptOptions()
         self.early_rounds = self.options.early_rounds
+        self._newcomers = Newcomers()
         super().__init__(self.options)
 
     def matrix(
@@ -91,7 +99,21 @@ class CoadaptPolicy(ProgramPolicy):
         gains *= self._weights(jobs, least)[:, None]
         gains += TIE * (1 - np.arange(len(jobs)) / len(jobs))[:, None]
         gains[runs, current[runs]] += 2 * TIE
-        return RoundMatrix(jobs, configurations, current, rows, gains, choices)
+        room = self._room(jobs, configurations, rows, now)
+        return RoundMatrix(jobs, configurations, current, rows, gains, choices, room)
+
+    def _room(
+        self, jobs: Sequence[JobView], configurations: ConfigurationSet, rows: np.ndarray, now: float
+    ) -> np.ndarray | None:
+        """Gains of jobs to come over one smallest configuration, by how likely they are."""
+        options = self.options
+        self._newcomers.note(jobs, configurations, rows, now)
+        found = self._newcomers.expected(now, options.room_s, MOST_EXPECTED) if options.room else None
+        if found is None:
+            return None
+        chances, values = found
+        likely = chances[chances > LEAST_CHANCE]
+        return options.room * likely[:, None] * (1 - np.maximum(values, 1.0) ** options.p)
 
     def _goodput_ahead(self, jobs: Sequence[JobView], configurations: ConfigurationSet) -> np.ndarray:
         """(jobs, configurations) goodput with the noise scales that are soon to come."""

@@ -39,6 +39,8 @@ class RoundMatrix:
     rows: np.ndarray  # what each configuration is worth to the job, discounted for a move
     gains: np.ndarray  # what a configuration adds to the objective over nothing
     options: np.ndarray  # where it may be chosen
+    # (others, configurations) gains of jobs that are not there yet, 0: no option; what they take stays free.
+    to_come: np.ndarray | None = None
 
 
 class ProgramPolicy(ABC):
@@ -72,15 +74,20 @@ class ProgramPolicy(ABC):
         free = np.array([job.id not in held for job in jobs], dtype=bool)
         options, required = _constraints(matrix, free, notes)
         limits = configurations.limits(held.values())
+        to_come = matrix.gains[:0] if matrix.to_come is None else matrix.to_come
         solution = solve(
             ChoiceProblem(
-                matrix.gains[free], options[free], limits.usage, limits.capacity, required=required[free]
+                np.concatenate([matrix.gains[free], to_come]),
+                np.concatenate([options[free], to_come > 0]),
+                limits.usage,
+                limits.capacity,
+                required=np.concatenate([required[free], np.zeros(len(to_come), dtype=bool)]),
             ),
             time_limit_s=self._program.time_limit_s,
             gap=self._program.gap,
         )
         choice = np.full(len(jobs), -1, dtype=np.int64)
-        choice[free] = solution.choice
+        choice[free] = solution.choice[: int(free.sum())]
         _note(solution, [job for job, is_free in zip(jobs, free, strict=True) if is_free], notes)
         wanted = {job.id: configurations[c] for job, c in zip(jobs, choice.tolist(), strict=True) if c >= 0}
         wanted |= {id: _realised(placement, configurations) for id, placement in held.items()}
