@@ -153,6 +153,12 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
     gpu_type = event.slots[0].gpu_type
     gpus = sum(slot.gpus for slot in event.slots)
     paused = event.pause_s is not None
+    waited_s = None if job.claimed_s is None else max(now - job.claimed_s, 0.0)
+    started = waited_s is not None and not set(event.slots) <= set(job.group)
+    # One that had stopped before it was given GPUs has paused for longer than it has waited for them.
+    moved = (
+        waited_s is not None and event.pause_s is not None and event.pause_s <= waited_s and not event.recovered
+    )
     state = replace(
         advance(job.state, Phase.RUNNING, now),
         restarts=job.state.restarts + paused,
@@ -164,8 +170,12 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         group=event.slots,
         held=tuple(sorted({*job.held, *event.slots})),
         pauses=job.pauses + paused,
-        lost_s=job.lost_s + _lost_s(job, event, now),
+        lost_s=job.lost_s + _lost_s(job, event, waited_s),
+        moves=job.moves + moved,
+        moving_s=job.moving_s + (event.pause_s or 0.0 if moved else 0.0),
         claimed_s=None,
+        starts=job.starts + started,
+        starting_s=job.starting_s + (waited_s or 0.0 if started else 0.0),
         largest_gpus={**job.largest_gpus, gpu_type: max(job.largest_gpus.get(gpu_type, 0), gpus)},
     )
     nodes = len({slot.node_id for slot in event.slots})
@@ -175,16 +185,18 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
     return Reaction(changed, (_event(job, "running", now, text, recovered=event.recovered, **data),))
 
 
-def _lost_s(job: JobRecord, event: Running, now: float) -> float:
-    """Seconds that a restart cost the whole group.
+def _lost_s(job: JobRecord, event: Running, waited_s: float | None) -> float:
+    """Seconds that a restart cost the whole group; `waited_s`: since its GPUs were asked for, where they were.
 
-    A warm resize hardly interrupts training, but GPUs that joined were held while their processes started.
+    A warm resize hardly interrupts training, but GPUs that joined were held while their processes started. A
+    longer pause was time in the queue.
     """
     if event.pause_s is None:
         return 0.0
-    waited_s = max(now - job.claimed_s, 0.0) if job.claimed_s is not None else 0.0
+    if waited_s is None:
+        return event.pause_s
     joined = len(set(event.slots) - set(job.group)) / len(event.slots)
-    return max(event.pause_s, joined * waited_s)
+    return max(min(event.pause_s, waited_s), joined * waited_s)
 
 
 def _released(job: JobRecord, event: Released, now: float) -> Reaction:

@@ -68,6 +68,10 @@ class JobRecord:
     pauses: int = 0
     lost_s: float = 0.0  # over all pauses: without training, or with new GPUs that waited for their processes
     claimed_s: float | None = None  # when the resize that is under way was asked for
+    starts: int = 0  # of processes on GPUs it was given
+    starting_s: float = 0.0  # over all starts: from then until it trained on them
+    moves: int = 0  # from GPUs to others, or to more or fewer of them
+    moving_s: float = 0.0  # over all moves: without training
     report: dict[str, Any] = field(default_factory=dict)  # the newest report, flattened for people
     metrics: dict[str, float] = field(default_factory=dict)
     traceback: str = ""
@@ -94,6 +98,16 @@ class JobRecord:
     def restart_cost_s(self) -> float | None:
         """Mean measured cost of this job's restarts; None before the first."""
         return self.lost_s / self.pauses if self.pauses else None
+
+    @property
+    def start_s(self) -> float | None:
+        """Mean measured time from being given GPUs to training on them; None before the first."""
+        return self.starting_s / self.starts if self.starts else None
+
+    @property
+    def pause_s(self) -> float | None:
+        """Mean measured time without training of a move; None before the first."""
+        return self.moving_s / self.moves if self.moves else None
 
     def profile(self, gpu_type: str) -> ProfileRun | None:
         return next((run for run in self.profiles if run.gpu_type == gpu_type), None)

@@ -101,6 +101,31 @@ def test_gpus_that_waited_for_their_processes_count_as_the_cost_of_a_warm_resize
     assert recovered.restart_cost_s == (4.0 + 0.4) / 2
 
 
+def test_the_queue_is_no_cost_of_a_restart() -> None:
+    found = running(A)
+    found = react(claim(found, (), 10.0).job, Released(found.sequence + 1, (A,)), 11.0).job
+    found = claim(found, (B,), 600.0).job
+    found = react(found, Running(found.sequence, (B,), warm=False, pause_s=597.0), 608.0).job
+    assert found.restart_cost_s == 8.0
+
+
+def test_a_job_remembers_how_long_its_processes_took_to_start_and_its_moves_paused_it() -> None:
+    found = claim(running(A), (A, B), 10.0).job
+    found = react(found, Running(found.sequence, (A, B), warm=True, pause_s=0.5), 18.0).job
+    assert (found.starts, found.starting_s) == (running(A).starts + 1, running(A).starting_s + 8.0)
+    found = claim(found, (A,), 30.0).job
+    found = react(found, Running(found.sequence, (A,), warm=True, pause_s=0.1), 31.0).job
+    assert found.starting_s == running(A).starting_s + 8.0  # nothing had to start
+    assert found.pause_s == pytest.approx(0.3)
+
+
+def test_a_move_to_other_gpus_cost_what_they_waited_though_the_old_ones_were_left_before() -> None:
+    found = claim(running(A), (B,), 10.0).job
+    found = react(found, Released(found.sequence, (A,)), 34.9).job
+    found = react(found, Running(found.sequence, (B,), warm=False, pause_s=0.4), 35.0).job
+    assert (found.restart_cost_s, found.pause_s) == (25.0, 0.4)
+
+
 def test_leaving_slots_are_held_until_they_are_released() -> None:
     shrunk = claim(running(A, B), (A,), 10.0).job
     assert set(shrunk.held) == {A, B}
