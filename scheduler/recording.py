@@ -3,29 +3,72 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..estimators.bootstrap import with_bootstrap
+from ..estimators.goodput import JobModel, best_batch
 from ..executor.measurements import EVERY_TYPE, Measurements
 from .job import Phase
 from .record import JobRecord
+from .store import Interval
 
 
-def trace_lines(jobs: Iterable[JobRecord]) -> list[str]:
+def trace_lines(jobs: Iterable[JobRecord], intervals: Iterable[Interval], restart_cost_s: float) -> list[str]:
     """The jobs that succeeded and whose speed is known, in order of submission.
 
-    A job is written with what it asked for and with what was measured of it: throughput parameters per GPU
-    type, its noise scale, the samples (at the initial batch size) it took to end, and what a restart cost it.
+    A job is written with what it asked for and with what was measured of it: its profile runs, throughput
+    parameters per GPU type, its noise scale, the samples (at the initial batch size) it took to end, how long its
+    processes took to start, and what a restart cost it. `intervals`: who held what when. `restart_cost_s`: what
+    the policy took a restart to cost before one was measured.
     """
+    held: dict[str, list[Interval]] = {}
+    for interval in intervals:
+        if interval.end_s is not None and interval.end_s > interval.start_s:
+            held.setdefault(interval.job_id, []).append(interval)
     ended = sorted(
         (job for job in jobs if job.phase is Phase.SUCCEEDED), key=lambda job: (job.state.submitted_s, job.number)
     )
-    rows = [row for job in ended if (row := _row(job, ended[0].state.submitted_s)) is not None]
+    rows = [
+        row
+        for job in ended
+        if (row := _row(job, held.get(job.id, []), ended[0].state.submitted_s, restart_cost_s)) is not None
+    ]
     return [json.dumps(row, separators=(",", ":")) for row in rows]
 
 
-def _row(job: JobRecord, origin_s: float) -> dict[str, Any] | None:
+def _profiles(job: JobRecord, held: Iterable[Interval]) -> list[dict[str, Any]]:
+    return [
+        {
+            "gpu_type": run.gpu_type,
+            "gpus": run.gpus,
+            "after_s": round(run.start_s - job.state.submitted_s, 3),
+            "for_s": round(_seconds(run), 3),
+        }
+        for run in held
+        if run.phase == "profiling"
+    ]
+
+
+def _slowdown(job: JobRecord, model: JobModel, held: Iterable[Interval], samples: float) -> float:
+    """What its model says it would have trained on the GPUs it had, over what it did; 1 where none can tell."""
+    expected = 0.0
+    for interval in held:
+        per_replica = model.gpus_per_replica.get(interval.gpu_type)
+        if interval.phase != "running" or per_replica is None:
+            continue
+        best = best_batch(model, interval.gpu_type, interval.nodes, interval.gpus // per_replica)
+        expected += best.goodput * _seconds(interval) if best is not None else 0.0
+    return expected / samples or 1.0
+
+
+def _seconds(interval: Interval) -> float:
+    return 0.0 if interval.end_s is None else interval.end_s - interval.start_s
+
+
+def _row(
+    job: JobRecord, held: Sequence[Interval], origin_s: float, restart_cost_s: float
+) -> dict[str, Any] | None:
     samples = float(job.report.get("progress_samples", 0.0))
     if not job.measurements_json or samples <= 0:
         return None
@@ -43,6 +86,7 @@ def _row(job: JobRecord, origin_s: float) -> dict[str, Any] | None:
         "batch_size": model.limits.initial_batch_size,
         "adaptivity": training.adaptivity.value,
         "preemptible": job.spec.preemptible,
+        "profiles": _profiles(job, held),
         "model": {
             "throughput": {
                 t: {
@@ -58,6 +102,10 @@ def _row(job: JobRecord, origin_s: float) -> dict[str, Any] | None:
             "max_batch_size": model.limits.max_batch_size,
             "min_local_bsz": model.limits.min_local_bsz,
             "samples": samples,
-            "restart_s": job.restart_cost_s or 0.0,
+            "slowdown": _slowdown(job, model, held, samples),
+            "start_s": job.start_s,
+            "pause_s": job.pause_s or 0.0,
+            "restart_s": job.restart_cost_s or job.start_s or 0.0,
+            "assumed_restart_s": restart_cost_s,
         },
     }

@@ -180,7 +180,9 @@ class SchedulerService:
 
     def trace(self) -> Sequence[str]:
         """`recording.trace_lines` of all jobs."""
-        return tuple(trace_lines(self._store.jobs.values()))
+        return tuple(
+            trace_lines(self._store.jobs.values(), self._store.intervals(), self._settings.restart_cost_s)
+        )
 
     def settings(self) -> dict[str, Any]:
         return self._settings.model_dump()

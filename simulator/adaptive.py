@@ -60,6 +60,12 @@ def shape_of(placement: Placement, gpus_per_replica: int = 1) -> Shape:
     return shape if min(shape) else (1,) * (placement.gpus // gpus_per_replica)
 
 
+def joins(old: Placement, new: Placement) -> bool:
+    """Whether the new placement has GPUs that the old one has not, on which processes have to start."""
+    have = old.by_node
+    return old.gpu_type != new.gpu_type or any(share.gpus > have.get(share.node_id, 0) for share in new.shares)
+
+
 class AdaptiveWorld:
     """Progress is steps at the initial batch size, each worth its gain, epoch by epoch.
 
@@ -100,22 +106,42 @@ class AdaptiveWorld:
             self._specs[key] = _spec(*key)
         return self._specs[key]
 
-    def restart_cost_s(self, job: int) -> float:
-        return self.applications[job].restart_s
+    def restart_cost_s(self, job: int, restarts: int = 0) -> float:
+        application = self.applications[job]
+        if restarts or application.assumed_restart_s is None:
+            return application.restart_s
+        return application.assumed_restart_s
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
-        """A whole restart for another shape or GPU type, and after a stop; which nodes they are is the same."""
+        """A whole restart for another shape or GPU type, and after a stop; which nodes they are is the same.
+
+        Where it is known what a start takes, a job trains on where it is until its processes on the GPUs that
+        join have started, as live jobs do: it loses what it would have trained more on the new ones, and a pause.
+        """
         if old is not None and old.gpu_type == new.gpu_type and shape_of(old) == shape_of(new):
             return left_s
-        return self.applications[job].restart_s
+        application = self.applications[job]
+        if application.start_s is None:
+            return application.restart_s
+        if old is None or left_s > 0:
+            return application.start_s if old is None or joins(old, new) else left_s
+        if not joins(old, new):
+            return application.pause_s
+        before, after = self._motion(job, old)[0].rate, self._motion(job, new)[0].rate
+        return application.pause_s + application.start_s * max(1 - before / after, 0.0)
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        motion, self._batch[job] = self._motion(job, placement)
+        return motion
+
+    def _motion(self, job: int, placement: Placement) -> tuple[Motion, Batch]:
         application, shape = self.applications[job], self._shape(job, placement)
-        batch = self._batch[job] = self.knowledge.choose(job, placement.gpu_type, shape)
+        batch = self.knowledge.choose(job, placement.gpu_type, shape)
         time = application.step_times[placement.gpu_type].at(shape, batch.local_bsz)
         step_s = time.step_s + batch.accumulation * time.pass_s
         gain = application.statistics.gain(batch.total(sum(shape)), self._epoch[job])
-        return Motion(gain / step_s / self._slow[job], float(application.statistics.boundaries[self._epoch[job]]))
+        boundary = float(application.statistics.boundaries[self._epoch[job]])
+        return Motion(gain / step_s / self._slow[job], boundary), batch
 
     def _shape(self, job: int, placement: Placement) -> Shape:
         return shape_of(placement, self.applications[job].per_replica(placement.gpu_type))

@@ -53,6 +53,9 @@ class Application:
     epochs: int
     largest_batch: int | None = None  # where it is less than the statistics reach
     gpus_per_replica: Mapping[str, int] = field(default_factory=dict)
+    start_s: float | None = None  # of processes on new GPUs, while it trains on its old ones; None: `restart_s`
+    pause_s: float = 0.0  # between old and new GPUs, where `start_s` is known
+    assumed_restart_s: float | None = None  # by policies until the first restart; None: `restart_s`
 
     @classmethod
     def read(cls, folder: Path, gpu_types: Iterable[str]) -> Application:

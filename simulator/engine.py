@@ -368,7 +368,7 @@ class Engine:
             placement=jobs.placements[job],
             age_s=now - float(self.world.workload.submit_s[job]),
             restarts=int(jobs.restarts[job]),
-            restart_cost_s=self.world.restart_cost_s(job),
+            restart_cost_s=self.world.restart_cost_s(job, int(jobs.restarts[job])),
             largest_gpus=jobs.largest[job],
             attained_gpu_s=float(jobs.attained_gpu_s[job]),
             progress=float(jobs.progress[job]),

@@ -158,7 +158,7 @@ class GoodputTableWorld(FixedSizeWorld):
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
         return self.restart_cost_s(job)
 
-    def restart_cost_s(self, job: int) -> float:
+    def restart_cost_s(self, job: int, restarts: int = 0) -> float:
         return self._tables[job].restart_s
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:

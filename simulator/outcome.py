@@ -21,6 +21,10 @@ class Holding:
     gpus: int
 
 
+# One value a job.
+_COLUMNS = ("started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions", "failures")
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """Columns in the workload's order; times in seconds from the trace's start."""
@@ -63,6 +67,23 @@ class Outcome:
     def makespan_s(self) -> float:
         return float(self.finished_s.max() - self.workload.submit_s.min())
 
+    def select(self, shown: np.ndarray) -> Outcome:
+        """What became of the jobs where a mask holds, in the same run."""
+        place = np.cumsum(shown) - 1
+        workload = self.workload.select(shown)
+        taken = {name: getattr(self, name)[shown] for name in _COLUMNS}
+        arrived_s = workload.submit_s + workload.ready_after_s
+        active = [
+            (t, np.count_nonzero((arrived_s <= t) & (taken["finished_s"] > t))) for t in self.contention[:, 0]
+        ]
+        return replace(
+            self,
+            workload=workload,
+            contention=np.array(active, float).reshape(-1, 2),
+            holdings=tuple(replace(h, job=int(place[h.job])) for h in self.holdings if shown[h.job]),
+            **taken,
+        )
+
     def summary(self) -> dict[str, float]:
         """The figures of a run: hours, GPU-hours, counts per job, and milliseconds of the policy."""
         jct_h = np.sort(self.jct_s) / 3600
@@ -89,9 +110,8 @@ def together(outcomes: Sequence[Outcome], workload: Workload, parts: Mapping[str
     place = {id: i for i, id in enumerate(workload.ids)}
     at = np.concatenate([[place[id] for id in o.workload.ids] for o in outcomes]).astype(np.int64)
     back = np.argsort(at)
-    names = ("started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions", "failures")
     columns: Mapping[str, np.ndarray] = {
-        name: np.concatenate([getattr(o, name) for o in outcomes])[back] for name in names
+        name: np.concatenate([getattr(o, name) for o in outcomes])[back] for name in _COLUMNS
     }
     holdings = [
         Holding(place[o.workload.ids[h.job]], h.time_s, h.gpu_type, h.gpus) for o in outcomes for h in o.holdings

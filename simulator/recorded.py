@@ -25,7 +25,13 @@ class RecordedThroughput:
 
 @dataclass(frozen=True)
 class RecordedModel:
-    """What was measured of a job: `samples` are those at its initial batch size until it ended."""
+    """What was measured of a job: `samples` are those at its initial batch size until it ended.
+
+    `slowdown`: how much longer it trained than `throughput` says, with evaluations, checkpoints and so on.
+    `start_s`: from being given GPUs to training on them; where it has others it trains on those meanwhile and then
+    pauses for `pause_s`. None: whatever changes costs `restart_s`, which is else what policies take a restart to
+    cost, and `assumed_restart_s` what they take before the first (None: the same). All are means.
+    """
 
     throughput: Mapping[str, RecordedThroughput]  # GPU type ->
     initial_batch_size: int
@@ -33,15 +39,41 @@ class RecordedModel:
     samples: float
     min_local_bsz: int = 1
     noise_scale: float | None = None
+    slowdown: float = 1.0
     restart_s: float = 0.0
+    start_s: float | None = None
+    pause_s: float = 0.0
+    assumed_restart_s: float | None = None
+
+
+@dataclass(frozen=True)
+class RecordedProfile:
+    """A profile run held `gpus` GPUs of a type for `for_s` seconds, `after_s` seconds after its job came."""
+
+    gpu_type: str
+    for_s: float
+    after_s: float = 0.0
+    gpus: int = 1
+
+    def __post_init__(self) -> None:
+        if not (0 < self.for_s < math.inf and 0 <= self.after_s < math.inf and self.gpus >= 1):
+            raise ValueError(
+                f"profiles: {self.gpus} {self.gpu_type} for {self.for_s} s after {self.after_s} s must be "
+                "at least 1 GPU for more than 0 s after 0 s or more"
+            )
 
 
 def _check(name: str, model: RecordedModel) -> None:
     noise = 0.0 if model.noise_scale is None else model.noise_scale
+    assumed_s, start_s = model.assumed_restart_s or 0.0, model.start_s or 0.0
     accepted = {
         "samples": (model.samples, 0 < model.samples < math.inf, "more than 0"),
         "noise_scale": (noise, 0 <= noise < math.inf, "0 or more"),
         "restart_s": (model.restart_s, 0 <= model.restart_s < math.inf, "0 or more"),
+        "slowdown": (model.slowdown, 0 < model.slowdown < math.inf, "more than 0"),
+        "start_s": (start_s, 0 <= start_s < math.inf, "0 or more"),
+        "pause_s": (model.pause_s, 0 <= model.pause_s < math.inf, "0 or more"),
+        "assumed_restart_s": (assumed_s, 0 <= assumed_s < math.inf, "0 or more"),
         "initial_batch_size": (model.initial_batch_size, model.initial_batch_size >= 1, "at least 1"),
         "max_batch_size": (
             model.max_batch_size, model.max_batch_size >= model.initial_batch_size, "at least initial_batch_size",
@@ -85,4 +117,15 @@ def application_of(name: str, model: RecordedModel, gpu_types: Iterable[str]) ->
         grad_var=np.full((2, 1), noise / first),
     )
     per_replica = {t: model.throughput[t].gpus_per_replica for t in times}
-    return Application(name, statistics, times, model.restart_s, 1, last, per_replica)
+    return Application(
+        name,
+        statistics,
+        times,
+        model.restart_s,
+        1,
+        last,
+        per_replica,
+        start_s=model.start_s,
+        pause_s=model.pause_s,
+        assumed_restart_s=model.assumed_restart_s,
+    )

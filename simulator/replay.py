@@ -25,6 +25,7 @@ from .knowledge import Knows, LearningKnowledge
 from .measured_rates import MeasuredRatesWorld, Rates, read_rates
 from .outages import Failures
 from .outcome import Outcome
+from .profile_runs import with_profile_runs
 from .recorded import application_of
 from .run import Simulation
 from .saved import SavedRun
@@ -102,7 +103,7 @@ def simulation(
 
     def engine(part: Workload, on: Cluster) -> Engine:
         made = make_policy(policy, **options)
-        timing = _timing(under.timing, made)
+        timing = _timing(under.timing, made, part)
         fixed = getattr(made, "fixed_sizes", False)
         if fixed:
             part = part.tuned()
@@ -125,19 +126,20 @@ def simulation(
         if under.knows is Knows.BOOTSTRAP and getattr(made, "uses_models", True):
             part = _profiled(part, under.profiling_s)
         knowledge = LearningKnowledge(part, jobs, under.knows, under.noise, under.seed)
+        slow = {id: model.slowdown for id, model in zip(part.ids, part.models, strict=True) if model is not None}
         largest = {t: max(node.gpus for node in on.of_type(t)) for t in on.gpu_types}
-        return Engine(AdaptiveWorld(part, jobs, knowledge, largest_nodes=largest), on, made, timing, failures)
+        return Engine(AdaptiveWorld(part, jobs, knowledge, slow, largest), on, made, timing, failures)
 
     if not isinstance(source, Rated | Tabulated) and _trains(workload):
         workload = _with_batches(workload, source)
-    return Simulation(workload, nodes, engine)
+    return Simulation(with_profile_runs(workload, nodes), nodes, engine, asked=workload)
 
 
-def _timing(asked: Timing, policy: Policy) -> Timing:
-    """Policies that count on the live service's early rounds have them where nothing else is asked for."""
-    if asked.events or asked.early_s is not None or not getattr(policy, "early_rounds", False):
-        return asked
-    return replace(asked, early_s=EARLY_S)
+def _timing(asked: Timing, policy: Policy, workload: Workload) -> Timing:
+    """The live service's early rounds, for policies that count on them and for jobs that ran live, where nothing
+    else is asked for."""
+    live = getattr(policy, "early_rounds", False) or any(model is not None for model in workload.models)
+    return asked if asked.events or asked.early_s is not None or not live else replace(asked, early_s=EARLY_S)
 
 
 def _runs_somewhere(workload: Workload, rates: Rates, gpu_types: Sequence[str]) -> None:

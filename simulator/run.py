@@ -16,13 +16,19 @@ from .workload import Workload
 class Simulation:
     """Every part of the cluster with its own jobs, one after the other, with an engine of its own from `make`.
 
+    `asked`: what was submitted, where the workload has more jobs than that; the outcome is about those.
     Raises ValueError for a job whose virtual cluster is none of the cluster's. As an engine, it can be pickled
     between two steps.
     """
 
     def __init__(
-        self, workload: Workload, cluster: SimulatedCluster, make: Callable[[Workload, Cluster], Engine]
+        self,
+        workload: Workload,
+        cluster: SimulatedCluster,
+        make: Callable[[Workload, Cluster], Engine],
+        asked: Workload | None = None,
     ) -> None:
+        self._asked = asked
         self._workload, self._parts = workload, cluster.parts
         self._at = 0  # engines that are done
         self._whole = set(cluster.parts) == {WHOLE}
@@ -57,7 +63,11 @@ class Simulation:
     def outcome(self) -> Outcome:
         """What came of a run that is at its end."""
         outcomes = [engine.outcome() for engine in self._engines]
-        return outcomes[0] if self._whole else together(outcomes, self._workload, self._parts)
+        whole = outcomes[0] if self._whole else together(outcomes, self._workload, self._parts)
+        if self._asked is None or len(self._asked) == len(whole.workload):
+            return whole
+        asked = set(self._asked.ids)
+        return whole.select(np.array([id in asked for id in whole.workload.ids]))
 
     def progress(self) -> str:
         """How far it is, in words."""

@@ -149,7 +149,7 @@ def _outcome(about: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> Out
     rest: dict[str, Any] = {name: columns[f"job_{name}"] for name in _WORKLOAD}
     parts = about["parts"]
     return Outcome(
-        workload=Workload(**texts, **rest, models=(None,) * count),
+        workload=Workload(**texts, **rest, models=(None,) * count, profiles=((),) * count),
         cluster=_cluster(about["nodes"]),
         policy_s=columns["policy_s"],
         contention=columns["contention"].reshape(-1, 2),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 
 from ..executor.config import Adaptivity
-from .recorded import RecordedModel
+from .recorded import RecordedModel, RecordedProfile
 from .tables import Floats
 
 Ints = NDArray[np.int64]
@@ -45,6 +45,7 @@ class TraceJob:
     model: RecordedModel | None = None  # what a live cluster measured of it
     steps: int = 0
     preemptible: bool = True  # False: once it has GPUs it keeps them to its end
+    profiles: tuple[RecordedProfile, ...] = ()  # its profile runs on a live cluster
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,7 @@ class Workload:
     max_gpus: Ints
     models: tuple[RecordedModel | None, ...]
     preemptible: NDArray[np.bool_]
+    profiles: tuple[tuple[RecordedProfile, ...], ...]
     clock_s: float = 0.0  # what the clock showed at second 0 of the trace, since midnight
 
     @classmethod
@@ -102,6 +104,7 @@ class Workload:
             max_gpus=np.array([row.max_gpus for row in rows], np.int64),
             models=tuple(row.model for row in rows),
             preemptible=np.array([row.preemptible for row in rows], np.bool_),
+            profiles=tuple(row.profiles for row in rows),
             clock_s=clock_s,
         )
 
@@ -111,6 +114,18 @@ class Workload:
     def tuned(self) -> Workload:
         """Every job keeps the GPUs and the batch size it asks for ("TunedJobs")."""
         return replace(self, adaptivity=(Adaptivity.RIGID,) * len(self))
+
+    def and_also(self, more: Workload) -> Workload:
+        """The jobs of both, in order of submission."""
+        joined: dict[str, Any] = {}
+        for f in fields(self):
+            column, other = getattr(self, f.name), getattr(more, f.name)
+            if isinstance(column, np.ndarray):
+                joined[f.name] = np.concatenate([column, other])
+            elif isinstance(column, tuple):
+                joined[f.name] = column + other
+        both = replace(self, **joined)
+        return both.select(np.argsort(both.submit_s, kind="stable"))
 
     def select(self, at: Sequence[int] | Ints | NDArray[np.bool_]) -> Workload:
         """The jobs at these positions, or where a mask holds."""

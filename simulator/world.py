@@ -36,8 +36,8 @@ class World(Protocol):
         left of an earlier pause.
         """
 
-    def restart_cost_s(self, job: int) -> float:
-        """What the policy takes a restart to cost."""
+    def restart_cost_s(self, job: int, restarts: int = 0) -> float:
+        """What the policy takes a restart to cost, after so many."""
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
         """The motion from here, after a change of placement and at the start of a round."""

@@ -7,14 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from coadapt.estimators.goodput import best_batch
 from coadapt.estimators.throughput import step_time_s
 from coadapt.executor.measurements import Measurements
 from coadapt.executor.protocol import Ready, StepRow
 from coadapt.scheduler.job import JobSpec, JobState, Phase
 from coadapt.scheduler.record import JobRecord
 from coadapt.scheduler.recording import trace_lines
+from coadapt.scheduler.store import Interval
 from coadapt.simulator.readers import read_trace
-from coadapt.simulator.recorded import application_of
+from coadapt.simulator.recorded import RecordedProfile, application_of
 
 ROWS = [StepRow(1, 1, size, 0, 0.05 + size / 1000, 0.0, 20) for size in (8, 16, 32, 64)]
 MEASURED = replace(
@@ -41,8 +43,12 @@ def record(number: int, submitted_s: float, phase: Phase = Phase.SUCCEEDED) -> J
     )  # fmt: skip
 
 
+def recorded(jobs: list[JobRecord], held: list[Interval] | None = None) -> list[str]:
+    return trace_lines(jobs, held or [], 30.0)
+
+
 def test_a_recorded_job_is_read_as_it_was(tmp_path: Path) -> None:
-    lines = trace_lines([record(2, 1100.0), record(1, 1000.0), record(3, 1200.0, Phase.FAILED)])
+    lines = recorded([record(2, 1100.0), record(1, 1000.0), record(3, 1200.0, Phase.FAILED)])
     assert [json.loads(line)["id"] for line in lines] == ["digits-1", "digits-2"]
     path = tmp_path / "day.jsonl"
     path.write_text("\n".join(lines))
@@ -62,3 +68,25 @@ def test_a_recorded_job_is_read_as_it_was(tmp_path: Path) -> None:
     assert application.step_times["t4"].at((2,), 32).step_s == pytest.approx(float(expected))
     with pytest.raises(ValueError, match="digits-1 was measured on t4, and on no GPU type of the cluster"):
         application_of("digits-1", model, ["a100"])
+
+
+def test_what_a_job_took_besides_its_steps_is_recorded(tmp_path: Path) -> None:
+    job = replace(record(1, 1000.0), starts=2, starting_s=16.0, moves=4, moving_s=1.0)
+    known = MEASURED.job_model(SPEC.training, {"*": 1})
+    assert known is not None
+    best = best_batch(known, "t4", 1, 2)
+    assert best is not None
+    trained_s = 2 * 64_000.0 / best.goodput  # twice as long as the model says
+    held = [
+        Interval(job.id, 1001.0, 1012.0, "t4", 1, 1, phase="profiling"),
+        Interval(job.id, 1020.0, 1020.0 + trained_s, "t4", 2, 1),
+        Interval("another-9", 1020.0, 5000.0, "t4", 2, 1),
+    ]
+    path = tmp_path / "day.jsonl"
+    path.write_text("\n".join(recorded([job], held)))
+    workload = read_trace(path)
+    assert workload.profiles == ((RecordedProfile("t4", 11.0, 1.0),),)
+    model = workload.models[0]
+    assert model is not None
+    assert (model.start_s, model.pause_s, model.restart_s, model.assumed_restart_s) == (8.0, 0.25, 1.5, 30.0)
+    assert model.slowdown == pytest.approx(2.0)
