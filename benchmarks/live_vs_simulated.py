@@ -66,15 +66,17 @@ def phases(ran: dict[str, Any], outcome: Outcome, mean_s: np.ndarray) -> None:
         gpus = [h.gpus for h in outcome.holdings if h.job == i]
         start_s = (model.start_s if (model := workload.models[i]) is not None else None) or 0.0
         cells.append([
-            id, float(workload.ready_after_s[i]),
-            row["started_s"] - came_s, float(outcome.started_s[i] - workload.submit_s[i]) + start_s,
-            row["restarts"], int(outcome.restarts[i]),
-            max((h["gpus"] for h in on), default=0), max(gpus),
-            jct_s, float(outcome.jct_s[i]), float(mean_s[i]), f"{mean_s[i] / jct_s - 1:+.0%}",
+            id,
+            f"{workload.ready_after_s[i]:.0f}",
+            f"{row['started_s'] - came_s:.0f} / {outcome.started_s[i] - workload.submit_s[i] + start_s:.0f}",
+            f"{row['restarts']} / {outcome.restarts[i]}",
+            f"{max((h['gpus'] for h in on), default=0)} / {max(gpus)}",
+            f"{jct_s:.0f} / {outcome.jct_s[i]:.0f}",
+            f"{mean_s[i]:.0f}",
+            f"{mean_s[i] / jct_s - 1:+.0%}",
         ])  # fmt: skip
-    both = [f"{what} {where}" for what in ("trains", "restarts", "most GPUs") for where in ("live", "sim.")]
-    columns = ["job", "ready", *both, "JCT live", "JCT sim.", "of replays", "off"]
-    table("The demo's jobs: seconds since each was submitted, live and simulated", columns, cells)
+    columns = ["job", "ready", "trains", "restarts", "most GPUs", "JCT", "JCT, mean of replays", "off"]
+    table("The demo's jobs, live / simulated: seconds since each was submitted", columns, cells)
 
 
 def main() -> None:
