@@ -2,7 +2,7 @@
 
 `python -m benchmarks.better_than_sia` runs both over the 28 traces of Sia's evaluation (Philly, Helios' Saturn,
 newTrace) on its cluster of 64 GPUs of three types, from measured profiles; `--traces GLOB` takes others, and
-`--quick` the first of each set. Every figure is that of `coadapt` over that of `sia`, each a mean over the traces:
+`--first N` N of each set. Every figure is that of `coadapt` over that of `sia`, each a mean over the traces:
 
 * `mean_jct_ratio`, `p99_jct_ratio`, `makespan_ratio`, `worst_rho_ratio`, over all traces, and by set.
 
@@ -53,9 +53,9 @@ ABLATIONS = (
     Variant("without noise ahead", "coadapt", (("noise_ahead", 0.0),)),
     Variant("moves last as long in old jobs", "coadapt", (("horizon_growth", 0.0),)),
     Variant("moves last beyond the end", "coadapt", (("ends", False),)),
-    Variant("no weight for short jobs", "coadapt", (("shortness", 0.0),)),
     Variant("p = -0.5", "coadapt", (("p", -0.5),)),
     Variant("models trusted at any size", "coadapt", (("scaling_loss", 0.0),)),
+    Variant("no room for jobs to come", "coadapt", (("room", 0.0),)),
 )
 
 
@@ -85,6 +85,11 @@ def run_all(
             shown = "  ".join(f"{name} {figures[key]:.3f}" for name, key in SHOWN.items())
             print(f"{name_of(trace):22s} {variant.label:32s} {shown}", flush=True)
     return found
+
+
+def traces_of(name: str) -> list[Path]:
+    """workload-2 before workload-10."""
+    return sorted((SIA / "workloads" / name).glob("*.csv"), key=lambda path: (len(path.stem), path.stem))
 
 
 def name_of(trace: Path) -> str:
@@ -120,7 +125,7 @@ def main() -> None:
     parser.add_argument(
         "--traces", metavar="GLOB", help="CSV files of Sia's format, below the current folder or absolute"
     )
-    parser.add_argument("--quick", action="store_true", help="the first trace of each set")
+    parser.add_argument("--first", type=int, metavar="N", help="N traces of each set; 1 with --ablations")
     parser.add_argument("--ablations", action="store_true")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
@@ -129,8 +134,8 @@ def main() -> None:
         root = Path(pattern.anchor or ".")
         traces = sorted(root.glob(str(pattern.relative_to(pattern.anchor))))
     else:
-        which = "workload-1.csv" if options.quick or options.ablations else "*.csv"
-        traces = [trace for name in SETS for trace in sorted((SIA / "workloads" / name).glob(which))]
+        most = options.first or (1 if options.ablations else None)
+        traces = [trace for name in SETS for trace in traces_of(name)[:most]]
     if not traces:
         parser.error("--traces: no such file")
     found = run_all(traces, BOTH + (ABLATIONS if options.ablations else ()), options.processes)

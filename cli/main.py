@@ -326,6 +326,12 @@ def simulate(
     events: Annotated[
         bool, typer.Option("--events", help="Rounds when jobs arrive or end, instead of at intervals.")
     ] = False,
+    early: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", help="Rounds also S seconds after a job arrives or ends, as live; policies may want them."
+        ),
+    ] = None,
     profiles: Annotated[
         Path | None, typer.Option(help="Measured profiles: a folder a model, or a file of Gavel's.")
     ] = None,
@@ -335,9 +341,7 @@ def simulate(
     noise: Annotated[float, typer.Option(help="Relative deviation of what jobs measure.")] = 0.0,
     profiling_cost: Annotated[
         float,
-        typer.Option(
-            help="With --knows bootstrap: seconds of a profile on each GPU type, before a job's first run."
-        ),
+        typer.Option(help="With --knows bootstrap: seconds that a job's profile runs take before its first run."),
     ] = 20.0,
     node_mtbf: Annotated[
         float | None, typer.Option(help="Hours a node runs on average until it fails; by default none fails.")
@@ -371,7 +375,7 @@ def simulate(
         raise typer.BadParameter(f"--knows: {knows!r}; accepted: {', '.join(Knows)}")
     try:
         workload = simulation.workload_of(trace, format, jobs, rate, seed)
-        timing = Timing(round_interval, events)
+        timing = Timing(round_interval, events, early_s=early)
         chosen = dict.fromkeys(names, options)
         failures = None if node_mtbf is None else Failures(node_mtbf * 3600, node_repair * 3600, seed)
         under = Conditions(timing, Knows(knows), noise, seed, failures, profiling_cost)
@@ -386,6 +390,7 @@ def simulate(
                 "seed": seed,
                 "round_interval_s": round_interval,
                 "events": events,
+                "early_s": early,
                 "knows": knows,
                 "noise": noise,
                 "profiling_cost_s": profiling_cost,

@@ -50,16 +50,9 @@ def test_a_new_job_starts_on_several_gpus_and_with_none_known_on_one() -> None:
 def test_noise_that_is_not_measured_yet_is_expected() -> None:
     quiet = replace(SLOW_LINK, noise_scale=None)  # its batch would stay at 32 samples, of no use to many GPUs
     new = job("x", model=quiet, largest_gpus={}, age_s=0.0)
-    expects, does_not = (plan("1x a:8, 8x b:1", [new], noise_ahead=n).rows["x"][:4] for n in (50.0, 0.0))
-    assert expects[-1] / expects[0] > does_not[-1] / does_not[0]  # 8 GPUs over 1
-
-
-def test_of_two_alike_the_one_with_less_to_do_gets_more() -> None:
-    longer = job("a-longer", model=SLOW_LINK, remaining=1e7)
-    shorter = job("b-shorter", model=SLOW_LINK, remaining=1e5)
-    found = plan("1x a:4, 1x b:4", [longer, shorter])
-    assert found.placements["b-shorter"].gpu_type == "a"
-    assert found.placements["a-longer"].gpu_type == "b"
+    rows = [plan("1x a:8", [new], noise_ahead=ahead).rows["x"] for ahead in (50.0, 0.0)]
+    expects, does_not = (row[2] / row[0] for row in rows)  # 4 GPUs over 1
+    assert expects > does_not
 
 
 def test_room_is_kept_for_jobs_that_are_expected_and_given_to_them() -> None:

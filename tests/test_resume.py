@@ -44,7 +44,7 @@ def simulation(policy: str, jobs: int = 8) -> Simulation:
         known = FittedApplications(TYPES)
         trained = [known[name] for name in workload.applications]
         world = AdaptiveWorld(workload, trained, LearningKnowledge(workload, trained, noise=0.05, seed=3))
-        return Engine(world, PARTS.parts[""], made, Timing(60.0), Failures(3_000.0, 600.0, 1))
+        return Engine(world, PARTS.parts[""], made, Timing(60.0), Failures(1_200.0, 600.0, 1))
 
     return Simulation(synthetic(jobs, 60.0, 1), PARTS, engine)
 

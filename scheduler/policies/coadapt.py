@@ -18,17 +18,15 @@ from .registry import register
 
 # A configuration that may be chosen is worth something, however little of the horizon a move to it would leave.
 LEAST_VALUE = 1e-3
-HOUR_S = 3600.0
 MOST_EXPECTED, LEAST_CHANCE = 4, 0.1  # of jobs to come
-SHORT_S = 600.0  # jobs that need less than this are about as short as each other
 
 
 class CoadaptOptions(ProgramOptions):
     """What an operator may set."""
 
-    p: float = Field(default=-0.1, ge=-5, lt=0)  # fairness power of normalised goodput; near 0: its logarithm
+    p: float = Field(default=-0.03, ge=-5, lt=0)  # fairness power of normalised goodput; near 0: its logarithm
     lambda_: float = Field(default=3.0, ge=0, alias="lambda")  # penalty for giving a job nothing
-    gap: float = Field(default=1e-5, ge=0, lt=1)  # relative; how far from the optimum a plan may be
+    gap: float = Field(default=2e-6, ge=0, lt=1)  # relative; how far from the optimum a plan may be
 
     # How long a move is taken to last: so many seconds, and this share of its age, over the restarts it had.
     horizon_s: float = Field(default=300.0, gt=0)
@@ -40,8 +38,6 @@ class CoadaptOptions(ProgramOptions):
     scaling_loss: float = Field(default=0.1, ge=0, le=1)
     # A noise scale below so many initial batch sizes is taken to grow to that much soon; unknown, to be that much.
     noise_ahead: float = Field(default=5.0, ge=0)
-    # Jobs with less to do weigh more, by this power of the time they still need on their smallest configuration.
-    shortness: float = Field(default=0.1, ge=0, le=2)
     # Weight of jobs expected within `room_s`: GPUs that nobody gains more by are kept free for them. 0: none are.
     room: float = Field(default=0.1, ge=0, le=1)
     room_s: float = Field(default=300.0, gt=0)
@@ -58,8 +54,7 @@ class CoadaptPolicy(ProgramPolicy):
       job's end. (Sia's factor depends on a job's age and restarts only, and moves jobs that are about to end.)
     * Goodput is that of the gradient noise soon to come, so that a job starts on as many GPUs as it will want a
       minute later. It may start on `first_replicas` and grow by `reach`, since each doubling is a restart.
-    * Jobs weigh by how soon they can end, and p near 0 values relative progress alike in jobs that scale well
-      and in jobs that do not.
+    * p near 0 values relative progress alike in jobs that scale well and in jobs that do not.
     * Room is kept for jobs that are expected, judged by those that came lately, where nobody gains much by it:
       fewer jobs have to give way to a newcomer, which costs each of them a restart or two.
     * Rounds come early where a job arrives or ends, as the live service's do.
@@ -96,7 +91,6 @@ class CoadaptPolicy(ProgramPolicy):
         rows = np.where(choices, np.maximum(rows, LEAST_VALUE), 0.0)
         leave_out = options.lambda_ * self.shares(jobs, now)
         gains = np.where(choices, leave_out[:, None] - np.where(choices, rows, 1.0) ** options.p, 0.0)
-        gains *= self._weights(jobs, least)[:, None]
         gains += TIE * (1 - np.arange(len(jobs)) / len(jobs))[:, None]
         gains[runs, current[runs]] += 2 * TIE
         room = self._room(jobs, configurations, rows, now)
@@ -145,9 +139,3 @@ class CoadaptPolicy(ProgramPolicy):
         runs = np.flatnonzero(current >= 0)
         pause_s[runs, current[runs]] = 0.0
         return goodput * stays_s / (stays_s + pause_s)
-
-    def _weights(self, jobs: Sequence[JobView], least: np.ndarray) -> np.ndarray:
-        """(jobs,) 1 for a job that needs an hour, or of which nobody knows; `least`: smallest goodput of each."""
-        left = np.array([np.nan if job.remaining is None else job.remaining for job in jobs])
-        hours = (left / least + SHORT_S) / HOUR_S
-        return np.where(np.isfinite(hours), hours, 1.0) ** -self.options.shortness
