@@ -120,6 +120,7 @@ for epoch in epochs(args.epochs):
             if args.overcommits:
                 os.kill(os.getpid(), signal.SIGKILL)
             torch.empty(1 << 50)
+        log.write(f"{epoch} {' '.join(map(str, index.tolist()))}\n")  # before peers can have its gradients
         optimizer.zero_grad()
         loss = ((model(x) - y) ** 2).mean()
         if args.infinite_at in index.tolist() and epoch == 0:
@@ -134,7 +135,6 @@ for epoch in epochs(args.epochs):
             schedule.step()
         seen.steps += 1
         done += 1
-        log.write(f"{epoch} {' '.join(map(str, index.tolist()))}\n")
         if done == args.crash_at:
             raise ArithmeticError("the script's own mistake")
         time.sleep(args.pause)
