@@ -34,7 +34,7 @@ SIA = DATA / "sia" / "sia-simulator"
 CLUSTER = "6x t4:4, 3x rtx:8, 2x a100:8"
 SETS = ("philly", "saturn", "newtrace")
 SHOWN = {"mean_jct": "mean_jct_h", "p99_jct": "p99_jct_h", "makespan": "makespan_h", "worst_rho": "worst_rho"}
-MORE = ("gpu_hours_per_job", "restarts_per_job", "unfair_fraction", "policy_median_ms")
+MORE = ("gpu_hours_per_job", "restarts_per_job", "policy_median_ms")
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ BOTH = (Variant("sia", "sia"), Variant("coadapt", "coadapt"))
 ABLATIONS = (
     Variant("sia, early rounds", "sia", early_s=0.5),
     Variant("without early rounds", "coadapt", (("early_rounds", False),)),
-    Variant("starts on 1 replica, doubles", "coadapt", (("first_replicas", 1), ("reach", 2.0))),
+    Variant("starts on 1, doubles", "coadapt", (("first_replicas", 1), ("reach", 2.0))),
     Variant("without noise ahead", "coadapt", (("noise_ahead", 0.0),)),
-    Variant("moves last as long in old jobs", "coadapt", (("horizon_growth", 0.0),)),
-    Variant("moves last beyond the end", "coadapt", (("ends", False),)),
+    Variant("same horizon in old jobs", "coadapt", (("horizon_growth", 0.0),)),
+    Variant("horizon beyond the end", "coadapt", (("ends", False),)),
     Variant("p = -0.5", "coadapt", (("p", -0.5),)),
-    Variant("models trusted at any size", "coadapt", (("scaling_loss", 0.0),)),
-    Variant("no room for jobs to come", "coadapt", (("room", 0.0),)),
+    Variant("models trusted at all sizes", "coadapt", (("scaling_loss", 0.0),)),
+    Variant("no room kept", "coadapt", (("room", 0.0),)),
 )
 
 
@@ -114,7 +114,7 @@ def rows(found: Mapping[str, Mapping[Path, Mapping[str, float]]], base: str) -> 
         over = ratios(runs, found[base])
         row: list[object] = [label]
         for name, key in SHOWN.items():
-            row += [f"{np.mean([f[key] for f in runs.values()]):.3f}", f"{over[name + '_ratio'] - 1:+.1%}"]
+            row.append(f"{np.mean([f[key] for f in runs.values()]):.3f} ({over[name + '_ratio'] - 1:+.1%})")
         row += [f"{np.mean([f[key] for f in runs.values()]):.2f}" for key in MORE]
         out.append(row)
     return out
@@ -139,14 +139,7 @@ def main() -> None:
     if not traces:
         parser.error("--traces: no such file")
     found = run_all(traces, BOTH + (ABLATIONS if options.ablations else ()), options.processes)
-    heads = [
-        "",
-        *(head for name in SHOWN for head in (name, "to sia")),
-        "GPU-h",
-        "restarts",
-        "unfair",
-        "policy ms",
-    ]
+    heads = ["(to sia)", "mean JCT", "p99 JCT", "makespan", "worst ρ", "GPU-h", "restarts", "ms"]
     figures = ratios(found["coadapt"], found["sia"])
     for name in sorted({trace.parent.name for trace in traces}):
         part = {label: {t: f for t, f in runs.items() if t.parent.name == name} for label, runs in found.items()}
