@@ -205,7 +205,7 @@ def work_s(round: Round) -> tuple[Floats, Floats]:
 
 
 def fairness(round: Round, done_s: Floats, left_s: Floats, crowding: Floats) -> Floats:
-    """(jobs,) predicted finish-time fairness ρ, and 1 where it is less (section 6.1).
+    """(jobs,) predicted finish-time fairness ρ, and 1 where it is less.
 
     The time in the system, if what is left takes as long as the crowd there is now makes it, over the time that
     the whole job would have taken with a fair share since it arrived.
