@@ -458,9 +458,8 @@ def sweep(
         _print(columns, True)
     elif figures:
         _print(sweeping.table(figures), False)
-    for done in failed:
-        where = f"{done.cell.label}, {done.cell.trace_shown}, seed {done.cell.seed}"
-        print(f"coadapt: {where}: {done.problem}", file=sys.stderr)
+    for problem in failed:
+        print(f"coadapt: {problem}", file=sys.stderr)
     return Exit.JOB_FAILED if failed else Exit.OK
 
 

@@ -25,27 +25,65 @@ from ..simulator.sweep_file import Cell, cells, read_sweep
 Figures = dict[str, dict[str, tuple[float, float]]]
 
 
-def run(file: Path, out: Path, use_ray: bool, num_cpus: int | None) -> tuple[Figures, list[Done]]:
-    """Run what is not there yet. The figures of each policy on each cluster (mean, deviation), and what failed.
+def run(file: Path, out: Path, use_ray: bool, num_cpus: int | None) -> tuple[Figures, list[str]]:
+    """Run what is not there yet. The figures of each policy on each cluster (mean, deviation), and what failed
+    and why.
 
     Raises ValueError for whatever is wrong with the file, before anything is run.
     """
     if num_cpus is not None and num_cpus < 1:
         raise ValueError(f"--num-cpus: {num_cpus} must be at least 1")
     every = list(cells(read_sweep(file), file.parent))
+    console = Console(stderr=True)
+    warnings = Warnings(console, _several(every))
     try:
-        check(every)
+        for cell, told in check(every):
+            warnings.tell(cell, told)
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
     missing = [cell for cell in every if not is_done(cell, out)]
-    failed = _run(every, missing, out, use_ray, num_cpus or os.cpu_count() or 1)
+    failed = _run(every, missing, out, use_ray, num_cpus or os.cpu_count() or 1, console, warnings)
     gone = {done.folder for done in failed}
-    return _figures([cell for cell in every if folder_of(cell, out) not in gone], out), failed
+    problems = [f"{named(done.cell, _several(every))}: {done.problem}" for done in failed]
+    return _figures([cell for cell in every if folder_of(cell, out) not in gone], out), problems
 
 
-def _run(every: Sequence[Cell], missing: Sequence[Cell], out: Path, use_ray: bool, num_cpus: int) -> list[Done]:
+class Warnings:
+    """What runs warn of on stderr, each warning once, with the name of the run that was first to give it."""
+
+    def __init__(self, console: Console, several: bool) -> None:
+        self._console, self._several = console, several
+        self._told: set[str] = set()
+
+    def tell(self, cell: Cell, warnings: Mapping[str, str]) -> None:
+        """`warnings`: by what they are about."""
+        for about, text in warnings.items():
+            if about not in self._told:
+                self._told.add(about)
+                line = f"coadapt: warning: {named(cell, self._several)}: {text}"
+                self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def named(cell: Cell, several: bool) -> str:
+    """A run in words; `several`: the sweep has more than one cluster."""
+    where = f" on {cell.cluster_shown}" if several else ""
+    return f"{cell.label}{where}, {cell.trace_shown}, seed {cell.seed}"
+
+
+def _several(cells: Sequence[Cell]) -> bool:
+    return len({cell.cluster_shown for cell in cells}) > 1
+
+
+def _run(
+    every: Sequence[Cell],
+    missing: Sequence[Cell],
+    out: Path,
+    use_ray: bool,
+    num_cpus: int,
+    console: Console,
+    warnings: Warnings,
+) -> list[Done]:
     failed = []
-    console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -58,6 +96,7 @@ def _run(every: Sequence[Cell], missing: Sequence[Cell], out: Path, use_ray: boo
         if missing:
             for done in on_ray(missing, out, num_cpus) if use_ray else here(missing, out):
                 progress.advance(task)
+                warnings.tell(done.cell, done.warned)
                 progress.update(task, description=f"runs, last {done.cell.label}")
                 if done.problem:
                     failed.append(done)
@@ -65,7 +104,7 @@ def _run(every: Sequence[Cell], missing: Sequence[Cell], out: Path, use_ray: boo
 
 
 def _figures(finished: Sequence[Cell], out: Path) -> Figures:
-    several = len({cell.cluster_shown for cell in finished}) > 1
+    several = _several(finished)
     found: dict[str, list[dict[str, float]]] = {}
     for cell in finished:
         label = f"{cell.label} on {cell.cluster_shown}" if several else cell.label

@@ -27,6 +27,14 @@ class MeasuredStepTimes(Protocol):
     def rows(self) -> Iterator[Row]: ...
 
 
+class NotMeasured(UserWarning):
+    """Of a model on a GPU type, `about`; which placement was the first of those not measured differs by run."""
+
+    def __init__(self, about: str, text: str) -> None:
+        super().__init__(text)
+        self.about = about
+
+
 class BeyondMeasured:
     """Measured step times wherever there are some; the first time there are none is told in a warning."""
 
@@ -61,11 +69,11 @@ class BeyondMeasured:
     def _tell(self, shape: Shape) -> None:
         if not self._told:
             self._told = True
-            warnings.warn(
+            text = (
                 f"profiles: {self._name}: placements such as {list(shape)} (replicas per node) were not measured; "
-                "their step times are those of the throughput model fitted to all that were",
-                stacklevel=2,
+                "their step times are those of the throughput model fitted to all that were"
             )
+            warnings.warn(NotMeasured(self._name, text), stacklevel=2)
 
     @cached_property
     def fitted(self) -> FittedStepTimes:

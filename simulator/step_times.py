@@ -7,13 +7,14 @@ The tables are those of Pollux and Sia: `placements-*.csv` holds step times of e
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from scipy.interpolate import LinearNDInterpolator
+from scipy.spatial import QhullError
 
 from .tables import Floats, numbers, read_rows
 
@@ -59,7 +60,7 @@ class StepTimes:
     shapes: Mapping[Shape, tuple[Floats, Floats]]  # shape -> (sizes, (rows, 2) step and sync times)
     points: Floats  # (rows, 3) nodes, replicas, local batch size
     times: Floats  # (rows, 2)
-    _cloud: LinearNDInterpolator | None = field(default=None, repr=False)
+    _cloud: Callable[[Floats], Floats] | None = field(default=None, repr=False)
     _sizes: dict[Shape, tuple[float, float]] = field(default_factory=dict, repr=False)
     _seen: dict[tuple[Shape, float], StepTime] = field(default_factory=dict, repr=False)
 
@@ -144,9 +145,17 @@ class StepTimes:
     def _between(self, shape: Shape, sizes: Floats) -> Floats:
         """(sizes, 2) step and sync times between the rows of all shapes; nan outside of them."""
         if self._cloud is None:
-            self._cloud = LinearNDInterpolator(self.points, self.times)
+            try:
+                self._cloud = LinearNDInterpolator(self.points, self.times)
+            except QhullError:  # all on one plane, as where only a single node was measured
+                self._cloud = _nowhere
         at = np.stack([np.full(len(sizes), len(shape)), np.full(len(sizes), sum(shape)), sizes], axis=1)
         return np.asarray(self._cloud(at), float)
+
+
+def _nowhere(at: Floats) -> Floats:
+    """(len(at), 2) times between measurements that have nothing between them."""
+    return np.full((len(at), 2), np.nan)
 
 
 def _columns(path: Path, *keys: str) -> list[Floats]:

@@ -6,8 +6,10 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from .cluster_file import read_cluster
 from .engine import Stuck, Timing
 from .isolation import Isolation
 from .knowledge import Knows
+from .outages import Failures
 from .readers import read_trace
 from .replay import Conditions, isolation_of, kept, simulation, source_of
 from .saved import describe, load, save
@@ -27,11 +30,12 @@ from .workload import Workload
 
 @dataclass(frozen=True)
 class Done:
-    """A run of a sweep; `problem`: why there is none, in one sentence."""
+    """A run of a sweep; `problem`: why there is none, in one sentence; `warned`: warnings, by what about."""
 
     cell: Cell
     folder: Path
     problem: str = ""
+    warned: Mapping[str, str] = field(default_factory=dict)
 
 
 def folder_of(cell: Cell, out: Path) -> Path:
@@ -50,39 +54,65 @@ def is_done(cell: Cell, out: Path) -> bool:
         return False
 
 
-def check(cells: Sequence[Cell]) -> None:
-    """Look at every policy, trace, cluster and profile before any is run.
+def check(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Mapping[str, str]]]:
+    """Look at every policy, trace, cluster and profile before any is run. Yields warnings, as `Done` has them.
 
     Raises ValueError for the first problem.
     """
-    for policy, options in dict.fromkeys((cell.policy, cell.options) for cell in cells):
-        make_policy(policy, **json.loads(options))
-    for trace, seed, cluster, profiles in dict.fromkeys((c.trace, c.seed, c.cluster, c.profiles) for c in cells):
-        workload = _workload(trace, seed)
-        _, source, isolation = _source(cluster, profiles, bool(workload.steps.any()))
-        for name in dict.fromkeys(workload.applications):
-            if name and isolation is not None:
-                source[name]
+    for cell in {(cell.policy, cell.options): cell for cell in cells}.values():
+        make_policy(cell.policy, **json.loads(cell.options))
+        _conditions(cell)
+    inputs: dict[tuple[Any, ...], Cell] = {}
+    for cell in cells:
+        inputs.setdefault((cell.trace, cell.seed, cell.cluster, cell.profiles), cell)
+    for cell in inputs.values():
+        with _recorded() as warned:
+            workload = _workload(cell.trace, cell.seed)
+            _, source, isolation = _source(cell.cluster, cell.profiles, bool(workload.steps.any()))
+            for name in dict.fromkeys(workload.applications):
+                if name and isolation is not None:
+                    source[name]
+        yield cell, warned
 
 
 def run_cell(cell: Cell, out: Path) -> Done:
-    """Run one and save it. A run that cannot be is told of, not raised: others go on."""
-    folder = folder_of(cell, out)
-    try:
-        workload = _workload(cell.trace, cell.seed)
-        nodes, source, isolation = _source(cell.cluster, cell.profiles, bool(workload.steps.any()))
-        under = Conditions(
-            Timing(cell.round_interval_s, cell.events),
-            Knows(cell.knows),
-            cell.noise,
-            cell.seed,
-            profiling_s=cell.profiling_cost_s,
-        )
-        outcome = simulation(workload, nodes, cell.policy, json.loads(cell.options), source, under).run()
-        save(kept(cell.label, outcome, isolation, cell.about()), folder)
-    except (ValueError, Stuck) as error:
-        return Done(cell, folder, str(error))
-    return Done(cell, folder)
+    """Run one and save it. A run that cannot be is told of, not raised: others go on. So are its warnings."""
+    done = Done(cell, folder_of(cell, out))
+    with _recorded() as warned:
+        try:
+            workload = _workload(cell.trace, cell.seed)
+            nodes, source, isolation = _source(cell.cluster, cell.profiles, bool(workload.steps.any()))
+            options, under = json.loads(cell.options), _conditions(cell)
+            outcome = simulation(workload, nodes, cell.policy, options, source, under).run()
+            save(kept(cell.label, outcome, isolation, cell.about()), done.folder)
+        except (ValueError, Stuck) as error:
+            done = replace(done, problem=str(error))
+    return replace(done, warned=warned)
+
+
+def _conditions(cell: Cell) -> Conditions:
+    mtbf_h, repair_h = cell.node_mtbf_h, cell.node_repair_h
+    return Conditions(
+        Timing(cell.round_interval_s, cell.events, early_s=cell.early_s),
+        Knows(cell.knows),
+        cell.noise,
+        cell.seed,
+        None if mtbf_h is None else Failures(mtbf_h * 3600, repair_h * 3600, cell.seed),
+        cell.profiling_cost_s,
+    )
+
+
+@contextmanager
+def _recorded() -> Iterator[dict[str, str]]:
+    """Warnings for users land here, by what they are about, instead of on stderr."""
+    told: dict[str, str] = {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield told
+        finally:
+            for one in caught:
+                told.setdefault(getattr(one.message, "about", str(one.message)), str(one.message))
 
 
 def here(cells: Sequence[Cell], out: Path) -> Iterator[Done]:

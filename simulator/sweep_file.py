@@ -49,8 +49,11 @@ class SweepFile(_Strict):
     round_interval_s: float = Field(default=60.0, gt=0, allow_inf_nan=False)
     events: bool = False
     knows: Knows = Knows.BOOTSTRAP
+    early_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     noise: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     profiling_cost_s: float = Field(default=PROFILING_S, ge=0, allow_inf_nan=False)
+    node_mtbf_h: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    node_repair_h: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     profiles: str | None = None
 
     @field_validator("policies", mode="before")
@@ -86,9 +89,15 @@ class Cell:
     noise: float
     profiling_cost_s: float
     profiles: str | None
+    early_s: float | None = None
+    node_mtbf_h: float | None = None
+    node_repair_h: float = 1.0
 
     def about(self) -> dict[str, Any]:
         """What is kept with the run; another cell's is another."""
+        # What is not asked for is not named either, so that runs of before there was such a thing stay good.
+        early = {} if self.early_s is None else {"early_s": self.early_s}
+        failures = {"node_mtbf_h": self.node_mtbf_h, "node_repair_h": self.node_repair_h}
         return {
             "policy": self.policy,
             "policy_options": json.loads(self.options),
@@ -102,6 +111,8 @@ class Cell:
             "noise": self.noise,
             "profiling_cost_s": self.profiling_cost_s,
             "profiles": None if self.profiles is None else Path(self.profiles).name,
+            **early,
+            **({} if self.node_mtbf_h is None else failures),
         }
 
 
@@ -130,7 +141,7 @@ def read_sweep(path: Path) -> SweepFile:
 def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
     """Every run, policies innermost so that each trace is compared early. Paths are relative to `folder`.
 
-    A seed draws a made-up trace and the noise; a trace from a file without noise is the same for every seed.
+    A seed draws a made-up trace, the noise and which nodes fail; without any of them every seed's run is the same.
     """
 
     def located(given: str | None) -> str | None:
@@ -156,6 +167,9 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         noise=sweep.noise,
                         profiling_cost_s=sweep.profiling_cost_s,
                         profiles=located(sweep.profiles),
+                        early_s=sweep.early_s,
+                        node_mtbf_h=sweep.node_mtbf_h,
+                        node_repair_h=sweep.node_repair_h,
                     )
 
 

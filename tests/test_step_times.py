@@ -53,6 +53,20 @@ def test_other_shapes_lie_between_those_that_were_measured(model: Path) -> None:
     assert times.sizes((2, 2, 2)) == (8.0, 16.0)
 
 
+def test_measurements_of_a_single_node_say_nothing_of_other_shapes(model: Path) -> None:
+    (model / "placements-x.csv").write_text("".join(PLACEMENTS.splitlines(keepends=True)[:5]))
+    (model / "scalability-x.csv").write_text(
+        "num_nodes,num_replicas,local_bsz,step_time,sync_time\n1,4,8,1.4,0.3\n"
+    )
+    times = StepTimes.read(model, "x")
+    assert times.at((2,), 8).step_s == 1.2
+    with pytest.raises(ValueError, match=r"\(1, 1\) replicas with 8 samples each were not measured"):
+        times.at((1, 1), 8)
+    # An application goes on with the throughput model fitted to them.
+    with pytest.warns(UserWarning, match="were not measured"):
+        assert Application.read(model, ["x"]).step_times["x"].at((2, 2), 8).step_s > 1.0
+
+
 def test_beyond_the_measurements_there_is_an_error(model: Path) -> None:
     times = StepTimes.read(model, "x")
     with pytest.raises(ValueError, match=r"tiny on x: \(1,\) replicas with 64 samples each were not measured"):

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from coadapt.cli.main import run
+from coadapt.cli.main import run, simulate
 from coadapt.simulator import sweep as sweeping
 from coadapt.simulator.saved import COLUMNS, find, load
-from coadapt.simulator.sweep_file import cells, read_sweep
+from coadapt.simulator.sweep_file import SweepFile, cells, read_sweep
 
+PLACEMENTS = "local_bsz,step_time,sync_time,placement\n8,1.0,0.0,1\n16,1.6,0.0,1\n8,1.2,0.1,2\n16,1.8,0.1,2\n"
+SCALABILITY = "num_nodes,num_replicas,local_bsz,step_time,sync_time\n1,4,8,1.5,0.3\n1,4,16,2.1,0.3\n"
+VALIDATION = "progress,iteration,metric,grad_sqr,grad_var\n100,100,0,1.0,4.0\n200,200,0,1.0,8.0\n"
+JOBS = (
+    "name,time,application,num_replicas,batch_size\nb,9,tiny,1,16\na,0,tiny,2,16\nc,20,tiny,8,64\nd,30,tiny,4,64\n"
+)
 PAI = "job_id,arrival_s,service_sec,gpu_count\nj1,10,100,1\nj2,20,50,2\nj3,30,10,2\n"
+SIA = """name,time,application,num_replicas,batch_size
+job-0,0,cifar10,1,256
+job-1,30,cifar10,2,512
+job-2,40,bert,2,24
+job-3,100,cifar10,4,512
+"""
 GRID = """
 policies: [fifo, {name: las, options: {thresholds_gpu_s: [100]}, label: las at 100}]
 traces: [one.csv, two.csv]
@@ -102,9 +115,81 @@ def test_what_changes_a_run_changes_its_folder(grid: Path, tmp_path: Path) -> No
     assert not set(before) & {sweeping.folder_of(cell, tmp_path) for cell in cells(read_sweep(grid), tmp_path)}
 
 
+def test_a_sweep_takes_what_a_single_simulation_does() -> None:
+    renamed = {
+        "trace": "traces", "format": "traces", "jobs": "traces", "rate": "traces", "cluster": "clusters",
+        "policy": "policies", "policy_option": "policies", "seed": "seeds", "round_interval": "round_interval_s",
+        "early": "early_s", "profiling_cost": "profiling_cost_s", "node_mtbf": "node_mtbf_h",
+        "node_repair": "node_repair_h",
+    }  # fmt: skip
+    options = set(inspect.signature(simulate).parameters) - {"out", "as_json"}  # those are `sweep`'s own
+    assert {renamed.get(name, name) for name in options} == set(SweepFile.model_fields)
+
+
+def figures(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
+    assert run([*arguments, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out).values()
+    means = {name: value["mean"] if isinstance(value, dict) else value for name, value in found.items()}
+    return {name: value for name, value in means.items() if not name.startswith("policy")}  # wall times
+
+
+@pytest.mark.parametrize(
+    ("field", "option"),
+    [
+        ("early_s: 5", "--early 5"),
+        ("node_mtbf_h: 2\nnode_repair_h: 0.1\nseeds: [3]", "--node-mtbf 2 --node-repair 0.1 --seed 3"),
+        ("profiling_cost_s: 100", "--profiling-cost 100"),
+        ("noise: 0.3\nknows: no-profile", "--noise 0.3 --knows no-profile"),
+        ("events: true", "--events"),
+    ],
+)
+def test_a_field_of_a_sweep_does_what_the_option_of_a_simulation_does(
+    field: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "jobs.csv").write_text(SIA)
+    (tmp_path / "s.yaml").write_text(f'policies: [sia]\ntraces: [jobs.csv]\nclusters: ["2x t4:4"]\n{field}\n')
+    swept = figures(["sweep", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "a"), "--no-ray"], capsys)
+    one = ["simulate", "--trace", str(tmp_path / "jobs.csv"), "--cluster", "2x t4:4"]
+    single = figures([*one, *option.split(), "--out", str(tmp_path / "b")], capsys)
+    assert swept == single
+    plain = figures([*one, "--out", str(tmp_path / "c")], capsys)
+    assert single["mean_jct_h"] != plain["mean_jct_h"]
+
+
+@pytest.mark.parametrize("ray", [False, True])
+def test_a_warning_of_runs_is_told_once_with_the_run_s_name(ray: bool, tmp_path: Path) -> None:
+    model = tmp_path / "profiles" / "tiny"
+    model.mkdir(parents=True)
+    (model / "placements-aws.csv").write_text(PLACEMENTS)  # t4
+    (model / "scalability-aws.csv").write_text(SCALABILITY)
+    for batch_size in (16, 64):
+        (model / f"validation-{batch_size}.csv").write_text(VALIDATION)
+    # Not in order; the last one is on more nodes than were measured.
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    (tmp_path / "s.yaml").write_text(
+        "policies: [fifo, las]\ntraces: [jobs.csv]\nseeds: [0, 1]\nprofiles: profiles\n"
+        'clusters: ["2x t4:4, 1x a100:8"]\n'
+    )
+    command = ["sweep", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "out"), "--num-cpus", "2", "--json"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "coadapt.cli.main", *command, *([] if ray else ["--no-ray"])],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 0, ended.stderr
+    lines = [line for line in ended.stderr.splitlines() if "warning: " in line]
+    for about in ("job a was submitted before job b", "not measured on a100", "placements such as"):
+        (line,) = [line for line in lines if about in line]
+        assert line.split("warning: ")[1].startswith(("fifo, jobs.csv, seed ", "las, jobs.csv, seed "))
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        ("policies: [fifo]\nevents: true\nearly_s: 1", "early_s: rounds at events have no fixed times"),
+        ("policies: [fifo]\nearly_s: -1", "early_s: -1 is not accepted"),
+        ("policies: [fifo]\nnode_mtbf_h: 0", "node_mtbf_h: 0 is not accepted"),
         ("", "the file is empty"),
         ("[sia]", "a sweep is a mapping of fields"),
         ("policies: [sia]\npolicies: [fifo]", "policies is given twice"),

@@ -104,9 +104,13 @@ def run_all(
     # Fresh processes: threads of numba and BLAS do not survive a fork.
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         waiting = {pool.submit(run_cell, cell, out): cell for cell in missing}
-        for count, done in enumerate(as_completed(waiting), start=1):
-            cell, problem = waiting[done], done.result().problem
-            say(f"[{count}/{len(missing)}] {cell.policy} {cell.options} {cell.trace_shown} {problem}")
+        told: set[str] = set()
+        for count, ended in enumerate(as_completed(waiting), start=1):
+            cell, done = waiting[ended], ended.result()
+            say(f"[{count}/{len(missing)}] {cell.policy} {cell.options} {cell.trace_shown} {done.problem}")
+            for about in done.warned.keys() - told:
+                say(f"warning: {done.warned[about]}")
+            told |= done.warned.keys()
 
 
 def finished(cells: Iterable[Cell], out: Path) -> dict[str, SavedRun]:
