@@ -27,7 +27,7 @@ from .harness import table as show
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "evaluation.md"
-POLICY_TIMES = "figure_3_10"
+POLICY_TIMES, LARGE_MODEL = "figure_3_10", "section_3_5_3"
 
 
 def expense(cell: Cell) -> float:
@@ -113,6 +113,8 @@ def main() -> None:
         verdicts = page.judged(experiment, found)
         plots.draw(experiment, values, {key: list(done.values()) for key, done in found.items()}, pictures)
         sections[experiment.key] = page.section(experiment, values, verdicts)
+        if experiment.key == LARGE_MODEL:
+            sections[experiment.key] = f"{page.speeds()}\n\n{sections[experiment.key]}"
         figures |= page.flat(experiment, values, verdicts)
         show(
             experiment.key,

@@ -2,10 +2,15 @@
 
 import numpy as np
 import pytest
-from coadapt.benchmarks.evaluation import page, workloads
+from coadapt.benchmarks.evaluation import hybrid, page, workloads
 from coadapt.benchmarks.evaluation.experiments import Claim, Experiment, Group
 from coadapt.benchmarks.evaluation.grid import Value
 from coadapt.benchmarks.evaluation.paper import Said
+from coadapt.executor.config import Adaptivity
+from coadapt.simulator.cluster_file import read_cluster
+from coadapt.simulator.fitted import FittedApplications
+from coadapt.simulator.replay import Conditions, simulation
+from coadapt.simulator.workload import TraceJob, Workload
 
 ROWS = [
     {"name": f"bert-{i}", "time": str(time_s), "application": "bert", "num_replicas": "4", "batch_size": "96"}
@@ -42,6 +47,30 @@ def test_a_sharper_burst_lies_in_its_half_hour() -> None:
 def test_the_same_seed_gives_the_same_spike() -> None:
     assert workloads.spike(ROWS, seed=3) == workloads.spike(ROWS, seed=3)
     assert workloads.spike(ROWS, seed=3) != workloads.spike(ROWS, seed=4)
+
+
+def test_a_large_model_joins_a_trace_at_its_start() -> None:
+    rows = workloads.with_large_model(ROWS, "gpt_pmp")
+    assert len(rows) == len(ROWS) + 1
+    assert (rows[0]["time"], rows[0]["category"]) == ("0", "adaptive")
+    assert workloads.with_large_model(ROWS, "gpt_pmp", 8, 192)[0]["category"] == "rigid"
+
+
+def test_the_course_of_a_large_model_is_that_of_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [
+        TraceJob("g", 0.0, 1, None, "gpt_pmp", 48, adaptivity=Adaptivity.ADAPTIVE),
+        TraceJob("a", 1000.0, 1, None, "cifar10", 128),
+    ]
+    nodes, source = read_cluster("1x a100:8"), FittedApplications(["a100"])
+    outcome = simulation(Workload.of(jobs), nodes, "sia", {}, source, Conditions()).run()
+    rates = {4: hybrid.Speed(8, 4, 9.0, 1.0), 2: hybrid.Speed(4, 2, 4.5, 1.0), 1: hybrid.Speed(2, 1, 2.25, 1.0)}
+    monkeypatch.setattr(hybrid, "speeds", lambda gpu_type: tuple(rates.values()))
+    course = hybrid.course(outcome, 0)
+    assert (np.diff(course.time_s) > 0).all()
+    gpu_s = float((np.diff(course.time_s) * course.gpus).sum())
+    assert gpu_s == pytest.approx(outcome.attained_gpu_s[0])
+    assert set(course.active.tolist()) == {1.0, 2.0}
+    assert course.time_s[-1] == outcome.finished_s[0]
 
 
 def test_a_larger_part_of_limited_jobs_holds_the_smaller() -> None:

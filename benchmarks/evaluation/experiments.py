@@ -11,7 +11,7 @@ from coadapt.simulator.compat.sia_artifact import SLOWDOWN
 from coadapt.simulator.knowledge import Knows
 from coadapt.simulator.sweep_file import Cell
 
-from . import paper, workloads
+from . import hybrid, paper, workloads
 from .grid import HOMOGENEOUS, SIA, Trace, runs_of, shipped
 from .paper import Said
 
@@ -28,6 +28,11 @@ MEANING = {
     "max_contention": "active jobs, most", "restarts_per_job": "restarts per job", "worst_rho": "worst ρ",
     "unfair_fraction": "unfair fraction (ρ > 1)", "policy_median_ms": "policy, median (ms)",
     "policy_p95_ms": "policy, p95 (ms)", "mean_queueing_h": "without GPUs, mean (h)",
+    "gpt_jct_h": "JCT of the GPT (h)", "gpt_gpu_hours": "GPU-hours of the GPT", "gpt_restarts": "its restarts",
+    "gpt_most_gpus": "its GPUs, most", "gpt_a100_fraction": "its time on a100, fraction",
+    "gpt_samples_s_busy": "samples/s in its busiest third",
+    "gpt_samples_s_quiet": "samples/s in its quietest third",
+    "others_mean_jct_h": "mean JCT of the others (h)",
 }  # fmt: skip
 NAMES = {"philly": "Philly", "helios": "Helios", "newtrace": "newTrace", "none": "no"}
 
@@ -54,7 +59,8 @@ class Group:
 class Claim:
     """`figure` of group `less` is less than that of `more`; or at most by `slack` of it more.
 
-    `said`: the difference in the paper, where its tables do not have both.
+    `said`: the difference in the paper, where its tables do not have both. `than`: of `more`, where it is another
+    figure.
     """
 
     figure: str
@@ -62,6 +68,7 @@ class Claim:
     more: str
     said: str = ""
     slack: float = 0.0
+    than: str = ""
 
 
 @dataclass(frozen=True)
@@ -294,6 +301,28 @@ def spike_240(plan: Plan) -> Experiment:
     return Experiment("spike_240", tuple(groups), tuple(claims))
 
 
+def section_3_5_3(plan: Plan) -> Experiment:
+    """A GPT of 2.8B parameters in pipelines, beside the jobs of Helios traces on the mixed cluster."""
+    helios, large = plan.of("saturn"), hybrid.MODEL
+    adapts = plan.made("helios-gpt", helios, lambda rows, n: workloads.with_large_model(rows, large))
+    fixed = plan.made("helios-gpt-fixed", helios, lambda rows, n: workloads.with_large_model(rows, large, 8, 192))
+    of_gpt = ("gpt_jct_h", "gpt_gpu_hours", "gpt_most_gpus", "gpt_a100_fraction", "gpt_samples_s_busy",
+              "gpt_samples_s_quiet", "gpt_restarts", "others_mean_jct_h")  # fmt: skip
+    groups = [
+        Group(f"{setting}/{policy}", runs_of(policy, traces), figures)
+        for setting, policy, traces, figures in (
+            ("GPT adapts", "sia", adapts, of_gpt),
+            ("GPT on 8 GPUs", "sia", fixed, of_gpt),
+            ("GPT on 8 GPUs", "gavel", fixed, of_gpt),
+            ("without it", "sia", helios, ("mean_jct_h",)),
+        )
+        if plan.chosen(policy)
+    ]
+    adapting = "GPT adapts/sia"
+    claims = (Claim("gpt_samples_s_busy", adapting, adapting, "less", than="gpt_samples_s_quiet"),)
+    return Experiment("section_3_5_3", tuple(groups), claims)
+
+
 def artifact_pace(plan: Plan) -> Experiment:
     """Table 3.3 with every step as much slower as Sia's simulator makes it: an ablation of its calibration."""
     groups = [
@@ -326,7 +355,7 @@ def artifact_pace(plan: Plan) -> Experiment:
 EXPERIMENTS = {
     make.__name__: make
     for make in (
-        table_3_3, table_3_4, figure_3_1, figure_3_6, figure_3_7, figure_3_11, figure_3_12, figure_3_13, spike_240,
-        artifact_pace,
+        table_3_3, table_3_4, figure_3_1, figure_3_6, figure_3_7, figure_3_11, figure_3_12, figure_3_13,
+        section_3_5_3, spike_240, artifact_pace,
     )
 }  # fmt: skip

@@ -19,6 +19,7 @@ from coadapt.simulator.sweep import folder_of, is_done, run_cell
 from coadapt.simulator.sweep_file import Cell, TraceChoice
 
 from ..harness import DATA
+from . import hybrid
 
 SIA = DATA / "sia" / "sia-simulator"
 HETEROGENEOUS = "6x t4:4, 3x rtx:8, 2x a100:8"
@@ -123,7 +124,8 @@ def values_of(runs: Sequence[SavedRun]) -> dict[str, Value]:
     if not runs:
         return {}
     count = len(runs)
-    found = {name: Value(*pair, count) for name, pair in spread([run.figures() for run in runs]).items()}
+    every = [{**run.figures(), **hybrid.figures(run.outcome)} for run in runs]
+    found = {name: Value(*pair, count) for name, pair in spread(every).items()}
     jct_h = np.concatenate([run.outcome.jct_s for run in runs]) / 3600
     rho = np.concatenate([run.rho for run in runs])
     policy_ms = np.concatenate([run.outcome.policy_s for run in runs]) * 1e3

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from coadapt.simulator.saved import SavedRun
 
+from . import hybrid
 from .experiments import MEANING, Claim, Experiment, Group
 from .grid import Value, values_of
 from .paper import Said
@@ -64,6 +65,16 @@ def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     return "\n".join(["| " + " | ".join(head) + " |", aligned, *("| " + " | ".join(row) + " |" for row in body)])
 
 
+def speeds() -> str:
+    """How the model of section 3.5.3 scales on each GPU type."""
+    body = [
+        (gpu_type, str(one.gpus), str(one.replicas), number(one.samples_s), f"{100 * one.relative:.1f} %")
+        for gpu_type in hybrid.GPUS
+        for one in hybrid.speeds(gpu_type)
+    ]
+    return table(("GPU type", "GPUs", "replicas", "samples/s", "per GPU, of one replica's"), body)
+
+
 def judged(experiment: Experiment, found: Found) -> list[Verdict]:
     """The claims of which both sides were run, each over the traces that both were run on."""
     out = []
@@ -71,7 +82,8 @@ def judged(experiment: Experiment, found: Found) -> list[Verdict]:
         less, more = found.get(claim.less, {}), found.get(claim.more, {})
         both = [trace for trace in less if trace in more]
         if both:
-            pair = [values_of([runs[trace] for trace in both])[claim.figure].mean for runs in (less, more)]
+            sides = ((less, claim.figure), (more, claim.than or claim.figure))
+            pair = [values_of([runs[trace] for trace in both])[figure].mean for runs, figure in sides]
             out.append(verdict(claim, *pair))
     return out
 
@@ -102,8 +114,8 @@ def orderings(experiment: Experiment, verdicts: Sequence[Verdict]) -> str:
     groups = {group.key: group for group in experiment.groups}
     body = [
         (
-            f"{groups[found.claim.less].label} under {groups[found.claim.more].label}",
-            MEANING[found.claim.figure],
+            " under ".join(dict.fromkeys(groups[key].label for key in (found.claim.less, found.claim.more))),
+            " under ".join(MEANING[name] for name in (found.claim.figure, found.claim.than) if name),
             said_of(found.claim, groups),
             f"{100 * found.difference:+.0f} %" if math.isfinite(found.difference) else "more",
             "holds" if found.holds else "**does not**",

@@ -15,6 +15,7 @@ import numpy as np
 from coadapt.simulator.pictures import COLOURS, cdfs
 from coadapt.simulator.saved import SavedRun
 
+from . import hybrid
 from .experiments import POWERS, ROUNDS_S, Experiment
 from .grid import Value
 
@@ -26,8 +27,12 @@ def draw(experiment: Experiment, values: Values, runs: Mapping[str, Sequence[Sav
     """The picture of an experiment that has one, if anything of it was run."""
     if experiment.key == "figure_3_7":
         picture = cdfs({key: found for key, found in runs.items() if found})
-    elif experiment.key in _PANELS and values:
-        figure = _PANELS[experiment.key](values)
+    elif experiment.key in (*_PANELS, "section_3_5_3") and values:
+        figure = (
+            _PANELS[experiment.key](values) if experiment.key in _PANELS else _large_model(runs["GPT adapts/sia"])
+        )
+        if figure is None:
+            return
         figure.tight_layout()
         buffer = io.BytesIO()
         figure.savefig(buffer, dpi=80)
@@ -108,6 +113,46 @@ def _adaptivity(values: Values) -> Any:
                 axes.plot([int(key.split()[0]) for key in known], y, marker="o", color=COLOURS[at], label=label)
         axes.set(xlabel=f"jobs with {kind} (%)", ylabel="over all jobs adaptive", ylim=(0, None))
         axes.legend()
+    return picture
+
+
+def _large_model(runs: Sequence[SavedRun]) -> Any:
+    """Samples/s over GPUs, and on the first trace its GPUs and the active jobs over time; None: was not run."""
+    if not runs:
+        return None
+    picture = plt.figure(figsize=(11, 4.2))
+    grid = picture.add_gridspec(2, 2, width_ratios=(1, 2.2))
+    left, upper = picture.add_subplot(grid[:, 0]), picture.add_subplot(grid[0, 1])
+    lower = picture.add_subplot(grid[1, 1], sharex=upper)
+    for axes in (left, upper, lower):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_axisbelow(True)
+        axes.grid(lw=0.4, color="#dddddd")
+    colours = dict(zip(hybrid.GPUS, COLOURS, strict=False))
+    for gpu_type, colour in colours.items():
+        found = hybrid.speeds(gpu_type)
+        gpus, rates = [one.gpus for one in found], [one.samples_s for one in found]
+        left.plot([0, gpus[-1]], [0, found[0].samples_s / found[0].gpus * gpus[-1]], ls=":", lw=1, color=colour)
+        left.plot(gpus, rates, marker="o", ms=4, color=colour, label=f"{gpu_type}, {gpus[0]} GPUs a replica")
+    left.plot([], [], ls=":", lw=1, color="grey", label="linear in GPUs")
+    left.set(xlabel="GPUs", ylabel="samples/s", xlim=(0, 25.5), ylim=(0, 24), xticks=range(0, 25, 8))
+    left.legend(fontsize=8, frameon=False, loc="upper left")
+    outcome = runs[0].outcome
+    job = hybrid.job_of(outcome)
+    assert job is not None
+    course = hybrid.course(outcome, job)
+    hours = course.time_s / 3600
+    for gpu_type, colour in colours.items():
+        mine = np.array([t == gpu_type for t in course.gpu_type])
+        upper.stairs(np.where(mine, course.gpus, 0.0), hours, fill=True, color=colour, lw=0, label=gpu_type)
+        lower.stairs(np.where(mine, course.samples_s, 0.0), hours, fill=True, color=colour, lw=0, alpha=0.55)
+    lower.stairs(course.active, hours, baseline=None, color="black", lw=1.2, label="active jobs")
+    upper.set(ylabel="GPUs of the GPT", ylim=(0, 31), yticks=range(0, 25, 8))
+    upper.tick_params(labelbottom=False)
+    upper.legend(fontsize=8, ncols=2, loc="upper left", frameon=False)
+    lower.set(xlabel="time (h)", ylabel="samples/s of the GPT", xlim=(0, hours[-1]))
+    lower.set_ylim(0, 1.3 * max(float(course.active.max()), float(course.samples_s.max())))
+    lower.legend(fontsize=8, loc="upper left", frameon=False)
     return picture
 
 

@@ -68,6 +68,15 @@ def limited(rows: Sequence[Row], category: str, fraction: float, seed: int = 0) 
     return [{**row, "category": category if i in chosen else "adaptive"} for i, row in enumerate(rows)]
 
 
+def with_large_model(rows: Sequence[Row], application: str, gpus: int = 0, batch_size: int = 0) -> list[Row]:
+    """The trace, and from its first second on one job of `application`: rigid where it asks for GPUs."""
+    large = {
+        "name": f"{application}-0", "time": "0", "application": application, "num_replicas": str(max(gpus, 1)),
+        "batch_size": str(batch_size or 1), "category": "rigid" if gpus else "adaptive",
+    }  # fmt: skip
+    return [large, *({"category": "adaptive", **row} for row in rows)]
+
+
 def tuned(
     rows: Sequence[Row], source: ApplicationSource, gpu_type: str, node_gpus: int, seed: int = 0
 ) -> list[Row]:
