@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from pydantic import ValidationError
 
 from ..estimators.goodput import JobModel
 from ..executor.config import Adaptivity, TrainingConfig
@@ -103,7 +104,11 @@ class AdaptiveWorld:
         most, preemptible = int(self.workload.max_gpus[job]), bool(self.workload.preemptible[job])
         key = application, adaptivity, asked, most, batch_size, preemptible
         if key not in self._specs:
-            self._specs[key] = _spec(*key)
+            try:
+                self._specs[key] = _spec(*key)
+            except ValidationError as error:
+                told = error.errors()[0]["msg"].removeprefix("Value error, ")
+                raise ValueError(f"trace: job {self.workload.ids[job]}: {told}") from None
         return self._specs[key]
 
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:
