@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...scheduler.cluster import Cluster, Node
-from ...scheduler.placement import NodeShare, Placement
-from ...scheduler.policies.pollux import VIRTUAL_GPUS, Ints, PolluxOptions, PolluxPolicy, Problem, virtual_nodes
+from ...optimizer.genetic import Counts, Problem
+from ...scheduler.policies.pollux import MOST_NODES, VIRTUAL_GPUS, PolluxOptions, Search, VirtualNodes
 from ...scheduler.round import JobView, Plan, Round
 from ..applications import SUFFIXES
 from ..tables import Floats
@@ -43,35 +42,36 @@ class ArtifactPollux:
     ) -> None:
         self._knowledge = knowledge
         self._position = positions  # of a job's id in the workload
-        self._policy = PolluxPolicy(options)
-        self._rows: dict[str, Ints] = {}  # GPUs of each virtual node, as of the last round
+        self._search = Search(options or PolluxOptions())
+        self._rows: dict[str, Counts] = {}  # GPUs of each virtual node, as of the last round
 
     def plan(self, round: Round) -> Plan:
         jobs = sorted(round.jobs, key=lambda job: (job.attained_gpu_s, job.submitted_s))
-        nodes = virtual_nodes(round.cluster)
-        best = self._policy.search(self._problem(jobs, nodes, round.cluster))
-        self._rows, placements = {}, {}
-        for job, row in zip(jobs, best, strict=True):
-            if row.any():
-                placements[job.id], self._rows[job.id] = _kept(row, nodes)
-        return Plan(placements)
+        nodes = VirtualNodes(round.cluster)
+        problem = self._problem(jobs, nodes)
+        best = self._search.run([job.id for job in jobs], nodes.names, problem).rows
+        self._rows = {job.id: _kept(row, nodes) for job, row in zip(jobs, best, strict=True) if row.any()}
+        return Plan({id: nodes.placement(row) for id, row in self._rows.items()})
 
-    def _problem(self, jobs: Sequence[JobView], nodes: Sequence[Node], cluster: Cluster) -> Problem:
-        capacity = cluster.capacity()
-        room = np.array([node.gpus for node in nodes], np.int64)
-        current = np.array([self._rows.get(job.id, np.zeros_like(room)) for job in jobs])
-        most = np.array([self._most(job, min(capacity.values())) for job in jobs])
+    def _problem(self, jobs: Sequence[JobView], nodes: VirtualNodes) -> Problem:
+        current = np.array([self._rows.get(job.id, np.zeros(len(nodes))) for job in jobs], np.int16)
+        most = np.array([self._most(job, min(nodes.cluster.capacity().values())) for job in jobs])
         age_s = np.array([job.age_s for job in jobs])
         restarts = np.array([job.restarts for job in jobs])
         stay = np.maximum(age_s - restarts * RESTART_COST_S, 0.0) / (age_s + RESTART_COST_S)
-        fair = math.ceil(int(room.sum()) / len(jobs))
-        speedup = np.zeros((len(jobs), len(nodes) + 1, int(most.max()) + 1))
+        fair = math.ceil(int(nodes.room.sum()) / len(jobs))
+        speedup = np.zeros((len(jobs), min(len(nodes), MOST_NODES) + 1, int(most.max()) + 1))
         for i, job in enumerate(jobs):
             within, across = self._speedups(self._position(job.id), int(most[i]), fair)
             speedup[i, 1, : most[i] + 1] = within
             speedup[i, 2:, : most[i] + 1] = across
+        one, none = np.ones((len(jobs), 1), np.int64), np.zeros(len(jobs), np.bool_)
+        of_one_type = np.zeros_like(nodes.type_of)
         # A node's worth of GPUs counts 1.
-        return Problem(speedup / VIRTUAL_GPUS, most, current, stay, room, ranked=True)
+        return Problem(
+            speedup / VIRTUAL_GPUS, current, stay, nodes.room, one, most[:, None], one,
+            of_one_type, nodes.host, none, none,
+        )  # fmt: skip
 
     def _most(self, job: JobView, gpus: int) -> int:
         at = self._position(job.id)
@@ -103,18 +103,12 @@ def _limits_of(gpu_types: Sequence[str] | dict[str, tuple[int, int]]) -> str:
     return next((t for t in gpu_types if SUFFIXES.get(t, t) == LIMITS_OF), min(gpu_types))
 
 
-def _kept(row: Ints, nodes: Sequence[Node]) -> tuple[Placement, Ints]:
+def _kept(row: Counts, nodes: VirtualNodes) -> Counts:
     """The part on the GPU type of which it has most; the others lie idle."""
-    types = np.array([node.gpu_type for node in nodes])
 
-    def rank(gpu_type: str) -> tuple[int, int]:
-        suffix = SUFFIXES.get(gpu_type, gpu_type)
-        return -int(row[types == gpu_type].sum()), PREFERRED.index(suffix) if suffix in PREFERRED else 0
+    def rank(t: int) -> tuple[int, int]:
+        suffix = SUFFIXES.get(nodes.types[t], nodes.types[t])
+        return -int(row[nodes.type_of == t].sum()), PREFERRED.index(suffix) if suffix in PREFERRED else 0
 
-    best = min(sorted(set(types[row > 0].tolist())), key=rank)
-    kept = np.where(types == best, row, 0)
-    shares: dict[str, int] = {}
-    for node, gpus in zip(nodes, kept.tolist(), strict=True):
-        if gpus:
-            shares[node.id] = shares.get(node.id, 0) + gpus
-    return Placement(best, tuple(NodeShare(id, gpus) for id, gpus in shares.items())), kept
+    best = min(range(len(nodes.types)), key=rank)
+    return np.where(nodes.type_of == best, row, 0).astype(np.int16)
