@@ -2,8 +2,7 @@
 
 `python -m benchmarks.replay_fidelity` replays every row of the table below and prints ours beside the published
 simulator's figure. Sets: A is Sia's artifact on its mixed 64-GPU cluster, B Lucid's simulator on Helios Venus, C
-Gavel's simulator on its 48-GPU cluster; there the policy is Gavel's objective. A/saturn-1/pollux takes minutes
-and runs only with `--slow`, or where `--only` names it whole.
+Gavel's simulator on its 48-GPU cluster; there the policy is Gavel's objective.
 Another trace:
 
     python -m benchmarks.replay_fidelity --trace FILE --policy sia --cluster "6x t4:4, 3x rtx:8, 2x a100:8" \\
@@ -105,7 +104,6 @@ class Replay:
     cluster: str
     published: Mapping[str, float]
     member: str = ""  # of the trace, an archive
-    slow: bool = False
 
 
 VENUS = DATA / "helios" / "venus_sept2020_gpu_jobs.csv.gz"
@@ -130,7 +128,6 @@ REPLAYS = (
         "A/saturn-1/pollux", SIA / "workloads/saturn/workload-1.csv", "pollux", "sia-artifact", MIXED_64,
         {"mean_jct_h": 0.880, "p99_jct_h": 11.16, "makespan_h": 20.38, "gpu_hours_per_job": 4.33,
         "restarts_per_job": 5.1},
-        slow=True,
     ),
     Replay(
         "A/philly-1/gavel", SIA / "workloads/philly/workload-1.csv", "gavel", "sia-artifact", MIXED_64,
@@ -214,7 +211,6 @@ def main() -> None:
     parser.add_argument("--cluster", default=MIXED_64)
     parser.add_argument("--compat", choices=("sia-artifact", "lucid", "gavel"), default="sia-artifact")
     parser.add_argument("--only", help="a part of a row's name")
-    parser.add_argument("--slow", action="store_true", help="also the rows that take minutes")
     options = parser.parse_args()
     rows = REPLAYS
     if options.trace is not None:
@@ -224,8 +220,6 @@ def main() -> None:
     lines: list[list[object]] = []
     for row in rows:
         if options.only and options.only not in row.name:
-            continue
-        if row.slow and not options.slow and options.only != row.name:
             continue
         found, cpu_s = replay(row)
         for key in row.published or (

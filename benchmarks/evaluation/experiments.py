@@ -176,8 +176,6 @@ def figure_3_1(plan: Plan) -> Experiment:
             ),
             ("heterogeneous, rigid", runs_of(policy, rigid), {}),
         )
-        # Our `pollux` gives jobs that ask for a number of GPUs other numbers.
-        if policy != "pollux" or setting != "heterogeneous, rigid"
     ]
     rigid_claims = (Claim("mean_jct_h", "heterogeneous, rigid/sia", "heterogeneous, rigid/gavel", "about -25 %"),)
     return Experiment("figure_3_1", tuple(sorted(groups, key=lambda group: group.key)), rigid_claims)
