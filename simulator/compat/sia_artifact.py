@@ -38,6 +38,7 @@ P, LAMBDA = -0.5, 1.1
 NOTHING = 1e-4  # goodput of what cannot be used
 MOST_GPUS = 64
 CANDIDATES = 50
+TIE = 1e-5  # far below the hundredths that gains are rounded to
 
 
 @njit(cache=True, error_model="numpy")
@@ -230,13 +231,17 @@ class _Column:
 
 
 class ArtifactSia:
-    """The integer program over rows as the published simulator builds them, and its placement."""
+    """The integer program over rows as the published simulator builds them, and its placement.
+
+    Rounding makes many plans equal, and which of them its solver finds is no rule of it: `seed` draws one.
+    """
 
     Options = ArtifactOptions
 
-    def __init__(self, knowledge: ArtifactKnowledge, positions: Callable[[str], int]) -> None:
+    def __init__(self, knowledge: ArtifactKnowledge, positions: Callable[[str], int], seed: int = 0) -> None:
         self._knowledge = knowledge
         self._position = positions  # of a job's id in the workload
+        self._random = np.random.default_rng(seed)
         self._rows: dict[int, tuple[object, Floats]] = {}
         self._chosen: dict[str, tuple[_Column, float]] = {}  # what a job got last, and until when it restarts
 
@@ -259,12 +264,12 @@ class ArtifactSia:
                 rows[i] = discounted
         options = rows > NOTHING
         gains = np.where(options, LAMBDA - np.minimum(np.round(rows**P, 2), 3000.0), 0.0)
-        # Rounding makes many plans equal: fewer GPUs, and none moved for nothing.
+        # Of equal plans rather fewer GPUs, and none moved for nothing.
         gpus = np.array([column.gpus for column in columns], float)
-        gains -= np.where(options, 1e-5 * gpus, 0.0)
+        gains += np.where(options, TIE * (self._random.random(gains.shape) - gpus), 0.0)
         required = np.zeros(len(jobs), bool)
         for i in np.flatnonzero(current >= 0).tolist():
-            gains[i, current[i]] += 1e-5
+            gains[i, current[i]] += TIE
             if self._chosen[jobs[i].id][1] > round.now:  # it is restarting: pinned
                 options[i] = np.arange(len(columns)) == current[i]
                 required[i] = True
