@@ -404,6 +404,8 @@ def _evolve(
                 if words[at] not in seen:
                     seen.add(words[at])
                     count += 1
+        if count == alive:
+            break  # as published: there is none that no one has had
         front, crowding = _fronts(fitness[places[:count]], utilisation[places[:count]])
         order = np.argsort(-crowding, kind="mergesort")
         order = order[np.argsort(front[order], kind="mergesort")]

@@ -74,6 +74,11 @@ def test_where_jobs_are_as_well_off_as_can_be_nothing_moves_from_round_to_round(
     assert sum(placement.gpus for placement in last.placements.values()) == 16
 
 
+def test_the_search_ends_where_every_matrix_has_been_seen() -> None:
+    fixed = job("fixed", model=EITHER, adaptivity="rigid", gpus=3)
+    assert plan([fixed], population=10, generations=10**9)["fixed"].gpus == 3
+
+
 def test_the_same_seed_gives_the_same_plan() -> None:
     jobs = [job(str(i), model=EITHER, largest_gpus={"t4": 4}) for i in range(6)]
     assert plan(jobs, seed=3) == plan(jobs, seed=3)
