@@ -37,7 +37,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
     Console(width=max(120, Console().width)).print(view)
 
 
-def finish(benchmark: str, figures: Mapping[str, float | int | str | None]) -> None:
-    """Print the machine and, last, the line of JSON that figures are followed by."""
-    print(f"machine: {machine()}")
+def finish(benchmark: str, figures: Mapping[str, float | int | str | None], note: str = "") -> None:
+    """Print the machine, with `note` behind it, and, last, the line of JSON that figures are followed by."""
+    print("; ".join(part for part in (f"machine: {machine()}", note) if part))
     print(json.dumps({"benchmark": benchmark, "figures": dict(figures)}), flush=True)

@@ -3,6 +3,7 @@
     python -m benchmarks.sia_evaluation                      all traces of all sets: hours
     python -m benchmarks.sia_evaluation --quick              the first trace of each set
     python -m benchmarks.sia_evaluation --only table_3_3 --policy sia --policy gavel --traces 3
+    python -m benchmarks.sia_evaluation --run 1              the first too, but show what is there of the others
     python -m benchmarks.sia_evaluation --render --write     run nothing; renew docs/evaluation.md
 
 Semantics are our own: jobs end within a round, profiles are bootstrapped as the paper says. Runs are kept in
@@ -13,6 +14,7 @@ simulator or of a policy, `--again`. Figures: `<experiment>/<setting>/<figure>`,
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from coadapt.scheduler.policies import policy_names
@@ -20,7 +22,7 @@ from coadapt.simulator.sweep_file import Cell
 
 from .evaluation import page, plots, runtime
 from .evaluation.experiments import EXPERIMENTS, Experiment, Plan
-from .evaluation.grid import finished, run_all, values_of
+from .evaluation.grid import finished, run_all, values_of, when
 from .evaluation.paper import POLICIES, POLICY_TIME, PUBLISHED_POLICY_TIME
 from .harness import finish, machine
 from .harness import table as show
@@ -91,6 +93,7 @@ def main() -> None:
     parser.add_argument("--policy", action="append", choices=policy_names(), metavar="NAME", help="repeatable")
     parser.add_argument("--traces", type=int, default=10, help="of each set, at most")
     parser.add_argument("--quick", action="store_true", help="--traces 1, clusters of at most 256 GPUs")
+    parser.add_argument("--run", type=int, metavar="TRACES", help="of each set, at most; show all that are there")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--render", action="store_true", help="run nothing, show what is there")
     parser.add_argument("--again", action="store_true", help="run what is there anew")
@@ -100,10 +103,13 @@ def main() -> None:
     policies = options.policy or [name for name in POLICIES if name in policy_names()]
     plan = Plan(policies, 1 if options.quick else options.traces, options.out / "workloads")
     chosen = options.only or names
-    experiments = [EXPERIMENTS[name](plan) for name in names if name in chosen and name in EXPERIMENTS]
+    making = [EXPERIMENTS[name] for name in names if name in chosen and name in EXPERIMENTS]
+    experiments = [make(plan) for make in making]
     runs = options.out / "runs"
     if not options.render:
-        run_all(in_order(experiments), runs, options.processes, options.again)
+        asked = plan if options.run is None else replace(plan, traces=min(plan.traces, options.run))
+        run_all(in_order([make(asked) for make in making]), runs, options.processes, options.again)
+    made = when({cell for one in experiments for group in one.groups for cell in group.cells}, runs)
     sections: dict[str, str] = {}
     figures: dict[str, float] = {}
     pictures = options.out / "pictures"
@@ -130,13 +136,13 @@ def main() -> None:
         print(sections[POLICY_TIMES])
     if options.write:
         text = PAGE.read_text()
-        for key, content in {**sections, "machine": f"{machine()}."}.items():
+        for key, content in {**sections, "machine": f"{machine()}{made and '; '}{made}."}.items():
             text = page.between(text, key, content)
         PAGE.write_text(text)
         (PAGE.parent / "evaluation").mkdir(exist_ok=True)
         for picture in pictures.glob("*.png"):
             (PAGE.parent / "evaluation" / picture.name).write_bytes(picture.read_bytes())
-    finish("sia_evaluation", figures)
+    finish("sia_evaluation", figures, made)
 
 
 if __name__ == "__main__":

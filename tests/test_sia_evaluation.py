@@ -102,7 +102,7 @@ def test_what_was_not_run_is_neither_told_nor_judged() -> None:
     text = page.section(EXPERIMENT, values, page.judged(EXPERIMENT, {}))
     assert "| Philly, sia | mean JCT (h) | 0.6 ± 0.1 | 0.54 | 0.36 ± 0.05 | 4 |" in text
     assert "gavel" not in text
-    assert page.flat(EXPERIMENT, values, []) == {"x/philly/sia/mean_jct_h": 0.36}
+    assert page.flat(EXPERIMENT, values, []) == {"x/philly/sia/mean_jct_h": 0.36, "x/philly/sia/traces": 4}
 
 
 def test_only_what_lies_between_markers_is_replaced() -> None:

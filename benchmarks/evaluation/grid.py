@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,15 @@ def run_all(
 def finished(cells: Iterable[Cell], out: Path) -> dict[str, SavedRun]:
     """The runs that are there, by the name of the trace's file: traces made of another keep its."""
     return {Path(cell.trace_shown).name: load(folder_of(cell, out)) for cell in cells if is_done(cell, out)}
+
+
+def when(cells: Iterable[Cell], out: Path) -> str:
+    """From when to when the runs that are there were made; "" where none is."""
+    made = sorted(os.path.getmtime(folder_of(cell, out)) for cell in cells if is_done(cell, out))
+    if not made:
+        return ""
+    first, last = (datetime.fromtimestamp(at, UTC) for at in (made[0], made[-1]))
+    return f"runs of {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
 
 
 def values_of(runs: Sequence[SavedRun]) -> dict[str, Value]:

@@ -142,13 +142,14 @@ def section(experiment: Experiment, values: Values, verdicts: Sequence[Verdict])
 
 
 def flat(experiment: Experiment, values: Values, verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """`experiment/group/figure` -> value, and how many orderings there are and hold."""
+    """`experiment/group/figure` -> value, of how many traces, and how many orderings there are and hold."""
     out: dict[str, float] = {}
     for group in experiment.groups:
         for figure in group.figures:
             value = values.get(group.key, {}).get(figure)
             if value is not None and math.isfinite(value.mean):
                 out[f"{experiment.key}/{slug(group.key)}/{figure}"] = value.mean
+                out[f"{experiment.key}/{slug(group.key)}/traces"] = value.traces
     if verdicts:
         out[f"{experiment.key}/orderings"] = len(verdicts)
         out[f"{experiment.key}/orderings_that_hold"] = sum(found.holds for found in verdicts)
