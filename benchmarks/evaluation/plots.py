@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from .experiments import POWERS, ROUNDS_S, Experiment
 from .grid import Value
 
 Values = Mapping[str, Mapping[str, Value]]  # group -> figure ->
-_MILLISECONDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_MILLISECONDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
+_POLICIES = ("sia", "pollux", "gavel", "shockwave")  # in the order of their colours in all pictures
 
 
 def draw(experiment: Experiment, values: Values, runs: Mapping[str, Sequence[SavedRun]], folder: Path) -> None:
@@ -47,10 +48,13 @@ def draw(experiment: Experiment, values: Values, runs: Mapping[str, Sequence[Sav
 def draw_policy_time(found: Mapping[str, Mapping[int, Mapping[str, float]]], folder: Path) -> None:
     """`found`: policy -> times 64 GPUs -> quartiles of a decision (`runtime`)."""
     figure, (axes,) = _figure(1)
-    for at, (policy, scales) in enumerate(found.items()):
+    colours = _colours(found)
+    for policy, scales in found.items():
         gpus = [64 * scale for scale in scales]
         low, mid, high = (np.array([row[f"{q}_ms"] for row in scales.values()]) for q in ("p25", "median", "p75"))
-        axes.errorbar(gpus, mid, [mid - low, high - mid], label=policy, color=COLOURS[at], marker="o", capsize=3)
+        axes.errorbar(
+            gpus, mid, [mid - low, high - mid], label=policy, color=colours[policy], marker="o", capsize=3
+        )
     axes.set(xlabel="GPUs", ylabel="policy (ms per round)", xscale="log", yscale="log")
     axes.set_xticks([64, 128, 256, 512, 1024, 2048], ["64", "128", "256", "512", "1024", "2048"], minor=False)
     limits = axes.get_ylim()
@@ -64,17 +68,27 @@ def draw_policy_time(found: Mapping[str, Mapping[int, Mapping[str, float]]], fol
     plt.close(figure)
 
 
+def _colours(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each policy, in the order of their bars; the paper's have the same in every picture."""
+    found = set(names)
+    order = [*_POLICIES, *sorted(found.difference(_POLICIES))]
+    return {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(order) if name in found}
+
+
 def _bars(values: Values, figure: str, label: str) -> Any:
     """Groups `setting/policy`: a cluster of bars for each setting, one colour for each policy."""
     settings = list(dict.fromkeys(key.split("/")[0] for key in values))
-    policies = list(dict.fromkeys(key.split("/")[1] for key in values))
+    colours = _colours(key.split("/")[1] for key in values)
     picture, (axes,) = _figure(1)
-    for at, policy in enumerate(policies):
-        mine = [values.get(f"{setting}/{policy}", {}).get(figure) for setting in settings]
-        x = np.arange(len(settings)) + (at - (len(policies) - 1) / 2) * 0.8 / len(policies)
-        height = [0.0 if value is None else value.mean for value in mine]
-        error = [0.0 if value is None else np.nan_to_num(value.spread) for value in mine]
-        axes.bar(x, height, 0.8 / len(policies), yerr=error, color=COLOURS[at], label=policy, capsize=2)
+    width = 0.8 / len(colours)
+    for at, (policy, colour) in enumerate(colours.items()):
+        pairs = [(i, values.get(f"{setting}/{policy}", {}).get(figure)) for i, setting in enumerate(settings)]
+        known = [(i, value) for i, value in pairs if value is not None]
+        x = np.array([i for i, _ in known]) + (at - (len(colours) - 1) / 2) * width
+        height, error = [value.mean for _, value in known], [value.spread or np.nan for _, value in known]
+        bars = axes.bar(x, height, width, color=colour, label=policy)
+        axes.errorbar(x, height, error, fmt="none", ecolor="black", elinewidth=1, capsize=2)
+        axes.bar_label(bars, [f"{h:.2f}" for h in height], fontsize=7, padding=1)
     axes.set_xticks(np.arange(len(settings)), settings)
     axes.set(ylabel=label)
     axes.legend()
@@ -98,7 +112,8 @@ def _parameters(values: Values) -> Any:
     right.errorbar(
         lengths, [v.mean for v in jct], [v.spread for v in jct], marker="o", color=COLOURS[0], capsize=3
     )
-    right.set(xlabel="length of a round (s)", ylabel="mean JCT (h)", ylim=(0, None))
+    top = max((v.mean + np.nan_to_num(v.spread) for v in jct), default=1.0)
+    right.set(xlabel="length of a round (s)", ylabel="mean JCT (h)", ylim=(0, 1.15 * top))
     return picture
 
 
@@ -111,8 +126,11 @@ def _adaptivity(values: Values) -> Any:
             if base is not None:
                 y = [values[key][figure].mean / base[figure].mean for key in known]
                 axes.plot([int(key.split()[0]) for key in known], y, marker="o", color=COLOURS[at], label=label)
-        axes.set(xlabel=f"jobs with {kind} (%)", ylabel="over all jobs adaptive", ylim=(0, None))
-        axes.legend()
+        axes.set(xlabel=f"{kind.replace(' ', '-')} jobs (%)", ylabel="over all jobs adaptive")
+        axes.legend(loc="lower right")
+    top = max((one.get_ylim()[1] for one in panels), default=1.0)
+    for axes in panels:
+        axes.set_ylim(0, top)
     return picture
 
 
@@ -159,7 +177,10 @@ def _large_model(runs: Sequence[SavedRun]) -> Any:
 def _one_each(values: Values) -> Any:
     picture, (axes,) = _figure(1)
     jct = [value["mean_jct_h"] for value in values.values()]
-    axes.bar(list(values), [v.mean for v in jct], 0.6, yerr=[v.spread for v in jct], color=COLOURS[0], capsize=3)
+    height, error = [v.mean for v in jct], [v.spread or np.nan for v in jct]
+    bars = axes.bar(list(values), height, 0.6, color=COLOURS[0])
+    axes.errorbar(list(values), height, error, fmt="none", ecolor="black", elinewidth=1, capsize=3)
+    axes.bar_label(bars, [f"{h:.2f}" for h in height], label_type="center", color="white")
     axes.set(ylabel="mean JCT (h)")
     return picture
 
