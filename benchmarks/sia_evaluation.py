@@ -115,9 +115,12 @@ def main() -> None:
     pictures = options.out / "pictures"
     for experiment in experiments:
         found = {group.key: finished(group.cells, runs) for group in experiment.groups}
-        values = {key: values_of(list(done.values())) for key, done in found.items() if done}
+        same = page.alike(found)
+        drawn = {key: values_of(list(done.values())) for key, done in same.items() if done}
+        shown = same if experiment.alike else found
+        values = {key: values_of(list(done.values())) for key, done in shown.items() if done}
         verdicts = page.judged(experiment, found)
-        plots.draw(experiment, values, {key: list(done.values()) for key, done in found.items()}, pictures)
+        plots.draw(experiment, drawn, {key: list(done.values()) for key, done in same.items()}, pictures)
         sections[experiment.key] = page.section(experiment, values, verdicts)
         if experiment.key == LARGE_MODEL:
             sections[experiment.key] = f"{page.speeds()}\n\n{sections[experiment.key]}"

@@ -105,6 +105,12 @@ def test_what_was_not_run_is_neither_told_nor_judged() -> None:
     assert page.flat(EXPERIMENT, values, []) == {"x/philly/sia/mean_jct_h": 0.36, "x/philly/sia/traces": 4}
 
 
+def test_rows_that_are_compared_are_of_the_traces_that_all_have() -> None:
+    found = {"a": {"1": "a1", "2": "a2"}, "b": {"2": "b2"}, "not run": {}}
+    assert page.alike(found) == {"a": {"2": "a2"}, "b": {"2": "b2"}}  # type: ignore[arg-type]
+    assert page.alike({"not run": {}}) == {}
+
+
 def test_only_what_lies_between_markers_is_replaced() -> None:
     text = "a\n<!-- x -->\nold\n<!-- end of x -->\nb <!-- y --><!-- end of y -->"
     assert page.between(text, "x", "new") == (

@@ -73,9 +73,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Experiment:
+    """`alike`: its rows are compared with each other, so that all are of the traces that every one of them has."""
+
     key: str
     groups: tuple[Group, ...]
     claims: tuple[Claim, ...] = ()
+    alike: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,7 @@ def figure_3_1(plan: Plan) -> Experiment:
             ("gavel", "pollux", "less"),
         )
     )
-    return Experiment("figure_3_1", tuple(groups), rigid_claims)
+    return Experiment("figure_3_1", tuple(groups), rigid_claims, alike=True)
 
 
 def figure_3_6(plan: Plan) -> Experiment:
@@ -239,7 +242,7 @@ def figure_3_11(plan: Plan) -> Experiment:
         Claim("mean_jct_h", "rounds of 60 s", "rounds of 30 s", "less"),
         Claim("mean_jct_h", "rounds of 60 s", "rounds of 300 s", "-11 % (300 s: +12 %)"),
     ]
-    return Experiment("figure_3_11", (*powers, *rounds), tuple(claims))
+    return Experiment("figure_3_11", (*powers, *rounds), tuple(claims), alike=True)
 
 
 def figure_3_12(plan: Plan) -> Experiment:
@@ -259,7 +262,7 @@ def figure_3_12(plan: Plan) -> Experiment:
         Claim("mean_jct_h", "0 % rigid", "100 % strong scaling", "-13 %"),
         Claim("mean_jct_h", "100 % strong scaling", "100 % rigid", "-56 %"),
     )
-    return Experiment("figure_3_12", tuple(groups), claims)
+    return Experiment("figure_3_12", tuple(groups), claims, alike=True)
 
 
 def figure_3_13(plan: Plan) -> Experiment:
@@ -271,7 +274,7 @@ def figure_3_13(plan: Plan) -> Experiment:
         Claim("mean_jct_h", "bootstrap", "no-profile", "-30 %"),
         Claim("mean_jct_h", "oracle", "bootstrap", "-7 % (bootstrap: +8 %)"),
     )
-    return Experiment("figure_3_13", groups, claims)
+    return Experiment("figure_3_13", groups, claims, alike=True)
 
 
 def spike_240(plan: Plan) -> Experiment:
@@ -305,7 +308,7 @@ def spike_240(plan: Plan) -> Experiment:
                 Claim("mean_jct_h", f"{setting}/sia τ=180s", f"{setting}/sia τ=300s", "-1.5 %"),
                 Claim("mean_queueing_h", f"{setting}/sia τ=180s", f"{setting}/sia", "less"),
             ]
-    return Experiment("spike_240", tuple(groups), tuple(claims))
+    return Experiment("spike_240", tuple(groups), tuple(claims), alike=True)
 
 
 def section_3_5_3(plan: Plan) -> Experiment:

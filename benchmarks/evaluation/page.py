@@ -88,6 +88,13 @@ def judged(experiment: Experiment, found: Found) -> list[Verdict]:
     return out
 
 
+def alike(found: Found) -> dict[str, dict[str, SavedRun]]:
+    """Of every group that was run at all, the runs on the traces that all of these have."""
+    ran = {key: runs for key, runs in found.items() if runs}
+    shared = set.intersection(*(set(runs) for runs in ran.values())) if ran else set()
+    return {key: {trace: run for trace, run in runs.items() if trace in shared} for key, runs in ran.items()}
+
+
 def verdict(claim: Claim, less: float, more: float) -> Verdict:
     if more == 0:
         return Verdict(claim, math.inf if less > 0 else 0.0, False)

@@ -30,7 +30,9 @@ def draw(experiment: Experiment, values: Values, runs: Mapping[str, Sequence[Sav
         picture = cdfs({key: found for key, found in runs.items() if found})
     elif experiment.key in (*_PANELS, "section_3_5_3") and values:
         figure = (
-            _PANELS[experiment.key](values) if experiment.key in _PANELS else _large_model(runs["GPT adapts/sia"])
+            _PANELS[experiment.key](values)
+            if experiment.key in _PANELS
+            else _large_model(runs.get("GPT adapts/sia", ()))
         )
         if figure is None:
             return
