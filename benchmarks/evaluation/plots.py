@@ -71,10 +71,13 @@ def draw_policy_time(found: Mapping[str, Mapping[int, Mapping[str, float]]], fol
 
 
 def _colours(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each policy, in the order of their bars; the paper's have the same in every picture."""
-    found = set(names)
-    order = [*_POLICIES, *sorted(found.difference(_POLICIES))]
-    return {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(order) if name in found}
+    """A colour for each policy, variants ("sia x") behind it; the paper's have the same in every picture."""
+    found = sorted(set(names))
+    others = [name for name in found if name not in _POLICIES]
+    colour = dict(zip([*_POLICIES, *others], COLOURS, strict=False))
+    first = [name.split()[0] for name in found]
+    at = {name: _POLICIES.index(base) if base in _POLICIES else 9 for name, base in zip(found, first, strict=True)}
+    return {name: colour[name] for name in sorted(found, key=lambda name: at[name])}
 
 
 def _bars(values: Values, figure: str, label: str) -> Any:
@@ -93,7 +96,7 @@ def _bars(values: Values, figure: str, label: str) -> Any:
         axes.bar_label(bars, [f"{h:.2f}" for h in height], fontsize=7, padding=1)
     axes.set_xticks(np.arange(len(settings)), settings)
     axes.set(ylabel=label)
-    axes.legend()
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(colours), frameon=False)
     return picture
 
 
