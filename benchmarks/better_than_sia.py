@@ -6,8 +6,8 @@ newTrace) on its cluster of 64 GPUs of three types, from measured profiles; `--t
 
 * `mean_jct_ratio`, `p99_jct_ratio`, `makespan_ratio`, `worst_rho_ratio`, over all traces, and by set.
 
-`--ablations` runs `coadapt` without each of its ideas, and `sia` with early rounds, over the first trace of each
-set.
+`--ablations` runs `coadapt` without each of its ideas, and `sia` with those that any policy can be given (early
+rounds, what earlier jobs measured), over the first trace of each set.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from coadapt.simulator.cluster_file import SimulatedCluster, read_cluster
 from coadapt.simulator.engine import Timing
+from coadapt.simulator.knowledge import Knows
 from coadapt.simulator.readers import read_trace
 from coadapt.simulator.replay import Conditions, Source, isolation_of, kept, simulation, source_of
 
@@ -43,11 +44,15 @@ class Variant:
     policy: str
     options: tuple[tuple[str, Any], ...] = ()
     early_s: float | None = None
+    knows: Knows | None = None  # None: what the policy counts on
 
 
 BOTH = (Variant("sia", "sia"), Variant("coadapt", "coadapt"))
 ABLATIONS = (
     Variant("sia, early rounds", "sia", early_s=0.5),
+    Variant("sia, knows of earlier jobs", "sia", knows=Knows.DEJAVU),
+    Variant("sia, both", "sia", early_s=0.5, knows=Knows.DEJAVU),
+    Variant("knows of no earlier jobs", "coadapt", knows=Knows.BOOTSTRAP),
     Variant("without early rounds", "coadapt", (("early_rounds", False),)),
     Variant("starts on 1, doubles", "coadapt", (("first_replicas", 1), ("reach", 2.0))),
     Variant("without noise ahead", "coadapt", (("noise_ahead", 0.0),)),
@@ -67,7 +72,7 @@ def world(profiles: Path) -> tuple[SimulatedCluster, Source]:
 
 def run(trace: Path, variant: Variant) -> dict[str, float]:
     nodes, source = world(SIA / "traces")
-    conditions = Conditions(Timing(early_s=variant.early_s))
+    conditions = Conditions(Timing(early_s=variant.early_s), variant.knows)
     outcome = simulation(read_trace(trace), nodes, variant.policy, dict(variant.options), source, conditions).run()
     return kept(variant.label, outcome, isolation_of(source), {}).figures()
 

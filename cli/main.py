@@ -336,12 +336,18 @@ def simulate(
         Path | None, typer.Option(help="Measured profiles: a folder a model, or a file of Gavel's.")
     ] = None,
     knows: Annotated[
-        str, typer.Option(help="What jobs know before they run: oracle, bootstrap or no-profile.")
-    ] = "bootstrap",
+        str | None,
+        typer.Option(
+            help="What jobs know before they run: oracle, bootstrap, dejavu or no-profile; by default bootstrap, "
+            "and dejavu under policies that count on it."
+        ),
+    ] = None,
     noise: Annotated[float, typer.Option(help="Relative deviation of what jobs measure.")] = 0.0,
     profiling_cost: Annotated[
         float,
-        typer.Option(help="With --knows bootstrap: seconds that a job's profile runs take before its first run."),
+        typer.Option(
+            help="With --knows bootstrap or dejavu: seconds that a job's profile runs take before its first run."
+        ),
     ] = 20.0,
     node_mtbf: Annotated[
         float | None, typer.Option(help="Hours a node runs on average until it fails; by default none fails.")
@@ -371,14 +377,15 @@ def simulate(
     options = dict(_policy_option(text) for text in policy_option or ())
     if options and len(names) > 1:
         raise typer.BadParameter("--policy-option goes with one --policy")
-    if knows not in list(Knows):
+    if knows is not None and knows not in list(Knows):
         raise typer.BadParameter(f"--knows: {knows!r}; accepted: {', '.join(Knows)}")
     try:
         workload = simulation.workload_of(trace, format, jobs, rate, seed)
         timing = Timing(round_interval, events, early_s=early)
         chosen = dict.fromkeys(names, options)
         failures = None if node_mtbf is None else Failures(node_mtbf * 3600, node_repair * 3600, seed)
-        under = Conditions(timing, Knows(knows), noise, seed, failures, profiling_cost)
+        before = None if knows is None else Knows(knows)
+        under = Conditions(timing, before, noise, seed, failures, profiling_cost)
         if out is None:
             outcomes = simulation.run(workload, cluster, chosen, under, profiles)
             summaries = {name: outcome.summary() for name, outcome in outcomes.items()}

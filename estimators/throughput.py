@@ -321,10 +321,15 @@ def _start(
     profile: Profile, log_compute: Array, previous: ThroughputParams | None
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Where the search starts and which parameters it may move."""
-    base = float(np.exp(log_compute[profile.local_bsz == profile.local_bsz.min()].mean()))
+    small, large = int(profile.local_bsz.min()), int(profile.local_bsz.max())
+    base, most = (float(np.exp(log_compute[profile.local_bsz == m].mean())) for m in (small, large))
+    per_sample = 0.5 * base / small
+    if large > small:
+        # From a line far from the rows the search can end at a constant that no slope leads away from.
+        per_sample = min(max((most - base) / (large - small), 0.1 * most / large), 0.9 * base / small)
     theta = _TARGET.copy()
-    theta[0] = math.log(base / 2)
-    theta[1] = math.log(base / 2 / profile.local_bsz.min())
+    theta[0] = math.log(base - per_sample * small)
+    theta[1] = math.log(per_sample)
     theta[_AT["alpha_r"]] = math.log(base / 8)
     theta[_AT["alpha_n"]] = math.log(base / 3)
     free = np.ones(len(NAMES), bool)

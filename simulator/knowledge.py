@@ -23,6 +23,7 @@ from .workload import Workload
 FORETOLD = 0.01
 PROFILED_SIZES = 10  # local batch sizes of a profile run (Sia, section 3.3.2)
 _Key = tuple[int, int, int, int, int]  # nodes, replicas, densest, local batch size, accumulation
+_Rows = dict[str, dict[_Key, StepTime]]  # by GPU type
 
 
 class Knows(StrEnum):
@@ -30,12 +31,13 @@ class Knows(StrEnum):
 
     ORACLE = "oracle"  # every measured placement of every GPU type, and its gradient noise
     BOOTSTRAP = "bootstrap"  # one replica on each GPU type, as a live job's profile runs find out
+    DEJAVU = "dejavu"  # what earlier jobs of its application measured, as live; the first ones' profile runs
     NO_PROFILE = "no-profile"  # nothing
 
 
 @dataclass(eq=False)
 class _Known:
-    rows: dict[str, dict[_Key, StepTime]] = field(default_factory=dict)
+    rows: _Rows = field(default_factory=dict)
     throughput: dict[str, ThroughputModel] = field(default_factory=dict)
     noise_scale: float | None = None
     model: JobModel | None = None  # None: to be made anew
@@ -62,6 +64,7 @@ class LearningKnowledge:
         self._noise, self._random = noise, np.random.default_rng(seed)
         self._of: list[_Known | None] = [None] * len(workload)
         self._fits: dict[tuple[str, str, frozenset[_Key]], ThroughputModel] = {}
+        self._remembered: dict[str, _Rows] = {}  # by application, what all its jobs have measured
 
     def observe(self, job: int, seen: Observation) -> None:
         known, replicas = self._job(job), sum(seen.shape)
@@ -70,6 +73,7 @@ class LearningKnowledge:
         if key not in rows:
             placement_known = any(other[:3] == key[:3] for other in rows)
             rows[key] = self._measured(seen.time)
+            self._remember(job, {seen.gpu_type: {key: rows[key]}})
             if not (placement_known and _foretold(known.throughput.get(seen.gpu_type), key, rows[key])):
                 known.throughput.pop(seen.gpu_type, None)
                 known.model = None
@@ -116,16 +120,31 @@ class LearningKnowledge:
     def _job(self, job: int) -> _Known:
         known = self._of[job]
         if known is None:
-            known = self._of[job] = _Known()
+            known = self._of[job] = _Known(self._recalled(job))
             if self._knows is not Knows.NO_PROFILE:
                 self._profile(job, known)
         return known
 
+    def _recalled(self, job: int) -> _Rows:
+        rows = self._remembered.get(self._applications[job].name, {})
+        return {gpu_type: dict(of_type) for gpu_type, of_type in rows.items()}
+
+    def _remember(self, job: int, measured: _Rows) -> None:
+        if self._knows is not Knows.DEJAVU:
+            return
+        rows = self._remembered.setdefault(self._applications[job].name, {})
+        for gpu_type, of_type in measured.items():
+            of_all = rows.setdefault(gpu_type, {})
+            of_all.update((key, time) for key, time in of_type.items() if key not in of_all)
+
     def _profile(self, job: int, known: _Known) -> None:
-        """What is known before the first run."""
+        """What is known before the first run, of GPU types that no earlier job has told of."""
         application = self._applications[job]
+        measured: _Rows = {}
         for gpu_type, times in application.step_times.items():
-            rows = known.rows.setdefault(gpu_type, {})
+            if gpu_type in known.rows:
+                continue
+            rows = measured.setdefault(gpu_type, {})
             if self._knows is Knows.ORACLE:
                 for shape, size in times.samples():
                     rows[len(shape), sum(shape), max(shape), size, 0] = self._measured(times.at(shape, size))
@@ -133,6 +152,8 @@ class LearningKnowledge:
             low, high = times.sizes((1,))
             for size in np.unique(np.geomspace(low, high, PROFILED_SIZES).round()).tolist():
                 rows[1, 1, 1, int(size), 0] = self._measured(times.at((1,), size))
+        known.rows.update(measured)
+        self._remember(job, measured)
         if self._knows is Knows.ORACLE:
             known.noise_scale = application.statistics.noise_scale(application.initial_batch_size, 0)
 

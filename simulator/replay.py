@@ -74,12 +74,13 @@ PROFILING_S = 20.0  # the most that a profile takes on average (Sia, section 3.3
 class Conditions:
     """What a run is under, besides its trace, its cluster and its policy.
 
+    `knows`: what jobs know before they run; None: what the policy counts on, `bootstrap` where it does not say.
     `noise`: relative deviation of what jobs measure. `seed`: of everything drawn. `profiling_s`: seconds that a
     job which is to know its profiles waits for them, on all GPU types at once.
     """
 
     timing: Timing = field(default_factory=Timing)
-    knows: Knows = Knows.BOOTSTRAP
+    knows: Knows | None = None
     noise: float = 0.0
     seed: int = 0
     failures: Failures | None = None
@@ -123,9 +124,10 @@ def simulation(
             source[name] if model is None else application_of(id, model, on.gpu_types)
             for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
         ]
-        if under.knows is Knows.BOOTSTRAP and getattr(made, "uses_models", True):
-            part = _profiled(part, under.profiling_s)
-        knowledge = LearningKnowledge(part, jobs, under.knows, under.noise, under.seed)
+        knows = under.knows or (Knows.DEJAVU if getattr(made, "dejavu", False) else Knows.BOOTSTRAP)
+        if getattr(made, "uses_models", True):
+            part = _profiled(part, knows, under.profiling_s)
+        knowledge = LearningKnowledge(part, jobs, knows, under.noise, under.seed)
         slow = {id: model.slowdown for id, model in zip(part.ids, part.models, strict=True) if model is not None}
         largest = {t: max(node.gpus for node in on.of_type(t)) for t in on.gpu_types}
         return Engine(AdaptiveWorld(part, jobs, knowledge, slow, largest), on, made, timing, failures)
@@ -164,9 +166,24 @@ def _with_batches(workload: Workload, source: ApplicationSource) -> Workload:
     return replace(workload, batch_size=np.array(sizes, np.int64))
 
 
-def _profiled(workload: Workload, takes_s: float) -> Workload:
-    """Jobs wait until they are measured; those of a live cluster's trace say how long."""
-    return replace(workload, ready_after_s=np.where(workload.ready_after_s > 0, workload.ready_after_s, takes_s))
+def _profiled(workload: Workload, knows: Knows, takes_s: float) -> Workload:
+    """Jobs wait until they are measured; those of a live cluster's trace say how long.
+
+    With `dejavu` that is until a job of the same application is.
+    """
+    if knows not in (Knows.BOOTSTRAP, Knows.DEJAVU):
+        return workload
+    waits_s = np.where(workload.ready_after_s > 0, workload.ready_after_s, takes_s)
+    if knows is Knows.DEJAVU:
+        of = [
+            id if model is not None else name
+            for id, name, model in zip(workload.ids, workload.applications, workload.models, strict=True)
+        ]
+        known_s: dict[str, float] = {}
+        for name, at in zip(of, (workload.submit_s + waits_s).tolist(), strict=True):
+            known_s[name] = min(known_s.get(name, math.inf), at)
+        waits_s = np.clip(np.array([known_s[name] for name in of]) - workload.submit_s, 0.0, waits_s)
+    return replace(workload, ready_after_s=waits_s)
 
 
 def isolation_of(source: Source) -> Isolation | None:

@@ -94,7 +94,7 @@ def _conditions(cell: Cell) -> Conditions:
     mtbf_h, repair_h = cell.node_mtbf_h, cell.node_repair_h
     return Conditions(
         Timing(cell.round_interval_s, cell.events, early_s=cell.early_s),
-        Knows(cell.knows),
+        None if cell.knows is None else Knows(cell.knows),
         cell.noise,
         cell.seed,
         None if mtbf_h is None else Failures(mtbf_h * 3600, repair_h * 3600, cell.seed),

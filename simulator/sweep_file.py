@@ -48,7 +48,7 @@ class SweepFile(_Strict):
     seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
     round_interval_s: float = Field(default=60.0, gt=0, allow_inf_nan=False)
     events: bool = False
-    knows: Knows = Knows.BOOTSTRAP
+    knows: Knows | None = None
     early_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     noise: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     profiling_cost_s: float = Field(default=PROFILING_S, ge=0, allow_inf_nan=False)
@@ -85,7 +85,7 @@ class Cell:
     seed: int
     round_interval_s: float
     events: bool
-    knows: str
+    knows: str | None  # None: what the policy counts on
     noise: float
     profiling_cost_s: float
     profiles: str | None
@@ -163,7 +163,7 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         seed=seed,
                         round_interval_s=sweep.round_interval_s,
                         events=sweep.events,
-                        knows=str(sweep.knows),
+                        knows=None if sweep.knows is None else str(sweep.knows),
                         noise=sweep.noise,
                         profiling_cost_s=sweep.profiling_cost_s,
                         profiles=located(sweep.profiles),

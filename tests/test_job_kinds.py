@@ -12,7 +12,7 @@ import pytest
 from coadapt.cli.main import run
 from coadapt.scheduler.placement import NodeShare, Placement
 from coadapt.scheduler.policies import make_policy
-from coadapt.simulator.adaptive import AdaptiveWorld, Batch, shape_of
+from coadapt.simulator.adaptive import AdaptiveWorld, Batch, Observation, shape_of
 from coadapt.simulator.cluster_file import cluster_of, read_cluster
 from coadapt.simulator.engine import Engine, Timing
 from coadapt.simulator.fitted import FittedApplications
@@ -196,6 +196,41 @@ def test_profiles_cost_time_where_a_policy_plans_with_them(policy: str, knows: K
     assert outcome.started_s.tolist() == [wait_s]  # on all three GPU types at once
     free = Conditions(Timing(10.0), knows, profiling_s=0.0)
     assert simulation(workload, read_cluster(CLUSTER), policy, {}, source, free).run().started_s.tolist() == [0.0]
+
+
+def test_only_the_first_job_of_an_application_waits_for_profiles_where_jobs_know_of_earlier_ones() -> None:
+    jobs = [("a", 0.0, "cifar10"), ("b", 5.0, "cifar10"), ("c", 60.0, "cifar10"), ("d", 60.0, "bert")]
+    workload = Workload.of([TraceJob(id, at, 1, None, name, 128) for id, at, name in jobs])
+    source, cluster = FittedApplications(TYPES), read_cluster("8x t4:4, 8x rtx:8, 8x a100:8")
+
+    def started(policy: str, knows: Knows | None) -> list[float]:
+        under = Conditions(Timing(5.0), knows)
+        return simulation(workload, cluster, policy, {}, source, under).run().started_s.tolist()
+
+    assert started("sia", Knows.DEJAVU) == [20.0, 20.0, 60.0, 80.0]
+    assert started("sia", Knows.BOOTSTRAP) == started("sia", None) == [20.0, 25.0, 80.0, 80.0]
+    counts_on_it = started("coadapt", None)  # in early rounds, half a second later
+    assert counts_on_it == pytest.approx([20.5, 20.5, 60.5, 80.5])
+    assert started("coadapt", Knows.BOOTSTRAP) == pytest.approx([20.5, 25.5, 80.5, 80.5])
+
+
+def test_step_times_are_known_of_earlier_jobs_and_gradient_noise_is_not() -> None:
+    names = {"a": "bert", "b": "bert", "c": "yolov3"}
+    workload = Workload.of([TraceJob(id, 0.0, 1, None, name, 64) for id, name in names.items()])
+    source = FittedApplications(TYPES)
+    jobs = [source[name] for name in workload.applications]
+    shape, batch = (4,), Batch(8, 0)
+    seen = Observation("t4", shape, batch, jobs[0].step_times["t4"].at(shape, 8), 0.1, 5.0)
+
+    def replicas(knows: Knows) -> list[int]:
+        knowledge = LearningKnowledge(workload, jobs, knows)
+        knowledge.observe(0, seen)
+        models = [knowledge.model(job) for job in range(3)]
+        assert [model is not None and model.noise_scale is not None for model in models] == [True, False, False]
+        return [model.throughput["t4"].max_replicas_measured for model in models if model is not None]
+
+    assert replicas(Knows.DEJAVU) == [4, 4, 1]
+    assert replicas(Knows.BOOTSTRAP) == [4, 1, 1]
 
 
 def test_a_job_of_a_live_trace_waits_as_long_as_it_was_profiled() -> None:

@@ -58,7 +58,7 @@ def test_goodput_tables_serve_policies_of_fixed_sizes(tmp_path: Path, capsys: py
         (["--trace", "nowhere.csv"], "nowhere.csv does not exist"),
         (["--cluster", "six t4"], "cluster: 'six t4' is not of the form"),
         (["--policy", "best"], "'best' is unknown; accepted: "),
-        (["--knows", "all"], "accepted: oracle, bootstrap, no-profile"),
+        (["--knows", "all"], "accepted: oracle, bootstrap, dejavu, no-profile"),
         (["--jobs", "0"], "jobs: 0 must be at least 1"),
         (["--rate", "-1"], "jobs_per_hour: -1.0 must be more than 0"),
         (["--round-interval", "0"], "interval_s: 0.0 must be more than 0 seconds"),

@@ -140,6 +140,7 @@ def figures(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[st
         ("node_mtbf_h: 2\nnode_repair_h: 0.1\nseeds: [3]", "--node-mtbf 2 --node-repair 0.1 --seed 3"),
         ("profiling_cost_s: 100", "--profiling-cost 100"),
         ("noise: 0.3\nknows: no-profile", "--noise 0.3 --knows no-profile"),
+        ("knows: dejavu", "--knows dejavu"),
         ("events: true", "--events"),
     ],
 )

@@ -58,7 +58,10 @@ class CoadaptPolicy(ProgramPolicy):
     * Room is kept for jobs that are expected, judged by those that came lately, where nobody gains much by it:
       fewer jobs have to give way to a newcomer, which costs each of them a restart or two.
     * Rounds come early where a job arrives or ends, as the live service's do.
+    * Jobs know what earlier ones that trained the same model measured, as those of the live service do.
     """
+
+    dejavu = True  # what it counts on where a simulated cluster is not told what jobs know
 
     Options = CoadaptOptions
 
