@@ -91,9 +91,11 @@ def _bars(values: Values, figure: str, label: str) -> Any:
         known = [(i, value) for i, value in pairs if value is not None]
         x = np.array([i for i, _ in known]) + (at - (len(colours) - 1) / 2) * width
         height, error = [value.mean for _, value in known], [value.spread or np.nan for _, value in known]
-        bars = axes.bar(x, height, width, color=colour, label=policy)
+        axes.bar(x, height, width, color=colour, label=policy)
         axes.errorbar(x, height, error, fmt="none", ecolor="black", elinewidth=1, capsize=2)
-        axes.bar_label(bars, [f"{h:.2f}" for h in height], fontsize=7, padding=1)
+        for at_x, h, e in zip(x, height, np.nan_to_num(error), strict=True):
+            place = {"xytext": (0, 2), "textcoords": "offset points", "ha": "center", "fontsize": 7}
+            axes.annotate(f"{h:.2f}", (at_x, h + e), **place)
     axes.set_xticks(np.arange(len(settings)), settings)
     axes.set(ylabel=label)
     axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(colours), frameon=False)
