@@ -11,6 +11,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ..scheduler import safe_yaml
+from .cluster_file import FILES
+from .identity import digest
 from .knowledge import Knows
 from .replay import PROFILING_S
 
@@ -92,6 +94,7 @@ class Cell:
     early_s: float | None = None
     node_mtbf_h: float | None = None
     node_repair_h: float = 1.0
+    inputs: tuple[tuple[str, str], ...] = ()  # (what, SHA-256) of its files, as they were when the sweep began
 
     def about(self) -> dict[str, Any]:
         """What is kept with the run; another cell's is another."""
@@ -113,6 +116,7 @@ class Cell:
             "profiles": None if self.profiles is None else Path(self.profiles).name,
             **early,
             **({} if self.node_mtbf_h is None else failures),
+            **dict(self.inputs),
         }
 
 
@@ -144,21 +148,31 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
     A seed draws a made-up trace, the noise and which nodes fail; without any of them every seed's run is the same.
     """
 
+    digests: dict[str | None, str | None] = {}
+
     def located(given: str | None) -> str | None:
         return None if given is None else str((folder / given).resolve())
 
+    def inputs(**given: str | None) -> tuple[tuple[str, str], ...]:
+        for path in given.values():
+            if path not in digests:
+                digests[path] = None if path is None else digest(Path(path))
+        return tuple((f"{name}_sha256", sha) for name, path in given.items() if (sha := digests[path]) is not None)
+
+    profiles = located(sweep.profiles)
     for cluster in sweep.clusters:
-        in_file = Path(cluster).suffix in (".yaml", ".yml", ".csv")
+        cluster_file = located(cluster) if Path(cluster).suffix in FILES else None
         for trace in sweep.traces:
+            trace_file = located(trace.path)
             for seed in sweep.seeds:
                 for policy in sweep.policies:
                     yield Cell(
                         policy=policy.name,
                         label=policy.shown(),
                         options=json.dumps(policy.options, sort_keys=True),
-                        trace=trace.model_copy(update={"path": located(trace.path)}),
+                        trace=trace.model_copy(update={"path": trace_file}),
                         trace_shown=trace.shown(),
-                        cluster=str((folder / cluster).resolve()) if in_file else cluster,
+                        cluster=cluster_file or cluster,
                         cluster_shown=cluster,
                         seed=seed,
                         round_interval_s=sweep.round_interval_s,
@@ -166,10 +180,11 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         knows=None if sweep.knows is None else str(sweep.knows),
                         noise=sweep.noise,
                         profiling_cost_s=sweep.profiling_cost_s,
-                        profiles=located(sweep.profiles),
+                        profiles=profiles,
                         early_s=sweep.early_s,
                         node_mtbf_h=sweep.node_mtbf_h,
                         node_repair_h=sweep.node_repair_h,
+                        inputs=inputs(trace=trace_file, cluster=cluster_file, profiles=profiles),
                     )
 
 
