@@ -398,7 +398,6 @@ def simulate(
                 "round_interval_s": round_interval,
                 "events": events,
                 "early_s": early,
-                "knows": knows,
                 "noise": noise,
                 "profiling_cost_s": profiling_cost,
                 "node_mtbf_h": node_mtbf,

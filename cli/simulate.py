@@ -17,7 +17,7 @@ from ..simulator.identity import MADE_BY, check_same, digest, project
 from ..simulator.metrics import MEANING
 from ..simulator.outcome import Outcome
 from ..simulator.readers import read_trace
-from ..simulator.replay import Conditions, isolation_of, kept, simulation, source_of
+from ..simulator.replay import Conditions, isolation_of, kept, known_under, simulation, source_of
 from ..simulator.saved import DESCRIPTION, SavedRun, describe, load, save
 from ..simulator.sweep_file import PolicyChoice
 from ..simulator.synthetic import synthetic
@@ -68,6 +68,7 @@ def run_kept(
     for policy, options in policies.items():
         wanted[policy] = {
             **about,
+            "knows": str(under.knows or known_under(policy)),
             "policy_options": dict(options),
             "cluster": cluster,
             "cluster_sha256": digest(Path(cluster)) if Path(cluster).suffix in FILES else None,

@@ -33,10 +33,11 @@ def run(file: Path, out: Path, use_ray: bool, num_cpus: int | None) -> tuple[Fig
     """
     if num_cpus is not None and num_cpus < 1:
         raise ValueError(f"--num-cpus: {num_cpus} must be at least 1")
-    every = list(cells(read_sweep(file), file.parent))
+    sweep = read_sweep(file)
     console = Console(stderr=True)
-    warnings = Warnings(console, _several(every))
     try:
+        every = list(cells(sweep, file.parent))
+        warnings = Warnings(console, _several(every))
         for cell, told in check(every):
             warnings.tell(cell, told)
     except ValueError as error:

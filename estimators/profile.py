@@ -137,6 +137,12 @@ class Profile:
         joined = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in columns}
         return Profile(**joined)._distinct()
 
+    def completed_by(self, other: Profile) -> Profile:
+        """With the rows of `other` whose key has none here; this very profile where there are none."""
+        mine = set(map(tuple, self._keys.tolist()))
+        missing = [tuple(key) not in mine for key in other._keys.tolist()]
+        return self.merge(other.select(np.array(missing))) if any(missing) else self
+
     def select(self, mask: NDArray[np.bool_]) -> Profile:
         """The rows where `mask` holds."""
         return Profile(**{name: getattr(self, name)[mask] for name in (*_COUNTS, *_TIMES, "densest")})

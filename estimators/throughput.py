@@ -363,7 +363,9 @@ def _start(
         theta[[_AT["eta_n"], _AT["omega_n"]]] = 0.0
     free[[_AT[name] for name in frozen]] = False
     if previous is not None:
+        # Compute is read off the rows anew: a bad end of an earlier search must not be where this one begins.
         known = free & (previous.theta > _LOW) & (previous.theta < _HIGH)
+        known[[_AT["alpha_c"], _AT["beta_c"], _AT["kappa"]]] = False
         theta[known] = previous.theta[known]
     return theta, free
 

@@ -100,16 +100,20 @@ class Measurements:
         return replace(updated, grad_sqr=report.grad_sqr, grad_var=report.grad_var)
 
     def completed_by(self, other: Measurements) -> Measurements:
-        """With the GPU types that only `other` has measured; everything, where nothing was measured here."""
+        """With what only `other` has measured: GPU types, and rows of those that both know."""
         if not self.profiles:
             return other
-        missing = set(other.profiles) - set(self.profiles)
-        if not missing:
-            return self if self.info is not None else replace(self, info=other.info)
+        both = self.profiles.keys() & other.profiles.keys()
+        missing = other.profiles.keys() - both
+        profiles = {t: self.profiles[t].completed_by(other.profiles[t]) for t in both}
         return replace(
             self,
-            profiles={**{t: other.profiles[t] for t in missing}, **self.profiles},
-            largest_local_bsz={**{t: other.largest_local_bsz[t] for t in missing}, **self.largest_local_bsz},
+            profiles={**{t: other.profiles[t] for t in missing}, **self.profiles, **profiles},
+            largest_local_bsz={
+                **{t: other.largest_local_bsz[t] for t in missing},
+                **self.largest_local_bsz,
+                **{t: self._largest_with(other, t) for t in both},
+            },
             out_of_memory={
                 **{t: size for t, size in other.out_of_memory.items() if t in missing},
                 **self.out_of_memory,
@@ -117,6 +121,11 @@ class Measurements:
             info=self.info or other.info,
             _fits={**{t: fit for t, fit in other._fits.items() if t in missing}, **self._fits},
         )
+
+    def _largest_with(self, other: Measurements, gpu_type: str) -> int:
+        """What fitted the other job fits this one too, unless this one knows better."""
+        mine, theirs = self.largest_local_bsz[gpu_type], other.largest_local_bsz[gpu_type]
+        return max(mine, theirs) if theirs < self.out_of_memory.get(gpu_type, theirs + 1) else mine
 
     def job_model(self, training: TrainingConfig, gpus_per_replica: Mapping[str, int]) -> JobModel | None:
         """The goodput model of what is measured so far; None before the batch size of the job is known.

@@ -19,7 +19,7 @@ def fingerprint(measurements_json: str) -> str:
 
 
 def merged(mine: str, known: str) -> str:
-    """Both as JSON; for each GPU type what this job measured itself comes first.
+    """Both as JSON; where both measured the same, what this job measured itself.
 
     Step times are the model's, gradient noise is one run's: it is never taken over.
     """

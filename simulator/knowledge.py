@@ -47,7 +47,7 @@ class LearningKnowledge:
     """Step times by placement, fitted as the live service fits them, and the last gradients.
 
     `noise`: relative standard deviation of what is measured; 0: exact, and then jobs that have seen the same share
-    their fits.
+    their fits. What is known of an earlier job is not measured again.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class LearningKnowledge:
         self._workload, self._applications, self._knows = workload, applications, knows
         self._noise, self._random = noise, np.random.default_rng(seed)
         self._of: list[_Known | None] = [None] * len(workload)
-        self._fits: dict[tuple[str, str, frozenset[_Key]], ThroughputModel] = {}
-        self._remembered: dict[str, _Rows] = {}  # by application, what all its jobs have measured
+        self._fits: dict[tuple[Application, str, frozenset[_Key]], ThroughputModel] = {}
+        self._remembered: dict[Application, _Rows] = {}  # what all its jobs have measured
 
     def observe(self, job: int, seen: Observation) -> None:
         known, replicas = self._job(job), sum(seen.shape)
@@ -126,13 +126,13 @@ class LearningKnowledge:
         return known
 
     def _recalled(self, job: int) -> _Rows:
-        rows = self._remembered.get(self._applications[job].name, {})
+        rows = self._remembered.get(self._applications[job], {})
         return {gpu_type: dict(of_type) for gpu_type, of_type in rows.items()}
 
     def _remember(self, job: int, measured: _Rows) -> None:
         if self._knows is not Knows.DEJAVU:
             return
-        rows = self._remembered.setdefault(self._applications[job].name, {})
+        rows = self._remembered.setdefault(self._applications[job], {})
         for gpu_type, of_type in measured.items():
             of_all = rows.setdefault(gpu_type, {})
             of_all.update((key, time) for key, time in of_type.items() if key not in of_all)
@@ -158,9 +158,9 @@ class LearningKnowledge:
             known.noise_scale = application.statistics.noise_scale(application.initial_batch_size, 0)
 
     def _fit(self, job: int, gpu_type: str, rows: dict[_Key, StepTime]) -> ThroughputModel:
-        name = self._applications[job].name, gpu_type, frozenset(rows)
-        if not self._noise and name in self._fits:
-            return self._fits[name]
+        of = self._applications[job], gpu_type, frozenset(rows)
+        if not self._noise and of in self._fits:
+            return self._fits[of]
         keys = sorted(rows)
         nodes, replicas, densest, local_bsz, accumulation = np.array(keys, np.int64).T
         step_s = np.array([rows[key].step_s for key in keys])
@@ -170,7 +170,7 @@ class LearningKnowledge:
         )
         most = self._applications[job].local_bsz[gpu_type][1]
         found = ThroughputModel(fit(profile), most, int(replicas.max()))
-        self._fits[name] = found
+        self._fits[of] = found
         return found
 
     def _limits(self, job: int) -> BatchLimits:

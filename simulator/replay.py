@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..executor.config import Adaptivity
 from ..scheduler.cluster import Cluster
-from ..scheduler.policies import make_policy
+from ..scheduler.policies import make_policy, policy_class
 from ..scheduler.round import Policy
 from .adaptive import AdaptiveWorld
 from .applications import MeasuredApplications
@@ -124,7 +125,7 @@ def simulation(
             source[name] if model is None else application_of(id, model, on.gpu_types)
             for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
         ]
-        knows = under.knows or (Knows.DEJAVU if getattr(made, "dejavu", False) else Knows.BOOTSTRAP)
+        knows = under.knows or known_under(policy)
         if getattr(made, "uses_models", True):
             part = _profiled(part, knows, under.profiling_s)
         knowledge = LearningKnowledge(part, jobs, knows, under.noise, under.seed)
@@ -135,6 +136,11 @@ def simulation(
     if not isinstance(source, Rated | Tabulated) and _trains(workload):
         workload = _with_batches(workload, source)
     return Simulation(with_profile_runs(workload, nodes), nodes, engine, asked=workload)
+
+
+def known_under(policy: str) -> Knows:
+    """What jobs know before they run where nothing is said of it: what the policy counts on."""
+    return Knows.DEJAVU if getattr(policy_class(policy), "dejavu", False) else Knows.BOOTSTRAP
 
 
 def _timing(asked: Timing, policy: Policy, workload: Workload) -> Timing:
@@ -169,21 +175,31 @@ def _with_batches(workload: Workload, source: ApplicationSource) -> Workload:
 def _profiled(workload: Workload, knows: Knows, takes_s: float) -> Workload:
     """Jobs wait until they are measured; those of a live cluster's trace say how long.
 
-    With `dejavu` that is until a job of the same application is.
+    With `dejavu` that is until a job of the same application, adaptivity and batch size is: the live service knows
+    a script by its files and arguments before it has run.
     """
     if knows not in (Knows.BOOTSTRAP, Knows.DEJAVU):
         return workload
     waits_s = np.where(workload.ready_after_s > 0, workload.ready_after_s, takes_s)
     if knows is Knows.DEJAVU:
-        of = [
-            id if model is not None else name
-            for id, name, model in zip(workload.ids, workload.applications, workload.models, strict=True)
-        ]
-        known_s: dict[str, float] = {}
+        of = _first_known_with(workload)
+        known_s: dict[tuple[object, ...], float] = {}
         for name, at in zip(of, (workload.submit_s + waits_s).tolist(), strict=True):
             known_s[name] = min(known_s.get(name, math.inf), at)
         waits_s = np.clip(np.array([known_s[name] for name in of]) - workload.submit_s, 0.0, waits_s)
     return replace(workload, ready_after_s=waits_s)
+
+
+def _first_known_with(workload: Workload) -> list[tuple[object, ...]]:
+    """Equal for jobs of the same script; jobs of a live trace are each their own."""
+    columns = zip(
+        workload.ids, workload.applications, workload.models, workload.adaptivity, workload.batch_size.tolist(),
+        strict=True,
+    )  # fmt: skip
+    return [
+        (name, kind, 0 if kind is Adaptivity.ADAPTIVE else batch_size) if model is None else (id,)
+        for id, name, model, kind, batch_size in columns
+    ]
 
 
 def isolation_of(source: Source) -> Isolation | None:

@@ -64,11 +64,11 @@ def check(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Mapping[str, str]]]:
         _conditions(cell)
     inputs: dict[tuple[Any, ...], Cell] = {}
     for cell in cells:
-        inputs.setdefault((cell.trace, cell.seed, cell.cluster, cell.profiles), cell)
+        inputs.setdefault((cell.trace, cell.seed, cell.cluster, cell.profiles, cell.inputs), cell)
     for cell in inputs.values():
         with _recorded() as warned:
-            workload = _workload(cell.trace, cell.seed)
-            _, source, isolation = _source(cell.cluster, cell.profiles, bool(workload.steps.any()))
+            workload = _workload(cell.trace, cell.seed, cell.inputs)
+            _, source, isolation = _source(cell.cluster, cell.profiles, bool(workload.steps.any()), cell.inputs)
             for name in dict.fromkeys(workload.applications):
                 if name and isolation is not None:
                     source[name]
@@ -80,8 +80,9 @@ def run_cell(cell: Cell, out: Path) -> Done:
     done = Done(cell, folder_of(cell, out))
     with _recorded() as warned:
         try:
-            workload = _workload(cell.trace, cell.seed)
-            nodes, source, isolation = _source(cell.cluster, cell.profiles, bool(workload.steps.any()))
+            workload = _workload(cell.trace, cell.seed, cell.inputs)
+            steps = bool(workload.steps.any())
+            nodes, source, isolation = _source(cell.cluster, cell.profiles, steps, cell.inputs)
             options, under = json.loads(cell.options), _conditions(cell)
             outcome = simulation(workload, nodes, cell.policy, options, source, under).run()
             save(kept(cell.label, outcome, isolation, cell.about()), done.folder)
@@ -94,7 +95,7 @@ def _conditions(cell: Cell) -> Conditions:
     mtbf_h, repair_h = cell.node_mtbf_h, cell.node_repair_h
     return Conditions(
         Timing(cell.round_interval_s, cell.events, early_s=cell.early_s),
-        None if cell.knows is None else Knows(cell.knows),
+        Knows(cell.knows),
         cell.noise,
         cell.seed,
         None if mtbf_h is None else Failures(mtbf_h * 3600, repair_h * 3600, cell.seed),
@@ -150,14 +151,15 @@ def on_ray(cells: Sequence[Cell], out: Path, num_cpus: int) -> Iterator[Done]:
 
 
 @lru_cache(maxsize=4)
-def _workload(trace: TraceChoice, seed: int) -> Workload:
+def _workload(trace: TraceChoice, seed: int, inputs: object) -> Workload:
+    """`inputs`: digests, so that a file that was written over is read again."""
     if trace.path is None:
         return synthetic(trace.jobs, trace.rate, seed)
     return read_trace(Path(trace.path), trace.format)
 
 
 @lru_cache(maxsize=8)
-def _source(cluster: str, profiles: str | None, steps: bool) -> tuple[Any, Any, Isolation | None]:
+def _source(cluster: str, profiles: str | None, steps: bool, inputs: object) -> tuple[Any, Any, Isolation | None]:
     """Nodes, applications and jobs alone, kept in a process over the runs that share them."""
     nodes = read_cluster(cluster)
     source = source_of(steps, None if profiles is None else Path(profiles), nodes)

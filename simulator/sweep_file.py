@@ -14,7 +14,7 @@ from ..scheduler import safe_yaml
 from .cluster_file import FILES
 from .identity import digest
 from .knowledge import Knows
-from .replay import PROFILING_S
+from .replay import PROFILING_S, known_under
 
 
 class _Strict(BaseModel):
@@ -87,7 +87,7 @@ class Cell:
     seed: int
     round_interval_s: float
     events: bool
-    knows: str | None  # None: what the policy counts on
+    knows: str
     noise: float
     profiling_cost_s: float
     profiles: str | None
@@ -156,7 +156,7 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
     def inputs(**given: str | None) -> tuple[tuple[str, str], ...]:
         for path in given.values():
             if path not in digests:
-                digests[path] = None if path is None else digest(Path(path))
+                digests[path] = _digest(path)
         return tuple((f"{name}_sha256", sha) for name, path in given.items() if (sha := digests[path]) is not None)
 
     profiles = located(sweep.profiles)
@@ -177,7 +177,7 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         seed=seed,
                         round_interval_s=sweep.round_interval_s,
                         events=sweep.events,
-                        knows=None if sweep.knows is None else str(sweep.knows),
+                        knows=str(sweep.knows or known_under(policy.name)),
                         noise=sweep.noise,
                         profiling_cost_s=sweep.profiling_cost_s,
                         profiles=profiles,
@@ -186,6 +186,14 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         node_repair_h=sweep.node_repair_h,
                         inputs=inputs(trace=trace_file, cluster=cluster_file, profiles=profiles),
                     )
+
+
+def _digest(path: str | None) -> str | None:
+    """None for no path, and for what cannot be read, of which the run will tell."""
+    try:
+        return None if path is None else digest(Path(path))
+    except OSError:
+        return None
 
 
 def _sentence(error: ValidationError) -> str:

@@ -20,6 +20,7 @@ from coadapt.simulator.isolation import Isolation, finish_time_fairness, work_gp
 from coadapt.simulator.knowledge import Knows, LearningKnowledge
 from coadapt.simulator.outcome import Outcome
 from coadapt.simulator.readers import read_trace
+from coadapt.simulator.recorded import RecordedModel, RecordedThroughput
 from coadapt.simulator.replay import Conditions, simulation
 from coadapt.simulator.saved import SavedRun, load, save
 from coadapt.simulator.step_times import Shape
@@ -212,6 +213,20 @@ def test_only_the_first_job_of_an_application_waits_for_profiles_where_jobs_know
     counts_on_it = started("coadapt", None)  # in early rounds, half a second later
     assert counts_on_it == pytest.approx([20.5, 20.5, 60.5, 80.5])
     assert started("coadapt", Knows.BOOTSTRAP) == pytest.approx([20.5, 25.5, 80.5, 80.5])
+
+
+def test_a_job_of_a_live_trace_is_no_other_s_because_of_its_name() -> None:
+    throughput = {t: RecordedThroughput({"alpha_c": 9.0, "beta_c": 0.4}, 32) for t in TYPES}
+    model = RecordedModel(throughput, initial_batch_size=32, max_batch_size=32, samples=1000.0)
+    recorded = TraceJob("bert", 0.0, 1, model=model, ready_after_s=4.0)
+    workload = Workload.of([recorded, TraceJob("other", 0.0, 1, None, "bert", 48)])
+    cluster, source = read_cluster("4x t4:4, 4x rtx:8, 4x a100:8"), FittedApplications(TYPES)
+    runs = [
+        simulation(part, cluster, "sia", {}, source, Conditions(Timing(2.0, early_s=0.5), Knows.DEJAVU)).run()
+        for part in (workload, Workload.of([TraceJob("other", 0.0, 1, None, "bert", 48)]))
+    ]
+    assert runs[0].started_s.tolist() == [4.5, 20.5]  # in early rounds, as a trace of live jobs
+    assert runs[0].jct_s[1] == pytest.approx(runs[1].jct_s[0])
 
 
 def test_step_times_are_known_of_earlier_jobs_and_gradient_noise_is_not() -> None:

@@ -117,10 +117,15 @@ def test_what_changes_a_run_changes_its_folder(grid: Path, tmp_path: Path) -> No
 
 def test_a_trace_that_was_written_over_is_run_again(grid: Path, tmp_path: Path) -> None:
     assert run(["sweep", str(grid), "--out", str(tmp_path / "out"), "--no-ray"]) == 0
-    (tmp_path / "two.csv").write_text(PAI.replace("j2,20,50,2", "j2,20,80,2"))
+    (first, *_) = [cell for cell in cells(read_sweep(grid), tmp_path) if cell.trace_shown == "two.csv"]
+    (tmp_path / "two.csv").write_text(PAI.replace("j1,10,100", "j1,10,900"))
     fresh = [cell for cell in cells(read_sweep(grid), tmp_path) if not sweeping.is_done(cell, tmp_path / "out")]
     assert {cell.trace_shown for cell in fresh} == {"two.csv"}
     assert len(fresh) == 4
+    (same,) = [cell for cell in fresh if (cell.policy, cell.seed) == (first.policy, first.seed)]
+    before = load(sweeping.folder_of(first, tmp_path / "out"))
+    after = load(sweeping.run_cell(same, tmp_path / "out").folder)
+    assert after.outcome.jct_s.sum() > before.outcome.jct_s.sum()
 
 
 def test_a_sweep_takes_what_a_single_simulation_does() -> None:

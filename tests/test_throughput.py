@@ -72,16 +72,23 @@ def test_a_few_slow_steps_do_not_bend_the_model() -> None:
     assert worst(fit(Profile.from_json(slow)), TRUE, ALL, BATCHES) < 0.05
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_a_job_that_tried_a_thousand_batch_sizes_knows_what_a_sample_costs(seed: int) -> None:
-    steep = replace(TRUE, alpha_c=0.027, beta_c=1e-4, kappa=1.3, alpha_r=0.002, alpha_n=0.002, ragged_c=0.0)
-    alone = profile_of(steep, [(1, 1)], np.geomspace(32, 4096, 10).astype(int))
-    clean = [alone, *(profile_of(steep, [(1, k)], range(64, 4096 // k, 4)) for k in (2, 4, 8))]
-    rows = clean[0].merge(clean[1]).merge(clean[2]).merge(clean[3]).to_json()
-    blur = np.exp(0.1 * np.random.default_rng(seed).normal(size=len(rows["step_time_s"])))
+@pytest.mark.parametrize("seed", [6, 48])  # of which a search begun elsewhere ends at a constant
+def test_a_job_that_tried_hundreds_of_batch_sizes_knows_what_a_sample_costs(seed: int) -> None:
+    steep = ThroughputParams(
+        alpha_c=0.0273, beta_c=1e-4, kappa=1.3, alpha_r=0.0022, rho_r=0.54, alpha_n=0.00225, delta_n=0.2, gamma=1.2
+    )
+    shapes = {(1, 1): np.geomspace(32, 4096, 10).astype(int), (2, 16): range(48, 256, 8)}
+    shapes |= {(1, k): range(64, 4096 // k, 4) for k in (2, 4, 8)}
+    rows = Profile.empty()
+    for shape, sizes in sorted(shapes.items()):
+        rows = rows.merge(profile_of(steep, [shape], sizes))
+    blurred = rows.to_json()
+    blur = np.exp(0.1 * np.random.default_rng(seed).normal(size=len(rows)))
     for name in ("step_time_s", "sync_time_s"):
-        rows[name] = (np.array(rows[name]) * blur).tolist()
-    assert worst(fit(Profile.from_json(rows)), steep, [(1, 1), (1, 2), (1, 4), (1, 8)], (32, 256, 512)) < 0.15
+        blurred[name] = (np.array(blurred[name]) * blur).tolist()
+    for previous in (None, replace(steep, beta_c=1e-9, kappa=4.0)):
+        found = fit(Profile.from_json(blurred), previous)
+        assert worst(found, steep, [(1, 1), (1, 2), (1, 4), (1, 8)], (32, 256, 512)) < 0.15
 
 
 def test_warm_start_agrees_with_cold_start() -> None:

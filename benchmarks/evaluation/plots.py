@@ -72,12 +72,13 @@ def draw_policy_time(found: Mapping[str, Mapping[int, Mapping[str, float]]], fol
 
 def _colours(names: Iterable[str]) -> dict[str, str]:
     """A colour for each policy, variants ("sia x") behind it; the paper's have the same in every picture."""
-    found = sorted(set(names))
-    others = [name for name in found if name not in _POLICIES]
-    colour = dict(zip([*_POLICIES, *others], COLOURS, strict=False))
-    first = [name.split()[0] for name in found]
-    at = {name: _POLICIES.index(base) if base in _POLICIES else 9 for name, base in zip(found, first, strict=True)}
-    return {name: colour[name] for name in sorted(found, key=lambda name: at[name])}
+    found = set(names)
+    order = [*_POLICIES, *sorted(found.difference(_POLICIES))]
+    colour = {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(order)}
+    at = {policy: i for i, policy in enumerate(_POLICIES)}
+    return {
+        name: colour[name] for name in sorted(found, key=lambda name: (at.get(name.split()[0], len(at)), name))
+    }
 
 
 def _bars(values: Values, figure: str, label: str) -> Any:

@@ -1,7 +1,7 @@
 """Allocation policies, one file each, by name."""
 
 from . import coadapt, fifo, gavel, las, max_min, pollux, shockwave, sia, sjf, srtf, themis
-from .registry import make_policy, policy_names, register
+from .registry import make_policy, policy_class, policy_names, register
 
 __all__ = [
     "coadapt",
@@ -10,6 +10,7 @@ __all__ = [
     "las",
     "make_policy",
     "max_min",
+    "policy_class",
     "policy_names",
     "pollux",
     "register",

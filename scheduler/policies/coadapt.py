@@ -39,7 +39,7 @@ class CoadaptOptions(ProgramOptions):
     # A noise scale below so many initial batch sizes is taken to grow to that much soon; unknown, to be that much.
     noise_ahead: float = Field(default=5.0, ge=0)
     # Weight of jobs expected within `room_s`: GPUs that nobody gains more by are kept free for them. 0: none are.
-    room: float = Field(default=0.1, ge=0, le=1)
+    room: float = Field(default=0.2, ge=0, le=1)
     room_s: float = Field(default=300.0, gt=0)
     # In a simulated cluster, rounds also where a job arrives or ends; the live service has them always.
     early_rounds: bool = True

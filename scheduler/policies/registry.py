@@ -31,15 +31,21 @@ def policy_names() -> tuple[str, ...]:
     return tuple(sorted(_POLICIES))
 
 
+def policy_class(name: str) -> type:
+    """Raises ValueError for an unknown name, in one sentence."""
+    policy = _POLICIES.get(name)
+    if policy is None:
+        raise ValueError(f"policy: {name!r} is unknown; accepted: {', '.join(policy_names())}")
+    return policy
+
+
 def make_policy(name: str, **options: Any) -> Policy:
     """A new policy.
 
     Raises:
         ValueError: for an unknown name, an unknown option or a value that is not accepted, in one sentence.
     """
-    policy = _POLICIES.get(name)
-    if policy is None:
-        raise ValueError(f"policy: {name!r} is unknown; accepted: {', '.join(policy_names())}")
+    policy = policy_class(name)
     model: type[BaseModel] = policy.Options  # type: ignore[attr-defined]
     try:
         made: Policy = policy(model(**options))
