@@ -2,8 +2,8 @@
 
 `python -m benchmarks.better_than_sia` runs both over the traces of Sia's evaluation that lie beside the checkout
 (Philly, Helios' Saturn, newTrace) on its cluster of 64 GPUs of three types, from measured profiles; others with
-`--traces GLOB`, and N of each set with `--first N`. Every figure is that of `coadapt` over that of `sia`, each a mean
-over the traces:
+`--traces GLOB`, and N of each set with `--first N`. Every figure is that of `coadapt` over that of `sia`, each a
+mean over the traces:
 
 * `mean_jct_ratio`, `p99_jct_ratio`, `makespan_ratio`, `worst_rho_ratio`, over all traces, and by set; `sia` is as
   published: rounds at fixed times, and every job is profiled and learns for itself.
