@@ -106,9 +106,10 @@ def test_what_was_not_run_is_neither_told_nor_judged() -> None:
 
 
 def test_rows_that_are_compared_are_of_the_traces_that_all_have() -> None:
-    found = {"a": {"1": "a1", "2": "a2"}, "b": {"2": "b2"}, "not run": {}}
-    assert page.alike(found) == {"a": {"2": "a2"}, "b": {"2": "b2"}}  # type: ignore[arg-type]
-    assert page.alike({"not run": {}}) == {}
+    found: dict[str, dict[str, str]] = {"a": {"1": "a1", "2": "a2"}, "b": {"2": "b2"}, "not run": {}}
+    assert page.alike(found) == {"a": {"2": "a2"}, "b": {"2": "b2"}}
+    nothing: dict[str, dict[str, str]] = {"not run": {}}
+    assert page.alike(nothing) == {}
 
 
 def test_only_what_lies_between_markers_is_replaced() -> None:

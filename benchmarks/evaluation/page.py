@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from coadapt.simulator.saved import SavedRun
 
@@ -13,6 +14,8 @@ from . import hybrid
 from .experiments import MEANING, Claim, Experiment, Group
 from .grid import Value, values_of
 from .paper import Said
+
+_Run = TypeVar("_Run")
 
 Values = Mapping[str, Mapping[str, Value]]  # group -> figure ->
 Found = Mapping[str, Mapping[str, SavedRun]]  # group -> trace ->
@@ -88,7 +91,7 @@ def judged(experiment: Experiment, found: Found) -> list[Verdict]:
     return out
 
 
-def alike(found: Found) -> dict[str, dict[str, SavedRun]]:
+def alike(found: Mapping[str, Mapping[str, _Run]]) -> dict[str, dict[str, _Run]]:
     """Of every group that was run at all, the runs on the traces that all of these have."""
     ran = {key: runs for key, runs in found.items() if runs}
     shared = set.intersection(*(set(runs) for runs in ran.values())) if ran else set()
