@@ -1,0 +1,85 @@
+"""A linear program as plain arrays, and what a solver says of it: what engine, baselines and problems exchange."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from scipy import sparse
+
+
+class Status(StrEnum):
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+    STOPPED = "stopped"  # at a limit of time or iterations; x is the best found, and may be slightly infeasible
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProgram:
+    """minimise cost @ x  subject to  row_lower <= matrix @ x <= row_upper  and  lower <= x <= upper.
+
+    cost, lower, upper: (columns,); matrix: (rows, columns) sparse; row_lower, row_upper: (rows,). Sides may be
+    infinite. integer: (columns,) mask of what must be whole numbers, None: nothing.
+
+    Raises:
+        ValueError: for shapes that do not agree, entries that are nan, costs or coefficients that are infinite,
+            and a lower side that is +inf, an upper that is -inf, or above one another.
+    """
+
+    cost: np.ndarray
+    matrix: sparse.csr_array
+    row_lower: np.ndarray
+    row_upper: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    integer: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        rows, columns = self.matrix.shape
+        expected = {
+            "cost": columns,
+            "lower": columns,
+            "upper": columns,
+            "integer": columns,
+            "row_lower": rows,
+            "row_upper": rows,
+        }
+        for name, size in expected.items():
+            array = getattr(self, name)
+            if array is not None and array.shape != (size,):
+                raise ValueError(f"{name}: has shape {array.shape}, not ({size},) as the matrix says")
+        for name, array in (("cost", self.cost), ("matrix", self.matrix.data)):
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name}: has entries that are not finite")
+        for low, high in (("lower", "upper"), ("row_lower", "row_upper")):
+            below, above = getattr(self, low), getattr(self, high)
+            wrong = ~((below <= above) & (below < np.inf) & (above > -np.inf))
+            if wrong.any():
+                i = int(wrong.argmax())
+                raise ValueError(f"{low}[{i}], {high}[{i}]: {below[i]}, {above[i]} hold no number")
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSolution:
+    """x: (columns,); row_dual: (rows,) what one more unit of a row's side adds to the minimum; None where unknown.
+
+    objective: cost @ x. bound: a proven lower bound of the minimum, -inf where there is none. seconds: wall time
+    of the solve, `setup_s` of it spent handing the program over. iterations: the solver's own count.
+    """
+
+    status: Status
+    x: np.ndarray | None = None
+    row_dual: np.ndarray | None = None
+    objective: float = math.nan
+    bound: float = -math.inf
+    seconds: float = 0.0
+    setup_s: float = 0.0
+    iterations: int = 0
+
+    @property
+    def gap(self) -> float:
+        """(objective - bound) / |objective|, at least 0."""
+        return max(self.objective - self.bound, 0.0) / max(abs(self.objective), 1e-12)
