@@ -1,5 +1,6 @@
 """Linear and integer programs."""
 
-from .milp import ChoiceProblem, ChoiceSolution, solve
+from .choice.problem import ChoiceProblem, ChoiceSolution
+from .milp import solve
 
 __all__ = ["ChoiceProblem", "ChoiceSolution", "solve"]

@@ -19,70 +19,15 @@ from dataclasses import dataclass, field
 import highspy
 import numpy as np
 
-TOLERANCE = 1e-7
+from .choice.problem import TOLERANCE, ChoiceProblem, ChoiceSolution
 
 
-@dataclass(frozen=True)
-class ChoiceProblem:
-    """value, allowed: (rows, columns); usage: (limits, columns) >= 0; capacity: (limits,); required: (rows,).
-
-    `value` is the gain over picking nothing for the row; only allowed entries are read.
-
-    Raises:
-        ValueError: for shapes that do not agree, values that are not finite where allowed, and
-            usages or capacities that are negative or not finite.
-    """
-
-    value: np.ndarray
-    allowed: np.ndarray
-    usage: np.ndarray
-    capacity: np.ndarray
-    required: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        if self.value.ndim != 2:
-            raise ValueError(f"value: has shape {self.value.shape}, not (rows, columns)")
-        rows, columns = self.value.shape
-        expected = {
-            "allowed": (rows, columns),
-            "usage": (len(self.capacity), columns),
-            "capacity": (len(self.capacity),),
-            "required": (rows,),
-        }
-        for name, shape in expected.items():
-            array = getattr(self, name)
-            if array is not None and array.shape != shape:
-                raise ValueError(f"{name}: has shape {array.shape}, not {shape} as value and capacity say")
-        bad = self.allowed & ~np.isfinite(self.value)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            found = self.value[row, column]
-            raise ValueError(f"value[{row}, {column}]: is {found}, not a finite number, where it is allowed")
-        for name in ("usage", "capacity"):
-            array = getattr(self, name)
-            if not np.isfinite(array).all() or (array < 0).any():
-                raise ValueError(f"{name}: has entries that are negative or not finite; 0 or more is accepted")
-
-
-@dataclass(frozen=True)
-class ChoiceSolution:
-    """choice: (rows,) picked column or -1; always within capacity.
-
-    objective <= optimum <= bound; gap = (bound - objective) / |bound|. prices: (limits,) duals of the LP
-    relaxation, what one more unit of each capacity would add to the objective. unmet: required rows that could not
-    all be satisfied, the last ones first. highs_s: seconds of `seconds` spent inside HiGHS.
-    """
-
-    choice: np.ndarray
-    objective: float
-    bound: float
-    gap: float
-    prices: np.ndarray
-    proven: bool
-    unmet: tuple[int, ...] = ()
-    seconds: float = 0.0
-    highs_s: float = 0.0
-    entries: int = 0  # variables of the LP, after dominated ones were left out
+def meet_required(problem: ChoiceProblem, time_limit_s: float = 10.0) -> tuple[np.ndarray, tuple[int, ...]]:
+    """(rows,) a column for as many rows as can have one together, earlier ones first; and who goes without."""
+    required = np.ones(len(problem.value), dtype=bool)
+    entries = _candidates(problem, required)
+    picked, unmet = _meet_required(entries, required, problem, _Clock(time_limit_s))
+    return np.where(picked >= 0, entries.column[picked] if len(entries) else -1, -1), unmet
 
 
 @dataclass

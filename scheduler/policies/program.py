@@ -106,7 +106,7 @@ class ProgramPolicy(ABC):
             bound=solution.bound,
             gap=solution.gap,
             prices=_prices(solution, limits, configurations),
-            solver_s=solution.highs_s,
+            solver_s=solution.solver_s,
             evictions=len(placed.evicted) + len(placed.unplaced),
             notes=tuple(notes),
             rows={job.id: row for job, row in zip(jobs, matrix.rows, strict=True)},

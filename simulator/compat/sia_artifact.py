@@ -292,7 +292,7 @@ class ArtifactSia:
             restart_s = self._knowledge.applications[self._position(job.id)].restart_s
             chosen[job.id] = column, before[1] if stays and before is not None else round.now + restart_s
         self._chosen = chosen
-        return Plan(placements, solver_s=solution.highs_s)
+        return Plan(placements, solver_s=solution.solver_s)
 
     def _row(self, job: int, columns: Sequence[_Column], cluster: Cluster) -> Floats:
         """Goodputs over the smallest of them; `NOTHING` for what the job cannot use now."""

@@ -1,0 +1,137 @@
+"""A whole pick for every row, within the capacities, from prices; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .rows import NOTHING, STAY, WORST, Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of, peak
+
+
+@njit(cache=True)
+def fits(columns: Columns, old: int, new: int, room: Floats) -> bool:
+    """Whether a row may go from one column to another (-1: none) within `room`: (limits,)."""
+    if new < 0:
+        return True
+    if columns.barred[new]:
+        return False
+    for e in range(columns.begin[new], columns.begin[new + 1]):
+        limit, more = columns.limit[e], columns.amount[e]
+        if old >= 0:
+            for f in range(columns.begin[old], columns.begin[old + 1]):
+                if columns.limit[f] == limit:
+                    more -= columns.amount[f]
+        if more > 0.0 and more > room[limit]:
+            return False
+    return True
+
+
+@njit(cache=True)
+def move(columns: Columns, old: int, new: int, room: Floats) -> None:
+    """Take the change out of `room`."""
+    if old >= 0:
+        for e in range(columns.begin[old], columns.begin[old + 1]):
+            room[columns.limit[e]] += columns.amount[e]
+    if new >= 0:
+        for e in range(columns.begin[new], columns.begin[new + 1]):
+            room[columns.limit[e]] -= columns.amount[e]
+
+
+@njit(cache=True)
+def _best_that_fits(
+    rows: Rows, columns: Columns, row: int, now: int, cost: Floats, room: Floats
+) -> tuple[float, int]:
+    """(worth, pick) of what gains most beyond its cost among what fits in place of the pick `now`."""
+    old = column_of(rows, row, now)
+    best, pick = (WORST if rows.required[row] else 0.0), NOTHING
+    stay = rows.stay_column[row]
+    if stay >= 0 and rows.stay_gain[row] - cost[stay] >= best and fits(columns, old, stay, room):
+        best, pick = rows.stay_gain[row] - cost[stay], STAY
+    for g in range(len(rows.concave)):
+        begin, end = rows.begin[row, g], rows.end[row, g]
+        if begin == end or (rows.concave[g] and not fits(columns, old, rows.column[begin], room)):
+            continue
+        if rows.concave[g]:
+            # Worth rises up to the peak, and the smaller options fit where a larger one does.
+            low, high = begin, peak(rows, row, begin, end, cost)
+            while low < high:
+                middle = (low + high + 1) >> 1
+                if fits(columns, old, rows.column[middle], room):
+                    low = middle
+                else:
+                    high = middle - 1
+            begin, end = low, low + 1
+        for k in range(begin, end):
+            worth = rows.offset[row] + rows.scale[row] * rows.value[k] - cost[rows.column[k]]
+            if worth > best and fits(columns, old, rows.column[k], room):
+                best, pick = worth, k
+    return best, pick
+
+
+@njit(cache=True, nogil=True)
+def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats) -> int:
+    """Rows, in their order, take what is worth most at the prices and still fits; those required come first.
+
+    `picks` of these rows must be NOTHING and is written; `room` shrinks. At prices near the optimum's nearly every
+    row finds room for its best. Returns how many did not.
+    """
+    cost = np.empty(len(columns.begin) - 1)
+    costs(columns, prices, cost)
+    missed = 0
+    for first in (True, False):
+        for row in rows.order:
+            if rows.required[row] != first:
+                continue
+            _, pick = best_of(rows, row, cost)
+            column = column_of(rows, row, pick)
+            if not fits(columns, -1, column, room):
+                missed += 1
+                _, pick = _best_that_fits(rows, columns, row, NOTHING, cost, room)
+                column = column_of(rows, row, pick)
+            picks[row] = pick
+            move(columns, -1, column, room)
+    return missed
+
+
+@njit(cache=True, nogil=True)
+def fill(
+    rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats, least_gain: float, most_rounds: int
+) -> int:
+    """Change single rows while that gains and fits: first what loses least at the prices, then what is left.
+
+    Returns the number of changes.
+    """
+    cost = np.empty(len(columns.begin) - 1)
+    costs(columns, prices, cost)
+    changes = 0
+    count = len(rows.order)
+    loss, wanted, who = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
+    for _ in range(most_rounds):
+        found = 0
+        for row in rows.order:
+            now = picks[row]
+            worth, pick = _best_that_fits(rows, columns, row, now, cost, room)
+            if pick != now and gain_of(rows, row, pick) > gain_of(rows, row, now) + least_gain:
+                old = column_of(rows, row, now)
+                has = gain_of(rows, row, now) - (cost[old] if old >= 0 else 0.0)
+                loss[found], wanted[found], who[found] = has - worth, pick, row
+                found += 1
+        before = changes
+        for i in np.argsort(loss[:found], kind="mergesort"):
+            row, pick = who[i], wanted[i]
+            old, new = column_of(rows, row, picks[row]), column_of(rows, row, pick)
+            if fits(columns, old, new, room):
+                move(columns, old, new, room)
+                picks[row] = pick
+                changes += 1
+        if changes == before:
+            break
+    return changes
+
+
+@njit(cache=True, nogil=True)
+def objective(rows: Rows, picks: Ints) -> float:
+    total = 0.0
+    for row in rows.order:
+        total += gain_of(rows, row, picks[row])
+    return total

@@ -1,0 +1,204 @@
+"""Prices at which demand meets capacity: Newton's method on a dual smoothed less and less."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .rows import WORST, Columns, Flags, Floats, Ints, Rows, best_of, costs, peak
+
+_BAND = 20.0  # options worth less than the best by this many widths do not count
+_WIDEN = 4  # times the first width may turn out too narrow
+
+
+@njit(cache=True)
+def _near(
+    rows: Rows, row: int, cost: Floats, best: float, width: float, chosen: Ints, odds: Floats
+) -> tuple[int, float]:
+    """Columns of a row that count, with their shares of its choice; returns how many, and the smoothed worth."""
+    least = best - _BAND * width
+    n = 0
+    if not rows.required[row] and least < 0.0:
+        chosen[n], odds[n] = -1, 0.0
+        n += 1
+    stay = rows.stay_column[row]
+    if stay >= 0 and rows.stay_gain[row] - cost[stay] > least:
+        chosen[n], odds[n] = stay, rows.stay_gain[row] - cost[stay]
+        n += 1
+    scale, offset = rows.scale[row], rows.offset[row]
+    for g in range(len(rows.concave)):
+        begin, end = rows.begin[row, g], rows.end[row, g]
+        if begin == end:
+            continue
+        top = peak(rows, row, begin, end, cost) if rows.concave[g] else begin
+        for k in range(top, end):
+            worth = offset + scale * rows.value[k] - cost[rows.column[k]]
+            if worth > least:
+                if n < len(chosen):
+                    chosen[n], odds[n] = rows.column[k], worth
+                    n += 1
+            elif rows.concave[g]:
+                break
+        for k in range(top - 1, begin - 1, -1):
+            worth = offset + scale * rows.value[k] - cost[rows.column[k]]
+            if worth <= least:
+                break
+            if n < len(chosen):
+                chosen[n], odds[n] = rows.column[k], worth
+                n += 1
+    total = 0.0
+    for i in range(n):
+        odds[i] = np.exp((odds[i] - best) / width)
+        total += odds[i]
+    for i in range(n):
+        odds[i] /= total
+    return n, best + width * np.log(total)
+
+
+@njit(cache=True)
+def smoothed_dual(
+    rows: Rows,
+    columns: Columns,
+    capacity: Floats,
+    prices: Floats,
+    width: float,
+    cost: Floats,
+    gradient: Floats,
+    hessian: Floats,
+) -> float:
+    """prices · capacity + sum over rows of width · log(sum over options of exp(worth / width)).
+
+    At most width · log(options) per row above the dual. Gradient and Hessian are written into the arrays given.
+    """
+    size = len(capacity)
+    costs(columns, prices, cost)
+    value = 0.0
+    for i in range(size):
+        value += prices[i] * capacity[i]
+        gradient[i] = capacity[i]
+    hessian[:] = 0.0
+    chosen, odds = np.empty(256, np.int64), np.empty(256)
+    mean = np.zeros(size)
+    for row in rows.order:
+        best, _ = best_of(rows, row, cost)
+        if best <= WORST:
+            continue
+        n, worth = _near(rows, row, cost, best, width, chosen, odds)
+        value += worth
+        if n == 1:
+            c = chosen[0]
+            if c >= 0:
+                for e in range(columns.begin[c], columns.begin[c + 1]):
+                    gradient[columns.limit[e]] -= columns.amount[e]
+            continue
+        mean[:] = 0.0
+        for i in range(n):
+            c = chosen[i]
+            if c < 0:
+                continue
+            for e in range(columns.begin[c], columns.begin[c + 1]):
+                mean[columns.limit[e]] += odds[i] * columns.amount[e]
+                for f in range(columns.begin[c], columns.begin[c + 1]):
+                    hessian[columns.limit[e], columns.limit[f]] += (
+                        odds[i] * columns.amount[e] * columns.amount[f] / width
+                    )
+        for i in range(size):
+            if mean[i] != 0.0:
+                gradient[i] -= mean[i]
+                for m in range(size):
+                    hessian[i, m] -= mean[i] * mean[m] / width
+    return value
+
+
+@njit(cache=True)
+def _solve(matrix: Floats, right: Floats, free: Flags) -> Floats:
+    """Gaussian elimination over the free variables, others 0."""
+    size = len(right)
+    work, x = matrix.copy(), right.copy()
+    for i in range(size):
+        if not free[i]:
+            work[i, :] = 0.0
+            work[:, i] = 0.0
+            work[i, i] = 1.0
+            x[i] = 0.0
+    for i in range(size):
+        for m in range(i + 1, size):
+            factor = work[m, i] / work[i, i]
+            if factor != 0.0:
+                for j in range(i, size):
+                    work[m, j] -= factor * work[i, j]
+                x[m] -= factor * x[i]
+    for i in range(size - 1, -1, -1):
+        for j in range(i + 1, size):
+            x[i] -= work[i, j] * x[j]
+        x[i] /= work[i, i]
+    return x
+
+
+@njit(cache=True, nogil=True)
+def find_prices(
+    rows: Rows,
+    columns: Columns,
+    capacity: Floats,
+    prices: Floats,
+    first_width: float,
+    last_width: float,
+    shrink: float,
+    most_steps: int,
+) -> int:
+    """Improve `prices` in place; returns the number of passes over the rows.
+
+    Widths go from the first to the last, each `shrink` times the one before; where the first is too narrow
+    for where the prices are, wider ones come before it.
+    """
+    size = len(capacity)
+    cost = np.empty(len(columns.begin) - 1)
+    gradient, hessian = np.empty(size), np.empty((size, size))
+    next_gradient, next_hessian = np.empty(size), np.empty((size, size))
+    free = np.empty(size, np.bool_)
+    passes, width, widened = 0, first_width, 0
+    while True:
+        value = smoothed_dual(rows, columns, capacity, prices, width, cost, gradient, hessian)
+        passes += 1
+        damping = 1e-6
+        mismatch = np.inf
+        for _ in range(most_steps):
+            mismatch = 0.0
+            for i in range(size):
+                free[i] = prices[i] > 0.0 or gradient[i] < 0.0
+                if free[i]:
+                    mismatch = max(mismatch, abs(gradient[i]) / max(capacity[i], 1.0))
+            if mismatch < 1e-5:
+                break
+            system = hessian.copy()
+            for i in range(size):
+                # A limit that nobody near its price uses gives no curvature; its capacity over the width does.
+                system[i, i] += damping * max(hessian[i, i], capacity[i] / width) + 1e-12
+            step = _solve(system, -gradient, free)
+            length, better = 1.0, False
+            for _ in range(8):
+                trial = np.maximum(prices + length * step, 0.0)
+                found = smoothed_dual(rows, columns, capacity, trial, width, cost, next_gradient, next_hessian)
+                passes += 1
+                if found < value:
+                    better = True
+                    break
+                length *= 0.25
+            if not better:
+                break
+            gained = value - found
+            prices[:] = trial
+            value = found
+            gradient, next_gradient = next_gradient, gradient
+            hessian, next_hessian = next_hessian, hessian
+            damping = max(damping * 0.1, 1e-9) if length == 1.0 else min(damping * 10.0, 1.0)
+            if gained < 0.05 * width:
+                mismatch = 0.0
+                break
+        if mismatch > 0.02 and widened < _WIDEN and passes <= _WIDEN * (most_steps + 1):
+            width, widened = width / shrink, widened + 1
+            continue
+        widened = _WIDEN
+        if width <= last_width:
+            return passes
+        width = max(width * shrink, last_width)

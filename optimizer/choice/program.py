@@ -1,0 +1,471 @@
+"""A choice program that changes a little from round to round, and is solved again from where it was."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import milp
+from .options import OptionPool, sift
+from .plan import fill, objective, take_best
+from .prices import find_prices
+from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
+from .refine import refine
+from .rows import NOTHING, STAY, Columns, Flags, Floats, Ints, Rows, dual_value
+
+# Rows and combinations that are searched where the plan at hand is not good enough, one after the other.
+_SEARCHES = ((64, 256), (64, 2048), (256, 1024))
+_WARM_WIDTH, _COLD_WIDTH, _LAST_WIDTH = 1e-3, 0.3, 1e-4  # of the smoothed dual, in units of a row's worth
+_SHRINK, _STEPS = 0.1, 8
+_FILL_ROUNDS = 20
+# What the searches do not close HiGHS may, where options are so few, in so much time.
+_MOST_FOR_HIGHS, _MOST_HIGHS_S = 20_000, 5.0
+_ROW_ARRAYS = ("begin", "end", "full_begin", "full_end")
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Every option there is, flat and sorted by row: row (in the order asked for), column, gain."""
+
+    row: Ints
+    column: Ints
+    gain: Floats
+
+
+class ChoiceProgram:
+    """Rows by id, each picking at most one column; what is picked must fit.
+
+    Maximises the sum of gain[id, c] over the picks, with usage @ (number of picks of each column) <= capacity. A
+    row gains offset + scale * value (`put` gives the values, `weigh` the other two), and in one column it may
+    gain something of its own (`stay`): what changes for every row in every round is a few numbers each. A
+    change costs what it changes.
+
+    `solve` looks for prices, one a limit, at which what the rows want meets the capacities. Any prices prove a
+    bound on all plans, and the best ones that of the LP relaxation; taking what is best at them is within a few
+    rows of the optimum, and what is left is searched exactly where that is possible in the time (`refine.py`).
+
+    Args:
+        usage: (limits, columns) what each column takes of each limit.
+        capacity: (limits,).
+        groups: (columns,) the kind of each column (its GPU type); by default those of one first limit.
+        size: (columns,) how large each is within its group (its GPUs); by default all it uses.
+
+    Raises:
+        ValueError: by every method, for an unknown or repeated id, shapes that do not agree and numbers that are
+            not finite or out of range, in one sentence; and for a change while the program is being solved.
+            The program is then as it was.
+    """
+
+    def __init__(
+        self, usage: Floats, capacity: Floats, groups: Ints | None = None, size: Floats | None = None
+    ) -> None:
+        usage, capacity = _checked_limits(usage, capacity)
+        columns = usage.shape[1]
+        if groups is None:
+            used = usage > 0
+            groups = np.where(used.any(axis=0), used.argmax(axis=0), len(usage))
+        size = usage.sum(axis=0) if size is None else np.asarray(size, float)
+        for name, array in (("groups", groups), ("size", size)):
+            if array.shape != (columns,):
+                raise ValueError(f"{name}: has shape {array.shape}, not ({columns},) as usage says")
+        kinds, group = np.unique(groups, return_inverse=True)
+        self._group, self._size = group, size
+        self._by_group = np.lexsort((np.arange(columns), usage.sum(axis=0), size, group)).astype(np.int64)
+        self._group_begin = np.searchsorted(group[self._by_group], np.arange(len(kinds) + 1)).astype(np.int64)
+        self._lock = threading.Lock()
+        self._pool = OptionPool()
+        self._slot: dict[str, int] = {}
+        self._spare: list[int] = []
+        self._rows: dict[str, np.ndarray] = {}
+        self._grow(64)
+        self._prices: Floats | None = None
+        self._use(usage, capacity)
+        self._chain = self._chains()
+
+    def _use(self, usage: Floats, capacity: Floats) -> None:
+        self._usage, self._capacity = usage, capacity
+        column, limit = np.nonzero(usage.T)
+        begin = np.searchsorted(column, np.arange(usage.shape[1] + 1))
+        barred = np.asarray((usage > capacity[:, None] + TOLERANCE).any(axis=0))
+        self._columns = Columns(
+            begin.astype(np.int64), limit.astype(np.int64), np.ascontiguousarray(usage.T[column, limit]), barred
+        )
+        # Where one limit alone counts, in proportion to size, nothing but the envelope matters at any price.
+        self._concave = np.zeros(len(self._group_begin) - 1, bool)
+        for g in range(len(self._concave)):
+            mine = self._by_group[self._group_begin[g] : self._group_begin[g + 1]]
+            used = np.flatnonzero(usage[:, mine].any(axis=1))
+            if len(used) == 1 and (self._size[mine] > 0).all() and not barred[mine].any():
+                each = usage[used[0], mine] / self._size[mine]
+                self._concave[g] = bool(np.allclose(each, each[0], rtol=1e-12, atol=0))
+
+    def _chains(self) -> Flags:
+        ordered = np.diff(self._usage[:, self._by_group], axis=1, prepend=0) >= 0
+        ordered[:, self._group_begin[:-1][self._group_begin[:-1] < ordered.shape[1]]] = True
+        starts, ends = self._group_begin[:-1], self._group_begin[1:]
+        return np.array([bool(ordered[:, a:b].all()) for a, b in zip(starts, ends, strict=True)], dtype=bool)
+
+    def __len__(self) -> int:
+        return len(self._slot)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._slot
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(self._slot)
+
+    @property
+    def usage(self) -> Floats:
+        return self._usage
+
+    @property
+    def capacity(self) -> Floats:
+        return self._capacity
+
+    @property
+    def gib(self) -> float:
+        """Memory of the rows and their options."""
+        return self._pool.gib + sum(array.nbytes for array in self._rows.values()) / 2**30
+
+    def _grow(self, size: int) -> None:
+        groups = len(self._group_begin) - 1
+        kinds: dict[str, type] = dict.fromkeys(("start", "count", "stay_column"), np.int64)
+        kinds |= {"offset": float, "scale": float, "stay_gain": float, "required": bool}
+        had = len(self._rows["start"]) if self._rows else 0
+        rows: dict[str, np.ndarray] = {name: np.zeros(size, kind) for name, kind in kinds.items()}
+        rows |= {name: np.zeros((size, groups), np.int64) for name in _ROW_ARRAYS}
+        for name, old in self._rows.items():
+            rows[name][:had] = old
+        self._rows = rows
+        self._spare += range(size - 1, had - 1, -1)
+
+    def _slots(self, ids: Sequence[str]) -> Ints:
+        try:
+            return np.fromiter((self._slot[id] for id in ids), np.int64, len(ids))
+        except KeyError as error:
+            raise ValueError(f"id: {error.args[0]!r} is not in the program") from None
+
+    @contextmanager
+    def _alone(self, what: str) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise ValueError(f"program: cannot be {what} while it is being solved or changed elsewhere")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def put(self, ids: Sequence[str], value: Floats, allowed: Flags, required: Flags | None = None) -> None:
+        """Add rows, or replace the options of rows there are; value, allowed: (rows, columns), required: (rows,).
+
+        A new row has offset 0, scale 1 and no column to stay in; one that is replaced keeps its own. Of a required
+        row some option must be picked, if those required before it leave any that fits.
+        """
+        shape = (len(ids), self._usage.shape[1])
+        required = np.zeros(len(ids), bool) if required is None else required
+        arrays = (("value", value, shape), ("allowed", allowed, shape), ("required", required, shape[:1]))
+        for name, array, wanted in arrays:
+            if array.shape != wanted:
+                raise ValueError(f"{name}: has shape {array.shape}, not {wanted}")
+        _checked_unique(ids)
+        wrong = allowed & ~np.isfinite(value)
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            found = value[row, column]
+            raise ValueError(
+                f"value[{ids[row]!r}, {column}]: is {found}, not a finite number, where it is allowed"
+            )
+        with self._alone("changed"):
+            self._put(ids, np.ascontiguousarray(value, float), np.ascontiguousarray(allowed), required)
+
+    def _put(self, ids: Sequence[str], value: Floats, allowed: Flags, required: Flags) -> None:
+        groups = len(self._group_begin) - 1
+        ranges = [np.empty((len(ids), groups), np.int64) for _ in _ROW_ARRAYS]
+        counts = np.empty(len(ids), np.int64)
+        given = (value, allowed, self._by_group, self._group_begin, self._size, self._chain, counts)
+        total = sift(*given, np.empty(0, np.int32), np.empty(0), *ranges)
+        column, gain = np.empty(total, np.int32), np.empty(total)
+        sift(*given, column, gain, *ranges)
+        new = [id for id in ids if id not in self._slot]
+        while len(self._spare) < len(new):
+            self._grow(2 * len(self._rows["start"]))
+        rows, pool = self._rows, self._pool
+        for id in new:
+            slot = self._slot[id] = self._spare.pop()
+            rows["start"][slot] = rows["stay_column"][slot] = -1
+            rows["offset"][slot], rows["scale"][slot] = 0.0, 1.0
+        slots = self._slots(ids)
+        at = 0
+        for slot, count in zip(slots.tolist(), counts.tolist(), strict=True):
+            if rows["start"][slot] >= 0:
+                pool.release(int(rows["start"][slot]), int(rows["count"][slot]))
+            start = pool.reserve(count)
+            pool.column[start : start + count] = column[at : at + count]
+            pool.value[start : start + count] = gain[at : at + count]
+            rows["start"][slot], rows["count"][slot] = start, count
+            at += count
+        for name, array in zip(_ROW_ARRAYS, ranges, strict=True):
+            rows[name][slots] = array + rows["start"][slots][:, None]
+        rows["required"][slots] = required
+
+    def remove(self, ids: Sequence[str]) -> None:
+        slots = self._slots(ids)
+        _checked_unique(ids)
+        with self._alone("changed"):
+            for id, slot in zip(ids, slots.tolist(), strict=True):
+                self._pool.release(int(self._rows["start"][slot]), int(self._rows["count"][slot]))
+                self._spare.append(slot)
+                del self._slot[id]
+
+    def weigh(self, ids: Sequence[str], offset: Floats, scale: Floats) -> None:
+        """The rows' gains become offset + scale * value; scale > 0."""
+        slots = self._slots(ids)
+        if not (np.isfinite(offset).all() and np.isfinite(scale).all() and (scale > 0).all()):
+            raise ValueError("offset, scale: must be finite, and scale above 0")
+        with self._alone("changed"):
+            self._rows["offset"][slots], self._rows["scale"][slots] = offset, scale
+
+    def stay(self, ids: Sequence[str], column: Ints, gain: Floats) -> None:
+        """What each row gains in a column of its own, -1: none. It counts instead of, or beside, its options."""
+        slots = self._slots(ids)
+        if not ((column >= -1) & (column < self._usage.shape[1])).all():
+            raise ValueError(f"column: must be -1 (none) to {self._usage.shape[1] - 1}")
+        if not np.isfinite(gain[column >= 0]).all():
+            raise ValueError("gain: must be finite")
+        with self._alone("changed"):
+            self._rows["stay_column"][slots], self._rows["stay_gain"][slots] = column, gain
+
+    def set_capacity(self, capacity: Floats) -> None:
+        self.set_limits(self._usage, capacity)
+
+    def set_limits(self, usage: Floats, capacity: Floats) -> bool:
+        """Other limits of the same columns. False where that makes options count that were left out before.
+
+        All rows are gone then, and must be put again.
+        """
+        usage, capacity = _checked_limits(usage, capacity)
+        if usage.shape[1] != self._usage.shape[1]:
+            raise ValueError(f"usage: has {usage.shape[1]} columns, not {self._usage.shape[1]}")
+        with self._alone("changed"):
+            if len(usage) != len(self._usage):
+                self._prices = None
+            self._use(usage, capacity)
+            chain = self._chains()
+            if (chain | ~self._chain).all():
+                return True
+            self._chain = chain
+            self._pool, self._slot, self._spare, self._rows = OptionPool(), {}, [], {}
+            self._grow(64)
+            return False
+
+    def entries(self, order: Sequence[str]) -> Entries:
+        """The rows in `order` for a solver that starts from nothing, without options that can never matter."""
+        slots = self._slots(order)
+        r = self._rows
+        stays = r["stay_column"][slots] >= 0
+        groups = self._concave.shape[0]
+        counts = (
+            (r["full_end"][slots, groups - 1] - r["full_begin"][slots, 0]) if groups else np.zeros(len(slots), int)
+        )
+        row = np.repeat(np.arange(len(slots)), counts)
+        first = np.cumsum(counts) - counts
+        at = np.arange(len(row)) - first[row] + r["start"][slots][row]
+        gain = r["offset"][slots][row] + r["scale"][slots][row] * self._pool.value[at]
+        column = self._pool.column[at].astype(np.int64)
+        row = np.concatenate([row, np.flatnonzero(stays)])
+        column = np.concatenate([column, r["stay_column"][slots][stays]])
+        gain = np.concatenate([gain, r["stay_gain"][slots][stays]])
+        fits = ~self._columns.barred[column]
+        by_row = np.lexsort((column, row))
+        by_row = by_row[fits[by_row]]
+        return Entries(row[by_row], column[by_row], gain[by_row])
+
+    @classmethod
+    def of(cls, problem: ChoiceProblem) -> tuple[ChoiceProgram, list[str]]:
+        """A program of a problem's rows, and their ids in its order."""
+        program = cls(problem.usage, problem.capacity)
+        ids = [str(i) for i in range(len(problem.value))]
+        program.put(ids, problem.value, problem.allowed, problem.required)
+        return program, ids
+
+    def solve(self, order: Sequence[str], gap: float = 1e-4, time_limit_s: float = np.inf) -> ChoiceSolution:
+        """Picks for the rows in `order`, which must be all there are; among equals earlier ones are served.
+
+        Ends where the plan is proven to be within `gap` of the optimum, relative, and starts no further
+        search after the time limit. There is always a plan.
+        """
+        start_s = time.perf_counter()
+        _checked_unique(order)
+        if len(order) != len(self._slot):
+            raise ValueError(f"order: has {len(order)} ids, the program {len(self._slot)} rows")
+        with self._alone("solved"):
+            slots = self._slots(order)
+            required = self._rows["required"]
+            unmet: tuple[int, ...] = ()
+            base = None
+            if required[slots].any():
+                base, unmet = self._meet_required(slots)
+                required = required.copy()
+                required[slots[list(unmet)]] = False
+            return self._solve(slots, required, base, unmet, gap, start_s, time_limit_s)
+
+    def _solve(
+        self,
+        slots: Ints,
+        required: Flags,
+        base: Ints | None,
+        unmet: tuple[int, ...],
+        gap: float,
+        start_s: float,
+        time_limit_s: float,
+    ) -> ChoiceSolution:
+        r, pool, columns, capacity = self._rows, self._pool, self._columns, self._capacity
+        frame = (pool.column, pool.value, r["offset"], r["scale"], r["stay_column"], r["stay_gain"], required)
+        begin, end = r["begin"], r["end"]
+        if not self._concave.all():
+            begin = np.where(self._concave, begin, r["full_begin"])
+            end = np.where(self._concave, end, r["full_end"])
+        rows = Rows(slots, begin, end, self._concave, *frame)
+        everything = Rows(slots, r["full_begin"], r["full_end"], np.zeros_like(self._concave), *frame)
+
+        prices, passes = self._find_prices(rows)
+        dual = bound = dual_value(rows, columns, capacity, prices)
+        picks = np.full(len(required), NOTHING, np.int64)
+        room = capacity.copy()
+        take_best(rows, columns, prices, picks, room)
+        if base is not None and (picks[slots[required[slots]]] == NOTHING).any():
+            picks = base
+            room = capacity - self._used(picks, slots)
+            others = rows._replace(order=slots[~required[slots]])
+            take_best(others, columns, prices, picks, room)
+        fill(everything, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
+        value = objective(rows, picks)
+        for most_rows, width in _SEARCHES:
+            wanted = gap * min(abs(bound), abs(value))
+            if bound - value <= wanted + TOLERANCE or time.perf_counter() - start_s > time_limit_s:
+                break
+            budget = dual - value - wanted
+            found, left_out = refine(everything, columns, capacity, prices, picks, budget, most_rows, width)
+            if found < np.inf:
+                room = capacity - self._used(picks, slots)
+                fill(everything, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
+            value = objective(rows, picks)
+            # Plans that were left out fall short of the dual by that much; the others are no better than this one.
+            bound = max(value, min(bound, dual - min(left_out, budget)))
+        left_s = time_limit_s - (time.perf_counter() - start_s)
+        wanted = gap * min(abs(bound), abs(value))
+        if bound - value > wanted + TOLERANCE and left_s > 0 and r["count"][slots].sum() <= _MOST_FOR_HIGHS:
+            value, bound = self._branch(picks, slots, required, value, bound, gap, left_s)
+        chosen = self._columns_of(picks, slots)
+        bound = max(bound, value)
+        relative = (bound - value) / max(abs(bound), TOLERANCE)
+        seconds = time.perf_counter() - start_s
+        return ChoiceSolution(
+            choice=chosen,
+            objective=value,
+            bound=bound,
+            gap=relative,
+            prices=prices.copy(),
+            proven=relative <= gap + TOLERANCE,
+            unmet=unmet,
+            seconds=seconds,
+            solver_s=seconds,
+            entries=int(r["count"][slots].sum()),
+            passes=passes,
+        )
+
+    def _find_prices(self, rows: Rows) -> tuple[Floats, int]:
+        """Prices near the optimum's, from those of the last solve where there was one."""
+        capacity, columns = self._capacity, self._columns
+        count = max(len(rows.order), 1)
+        cold = self._prices is None or not self._prices.any()
+        prices = np.zeros(len(capacity)) if self._prices is None else self._prices.copy()
+        free = rows._replace(required=np.zeros_like(rows.required))
+        unit = dual_value(free, columns, capacity, prices) / count
+        if unit <= TOLERANCE:
+            unit = 1.0
+        if cold:
+            prices[:] = unit * count / max(float(capacity.sum()), 1.0)
+        width = (_COLD_WIDTH if cold else _WARM_WIDTH) * unit
+        passes = find_prices(rows, columns, capacity, prices, width, _LAST_WIDTH * unit, _SHRINK, _STEPS)
+        self._prices = prices
+        return prices, passes
+
+    def _branch(
+        self,
+        picks: Ints,
+        slots: Ints,
+        required: Flags,
+        value: float,
+        bound: float,
+        gap: float,
+        time_limit_s: float,
+    ) -> tuple[float, float]:
+        """(objective, bound) by HiGHS of a small program that was not closed; a better plan goes to `picks`."""
+        dense, pick = self._dense(slots)
+        problem = ChoiceProblem(dense, pick != NOTHING, self._usage, self._capacity, required[slots])
+        found = milp.solve(problem, min(time_limit_s, _MOST_HIGHS_S), gap)
+        if not found.unmet and found.objective > value:
+            served = found.choice >= 0
+            picks[slots] = NOTHING
+            picks[slots[served]] = pick[np.flatnonzero(served), found.choice[served]]
+            value = found.objective
+        return value, max(min(bound, found.bound), value)
+
+    def _dense(self, slots: Ints) -> tuple[Floats, Ints]:
+        """(rows, columns) gain and pick of what each row may pick, NOTHING where it may not."""
+        r, pool = self._rows, self._pool
+        shape = (len(slots), self._usage.shape[1])
+        gain, pick = np.zeros(shape), np.full(shape, NOTHING, np.int64)
+        for i, slot in enumerate(slots):
+            begin, end = r["full_begin"][slot, 0], r["full_end"][slot, -1]
+            columns = pool.column[begin:end]
+            gain[i, columns] = r["offset"][slot] + r["scale"][slot] * pool.value[begin:end]
+            pick[i, columns] = np.arange(begin, end)
+            stay = r["stay_column"][slot]
+            if stay >= 0 and (pick[i, stay] == NOTHING or gain[i, stay] < r["stay_gain"][slot]):
+                gain[i, stay], pick[i, stay] = r["stay_gain"][slot], STAY
+        return gain, pick
+
+    def _columns_of(self, picks: Ints, slots: Ints) -> Ints:
+        mine = picks[slots]
+        columns = np.where(mine >= 0, self._pool.column[np.maximum(mine, 0)], -1)
+        return np.where(mine == STAY, self._rows["stay_column"][slots], columns).astype(np.int64)
+
+    def _used(self, picks: Ints, slots: Ints) -> Floats:
+        columns = self._columns_of(picks, slots)
+        return np.asarray(self._usage[:, columns[columns >= 0]].sum(axis=1))
+
+    def _meet_required(self, slots: Ints) -> tuple[Ints, tuple[int, ...]]:
+        """Picks that satisfy the required rows, by slot, and the places in `slots` of those that cannot be."""
+        places = np.flatnonzero(self._rows["required"][slots])
+        value, pick = self._dense(slots[places])
+        choice, unmet = milp.meet_required(ChoiceProblem(value, pick != NOTHING, self._usage, self._capacity))
+        picks = np.full(len(self._rows["start"]), NOTHING, np.int64)
+        met = np.flatnonzero(choice >= 0)
+        picks[slots[places[met]]] = pick[met, choice[met]]
+        return picks, tuple(int(places[i]) for i in unmet)
+
+
+def _checked_limits(usage: Floats, capacity: Floats) -> tuple[Floats, Floats]:
+    usage, capacity = np.array(usage, float), np.array(capacity, float)
+    if usage.ndim != 2:
+        raise ValueError(f"usage: has shape {usage.shape}, not (limits, columns)")
+    if capacity.shape != (len(usage),):
+        raise ValueError(f"capacity: has shape {capacity.shape}, not ({len(usage)},) as usage says")
+    for name, array in (("usage", usage), ("capacity", capacity)):
+        if not np.isfinite(array).all() or (array < 0).any():
+            raise ValueError(f"{name}: has entries that are negative or not finite; 0 or more is accepted")
+    return usage, capacity
+
+
+def _checked_unique(ids: Sequence[str]) -> None:
+    if len(set(ids)) < len(ids):
+        twice = Counter(ids).most_common(1)[0][0]
+        raise ValueError(f"id: {twice!r} is given twice")

@@ -1,0 +1,122 @@
+"""What rows of a choice program may pick, as flat arrays, and what is best at given prices; compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+NOTHING, STAY = -1, -2  # picks of a row that are not in its list of options
+WORST = -1e300
+
+
+class Rows(NamedTuple):
+    """`order` lists the rows there are, first come first; all else is indexed by row or by option.
+
+    Row j has the options of the pools `column` and `value`, each gaining offset[j] + scale[j] * value: those of
+    group g at begin[j, g] .. end[j, g], where concave[g] by rising usage with every step gaining less per
+    unit than the one before; one more, stay_column[j] gaining stay_gain[j], where that column is not -1; and
+    nothing, gaining 0, unless required[j].
+    """
+
+    order: Ints
+    begin: Ints
+    end: Ints
+    concave: Flags
+    column: NDArray[np.int32]
+    value: Floats
+    offset: Floats
+    scale: Floats
+    stay_column: Ints
+    stay_gain: Floats
+    required: Flags
+
+
+class Columns(NamedTuple):
+    """What each column uses: `amount` of `limit`, entries begin[c] .. begin[c + 1]; barred: it fits nowhere."""
+
+    begin: Ints
+    limit: Ints
+    amount: Floats
+    barred: Flags
+
+
+@njit(cache=True, inline="always")
+def column_of(rows: Rows, row: int, pick: int) -> int:
+    """Column of a row's pick, -1 for nothing."""
+    if pick >= 0:
+        return int(rows.column[pick])
+    return int(rows.stay_column[row]) if pick == STAY else -1
+
+
+@njit(cache=True, inline="always")
+def gain_of(rows: Rows, row: int, pick: int) -> float:
+    if pick >= 0:
+        return rows.offset[row] + rows.scale[row] * rows.value[pick]
+    if pick == STAY:
+        return rows.stay_gain[row]
+    return WORST if rows.required[row] else 0.0
+
+
+@njit(cache=True)
+def costs(columns: Columns, prices: Floats, out: Floats) -> None:
+    """out: (columns,) what each column costs at the prices of the limits, inf where it is barred."""
+    for c in range(len(out)):
+        out[c] = np.inf if columns.barred[c] else 0.0
+        for e in range(columns.begin[c], columns.begin[c + 1]):
+            out[c] += columns.amount[e] * prices[columns.limit[e]]
+
+
+@njit(cache=True, inline="always")
+def peak(rows: Rows, row: int, begin: int, end: int, cost: Floats) -> int:
+    """Where worth is most among concave options: the first step down, found by halving."""
+    scale, last = rows.scale[row], end - 1
+    while begin < last:
+        middle = (begin + last) >> 1
+        more = scale * (rows.value[middle + 1] - rows.value[middle])
+        if more > cost[rows.column[middle + 1]] - cost[rows.column[middle]]:
+            begin = middle + 1
+        else:
+            last = middle
+    return begin
+
+
+@njit(cache=True)
+def best_of(rows: Rows, row: int, cost: Floats) -> tuple[float, int]:
+    """(worth, pick) of what gains most beyond its cost; among equals staying, nothing, the first option."""
+    best, pick = (WORST if rows.required[row] else 0.0), NOTHING
+    stay = rows.stay_column[row]
+    if stay >= 0 and rows.stay_gain[row] - cost[stay] >= best:
+        best, pick = rows.stay_gain[row] - cost[stay], STAY
+    scale, offset = rows.scale[row], rows.offset[row]
+    for g in range(len(rows.concave)):
+        begin, end = rows.begin[row, g], rows.end[row, g]
+        if begin == end:
+            continue
+        if rows.concave[g]:
+            begin = peak(rows, row, begin, end, cost)
+            end = begin + 1
+        for k in range(begin, end):
+            worth = offset + scale * rows.value[k] - cost[rows.column[k]]
+            if worth > best:
+                best, pick = worth, k
+    return best, pick
+
+
+@njit(cache=True, nogil=True)
+def dual_value(rows: Rows, columns: Columns, capacity: Floats, prices: Floats) -> float:
+    """What no plan can exceed, whatever the prices of at least 0: every row at its best, and the capacity sold."""
+    cost = np.empty(len(columns.begin) - 1)
+    costs(columns, prices, cost)
+    total = 0.0
+    for i in range(len(capacity)):
+        total += prices[i] * capacity[i]
+    for row in rows.order:
+        total += best_of(rows, row, cost)[0]
+    return total
