@@ -68,28 +68,50 @@ def _best_that_fits(
     return best, pick
 
 
+@njit(cache=True)
+def _regret(rows: Rows, row: int, cost: Floats) -> float:
+    """What a row loses at the prices if it cannot have its best pick."""
+    best, pick = best_of(rows, row, cost)
+    second = WORST
+    if pick != NOTHING and not rows.required[row]:
+        second = 0.0
+    stay = rows.stay_column[row]
+    if stay >= 0 and pick != STAY:
+        second = max(second, rows.stay_gain[row] - cost[stay])
+    for g in range(len(rows.concave)):
+        begin, end = rows.begin[row, g], rows.end[row, g]
+        if rows.concave[g] and begin < end:
+            top = peak(rows, row, begin, end, cost)
+            begin, end = max(begin, top - 1), min(end, top + 2)
+        for k in range(begin, end):
+            if k != pick:
+                second = max(second, rows.offset[row] + rows.scale[row] * rows.value[k] - cost[rows.column[k]])
+    return min(best - second, -WORST)
+
+
 @njit(cache=True, nogil=True)
 def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats) -> int:
-    """Rows, in their order, take what is worth most at the prices and still fits; those required come first.
+    """Rows take what is worth most at the prices and still fits; returns how many did not get their best.
 
-    `picks` of these rows must be NOTHING and is written; `room` shrinks. At prices near the optimum's nearly every
-    row finds room for its best. Returns how many did not.
+    First those that are required, then those that would lose most by missing it, then those that come first.
+    `picks` of these rows must be NOTHING and is written; `room` shrinks.
     """
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
+    regret = np.empty(len(rows.order))
+    for i in range(len(rows.order)):
+        regret[i] = np.inf if rows.required[rows.order[i]] else _regret(rows, rows.order[i], cost)
     missed = 0
-    for first in (True, False):
-        for row in rows.order:
-            if rows.required[row] != first:
-                continue
-            _, pick = best_of(rows, row, cost)
+    for i in np.argsort(-regret, kind="mergesort"):
+        row = rows.order[i]
+        _, pick = best_of(rows, row, cost)
+        column = column_of(rows, row, pick)
+        if not fits(columns, -1, column, room):
+            missed += 1
+            _, pick = _best_that_fits(rows, columns, row, NOTHING, cost, room)
             column = column_of(rows, row, pick)
-            if not fits(columns, -1, column, room):
-                missed += 1
-                _, pick = _best_that_fits(rows, columns, row, NOTHING, cost, room)
-                column = column_of(rows, row, pick)
-            picks[row] = pick
-            move(columns, -1, column, room)
+        picks[row] = pick
+        move(columns, -1, column, room)
     return missed
 
 

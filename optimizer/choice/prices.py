@@ -8,7 +8,7 @@ from numba import njit
 from .rows import WORST, Columns, Flags, Floats, Ints, Rows, best_of, costs, peak
 
 _BAND = 20.0  # options worth less than the best by this many widths do not count
-_WIDEN = 4  # times the first width may turn out too narrow
+_SHRINK, _STEPS = 0.3, 12  # from width to width; at most, at each
 
 
 @njit(cache=True)
@@ -143,62 +143,49 @@ def find_prices(
     prices: Floats,
     first_width: float,
     last_width: float,
-    shrink: float,
-    most_steps: int,
+    enough: float,
 ) -> int:
-    """Improve `prices` in place; returns the number of passes over the rows.
+    """Improve `prices` in place, from the first width to the last; returns the number of passes over the rows.
 
-    Widths go from the first to the last, each `shrink` times the one before; where the first is too narrow
-    for where the prices are, wider ones come before it.
+    Newton steps, damped as their promises are kept or not (Levenberg and Marquardt). A width is done with when a
+    step promises less than `enough`.
     """
     size = len(capacity)
     cost = np.empty(len(columns.begin) - 1)
     gradient, hessian = np.empty(size), np.empty((size, size))
     next_gradient, next_hessian = np.empty(size), np.empty((size, size))
-    free = np.empty(size, np.bool_)
-    passes, width, widened = 0, first_width, 0
+    passes, width, damping = 0, first_width, 1e-3
     while True:
         value = smoothed_dual(rows, columns, capacity, prices, width, cost, gradient, hessian)
         passes += 1
-        damping = 1e-6
-        mismatch = np.inf
-        for _ in range(most_steps):
-            mismatch = 0.0
-            for i in range(size):
-                free[i] = prices[i] > 0.0 or gradient[i] < 0.0
-                if free[i]:
-                    mismatch = max(mismatch, abs(gradient[i]) / max(capacity[i], 1.0))
-            if mismatch < 1e-5:
-                break
+        for _ in range(_STEPS):
+            free = (prices > 0.0) | (gradient < 0.0)
             system = hessian.copy()
             for i in range(size):
-                # A limit that nobody near its price uses gives no curvature; its capacity over the width does.
-                system[i, i] += damping * max(hessian[i, i], capacity[i] / width) + 1e-12
-            step = _solve(system, -gradient, free)
-            length, better = 1.0, False
-            for _ in range(8):
-                trial = np.maximum(prices + length * step, 0.0)
-                found = smoothed_dual(rows, columns, capacity, trial, width, cost, next_gradient, next_hessian)
-                passes += 1
-                if found < value:
-                    better = True
-                    break
-                length *= 0.25
-            if not better:
+                # A limit that nobody is torn about gives no curvature; a little of its capacity's stands in.
+                system[i, i] += damping * max(hessian[i, i], 1e-3 * capacity[i] / width) + 1e-12
+            trial = np.maximum(prices + _solve(system, -gradient, free), 0.0)
+            promised = 0.0
+            for i in range(size):
+                promised -= gradient[i] * (trial[i] - prices[i])
+                for j in range(size):
+                    promised -= 0.5 * (trial[i] - prices[i]) * hessian[i, j] * (trial[j] - prices[j])
+            if promised < 1e-2 * enough:
                 break
-            gained = value - found
-            prices[:] = trial
-            value = found
-            gradient, next_gradient = next_gradient, gradient
-            hessian, next_hessian = next_hessian, hessian
-            damping = max(damping * 0.1, 1e-9) if length == 1.0 else min(damping * 10.0, 1.0)
-            if gained < 0.05 * width:
-                mismatch = 0.0
+            found = smoothed_dual(rows, columns, capacity, trial, width, cost, next_gradient, next_hessian)
+            passes += 1
+            kept = (value - found) / promised
+            if found < value:
+                prices[:] = trial
+                value = found
+                gradient, next_gradient = next_gradient, gradient
+                hessian, next_hessian = next_hessian, hessian
+            if kept > 0.75:
+                damping = max(0.1 * damping, 1e-9)
+            elif kept < 0.25:
+                damping = min(10.0 * damping, 1e6)
+            if promised < enough and kept > 0.0:
                 break
-        if mismatch > 0.02 and widened < _WIDEN and passes <= _WIDEN * (most_steps + 1):
-            width, widened = width / shrink, widened + 1
-            continue
-        widened = _WIDEN
         if width <= last_width:
             return passes
-        width = max(width * shrink, last_width)
+        width = max(_SHRINK * width, last_width)

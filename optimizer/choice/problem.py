@@ -70,4 +70,5 @@ class ChoiceSolution:
     seconds: float = 0.0
     solver_s: float = 0.0
     entries: int = 0  # options of all rows, after dominated ones were left out
-    passes: int = 0  # over all rows, to find the prices
+    passes: int = 0  # over all rows, to find the first prices
+    pivots: int = 0  # from there to the LP's optimum

@@ -18,11 +18,14 @@ from .prices import find_prices
 from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
 from .refine import refine
 from .rows import NOTHING, STAY, Columns, Flags, Floats, Ints, Rows, dual_value
+from .simplex import from_plan, optimise, price_in, torn_rows
 
 # Rows and combinations that are searched where the plan at hand is not good enough, one after the other.
-_SEARCHES = ((64, 256), (64, 2048), (256, 1024))
-_WARM_WIDTH, _COLD_WIDTH, _LAST_WIDTH = 1e-3, 0.3, 1e-4  # of the smoothed dual, in units of a row's worth
-_SHRINK, _STEPS = 0.1, 8
+_SEARCHES = ((32, 256), (64, 512), (64, 2048))
+_COLD_WIDTH, _WIDTH = 0.3, 1e-2  # of the smoothed dual, in units of a row's worth
+_ENOUGH = 1e-4  # of the dual, that a step must gain for the prices to be worth another
+_LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
+_PIVOTS = 50  # at most, a row
 _FILL_ROUNDS = 20
 # What the searches do not close HiGHS may, where options are so few, in so much time.
 _MOST_FOR_HIGHS, _MOST_HIGHS_S = 20_000, 5.0
@@ -335,15 +338,27 @@ class ChoiceProgram:
         everything = Rows(slots, r["full_begin"], r["full_end"], np.zeros_like(self._concave), *frame)
 
         prices, passes = self._find_prices(rows)
-        dual = bound = dual_value(rows, columns, capacity, prices)
         picks = np.full(len(required), NOTHING, np.int64)
-        room = capacity.copy()
-        take_best(rows, columns, prices, picks, room)
+        # A little more than the capacity, by amounts unlike each other, so that no two basic variables tie.
+        room = capacity + _LIFT * (1 + np.arange(len(capacity)) * _GOLDEN % 1)
+        self._take(rows, prices, picks, room, base)
+        basis = from_plan(picks, room)
+        pivots, torn = 0, slots[:0]
+        if price_in(rows, columns, basis, prices):
+            _, pivots = optimise(rows, columns, basis, _TOLERANCE, _PIVOTS * len(slots))
+            better = np.maximum(basis.prices, 0.0)
+            if dual_value(rows, columns, capacity, better) < dual_value(rows, columns, capacity, prices):
+                prices = better
+            torn = torn_rows(basis)
+        self._prices = prices
+        dual = bound = dual_value(rows, columns, capacity, prices)
+        picks[torn] = NOTHING
+        room = capacity - self._used(picks, slots)
+        take_best(rows._replace(order=np.sort(torn)), columns, prices, picks, room)
         if base is not None and (picks[slots[required[slots]]] == NOTHING).any():
-            picks = base
+            picks = base.copy()
             room = capacity - self._used(picks, slots)
-            others = rows._replace(order=slots[~required[slots]])
-            take_best(others, columns, prices, picks, room)
+            take_best(rows._replace(order=slots[~required[slots]]), columns, prices, picks, room)
         fill(everything, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
         value = objective(rows, picks)
         for most_rows, width in _SEARCHES:
@@ -351,7 +366,7 @@ class ChoiceProgram:
             if bound - value <= wanted + TOLERANCE or time.perf_counter() - start_s > time_limit_s:
                 break
             budget = dual - value - wanted
-            found, left_out = refine(everything, columns, capacity, prices, picks, budget, most_rows, width)
+            found, left_out = refine(everything, columns, capacity, prices, picks, torn, budget, most_rows, width)
             if found < np.inf:
                 room = capacity - self._used(picks, slots)
                 fill(everything, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
@@ -378,24 +393,34 @@ class ChoiceProgram:
             solver_s=seconds,
             entries=int(r["count"][slots].sum()),
             passes=passes,
+            pivots=pivots,
         )
 
     def _find_prices(self, rows: Rows) -> tuple[Floats, int]:
-        """Prices near the optimum's, from those of the last solve where there was one."""
+        """Prices near the optimum's, from those of the last solve if there was one, and passes over the rows."""
         capacity, columns = self._capacity, self._columns
         count = max(len(rows.order), 1)
         cold = self._prices is None or not self._prices.any()
         prices = np.zeros(len(capacity)) if self._prices is None else self._prices.copy()
         free = rows._replace(required=np.zeros_like(rows.required))
         unit = dual_value(free, columns, capacity, prices) / count
-        if unit <= TOLERANCE:
-            unit = 1.0
+        unit = unit if unit > TOLERANCE else 1.0
         if cold:
             prices[:] = unit * count / max(float(capacity.sum()), 1.0)
-        width = (_COLD_WIDTH if cold else _WARM_WIDTH) * unit
-        passes = find_prices(rows, columns, capacity, prices, width, _LAST_WIDTH * unit, _SHRINK, _STEPS)
-        self._prices = prices
+        width = (_COLD_WIDTH if cold else _WIDTH) * unit
+        passes = find_prices(rows, columns, capacity, prices, width, _WIDTH * unit, _ENOUGH * unit * count)
         return prices, passes
+
+    def _take(self, rows: Rows, prices: Floats, picks: Ints, room: Floats, base: Ints | None) -> None:
+        """A feasible plan at the prices; if required rows lack room that way, they have their picks of `base`."""
+        start = room.copy()
+        take_best(rows, self._columns, prices, picks, room)
+        needed = rows.order[rows.required[rows.order]]
+        if base is not None and (picks[needed] == NOTHING).any():
+            picks[:] = base
+            room[:] = start - self._used(base, rows.order)
+            others = rows.order[~rows.required[rows.order]]
+            take_best(rows._replace(order=others), self._columns, prices, picks, room)
 
     def _branch(
         self,

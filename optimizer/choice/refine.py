@@ -14,6 +14,7 @@ from numba import njit
 from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of
 
 _SLACK = 1e-9
+_ALIKE = 2  # rows that are searched of those that would make the same change
 
 
 @njit(cache=True)
@@ -67,6 +68,57 @@ def _find(table: Ints, used: Floats, key: Floats, size: int) -> np.int64:
     return at
 
 
+@njit(cache=True)
+def _select(
+    rows: Rows, cost: Floats, picks: Ints, torn: Ints, budget: float, most_rows: int, base: Ints
+) -> tuple[Ints, float, float]:
+    """Places in `order` of the rows to search over, dearest alternatives first.
+
+    These are the torn ones and those with the cheapest alternatives, where there are many no more than a few that
+    would make the same change. The others keep their picks, or the only one that costs little enough: `base`.
+    Also returned: what they lose, and the least that a plan loses in which another row of them changes.
+    """
+    count = len(rows.order)
+    option, lost = np.empty(2, np.int64), np.empty(2)
+    second, change = np.full(count, np.inf), np.empty((count, 2), np.int64)
+    for i in range(count):
+        row = rows.order[i]
+        n, _ = _alternatives(rows, row, cost, budget, option, lost, 2)
+        base[i] = picks[row] if n > 1 else option[0]
+        if n > 1:
+            second[i] = lost[1]
+            change[i, 0], change[i, 1] = column_of(rows, row, option[0]), column_of(rows, row, option[1])
+    alike_most = _ALIKE if (second < np.inf).sum() > most_rows else count
+    chosen = np.empty(most_rows, np.int64)
+    is_open = np.zeros(count, np.bool_)
+    n, left_out = 0, np.inf
+    for i in range(count):
+        if n < most_rows and second[i] < np.inf and (torn == rows.order[i]).any():
+            chosen[n], is_open[i] = i, True
+            n += 1
+    for i in np.argsort(second, kind="mergesort"):
+        if second[i] == np.inf:
+            break
+        if is_open[i]:
+            continue
+        alike = 0
+        for m in range(n):
+            alike += change[chosen[m], 0] == change[i, 0] and change[chosen[m], 1] == change[i, 1]
+        if n < most_rows and alike < alike_most:
+            chosen[n], is_open[i] = i, True
+            n += 1
+        else:
+            left_out = 0.0
+    loss = 0.0
+    for i in range(count):
+        if not is_open[i]:
+            column = column_of(rows, rows.order[i], base[i])
+            top, _ = best_of(rows, rows.order[i], cost)
+            loss += max(top - gain_of(rows, rows.order[i], base[i]) + (cost[column] if column >= 0 else 0.0), 0.0)
+    chosen = chosen[:n]
+    return chosen[np.argsort(-second[chosen], kind="mergesort")], loss, left_out
+
+
 @njit(cache=True, nogil=True)
 def refine(
     rows: Rows,
@@ -74,44 +126,29 @@ def refine(
     capacity: Floats,
     prices: Floats,
     picks: Ints,
+    torn: Ints,
     budget: float,
     most_rows: int,
     width: int,
 ) -> tuple[float, float]:
     """Replace `picks` by the best plan that falls short of the bound by less than `budget`, if one is found.
 
-    Rows beyond `most_rows`, those with the dearest alternatives, keep their best pick; of combinations of what is
-    taken, `width` are kept after each row, those that lost least. Returns (shortfall of the new plan, inf where
-    there is none; least that any plan left out falls short by).
+    Of the rows `most_rows` are searched, `torn` ones among them; of combinations of what is taken, `width` are
+    kept after each row, those that are sure to lose least. Returns (shortfall of the new plan, inf where there
+    is none; least that any plan left out falls short by).
     """
     limits = len(capacity)
     most = 32
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
     count = len(rows.order)
-    option, lost = np.empty(most, np.int64), np.empty(most)
-    dropped = np.inf
-    taken = np.zeros(limits)
-
-    # Rows with one pick that costs little enough have it.
-    second = np.full(count, np.inf)
-    best = np.empty(count, np.int64)
-    for i in range(count):
-        n, left_out = _alternatives(rows, rows.order[i], cost, budget, option, lost, 2)
-        if n == 0:
-            return np.inf, 0.0
-        best[i] = option[0]
-        if n > 1:
-            second[i] = lost[1]
-    open_rows = np.flatnonzero(second < np.inf)
-    open_rows = open_rows[np.argsort(-second[open_rows], kind="mergesort")]
-    if len(open_rows) > most_rows:
-        dropped = second[open_rows[len(open_rows) - most_rows - 1]]
-        open_rows = open_rows[len(open_rows) - most_rows :]
+    base = np.empty(count, np.int64)
+    open_rows, closed_loss, dropped = _select(rows, cost, picks, torn, budget, most_rows, base)
     is_open = np.zeros(count, np.bool_)
     is_open[open_rows] = True
+    taken = np.zeros(limits)
     for i in range(count):
-        column = column_of(rows, rows.order[i], best[i])
+        column = column_of(rows, rows.order[i], base[i])
         if not is_open[i] and column >= 0:
             for e in range(columns.begin[column], columns.begin[column + 1]):
                 taken[columns.limit[e]] += columns.amount[e]
@@ -147,7 +184,7 @@ def refine(
     used, next_used = np.empty((most_labels, limits)), np.empty((most_labels, limits))
     loss, next_loss, sure = np.empty(most_labels), np.empty(most_labels), np.empty(most_labels)
     parent, taken_option = np.empty((depth, most_labels), np.int32), np.empty((depth, most_labels), np.int8)
-    used[0], loss[0] = taken, 0.0
+    used[0], loss[0] = taken, closed_loss
     labels = 1
     key = np.empty(limits)
     for d in range(depth):
@@ -209,7 +246,7 @@ def refine(
     if chosen < 0 or shortest >= budget:
         return np.inf, dropped
     for i in range(count):
-        picks[rows.order[i]] = best[i]
+        picks[rows.order[i]] = base[i]
     for d in range(depth - 1, -1, -1):
         picks[rows.order[open_rows[d]]] = options[d, taken_option[d, chosen]]
         chosen = parent[d, chosen]

@@ -47,7 +47,7 @@ class Columns(NamedTuple):
     barred: Flags
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def column_of(rows: Rows, row: int, pick: int) -> int:
     """Column of a row's pick, -1 for nothing."""
     if pick >= 0:
@@ -55,7 +55,7 @@ def column_of(rows: Rows, row: int, pick: int) -> int:
     return int(rows.stay_column[row]) if pick == STAY else -1
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def gain_of(rows: Rows, row: int, pick: int) -> float:
     if pick >= 0:
         return rows.offset[row] + rows.scale[row] * rows.value[pick]
@@ -73,7 +73,7 @@ def costs(columns: Columns, prices: Floats, out: Floats) -> None:
             out[c] += columns.amount[e] * prices[columns.limit[e]]
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def peak(rows: Rows, row: int, begin: int, end: int, cost: Floats) -> int:
     """Where worth is most among concave options: the first step down, found by halving."""
     scale, last = rows.scale[row], end - 1

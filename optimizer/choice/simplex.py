@@ -1,0 +1,348 @@
+"""The LP relaxation from a plan near its optimum, by a simplex method with a basis as small as the limits are few.
+
+Generalised upper bounding (Dantzig and Van Slyke, 1967): one basic variable of every row, its *key*, is eliminated
+by the row's own constraint, and of the basis K x K are left for K limits, whatever the number of rows. A row that
+changes its mind between two whole picks, as in nearly all pivots, changes neither basis nor prices. At a vertex
+at most K rows are not whole, which is why so little is lost in making it one of integers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from .plan import move
+from .rows import Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of
+
+SLACK = -1  # instead of a row: the basic variable is what a limit leaves free
+_ZERO = 1e-11
+_REFRESH = 50  # pivots between two inversions of the basis
+_MINOR = 50  # sweeps over the rows that pivoted before all are looked at again
+
+
+class Basis(NamedTuple):
+    """key: (rows,) picks. row, pick, level, prices: (K,) and inverse: (K, K) of the other basic variables.
+
+    A basic variable of row `SLACK` is the slack of limit `pick`. room: (K,) what the keys, taken whole, leave.
+    """
+
+    key: Ints
+    row: Ints
+    pick: Ints
+    level: Floats
+    prices: Floats
+    inverse: Floats
+    room: Floats
+
+
+def from_plan(picks: Ints, room: Floats) -> Basis:
+    """The basis of a plan: its picks as keys, and all slacks. `picks` and `room` are changed by what follows."""
+    size = len(room)
+    return Basis(
+        picks,
+        np.full(size, SLACK),
+        np.arange(size),
+        room.copy(),
+        np.zeros(size),
+        np.eye(size),
+        room,
+    )
+
+
+@njit(cache=True)
+def _cost_of(columns: Columns, column: int, prices: Floats) -> float:
+    cost = 0.0
+    if column >= 0:
+        if columns.barred[column]:
+            return np.inf
+        for e in range(columns.begin[column], columns.begin[column + 1]):
+            cost += columns.amount[e] * prices[columns.limit[e]]
+    return cost
+
+
+@njit(cache=True)
+def _invert(matrix: Floats, inverse: Floats) -> bool:
+    """Gauss-Jordan with partial pivoting; False where the matrix is singular."""
+    size = len(matrix)
+    work = matrix.copy()
+    inverse[:] = 0.0
+    for i in range(size):
+        inverse[i, i] = 1.0
+    for i in range(size):
+        pivot = i
+        for m in range(i + 1, size):
+            if abs(work[m, i]) > abs(work[pivot, i]):
+                pivot = m
+        if abs(work[pivot, i]) < 1e-9:
+            return False
+        if pivot != i:
+            for j in range(size):
+                work[i, j], work[pivot, j] = work[pivot, j], work[i, j]
+                inverse[i, j], inverse[pivot, j] = inverse[pivot, j], inverse[i, j]
+        factor = 1.0 / work[i, i]
+        for j in range(size):
+            work[i, j] *= factor
+            inverse[i, j] *= factor
+        for m in range(size):
+            factor = work[m, i]
+            if m != i and factor != 0.0:
+                for j in range(size):
+                    work[m, j] -= factor * work[i, j]
+                    inverse[m, j] -= factor * inverse[i, j]
+    return True
+
+
+@njit(cache=True)
+def _change(columns: Columns, old: int, new: int, out: Floats) -> None:
+    """out: what of each limit a row takes more in one column than in another (-1: none)."""
+    out[:] = 0.0
+    if new >= 0:
+        for e in range(columns.begin[new], columns.begin[new + 1]):
+            out[columns.limit[e]] += columns.amount[e]
+    if old >= 0:
+        for e in range(columns.begin[old], columns.begin[old + 1]):
+            out[columns.limit[e]] -= columns.amount[e]
+
+
+@njit(cache=True)
+def _refresh(rows: Rows, columns: Columns, basis: Basis) -> bool:
+    """Inverse, levels and prices from the basic variables; False where they are no basis."""
+    size = len(basis.row)
+    matrix, change = np.zeros((size, size)), np.empty(size)
+    for i in range(size):
+        row = basis.row[i]
+        if row == SLACK:
+            matrix[basis.pick[i], i] = 1.0
+        else:
+            _change(columns, column_of(rows, row, basis.key[row]), column_of(rows, row, basis.pick[i]), change)
+            matrix[:, i] = change
+    if not _invert(matrix, basis.inverse):
+        return False
+    _settle(rows, basis)
+    return True
+
+
+@njit(cache=True)
+def _settle(rows: Rows, basis: Basis) -> None:
+    """Levels and prices that follow from the inverse."""
+    size = len(basis.row)
+    basis.prices[:] = 0.0
+    for i in range(size):
+        level = 0.0
+        for u in range(size):
+            level += basis.inverse[i, u] * basis.room[u]
+        basis.level[i] = level
+        row = basis.row[i]
+        if row != SLACK:
+            more = gain_of(rows, row, basis.pick[i]) - gain_of(rows, row, basis.key[row])
+            for u in range(size):
+                basis.prices[u] += more * basis.inverse[i, u]
+
+
+@njit(cache=True)
+def _enter(
+    rows: Rows, columns: Columns, basis: Basis, row: int, pick: int, direction: Floats, change: Floats
+) -> int:
+    """A pivot: `pick` of `row`, or the slack of limit `pick`, becomes basic.
+
+    0: a whole row changed its pick; 1: another variable left the basis; 2: the same, and it was inverted anew; -1:
+    nothing limits the step, or what is left is no basis, which rounding alone can bring about.
+    """
+    size = len(basis.row)
+    if row == SLACK:
+        change[:] = 0.0
+        change[pick] = 1.0
+    else:
+        _change(columns, column_of(rows, row, basis.key[row]), column_of(rows, row, pick), change)
+    for i in range(size):
+        d = 0.0
+        for u in range(size):
+            d += basis.inverse[i, u] * change[u]
+        direction[i] = d
+
+    # How far: until a basic variable is at 0, or the key of a row that has one.
+    step, leaving, heirless = np.inf, -1, -1
+    own = False
+    for i in range(size):
+        if direction[i] > _ZERO:
+            reach = max(basis.level[i], 0.0) / direction[i]
+            if reach < step:
+                step, leaving, heirless = reach, i, -1
+        other = basis.row[i]
+        if other == SLACK:
+            continue
+        first = True
+        for m in range(i):
+            first = first and basis.row[m] != other
+        if not first:
+            continue
+        level, slope = 1.0, 0.0
+        for m in range(i, size):
+            if basis.row[m] == other:
+                level -= basis.level[m]
+                slope += direction[m]
+        if other == row:
+            own = True
+            slope -= 1.0
+        if slope < -_ZERO:
+            reach = max(level, 0.0) / -slope
+            if reach < step:
+                step, leaving, heirless = reach, -1, other
+    if row != SLACK and not own and step > 1.0:
+        basis.room[:] -= change
+        basis.level[:] -= direction
+        basis.key[row] = pick
+        return 0
+    if leaving < 0 and heirless < 0:
+        return -1
+    if leaving >= 0:
+        for u in range(size):
+            basis.inverse[leaving, u] /= direction[leaving]
+        for i in range(size):
+            factor = direction[i]
+            if i != leaving and factor != 0.0:
+                for u in range(size):
+                    basis.inverse[i, u] -= factor * basis.inverse[leaving, u]
+        basis.row[leaving], basis.pick[leaving] = row, pick
+        _settle(rows, basis)
+        return 1
+    heir = -1
+    for i in range(size):
+        if basis.row[i] == heirless and (heir < 0 or basis.level[i] > basis.level[heir]):
+            heir = i
+    old, new = basis.key[heirless], basis.pick[heir]
+    move(columns, column_of(rows, heirless, old), column_of(rows, heirless, new), basis.room)
+    basis.key[heirless] = new
+    basis.row[heir], basis.pick[heir] = row, pick
+    return 2 if _refresh(rows, columns, basis) else -1
+
+
+@njit(cache=True)
+def _cheapest_growth(
+    rows: Rows, columns: Columns, basis: Basis, cost: Floats, prices: Floats, row_of: Ints, pick_of: Ints
+) -> None:
+    """For every limit that has a price the row and pick that take more of it and lose least a unit."""
+    size = len(prices)
+    least, change = np.full(size, np.inf), np.empty(size)
+    row_of[:] = SLACK
+    for row in rows.order:
+        key = basis.key[row]
+        old = column_of(rows, row, key)
+        worth = gain_of(rows, row, key) - (cost[old] if old >= 0 else 0.0)
+        for g in range(len(rows.concave)):
+            for k in range(rows.begin[row, g], rows.end[row, g]):
+                column = rows.column[k]
+                if columns.begin[column] == columns.begin[column + 1]:
+                    continue
+                loss = worth - (rows.offset[row] + rows.scale[row] * rows.value[k] - cost[column])
+                _change(columns, old, column, change)
+                grows = False
+                for e in range(columns.begin[column], columns.begin[column + 1]):
+                    u = columns.limit[e]
+                    if change[u] > 0.0 and prices[u] > 0.0:
+                        grows = True
+                        if loss / change[u] < least[u]:
+                            least[u], row_of[u], pick_of[u] = loss / change[u], row, k
+                if grows and rows.concave[g]:
+                    break
+
+
+@njit(cache=True)
+def price_in(rows: Rows, columns: Columns, basis: Basis, prices: Floats) -> bool:
+    """Pivot so that the basis has about these prices; False where rounding left no basis."""
+    size = len(prices)
+    cost = np.empty(len(columns.begin) - 1)
+    costs(columns, prices, cost)
+    direction, change = np.empty(size), np.empty(size)
+    row_of, pick_of = np.empty(size, np.int64), np.empty(size, np.int64)
+    _cheapest_growth(rows, columns, basis, cost, prices, row_of, pick_of)
+    for u in range(size):
+        row, pick = row_of[u], pick_of[u]
+        if row == SLACK or (basis.row == row).any():
+            continue
+        if _enter(rows, columns, basis, row, pick, direction, change) < 0:
+            return False
+    return True
+
+
+@njit(cache=True)
+def _improve(
+    rows: Rows,
+    columns: Columns,
+    basis: Basis,
+    row: int,
+    cost: Floats,
+    tolerance: float,
+    direction: Floats,
+    change: Floats,
+) -> int:
+    """Let what is best for a row at `cost`, maybe some pivots old, enter if it still gains; -2: it does not."""
+    key = basis.key[row]
+    column = column_of(rows, row, key)
+    worth, pick = best_of(rows, row, cost)
+    has = gain_of(rows, row, key)
+    if pick == key or worth <= has - (cost[column] if column >= 0 else 0.0) + tolerance:
+        return -2
+    gains = gain_of(rows, row, pick) - _cost_of(columns, column_of(rows, row, pick), basis.prices)
+    if gains <= has - _cost_of(columns, column, basis.prices) + tolerance:
+        return -2
+    return _enter(rows, columns, basis, row, pick, direction, change)
+
+
+@njit(cache=True, nogil=True)
+def optimise(rows: Rows, columns: Columns, basis: Basis, tolerance: float, most_pivots: int) -> tuple[bool, int]:
+    """Pivot to the optimum; (whether it was reached, pivots)."""
+    size = len(basis.row)
+    cost = np.empty(len(columns.begin) - 1)
+    direction, change = np.empty(size), np.empty(size)
+    again = np.empty(len(rows.order), np.int64)
+    pivots, since = 0, 0
+    while True:
+        count = 0
+        for sweep in range(_MINOR):
+            moved = 0
+            for u in range(size):
+                if basis.prices[u] < -tolerance:
+                    if _enter(rows, columns, basis, SLACK, u, direction, change) < 0:
+                        return False, pivots
+                    moved += 1
+            costs(columns, basis.prices, cost)
+            total = len(rows.order) if sweep == 0 else count
+            for i in range(total):
+                row = rows.order[i] if sweep == 0 else again[i]
+                done = _improve(rows, columns, basis, row, cost, tolerance, direction, change)
+                if done == -2:
+                    continue
+                if done == -1:
+                    return False, pivots
+                if sweep == 0:
+                    again[count] = row
+                    count += 1
+                moved += 1
+                since = 0 if done == 2 else since + done
+                if since >= _REFRESH:
+                    since = 0
+                    if not _refresh(rows, columns, basis):
+                        return False, pivots
+            pivots += moved
+            if pivots > most_pivots:
+                return False, pivots
+            if moved == 0:
+                if sweep == 0:
+                    return True, pivots
+                break
+
+
+@njit(cache=True)
+def torn_rows(basis: Basis) -> Ints:
+    """Rows that are not whole, each once."""
+    found = np.empty(len(basis.row), np.int64)
+    n = 0
+    for i in range(len(basis.row)):
+        row = basis.row[i]
+        if row != SLACK and (found[:n] != row).all():
+            found[n] = row
+            n += 1
+    return found[:n]
