@@ -120,7 +120,7 @@ class ConfigurationSet:
         order = sorted(regular | special, key=lambda c: (c.gpu_type, c.gpus, c.nodes, c.node_gpus))
         self.items: tuple[Configuration, ...] = tuple(order)
         self.special = np.array([c in special for c in order], dtype=bool)
-        self._index = {c: i for i, c in enumerate(order)}
+        self._index = {(c.gpu_type, c.nodes, c.gpus, c.node_gpus): i for i, c in enumerate(order)}
 
     @classmethod
     def for_jobs(cls, cluster: Cluster, specs: Iterable[JobSpec]) -> ConfigurationSet:
@@ -153,21 +153,27 @@ class ConfigurationSet:
 
     def of(self, placement: Placement) -> Configuration | None:
         """What a placement realises; None where it is no configuration of this cluster as it is now."""
-        nodes = [self.cluster.by_id.get(share.node_id) for share in placement.shares]
-        if any(n is None or n.gpu_type != placement.gpu_type for n in nodes) or not nodes:
-            return None
-        part = Configuration(len(nodes), placement.gpus, placement.gpu_type)
-        if len(nodes) == 1 and part in self._index:
-            return part
-        sizes = {n.gpus for n in nodes if n is not None}
-        whole = Configuration(part.nodes, part.gpus, part.gpu_type, max(sizes))
-        held = tuple(sorted((share.gpus for share in placement.shares), reverse=True))
-        return whole if len(sizes) == 1 and whole in self._index and held == whole.shape else None
+        column = self.index(placement)
+        return None if column < 0 else self.items[column]
 
     def index(self, placement: Placement | None) -> int:
         """Column of the configuration that a placement realises, or -1."""
-        found = self.of(placement) if placement is not None else None
-        return -1 if found is None else self._index[found]
+        if placement is None:
+            return -1
+        gpu_type, shares, by_id = placement.gpu_type, placement.shares, self.cluster.by_id
+        if len(shares) == 1:
+            node, gpus = by_id.get(shares[0].node_id), shares[0].gpus
+            if node is None or node.gpu_type != gpu_type:
+                return -1
+            part = self._index.get((gpu_type, 1, gpus, 0), -1)
+            return part if part >= 0 else self._index.get((gpu_type, 1, gpus, node.gpus), -1)
+        nodes = [by_id.get(share.node_id) for share in shares]
+        sizes = {node.gpus if node is not None and node.gpu_type == gpu_type else 0 for node in nodes}
+        column = self._index.get((gpu_type, len(shares), placement.gpus, max(sizes, default=0)), -1)
+        if len(sizes) > 1 or column < 0:
+            return -1
+        held = tuple(sorted((share.gpus for share in shares), reverse=True))
+        return column if held == self.items[column].shape else -1
 
     def limits(self, held: Iterable[Placement] = ()) -> Limits:
         """What fits beside placements that are not to be moved.
@@ -178,27 +184,28 @@ class ConfigurationSet:
         no more than there are free. Limits that follow from others are left out: a type whose nodes have
         one size, a power of two, needs only the first.
         """
-        used: Counter[str] = Counter()
+        free = {t: size.copy() for t, size in self._node_gpus.items()}
         for placement in held:
+            found = self.of(placement)
             for share in placement.shares:
-                used[share.node_id] += share.gpus
+                # A job that holds a part of whole nodes shares them with nobody.
+                t, node = self.cluster.positions.get(share.node_id, ("", 0))
+                if t:
+                    free[t][node] -= (found and found.node_gpus) or share.gpus
         rows: list[np.ndarray] = []
         capacity: list[float] = []
         types: list[str] = []
-        for t in self.cluster.gpu_types:
-            nodes = self.cluster.of_type(t)
-            size = np.array([node.gpus for node in nodes])
-            free = np.maximum(size - np.array([used[node.id] for node in nodes]), 0)
-            for row, most in self._type_limits(t, size, free):
+        for i, t in enumerate(self.cluster.gpu_types):
+            for row, most in self._type_limits(i, self._node_gpus[t], np.maximum(free[t], 0)):
                 rows.append(row)
                 capacity.append(most)
                 types.append(t)
         usage = np.array(rows, dtype=float).reshape(len(rows), len(self))
         return Limits(usage, np.array(capacity, dtype=float), tuple(types))
 
-    def _type_limits(self, gpu_type: str, size: np.ndarray, free: np.ndarray) -> list[tuple[np.ndarray, float]]:
+    def _type_limits(self, gpu_type: int, size: np.ndarray, free: np.ndarray) -> list[tuple[np.ndarray, float]]:
         blocks, whole_nodes = self._blocks
-        mine = np.array([c.gpu_type == gpu_type for c in self.items], dtype=bool)
+        mine = self.arrays.type_index == gpu_type
         found: list[tuple[np.ndarray, float]] = []
         for k in range(int(size.max()).bit_length()):
             most = float(((free >> k) << k).sum())
@@ -213,6 +220,11 @@ class ConfigurationSet:
             if row.any():
                 found.append((row, float((is_free & (size == node_gpus)).sum())))
         return found
+
+    @cached_property
+    def _node_gpus(self) -> Mapping[str, np.ndarray]:
+        """(nodes of the type,) GPUs of each node."""
+        return {t: np.array([node.gpus for node in nodes]) for t, nodes in self.cluster.by_type.items()}
 
     @cached_property
     def _blocks(self) -> tuple[np.ndarray, np.ndarray]:

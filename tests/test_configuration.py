@@ -88,3 +88,10 @@ def test_jobs_that_may_not_move_leave_smaller_blocks() -> None:
     four = found.items.index(Configuration(1, 4, "b"))
     assert limits.capacity[0] == 6
     assert (limits.usage[:, four] > limits.capacity).any()
+
+
+def test_a_job_that_may_not_move_keeps_the_rest_of_its_whole_node() -> None:
+    """5 GPUs of a node of 6 are given as a whole node: its sixth GPU is free, but promised to nobody."""
+    found = ConfigurationSet(cluster("2x b:6"), [("b", 5, 1)])
+    assert found.of(on("b", n0=5)) == Configuration(1, 5, "b", 6)
+    assert found.limits([on("b", n0=5)]).capacity[0] == 6

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from coadapt.scheduler.cluster import Cluster, Node
 from coadapt.scheduler.configuration import Configuration, ConfigurationSet
-from coadapt.scheduler.placement import Placement
+from coadapt.scheduler.placement import NodeShare, Placement
 from coadapt.scheduler.placer import Demand, PlacementResult, Placer
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,6 +89,37 @@ def test_what_cannot_fit_is_left_out_and_named() -> None:
     assert set(result.placements) == {"x"}
 
 
+def test_nobody_is_moved_for_a_job_that_would_not_fit_all_the_same() -> None:
+    current = {"x": on(B, n0=2), "y": on(B, n1=1), "z": on(B, n1=2)}
+    wanted = {"w": part(4), "x": part(2), "y": part(1), "z": part(2)}
+    result = Placer().place(wanted, current, cluster("2x b:4"), {"x", "z"})
+    assert result.unplaced == ("w",)
+    assert all(result.placements[job] is current[job] for job in current)
+    assert not result.evicted
+
+
+def test_a_job_is_not_moved_for_one_of_its_own_size() -> None:
+    """Moving one job of 4 would do, but would leave that job without room; three small ones make way for good."""
+    current = {"a": on(B, n0=1), "b": on(B, n0=1), "c": on(B, n0=1), "x": on(B, n1=4), "y": on(B, n2=1)}
+    wanted = {"a": part(1), "b": part(1), "c": part(1), "x": part(4), "y": part(1), "z": part(4)}
+    result = Placer().place(wanted, current, cluster("3x b:4"), {"y"})
+    check(result, wanted, cluster("3x b:4"))
+    assert result.evicted == ("a", "b", "c")
+    assert not result.unplaced
+
+
+@pytest.mark.parametrize("nodes", [8, 300])
+def test_on_scattered_nodes_only_as_many_jobs_move_as_must(nodes: int) -> None:
+    """One GPU of every node of 4 is taken, and half of the nodes are wanted whole."""
+    where = cluster(f"{nodes}x b:4")
+    current = {f"s{i:03d}": Placement(B, (NodeShare(node.id, 1),)) for i, node in enumerate(where.nodes)}
+    wanted = dict.fromkeys(current, part(1)) | {f"l{i:03d}": part(4) for i in range(nodes // 2)}
+    result = Placer().place(wanted, current, where)
+    check(result, wanted, where)
+    assert not result.unplaced
+    assert result.evicted == tuple(f"s{i:03d}" for i in range(nodes // 2))
+
+
 def test_a_job_whose_node_is_gone_is_placed_anew() -> None:
     result = Placer().place({"x": part(2)}, {"x": on(B, n7=2)}, cluster("1x b:4"), {"x"})
     assert result.placements["x"].by_node == {"b-000": 2}
@@ -162,3 +193,41 @@ def test_what_fits_beside_pinned_jobs_is_placed_beside_them(nodes: list[tuple[st
     check(result, wanted, where)
     assert result.unplaced == ()
     assert all(result.placements[job] is current[job] for job in pinned)
+
+
+@given(
+    nodes=st.lists(st.sampled_from([1, 2, 3, 4, 5, 6, 8]), min_size=4, max_size=25),
+    seed=st.integers(0, 2**32 - 1),
+    extra=st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_a_crowd_of_small_jobs_makes_way_round_after_round(nodes: list[int], seed: int, extra: bool) -> None:
+    """Most jobs stay and are small, some are pinned, and what the others want fits only if the small ones move."""
+    where = Cluster(tuple(Node(f"n{i:02d}", B, gpus) for i, gpus in enumerate(nodes)))
+    found = ConfigurationSet(where, [(B, g, 1) for g in (3, 5, 6, 10)] if extra else ())
+    rng = np.random.default_rng(seed)
+    chance = 1.0 / found.arrays.gpus ** rng.choice([0.5, 1.0, 2.0])
+    column = {c: i for i, c in enumerate(found.items)}
+    wanted: dict[str, Configuration] = {}
+    current: dict[str, Placement] = {}
+    for step in range(5):
+        staying = {job: c for job, c in wanted.items() if rng.random() < 0.7}
+        pinned = {job for job in staying if rng.random() < 0.15}
+        limits = found.limits([current[job] for job in pinned])
+        room = limits.capacity.copy()
+        next_wanted = {job: staying[job] for job in pinned}
+        asking = [(job, column[c]) for job, c in staying.items() if job not in pinned]
+        drawn = rng.choice(len(found), 100, p=chance / chance.sum())
+        asking += [(f"j{step}-{i:03d}", int(c)) for i, c in enumerate(drawn)]
+        for job, c in asking:
+            if (limits.usage[:, c] <= room).all():
+                room -= limits.usage[:, c]
+                next_wanted[job] = found[c]
+        result = Placer().place(next_wanted, current, where, pinned)
+        check(result, next_wanted, where)
+        assert result.unplaced == ()
+        for job in staying.keys() & next_wanted.keys():
+            assert (result.placements[job] is current[job]) == (job not in result.evicted)
+        assert not pinned & set(result.evicted)
+        assert Placer().place(dict(reversed(next_wanted.items())), current, where, pinned) == result
+        wanted, current = next_wanted, dict(result.placements)
