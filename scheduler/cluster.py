@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 
 @dataclass(frozen=True, order=True)
@@ -19,9 +20,9 @@ class Node:
     emulated: bool = False  # paced on CPU; labelled so wherever it is shown
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cluster:
-    """All nodes that may be used this round, sorted by id."""
+    """All nodes that may be used this round, sorted by id. Equal nodes make equal clusters."""
 
     nodes: tuple[Node, ...]
 
@@ -29,7 +30,25 @@ class Cluster:
         ids = [node.id for node in self.nodes]
         if len(set(ids)) != len(ids):
             raise ValueError(f"nodes: duplicate ids in {sorted(ids)}")
-        object.__setattr__(self, "nodes", tuple(sorted(self.nodes)))
+        object.__setattr__(self, "nodes", tuple(sorted(self.nodes, key=attrgetter("id"))))
+
+    # Policies compare clusters every round and keep things by them: nearly always the same object.
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return self.nodes == other.nodes if isinstance(other, Cluster) else NotImplemented
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Cluster], tuple[tuple[Node, ...]]]:
+        return Cluster, (
+            self.nodes,
+        )  # what is kept by the way is cheap to find again, and a hash is of one process
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.nodes)
 
     @cached_property
     def gpu_types(self) -> tuple[str, ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, slots=True)
 class NodeShare:
     """What a job holds of one node. `share` < 1: a fraction of each GPU (packing policies)."""
 
@@ -14,6 +17,9 @@ class NodeShare:
     cpus: float = 0.0
     memory_gib: float = 0.0
     share: float = 1.0
+
+
+_ORDER = attrgetter("node_id", "gpus", "cpus", "memory_gib", "share")  # NodeShare's own, without its comparisons
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,7 @@ class Placement:
 
     def __post_init__(self) -> None:
         if len(self.shares) > 1:
-            object.__setattr__(self, "shares", tuple(sorted(self.shares)))
+            object.__setattr__(self, "shares", tuple(sorted(self.shares, key=_ORDER)))
 
     @property
     def gpus(self) -> int:
@@ -35,7 +41,7 @@ class Placement:
     def nodes(self) -> int:
         return len(self.shares)
 
-    @property
-    def by_node(self) -> dict[str, int]:
+    @cached_property
+    def by_node(self) -> Mapping[str, int]:
         """GPUs held on each node."""
         return {share.node_id: share.gpus for share in self.shares}
