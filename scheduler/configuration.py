@@ -8,7 +8,7 @@ constraints per GPU type, so a policy decides sizes and the placer never has to 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -120,6 +120,7 @@ class ConfigurationSet:
         order = sorted(regular | special, key=lambda c: (c.gpu_type, c.gpus, c.nodes, c.node_gpus))
         self.items: tuple[Configuration, ...] = tuple(order)
         self.special = np.array([c in special for c in order], dtype=bool)
+        self._replicas: dict[int, np.ndarray] = {}
         self._index = {(c.gpu_type, c.nodes, c.gpus, c.node_gpus): i for i, c in enumerate(order)}
 
     @classmethod
@@ -150,6 +151,23 @@ class ConfigurationSet:
             nodes=np.array([c.nodes for c in self.items], dtype=np.int64),
             gpus=np.array([c.gpus for c in self.items], dtype=np.int64),
         )
+
+    def holds_replicas(self, gpus_per_replica: int) -> np.ndarray:
+        """(configurations,) `Configuration.holds_replicas` of each."""
+        found = self._replicas.get(gpus_per_replica)
+        if found is None:
+            gpus, each = self.arrays.gpus, self.arrays.gpus // self.arrays.nodes
+            more = gpus - each * self.arrays.nodes > 0
+            unsplit = (each % gpus_per_replica == 0) & (~more | ((each + 1) % gpus_per_replica == 0))
+            found = (gpus % gpus_per_replica == 0) & ((gpus_per_replica > each + more) | unsplit)
+            self._replicas[gpus_per_replica] = found
+        return found
+
+    @cached_property
+    def columns_of(self) -> Mapping[str, slice]:
+        """GPU type -> its columns, which lie together in the order of their GPUs."""
+        ends = np.searchsorted(self.arrays.type_index, np.arange(len(self.arrays.gpu_types) + 1)).tolist()
+        return {t: slice(*ends[i : i + 2]) for i, t in enumerate(self.arrays.gpu_types)}
 
     def of(self, placement: Placement) -> Configuration | None:
         """What a placement realises; None where it is no configuration of this cluster as it is now."""
@@ -245,10 +263,24 @@ def needs(cluster: Cluster, specs: Iterable[JobSpec]) -> tuple[frozenset[tuple[s
     extra: set[tuple[str, int, int]] = set()
     most = 1
     capacity = cluster.capacity()
-    for spec in specs:
+    for spec in {want(spec): spec for spec in specs}.values():
         most = max(most, spec.resources.gpus or spec.resources.max_gpus)
         extra |= special_counts(spec, capacity)
     return frozenset(extra), most
+
+
+def want(spec: JobSpec) -> Hashable:
+    """All that decides which configurations a job may use; of many jobs, few want different things."""
+    resources, reservation = spec.resources, spec.reservation
+    types, per_replica = resources.gpu_types, resources.gpus_per_replica
+    return (
+        resources.min_gpus,
+        resources.max_gpus,
+        resources.gpus,
+        None if types is None else tuple(types),
+        per_replica if isinstance(per_replica, int) else tuple(per_replica.items()),
+        None if reservation is None else (reservation.gpu_type, reservation.gpus),
+    )
 
 
 def special_counts(spec: JobSpec, capacity: Mapping[str, int]) -> set[tuple[str, int, int]]:

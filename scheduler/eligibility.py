@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from .configuration import ConfigurationSet, special_counts
+from ..estimators.goodput import ConfigurationArrays
+from .configuration import ConfigurationSet, special_counts, want
+from .job import JobSpec
 from .round import JobView
 
 
@@ -18,14 +21,22 @@ class Eligibility:
     allowed: GPU types, counts and whole replicas as the job's user wants them. usable: allowed, and with a
     goodput above 0 where the job has a model. reachable: usable, and not beyond the doubling limit.
     smallest: (jobs,) GPUs of the smallest usable configuration, 0 where there is none.
-    growth: (jobs, configurations) replicas over the most that the job ever held, at least 1 of those.
+    gpus_per_replica: (jobs, types), 0 where the job cannot run. replicas: (jobs,) most it ever held.
     """
 
     allowed: np.ndarray
     usable: np.ndarray
     reachable: np.ndarray
     smallest: np.ndarray
-    growth: np.ndarray
+    gpus_per_replica: np.ndarray
+    replicas: np.ndarray
+    arrays: ConfigurationArrays
+
+    @cached_property
+    def growth(self) -> np.ndarray:
+        """(jobs, configurations) replicas over the most that the job ever held, at least 1 of those."""
+        each = np.maximum(self.gpus_per_replica, 1)[:, self.arrays.type_index]
+        return self.arrays.gpus / (each * np.maximum(self.replicas, 1)[:, None])
 
 
 def eligibility(
@@ -43,58 +54,59 @@ def eligibility(
     `reach`: and grow by this factor.
     """
     arrays = configurations.arrays
-    per_replica = _gpus_per_replica(jobs, arrays.gpu_types)
-    allowed = _allowed(jobs, configurations, per_replica)
-    known = np.array([job.model is not None for job in jobs], dtype=bool)
-    usable = allowed & ((goodput > 0) | ~known[:, None])
-    gpus = arrays.gpus
-    sizes = np.where(usable, gpus, np.iinfo(np.int64).max)
-    smallest = sizes.min(axis=1, initial=np.iinfo(np.int64).max)
-    ever = np.array(
-        [_largest_replicas(job, arrays.gpu_types, row) for job, row in zip(jobs, per_replica, strict=True)]
+    alike: dict[Hashable, int] = {}  # jobs that want the same have the same row
+    kind = np.array([alike.setdefault(want(job.spec), len(alike)) for job in jobs], dtype=np.int64)
+    specs = [jobs[i].spec for i in np.unique(kind, return_index=True)[1].tolist()]
+    each = [{t: spec.gpus_per_replica(t) or 0 for t in arrays.gpu_types} for spec in specs]
+    rows = np.zeros((len(specs), len(configurations)), dtype=bool)
+    for row, spec, replica in zip(rows, specs, each, strict=True):
+        _allow(row, spec, replica, configurations)
+    allowed = rows[kind]
+    per_replica = np.array([list(row.values()) for row in each], dtype=np.int64)
+    per_replica = per_replica.reshape(len(specs), len(arrays.gpu_types))[kind]
+    replicas = np.array(
+        [_most_replicas(job, each[k]) for job, k in zip(jobs, kind.tolist(), strict=True)], np.int64
     )
+
+    known = np.array([job.model is not None for job in jobs], dtype=bool)
+    usable = goodput > 0
+    usable[~known] = True
+    usable &= allowed
     reachable = np.zeros_like(usable)
-    for t in range(len(arrays.gpu_types)):
-        columns = np.flatnonzero(arrays.type_index == t)
-        least = sizes[:, columns].min(axis=1)
-        most = np.where(ever > 0, reach * ever, first) * per_replica[:, t]
+    none = np.iinfo(np.int64).max
+    smallest = np.full(len(jobs), none)
+    for t, columns in enumerate(configurations.columns_of.values()):
+        gpus, mine = arrays.gpus[columns], usable[:, columns]
+        least = np.where(mine.any(axis=1), gpus[mine.argmax(axis=1)], none)
+        most = np.where(replicas > 0, reach * replicas, first) * per_replica[:, t]
         most = np.where(known, np.maximum(most, least), least)
-        reachable[:, columns] = usable[:, columns] & (gpus[columns] <= most[:, None])
-    replicas = gpus / np.maximum(per_replica[:, arrays.type_index], 1)
-    growth = replicas / np.maximum(ever, 1)[:, None]
-    return Eligibility(allowed, usable, reachable, np.where(usable.any(axis=1), smallest, 0), growth)
+        within = np.searchsorted(gpus, most, side="right")
+        np.logical_and(mine, np.arange(len(gpus)) < within[:, None], out=reachable[:, columns])
+        np.minimum(smallest, least, out=smallest)
+    return Eligibility(
+        allowed, usable, reachable, np.where(smallest < none, smallest, 0), per_replica, replicas, arrays
+    )
 
 
-def _gpus_per_replica(jobs: Sequence[JobView], gpu_types: Sequence[str]) -> np.ndarray:
-    """(jobs, types) GPUs of one replica, 0 where the job cannot run."""
-    found = [[job.spec.gpus_per_replica(t) or 0 for t in gpu_types] for job in jobs]
-    return np.array(found, dtype=np.int64).reshape(len(jobs), len(gpu_types))
-
-
-def _largest_replicas(job: JobView, gpu_types: Sequence[str], per_replica: np.ndarray) -> int:
-    held = dict(job.largest_gpus)
-    if job.placement is not None:
-        t = job.placement.gpu_type
-        held[t] = max(held.get(t, 0), job.placement.gpus)
-    return max((held.get(t, 0) // int(p) for t, p in zip(gpu_types, per_replica, strict=True) if p), default=0)
-
-
-def _allowed(jobs: Sequence[JobView], configurations: ConfigurationSet, per_replica: np.ndarray) -> np.ndarray:
-    arrays = configurations.arrays
-    least = np.array([job.spec.resources.gpus or job.spec.resources.min_gpus for job in jobs], dtype=np.int64)
-    most = np.array([job.spec.resources.gpus or job.spec.resources.max_gpus for job in jobs], dtype=np.int64)
-    allowed = (arrays.gpus >= least[:, None]) & (arrays.gpus <= most[:, None])
-    column_replica = per_replica[:, arrays.type_index]
-    whole = np.zeros_like(allowed)
-    for p in np.unique(per_replica[per_replica > 0]):
-        holds = np.array([c.holds_replicas(int(p)) for c in configurations.items], dtype=bool)
-        whole |= (column_replica == p) & holds
-    special = np.flatnonzero(configurations.special)
-    allowed &= whole
+def _allow(
+    row: np.ndarray, spec: JobSpec, per_replica: Mapping[str, int], configurations: ConfigurationSet
+) -> None:
+    """Mark in the row (configurations,) what the job's user allows: counts, types, whole replicas."""
+    resources, gpus = spec.resources, configurations.arrays.gpus
+    for t, columns in configurations.columns_of.items():
+        if per_replica[t]:
+            row[columns] = configurations.holds_replicas(per_replica[t])[columns]
+    row &= gpus >= (resources.gpus or resources.min_gpus)
+    row &= gpus <= (resources.gpus or resources.max_gpus)
+    special = np.flatnonzero(row & configurations.special)
     if len(special):
-        capacity = configurations.cluster.capacity()
-        for i, job in enumerate(jobs):
-            own = {(t, gpus) for t, gpus, _ in special_counts(job.spec, capacity)}
-            mine = [(c.gpu_type, c.gpus) in own for c in (configurations.items[k] for k in special)]
-            allowed[i, special] &= np.array(mine, dtype=bool)
-    return allowed
+        own = {(t, count) for t, count, _ in special_counts(spec, configurations.cluster.capacity())}
+        row[special] = [(c.gpu_type, c.gpus) in own for c in (configurations[k] for k in special.tolist())]
+
+
+def _most_replicas(job: JobView, per_replica: Mapping[str, int]) -> int:
+    """The most the job ever held on any type of the cluster."""
+    held = [*job.largest_gpus.items()]
+    if job.placement is not None:
+        held.append((job.placement.gpu_type, job.placement.gpus))
+    return max((gpus // per_replica[t] for t, gpus in held if per_replica.get(t)), default=0)

@@ -35,7 +35,8 @@ class Placement:
 
     @property
     def gpus(self) -> int:
-        return sum(share.gpus for share in self.shares)
+        shares = self.shares
+        return shares[0].gpus if len(shares) == 1 else sum(share.gpus for share in shares)
 
     @property
     def nodes(self) -> int:
