@@ -58,42 +58,44 @@ class Placer:
         id and job id. CPUs and memory follow the GPUs, at most the GPUs' part of the node, so that they never
         decide where a job fits; on a node that states none, a share carries none.
         """
-        demands = demands or {}
+        demands, fixed = demands or {}, frozenset(pinned)
         by_type: dict[str, list[str]] = {}
         for job in sorted(wanted):
             by_type.setdefault(wanted[job].gpu_type, []).append(job)
         placements: dict[str, Placement] = {}
         evicted: list[str] = []
+        migrated: list[str] = []
+        unplaced: list[str] = []
         for gpu_type, jobs in sorted(by_type.items()):
-            board = _Board(gpu_type, cluster, wanted, current, frozenset(pinned))
+            board = _Board(gpu_type, cluster, wanted, current, fixed)
             board.settle(jobs)
             for job in board.kept:
                 placements[job] = current[job]
             for job, held in board.placed.items():
                 before = current.get(job)
-                if before is not None and before.gpu_type == gpu_type and board.before(job) == held:
+                if before is not None and before.nodes == len(held) and board.before(job) == held:
                     placements[job] = before
-                else:
-                    placements[job] = _placement(gpu_type, held, board.nodes, demands.get(job, Demand()))
+                    continue
+                placement = _placement(gpu_type, held, board.nodes, demands.get(job, Demand()))
+                placements[job] = placement
+                if before is not None and not before.by_node.keys() & placement.by_node.keys():
+                    migrated.append(job)
             evicted += [job for job in board.moved if placements.get(job) is not current[job]]
-        migrated = tuple(
-            job
-            for job in sorted(placements)
-            if (before := current.get(job)) is not None
-            and before is not placements[job]
-            and not before.by_node.keys() & placements[job].by_node.keys()
+            unplaced += board.unplaced
+        return PlacementResult(
+            placements, tuple(sorted(evicted)), tuple(sorted(migrated)), tuple(sorted(unplaced))
         )
-        unplaced = tuple(job for job in sorted(wanted) if job not in placements)
-        return PlacementResult(placements, tuple(sorted(evicted)), migrated, unplaced)
 
 
 Held = dict[int, int]  # position of a node among those of its type -> GPUs
+NOWHERE = ("", -1)  # type and position of a node that is gone
 
 
 class _Board:
     """The nodes of one GPU type while jobs are put on them.
 
-    kept: jobs that stay as they are. placed: where the others go. moved: those of them that could have stayed.
+    kept: jobs that stay as they are. placed: where the others go; unplaced: nowhere. moved: those of the others
+    that could have stayed.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class _Board:
         self.kept: dict[str, None] = {}
         self.placed: dict[str, Held] = {}
         self.moved: list[str] = []
+        self.unplaced: list[str] = []
 
     def settle(self, jobs: list[str]) -> None:
         """Keep who can stay and place the others, largest first; who finds no room makes smaller ones move.
@@ -136,10 +139,12 @@ class _Board:
                     self.moved.append(part.job)
                     heappush(queue, (self._largest_first(part.job), part.job))
                 found = self._find(job, rooms) if movers else None
-            if found is not None:
-                self.placed[job] = found
-                for node, gpus in found.items():
-                    rooms.take(node, self._wanted[job].node_gpus or gpus)
+            if found is None:
+                self.unplaced.append(job)
+                continue
+            self.placed[job] = found
+            for node, gpus in found.items():
+                rooms.take(node, self._wanted[job].node_gpus or gpus)
 
     def _keep(self, jobs: list[str], free: list[int]) -> list[str]:
         """Note the jobs whose placement already is what is wanted, take their GPUs, and return the others.
@@ -150,37 +155,39 @@ class _Board:
         if self._pinned:
             jobs = sorted(jobs, key=lambda job: (job not in self._pinned, job))
         for job in jobs:
-            held = self._stays(job)
-            whole = self._wanted[job].node_gpus
-            if held is not None and all(free[node] >= (whole or gpus) for node, gpus in held.items()):
+            nodes = self._stays(job, free)
+            if nodes:
                 self.kept[job] = None
-                for node, gpus in held.items():
-                    free[node] -= whole or gpus
+                whole = self._wanted[job].node_gpus
+                for node, share in zip(nodes, self._current[job].shares, strict=True):
+                    free[node] -= whole or share.gpus
             else:
                 others.append(job)
         return others
 
-    def _stays(self, job: str) -> Held | None:
-        """What a job holds if that is what is wanted, or if it is pinned to nodes that are still there."""
-        placement, configuration = self._current.get(job), self._wanted[job]
+    def _stays(self, job: str, free: list[int]) -> list[int]:
+        """The nodes of a job that holds what is wanted, or is pinned; [] if they are gone or too small for it."""
+        placement, c = self._current.get(job), self._wanted[job]
         if placement is None or placement.gpu_type != self.gpu_type:
-            return None
-        held = self.before(job)
-        if len(held) != placement.nodes:
-            return None
-        if job in self._pinned:
-            return held
-        if sorted(held.values(), reverse=True) != list(configuration.shape):
-            return None
-        size = configuration.node_gpus
-        return held if not size or all(self._size[node] == size for node in held) else None
+            return []
+        pinned, whole, nodes = job in self._pinned, c.node_gpus, []
+        if not pinned and not _realises(placement, c):
+            return []
+        for share in placement.shares:
+            gpu_type, node = self._at.get(share.node_id, NOWHERE)
+            if gpu_type != self.gpu_type or free[node] < (whole or share.gpus):
+                return []
+            if whole and not pinned and self._size[node] != whole:
+                return []
+            nodes.append(node)
+        return nodes
 
     def before(self, job: str) -> Held:
         """What a job holds of the nodes of this type that are still there."""
         placement, held = self._current.get(job), {}
         if placement is not None and placement.gpu_type == self.gpu_type:
             for share in placement.shares:
-                gpu_type, node = self._at.get(share.node_id, ("", -1))
+                gpu_type, node = self._at.get(share.node_id, NOWHERE)
                 if gpu_type == self.gpu_type:
                     held[node] = share.gpus
         return held
@@ -203,6 +210,15 @@ class _Board:
     def _largest_first(self, job: str) -> tuple[bool, int, int]:
         c = self._wanted[job]
         return (c.node_gpus == 0, -c.nodes, -(c.node_gpus or block(c.gpus)))
+
+
+def _realises(placement: Placement, configuration: Configuration) -> bool:
+    """Whether it has the configuration's shape; not whether its nodes have the right size."""
+    if placement.nodes != configuration.nodes or placement.gpus != configuration.gpus:
+        return False
+    if placement.nodes == 1:
+        return True
+    return sorted(placement.by_node.values(), reverse=True) == list(configuration.shape)
 
 
 def _placement(gpu_type: str, held: Held, nodes: tuple[Node, ...], demand: Demand) -> Placement:

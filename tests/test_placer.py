@@ -126,6 +126,12 @@ def test_a_job_whose_node_is_gone_is_placed_anew() -> None:
     assert result.migrated == ("x",)
 
 
+def test_a_job_that_lost_one_of_its_nodes_does_not_keep_the_lost_one() -> None:
+    result = Placer().place({"x": part(4)}, {"x": on(B, n0=4, n7=4)}, cluster("1x b:4"))
+    assert result.placements["x"].by_node == {"b-000": 4}
+    assert not result.migrated
+
+
 def test_cpus_and_memory_follow_the_gpus_and_never_exceed_the_node() -> None:
     where = Cluster((Node("n", B, 4, cpus=8, memory_gib=0),))
     demands = {"x": Demand(1.5, 4.0), "y": Demand(100.0)}
