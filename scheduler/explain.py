@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -95,13 +95,13 @@ def explain(job_id: str, round: Round, plan: Plan) -> Explanation:
         KeyError: if the round has no such job.
         ValueError: if the plan has no configurations (its policy does not choose any).
     """
-    position = next((i for i, job in enumerate(round.jobs) if job.id == job_id), None)
-    if position is None:
+    job = next((job for job in round.jobs if job.id == job_id), None)
+    if job is None:
         raise KeyError(f"job: {job_id!r} is not in this round")
     if plan.configurations is None:
         raise ValueError(f"job {job_id}: the policy of this plan does not choose among configurations")
-    job, configurations = round.jobs[position], plan.configurations
-    goodput = round.goodput(configurations)[position]
+    configurations = plan.configurations
+    goodput = replace(round, jobs=(job,)).goodput(configurations)[0]
     may = eligibility([job], configurations, goodput[None, :])
     nothing = np.zeros(len(configurations))
     gains = plan.gains.get(job_id, np.full(len(configurations), -np.inf))
