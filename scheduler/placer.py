@@ -78,7 +78,7 @@ class Placer:
                     continue
                 placement = _placement(gpu_type, held, board.nodes, demands.get(job, Demand()))
                 placements[job] = placement
-                if before is not None and not before.by_node.keys() & placement.by_node.keys():
+                if before is not None and not board.is_on(before, held):
                     migrated.append(job)
             evicted += [job for job in board.moved if placements.get(job) is not current[job]]
             unplaced += board.unplaced
@@ -125,10 +125,10 @@ class _Board:
         to_place = self._keep(jobs, free)
         rooms = Rooms(self._size, free)
         tenants: Tenants | None = None
-        queue = [(self._largest_first(job), job) for job in to_place]
+        queue = [self._largest_first(job) for job in to_place]
         heapify(queue)
         while queue:
-            _, job = heappop(queue)
+            job = heappop(queue)[-1]
             found = self._find(job, rooms)
             if found is None:
                 tenants = tenants or Tenants(rooms, self._parts())
@@ -137,7 +137,7 @@ class _Board:
                 for part in movers:
                     del self.kept[part.job]
                     self.moved.append(part.job)
-                    heappush(queue, (self._largest_first(part.job), part.job))
+                    heappush(queue, self._largest_first(part.job))
                 found = self._find(job, rooms) if movers else None
             if found is None:
                 self.unplaced.append(job)
@@ -192,6 +192,11 @@ class _Board:
                     held[node] = share.gpus
         return held
 
+    def is_on(self, placement: Placement, held: Held) -> bool:
+        """Whether a placement, of whatever type, has a node among those held."""
+        at = (self._at.get(share.node_id, NOWHERE) for share in placement.shares)
+        return any(node in held for gpu_type, node in at if gpu_type == self.gpu_type)
+
     def _parts(self) -> Iterator[Part]:
         """Kept jobs on a part of one node, which may be moved."""
         for job in self.kept:
@@ -207,9 +212,9 @@ class _Board:
         node = rooms.best_fit(configuration.gpus, before)
         return None if node is None else {node: configuration.gpus}
 
-    def _largest_first(self, job: str) -> tuple[bool, int, int]:
+    def _largest_first(self, job: str) -> tuple[bool, int, int, str]:
         c = self._wanted[job]
-        return (c.node_gpus == 0, -c.nodes, -(c.node_gpus or block(c.gpus)))
+        return (c.node_gpus == 0, -c.nodes, -(c.node_gpus or block(c.gpus)), job)
 
 
 def _realises(placement: Placement, configuration: Configuration) -> bool:
