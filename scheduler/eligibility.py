@@ -106,7 +106,10 @@ def _allow(
 
 def _most_replicas(job: JobView, per_replica: Mapping[str, int]) -> int:
     """The most the job ever held on any type of the cluster."""
-    held = [*job.largest_gpus.items()]
-    if job.placement is not None:
-        held.append((job.placement.gpu_type, job.placement.gpus))
-    return max((gpus // per_replica[t] for t, gpus in held if per_replica.get(t)), default=0)
+    most, placement = 0, job.placement
+    for t, gpus in job.largest_gpus.items():
+        if each := per_replica.get(t):
+            most = max(most, gpus // each)
+    if placement is not None and (each := per_replica.get(placement.gpu_type)):
+        most = max(most, placement.gpus // each)
+    return most

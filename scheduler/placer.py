@@ -56,7 +56,8 @@ class Placer:
         A job whose configuration is the one it has keeps its placement, the same object. A pinned job is never
         moved; one whose nodes are gone or no longer hold it is placed anew. Ties go to the lower node
         id and job id. CPUs and memory follow the GPUs, at most the GPUs' part of the node, so that they never
-        decide where a job fits; on a node that states none, a share carries none.
+        decide where a job fits; on a node that states none, a share carries none. `demands` is read for jobs
+        that get another placement only.
         """
         demands, fixed = demands or {}, frozenset(pinned)
         by_type: dict[str, list[str]] = {}

@@ -1,12 +1,13 @@
-"""A plan's rows are there for every job, and cost something only for the job that is asked about."""
+"""What is said of every job is there for every job, and costs something only for the one that is asked about."""
 
 import numpy as np
 import pytest
-from coadapt.scheduler.configuration import ConfigurationSet
+from coadapt.scheduler.configuration import Configuration, ConfigurationSet
 from coadapt.scheduler.explain import explain
-from coadapt.scheduler.lazy_rows import LazyRows
+from coadapt.scheduler.lazy import LazyMapping
+from coadapt.scheduler.placer import Demand, Placer
 from coadapt.scheduler.round import Plan, Round
-from rounds import cluster, job
+from rounds import cluster, job, on
 
 
 class Asked:
@@ -22,7 +23,7 @@ class Asked:
 
 def test_only_the_row_that_is_read_is_computed() -> None:
     asked = Asked()
-    rows = LazyRows([f"j{i}" for i in range(100_000)], asked)
+    rows = LazyMapping([f"j{i}" for i in range(100_000)], asked)
     assert len(rows) == 100_000
     assert "j7" in rows
     assert "gone" not in rows
@@ -34,11 +35,24 @@ def test_only_the_row_that_is_read_is_computed() -> None:
 
 
 def test_it_reads_like_the_mapping_it_stands_for() -> None:
-    rows = LazyRows(["b", "a"], Asked())
+    rows = LazyMapping(["b", "a"], Asked())
     assert list(rows) == ["b", "a"]
     np.testing.assert_array_equal(np.stack(list(rows.values())), [[0.0] * 3, [1.0] * 3])
     with pytest.raises(KeyError, match="gone"):
         rows["gone"]
+
+
+def test_the_placer_asks_only_for_demands_of_jobs_it_places_anew() -> None:
+    ids, asked = ["x", "y"], []
+
+    def demand(position: int) -> Demand:
+        asked.append(ids[position])
+        return Demand(cpus_per_gpu=1.5)
+
+    wanted = dict.fromkeys(ids, Configuration(1, 2, "b"))
+    placed = Placer().place(wanted, {"x": on("b", n0=2)}, cluster("1x b:4"), demands=LazyMapping(ids, demand))
+    assert placed.placements["y"].shares[0].cpus == 3.0
+    assert asked == ["y"]
 
 
 def test_explaining_a_job_computes_nothing_of_the_others() -> None:
@@ -52,7 +66,7 @@ def test_explaining_a_job_computes_nothing_of_the_others() -> None:
     where, jobs = cluster("2x a:4"), [job(f"j{i}") for i in range(5)]
     found = ConfigurationSet.for_jobs(where, [one.spec for one in jobs])
     asked = Asked()
-    rows = LazyRows([one.id for one in jobs], lambda i: np.resize(asked(i), len(found)))
+    rows = LazyMapping([one.id for one in jobs], lambda i: np.resize(asked(i), len(found)))
     plan = Plan({}, rows=rows, gains=rows, configurations=found)
     explanation = explain("j3", Counted(0.0, 60.0, where, jobs), plan)
     assert {option.value for option in explanation.options} == {3.0}
