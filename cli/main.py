@@ -333,7 +333,11 @@ def simulate(
         ),
     ] = None,
     profiles: Annotated[
-        Path | None, typer.Option(help="Measured profiles: a folder a model, or a file of Gavel's.")
+        Path | None,
+        typer.Option(
+            help="Measured profiles: a folder a model, a file of Gavel's, or a folder of goodput tables, with "
+            "which jobs adapt under policies that choose sizes."
+        ),
     ] = None,
     knows: Annotated[
         str | None,
@@ -342,7 +346,9 @@ def simulate(
             "and dejavu under policies that count on it."
         ),
     ] = None,
-    noise: Annotated[float, typer.Option(help="Relative deviation of what jobs measure.")] = 0.0,
+    noise: Annotated[
+        float, typer.Option(help="Relative deviation of what jobs measure or their goodput tables say.")
+    ] = 0.0,
     profiling_cost: Annotated[
         float,
         typer.Option(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -76,6 +77,14 @@ class ConfigurationArrays:
         return len(self.nodes)
 
 
+class GoodputModel(Protocol):
+    """What is known of a job's goodput: fitted (`JobModel`) or looked up (`TabulatedModel`). Immutable."""
+
+    @staticmethod
+    def fill(models: Sequence[Any], configurations: ConfigurationArrays, rows: Ints, result: Array) -> None:
+        """Write the goodput of models, all of this kind, into their rows of `result`, (jobs, configurations)."""
+
+
 @dataclass(frozen=True, eq=False)
 class JobModel:
     """All that is known of a job's goodput. A GPU type in neither mapping cannot be used.
@@ -95,6 +104,14 @@ class JobModel:
         for gpu_type, gpus in self.gpus_per_replica.items():
             if gpus < 1:
                 raise ValueError(f"gpus_per_replica[{gpu_type}]: {gpus} must be at least 1")
+
+    @staticmethod
+    def fill(models: Sequence[JobModel], configurations: ConfigurationArrays, rows: Ints, result: Array) -> None:
+        """Write the goodput of each model at its best batch into its row of `result`, (jobs, configurations)."""
+        types = configurations.gpu_types
+        packed = np.concatenate([model.packed(types) for model in models])
+        packed = packed.reshape(len(models), len(types), COLUMNS)
+        fill(packed, configurations.type_index, configurations.nodes, configurations.gpus, rows, result)
 
     def packed(self, gpu_types: tuple[str, ...]) -> Array:
         """(types, columns) numbers of this job for the kernel, bootstrapped types included; worked out once."""
@@ -144,21 +161,21 @@ class BatchChoice:
     efficiency: float
 
 
-def goodput_matrix(models: Sequence[JobModel | None], configurations: ConfigurationArrays) -> Array:
-    """(jobs, configurations) goodput at the best batch, in initial-batch-size samples/s.
+def goodput_matrix(models: Sequence[GoodputModel | None], configurations: ConfigurationArrays) -> Array:
+    """(jobs, configurations) goodput at the best batch, in initial-batch-size samples/s or a table's own unit.
 
     0 where a job cannot run: a GPU type it may not use or knows nothing of, GPUs that are not whole replicas, a
-    batch that does not fit memory or the limits; a row of zeros for None.
+    batch that does not fit memory or the limits, what a table lacks; a row of zeros for None.
     """
     result = np.zeros((len(models), len(configurations)))
-    known = [i for i, model in enumerate(models) if model is not None]
-    if not known or not len(configurations):
+    if not len(configurations):
         return result
-    types = configurations.gpu_types
-    packed = np.concatenate([model.packed(types) for model in models if model is not None])
-    packed = packed.reshape(len(known), len(types), COLUMNS)
-    columns = (configurations.type_index, configurations.nodes, configurations.gpus)
-    fill(packed, *columns, np.array(known), result)
+    kinds: dict[type[GoodputModel], list[int]] = {}
+    for i, model in enumerate(models):
+        if model is not None:
+            kinds.setdefault(type(model), []).append(i)
+    for kind, rows in kinds.items():
+        kind.fill([models[i] for i in rows], configurations, np.array(rows), result)
     return result
 
 

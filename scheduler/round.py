@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..estimators.goodput import JobModel, goodput_matrix
+from ..estimators.goodput import GoodputModel, goodput_matrix
 from .cluster import Cluster
 from .configuration import ConfigurationSet
 from .job import JobSpec
@@ -26,7 +26,7 @@ class JobView:
 
     id: str
     spec: JobSpec
-    model: JobModel | None = None  # None: nothing is known yet
+    model: GoodputModel | None = None  # None: nothing is known yet
     placement: Placement | None = None  # what it runs on now; None: nothing
     age_s: float = 0.0  # since submission
     restarts: int = 0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimators.goodput import JobModel, best_batch
+from ..estimators.goodput import ConfigurationArrays, GoodputModel, JobModel, best_batch, goodput_matrix
 from .cluster import Cluster
 from .round import JobView
 
@@ -40,10 +40,14 @@ def startable_on(job: JobView, gpus: int, cluster: Cluster, *, type_blind: bool)
     return {gpu_type: 1.0 if type_blind else rate for gpu_type, rate in rates if rate > 0}
 
 
-def goodput_on(model: JobModel, gpu_type: str, gpus: int, gpus_per_node: int) -> float:
+def goodput_on(model: GoodputModel, gpu_type: str, gpus: int, gpus_per_node: int) -> float:
     """Goodput in samples/s at the initial batch size on so many GPUs, on as few nodes as can be; 0: cannot run."""
+    nodes = -(-gpus // gpus_per_node)
+    if not isinstance(model, JobModel):
+        columns = (np.array([value]) for value in (gpus_per_node, 0, nodes, gpus))
+        return float(goodput_matrix([model], ConfigurationArrays((gpu_type,), *columns))[0, 0])
     per_replica = model.gpus_per_replica.get(gpu_type)
     if per_replica is None or gpus % per_replica:
         return 0.0
-    best = best_batch(model, gpu_type, -(-gpus // gpus_per_node), gpus // per_replica)
+    best = best_batch(model, gpu_type, nodes, gpus // per_replica)
     return 0.0 if best is None else best.goodput

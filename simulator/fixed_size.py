@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from ..estimators.goodput import JobModel
+from ..estimators.goodput import GoodputModel
 from ..executor.config import Adaptivity, TrainingConfig
 from ..scheduler.job import JobSpec, Resources
 from ..scheduler.placement import Placement
@@ -58,7 +58,7 @@ class FixedSizeWorld:
     def trained(self, job: int, placement: Placement) -> None:
         pass
 
-    def model(self, job: int) -> JobModel | None:
+    def model(self, job: int) -> GoodputModel | None:
         return None
 
     def remaining(self, job: int, progress: float) -> float | None:

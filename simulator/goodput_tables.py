@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ _SLOWDOWN = {"cifar10": 1.8, "ncf": 1.5, "imagenet": 1.2, "yolov3": 1.2, "bert":
 _RESTART_S = {"cifar10": 50.0, "imagenet": 250.0, "yolov3": 80.0, "bert": 120.0, "deepspeech2": 25.0, "ncf": 15.0}
 _OTHER_RESTART_S = 90.0
 _MOST_UNITS = 32  # replicas of batch inference
+_MOST_SYNTHETIC = 128  # GPUs of synthetic jobs, whatever is tabulated beyond
 _SYNTHETIC_TYPES = {
     "dgx-ext": "DGX-A100-40GB",
     "azure": "DGX-V100-32GB",
@@ -50,13 +51,15 @@ class GoodputTable:
     """Progress per second of one application.
 
     `ends`: the progress up to which each row holds, rising; the last is the job's length. `rates`: (rows,) by GPU
-    type and GPUs, all above 0. `restart_s`: seconds without progress after every start.
+    type and GPUs, all above 0. `restart_s`: seconds without progress after every start. `nodes`: that the GPUs of
+    a rate are spread over; where it has none they may lie anyhow.
     """
 
     name: str
     ends: Floats
     rates: Mapping[tuple[str, int], Floats]
     restart_s: float
+    nodes: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not len(self.ends) or not (np.diff(self.ends, prepend=0.0) > 0).all():
@@ -109,17 +112,23 @@ def read_tables(folder: Path) -> dict[str, GoodputTable]:
     return found
 
 
-def requested(
-    workload: Workload, tables: Mapping[str, GoodputTable], gpu_types: Collection[str]
-) -> tuple[Workload, list[GoodputTable]]:
-    """The workload with fixed requests, and each job's table. Raises ValueError for an unknown application."""
+def tables_of(workload: Workload, tables: Mapping[str, GoodputTable]) -> list[GoodputTable]:
+    """Each job's table. Raises ValueError for an unknown application."""
     for id, name in zip(workload.ids, workload.applications, strict=True):
         if name not in tables:
             have = ", ".join(sorted(tables))
             raise ValueError(f"trace: job {id}: application {name!r} has no goodput table; there are {have}")
+    return [tables[name] for name in workload.applications]
+
+
+def requested(
+    workload: Workload, tables: Mapping[str, GoodputTable], gpu_types: Collection[str]
+) -> tuple[Workload, list[GoodputTable]]:
+    """The workload with fixed requests, and each job's table. Raises ValueError as `tables_of` does."""
+    found = tables_of(workload, tables)
     asked = {name: tables[name].request(gpu_types) for name in sorted(set(workload.applications))}
     gpus = np.array([asked[name] for name in workload.applications], np.int64)
-    return replace(workload, gpus=gpus).tuned(), [tables[name] for name in workload.applications]
+    return replace(workload, gpus=gpus).tuned(), found
 
 
 class GoodputTableWorld(FixedSizeWorld):
@@ -190,17 +199,18 @@ def _spec(name: str, gpus: int, types: list[str]) -> JobSpec:
 def _profiled(path: Path) -> GoodputTable:
     rows = read_rows(path, ("progress",))
     slow = _SLOWDOWN.get(path.stem, 1.0)
-    rates = {}
+    rates, nodes = {}, {}
     for name in rows[0]:
         if name == "progress":
             continue
         match = _CONFIGURATION.match(name or "")
         if match is None:
             raise ValueError(f"{path}: column {name!r} is not of the form 'azure:1n2g'")
+        nodes[match[1], int(match[3])] = int(match[2])
         rates[match[1], int(match[3])] = numbers(path, rows, name, least=0) / slow
     rates = {key: column for key, column in rates.items() if (column > 0).all()}
     restart_s = _RESTART_S.get(path.stem, _OTHER_RESTART_S)
-    return GoodputTable(path.stem, numbers(path, rows, "progress", least=0), rates, restart_s)
+    return GoodputTable(path.stem, numbers(path, rows, "progress", least=0), rates, restart_s, nodes)
 
 
 def _synthetic(name: str, content: Mapping[str, Any]) -> GoodputTable:
@@ -209,7 +219,7 @@ def _synthetic(name: str, content: Mapping[str, Any]) -> GoodputTable:
         (gpu_type, int(gpus)): np.array([float(rate)])
         for gpu_type, column in _SYNTHETIC_TYPES.items()
         for gpus, rate in zip(counts, content["goodputs"][column], strict=True)
-        if rate > 0
+        if rate > 0 and gpus <= _MOST_SYNTHETIC
     }
     return GoodputTable(name, np.array([float(content["max_progress"])]), rates, _OTHER_RESTART_S)
 

@@ -15,12 +15,13 @@ from ..scheduler.cluster import Cluster
 from ..scheduler.policies import make_policy, policy_class
 from ..scheduler.round import Policy
 from .adaptive import AdaptiveWorld
+from .adaptive_tables import AdaptiveTableWorld
 from .applications import MeasuredApplications
 from .cluster_file import SimulatedCluster
 from .engine import Engine, Timing
 from .fitted import FittedApplications
 from .fixed_length import FixedLengthWorld
-from .goodput_tables import GoodputTable, GoodputTableWorld, read_tables, requested
+from .goodput_tables import GoodputTable, GoodputTableWorld, read_tables, requested, tables_of
 from .isolation import ApplicationSource, Isolation, finish_time_fairness, work_gpu_s
 from .knowledge import Knows, LearningKnowledge
 from .measured_rates import MeasuredRatesWorld, Rates, read_rates
@@ -42,7 +43,10 @@ class Rated:
 
 @dataclass(frozen=True)
 class Tabulated:
-    """Jobs that progress as the goodput table of their application says."""
+    """Jobs that progress as the goodput table of their application says.
+
+    Under a policy that chooses sizes they adapt; under one of fixed sizes each asks for what a tuned job would.
+    """
 
     tables: Mapping[str, GoodputTable]
 
@@ -109,13 +113,18 @@ def simulation(
         fixed = getattr(made, "fixed_sizes", False)
         if fixed:
             part = part.tuned()
-        if not fixed and isinstance(source, Rated | Tabulated):
+        if not fixed and isinstance(source, Rated):
             raise ValueError(
                 f"policy: {policy} chooses sizes, and these jobs' speed is known at one; use a fixed one"
             )
         if isinstance(source, Rated):
             _runs_somewhere(part, source.rates, on.gpu_types)
             return Engine(MeasuredRatesWorld(part, source.rates), on, made, timing, failures)
+        if isinstance(source, Tabulated) and not fixed:
+            adaptive = AdaptiveTableWorld(
+                part, tables_of(part, source.tables), on.gpu_types, under.noise, under.seed
+            )
+            return Engine(adaptive, on, made, timing, failures)
         if isinstance(source, Tabulated):
             part, tables = requested(part, source.tables, on.gpu_types)
             return Engine(GoodputTableWorld(part, tables), on, made, timing, failures)

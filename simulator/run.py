@@ -33,7 +33,7 @@ class Simulation:
         self._at = 0  # engines that are done
         self._whole = set(cluster.parts) == {WHOLE}
         if self._whole:
-            self._engines = [make(workload, cluster.parts[WHOLE])]
+            self.engines = [make(workload, cluster.parts[WHOLE])]
             return
         names = np.array(workload.virtual_clusters)
         unknown = sorted(set(names.tolist()) - set(cluster.parts))
@@ -41,7 +41,7 @@ class Simulation:
             job = workload.ids[int(np.flatnonzero(names == unknown[0])[0])]
             have = ", ".join(sorted(cluster.parts))
             raise ValueError(f"trace: job {job} is of virtual cluster {unknown[0]!r}; the cluster has {have}")
-        self._engines = [
+        self.engines = [
             make(workload.select(names == name), part)
             for name, part in sorted(cluster.parts.items())
             if (names == name).any()
@@ -49,8 +49,8 @@ class Simulation:
 
     def step(self) -> bool:
         """One round; False: every job has ended. Raises Stuck as `Engine.step` does."""
-        while self._at < len(self._engines):
-            if self._engines[self._at].step():
+        while self._at < len(self.engines):
+            if self.engines[self._at].step():
                 return True
             self._at += 1
         return False
@@ -62,7 +62,7 @@ class Simulation:
 
     def outcome(self) -> Outcome:
         """What came of a run that is at its end."""
-        outcomes = [engine.outcome() for engine in self._engines]
+        outcomes = [engine.outcome() for engine in self.engines]
         whole = outcomes[0] if self._whole else together(outcomes, self._workload, self._parts)
         if self._asked is None or len(self._asked) == len(whole.workload):
             return whole
@@ -71,7 +71,7 @@ class Simulation:
 
     def progress(self) -> str:
         """How far it is, in words."""
-        ended = sum(engine.ended for engine in self._engines)
+        ended = sum(engine.ended for engine in self.engines)
         return f"{ended} of {len(self._workload)} jobs have ended"
 
 

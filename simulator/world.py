@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..estimators.goodput import JobModel
+from ..estimators.goodput import GoodputModel
 from ..scheduler.job import JobSpec
 from ..scheduler.placement import Placement
 from .tables import Floats
@@ -45,7 +45,7 @@ class World(Protocol):
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
         """Rates and boundaries of jobs that are at a boundary, from there on; rate nan: it has ended."""
 
-    def model(self, job: int) -> JobModel | None:
+    def model(self, job: int) -> GoodputModel | None:
         """What the policy knows of its goodput."""
 
     def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from pydantic import Field
 
-from ...estimators.goodput import JobModel, goodput_matrix
+from ...estimators.goodput import GoodputModel, JobModel, goodput_matrix
 from ..configuration import ConfigurationSet
 from ..eligibility import eligibility
 from ..round import JobView
@@ -118,7 +118,9 @@ class CoadaptPolicy(ProgramPolicy):
         found = goodput_matrix(models, configurations.arrays)
         return np.where(np.isfinite(found), found, 0.0)
 
-    def _ahead(self, model: JobModel) -> JobModel:
+    def _ahead(self, model: GoodputModel) -> GoodputModel:
+        if not isinstance(model, JobModel):
+            return model  # a table knows of no noise
         soon = self.options.noise_ahead * model.limits.initial_batch_size
         if soon <= 0 or (model.noise_scale is not None and model.noise_scale >= soon):
             return model

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...estimators.goodput import ConfigurationArrays, JobModel, goodput_matrix
+from ...estimators.goodput import ConfigurationArrays, GoodputModel, JobModel, goodput_matrix
 from ...optimizer.genetic import Counts, Found, Problem, search
 from ..cluster import Cluster
 from ..placement import NodeShare, Placement
@@ -277,10 +277,14 @@ def _speedups(jobs: Sequence[JobView], nodes: int, gpus: int, fair: int, types: 
     return table
 
 
-def _blind(model: JobModel | None, types: Sequence[str]) -> JobModel | None:
-    """The job's model as if all GPUs were of the type that it knows best."""
+def _blind(model: GoodputModel | None, types: Sequence[str]) -> JobModel | None:
+    """The job's model as if all GPUs were of the type that it knows best. Raises ValueError for another kind."""
     if model is None:
         return None
+    if not isinstance(model, JobModel):
+        raise ValueError(
+            f"policy: pollux needs fitted throughput models, not a {type(model).__name__}; use sia or coadapt"
+        )
     known = [t for t in types if t in model.throughput]
     if not known:
         return None

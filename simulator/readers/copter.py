@@ -8,6 +8,7 @@ from ...executor.config import Adaptivity
 from ..tables import numbers, read_rows
 from ..workload import TraceJob, Workload
 
+MOST_GPUS = 2048  # of a job, as in that code; its table says less
 CATEGORIES = ("SiaJob", "BatchInferenceJob", "SyntheticSinglePhaseJob")
 
 
@@ -25,6 +26,7 @@ def read(path: Path) -> Workload:
             submit_s=float(time),
             application=row["application"],
             adaptivity=Adaptivity.ADAPTIVE,
+            max_gpus=MOST_GPUS,
         )
         for row, time in zip(rows, times, strict=True)
     )

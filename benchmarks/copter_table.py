@@ -1,0 +1,368 @@
+"""Sia's policy on clusters of 10,240 and 25,600 GPUs: table 4.1 of the thesis on COpter (section 4.5).
+
+    python -m benchmarks.copter_table [--scales 10,40,100] [--methods ilp] [--hours 24] [--seed 0] [--out DIR]
+    python -m benchmarks.copter_table --scales 40 --dump-rounds DIR --from-hour 3.4 --rounds 60
+
+Jobs, goodputs and clusters are those of COpter's public code: 7 GPU types, 256 GPUs times the scale, rounds of
+60 s, arrivals of the Alibaba-PAI trace over 24 h. Published are workloads of 10,000 jobs (scale 10) and 40,000
+(scale 40); 100,000 (scale 100) are drawn from the 40,000 by a seeded generator: every job twice and half of them
+once more, each copy up to 10 minutes earlier or later. As that code has it, sia runs with p = 0.5 and
+lambda = 1.1, so that a configuration gains (r G)^p + lambda, and every job's goodputs are off by up to 0.5 % each,
+drawn once. Unlike there every job, not only one that trains, at most doubles the GPUs it had, every change of a
+shape costs a restart, and no configuration is larger than the largest that some job has a goodput for.
+
+A method is a value of sia's option `solver`; `ilp` is this project's exact program, within `--gap` and
+`--time-limit-s`. Each method and scale runs in a process of its own; what is done lies in `--out` and is not run
+again, and what was interrupted goes on. Times are of this machine: the solver's own, and the whole policy's, which
+also values, builds and places.
+
+With --dump-rounds nothing is tabulated: the programs of consecutive rounds are written to DIR, one
+`round-SECONDS.npz` each, to be solved again offline:
+
+    now_s          seconds of the trace
+    ids            (jobs,) in the order of the rows
+    start          (jobs + 1,) where each job's options begin in the next two
+    column, gain   (options,) configuration, and what it adds to the objective over leaving the job out
+    usage          (limits, columns) what a configuration takes of each limit
+    capacity       (limits,)
+    gpu_type, gpus, nodes    (columns,) of the configurations
+    before, choice (jobs,) column that each job ran in before the round, and was given by it; -1: none
+    objective, bound    of that choice
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from coadapt.scheduler.cluster import Cluster
+from coadapt.scheduler.policies import make_policy
+from coadapt.scheduler.round import Plan, Policy, Round
+from coadapt.simulator import resume
+from coadapt.simulator.adaptive_tables import AdaptiveTableWorld
+from coadapt.simulator.cluster_file import WHOLE, SimulatedCluster, cluster_of
+from coadapt.simulator.engine import Engine, Timing
+from coadapt.simulator.goodput_tables import read_tables, tables_of
+from coadapt.simulator.identity import project
+from coadapt.simulator.outcome import Outcome
+from coadapt.simulator.readers import read_trace
+from coadapt.simulator.run import Simulation
+from coadapt.simulator.workload import Workload
+
+from .harness import DATA, finish, table
+
+COPTER = DATA / "sia" / "copter-continuous-scheduling"
+OUT = Path(__file__).resolve().parents[1] / "out" / "copter_table"
+BASE = {
+    "azure": (6, 8), "aws": (8, 4), "dgx-ext": (4, 8), "quad": (8, 4), "rtx": (6, 8), "a10-pcie": (8, 4),
+    "a100-pcie": (8, 4),
+}  # fmt: skip
+JOBS = {2: 2_000, 10: 10_000, 40: 40_000, 100: 100_000}  # by scale
+POLICY: dict[str, Any] = {"p": 0.5, "lambda": 1.1}
+NOISE = 0.005
+ROUND_S = 60.0
+JITTER_S = 600.0
+# Mean JCT and makespan in hours, 99th percentile of the solve time in seconds: LP*, POP and COpter of the table.
+PAPER = {
+    (40, "highs"): (0.35, 29.3, 233.4),
+    (40, "pop"): (0.41, 31.0, 2.9),
+    (40, "continual"): (0.36, 29.4, 6.5),
+    (100, "highs"): (0.35, 29.3, 2277.0),
+    (100, "pop"): (0.39, 30.9, 66.5),
+    (100, "continual"): (0.36, 29.4, 40.3),
+}
+
+
+def cluster(scale: int) -> Cluster:
+    return cluster_of(", ".join(f"{count * scale}x {t}:{gpus}" for t, (count, gpus) in BASE.items()))
+
+
+def workload(jobs: int, seed: int) -> Workload:
+    """The first published workload of so many jobs, or one drawn from that of 40,000."""
+    published = COPTER / "workloads" / f"{jobs // 1000}kjobs_24hrs_pai" / "workload-1.csv"
+    return read_trace(published) if published.exists() else drawn(workload(40_000, seed), jobs, seed)
+
+
+def drawn(base: Workload, jobs: int, seed: int) -> Workload:
+    """Whole copies of `base` and a part of another, without repeating a job in it; each time jittered."""
+    rng = np.random.default_rng((seed, jobs))
+    copies, rest = divmod(jobs, len(base))
+    part = np.sort(rng.choice(len(base), rest, replace=False))
+    at = np.concatenate([*[np.arange(len(base))] * copies, part])
+    copy = np.concatenate([np.repeat(np.arange(copies), len(base)), np.full(rest, copies)])
+    taken = base.select(at)
+    submit_s = np.clip(taken.submit_s + rng.uniform(-JITTER_S, JITTER_S, jobs), 0.0, base.submit_s.max())
+    ids = tuple(f"{id}+{k}" for id, k in zip(taken.ids, copy.tolist(), strict=True))
+    return replace(taken, ids=ids, submit_s=submit_s).select(np.argsort(submit_s, kind="stable"))
+
+
+@dataclass
+class Recorded:
+    """A policy and what its rounds were: seconds, active jobs, variables, and how far from the optimum."""
+
+    policy: Policy
+    rounds: list[tuple[float, ...]] = field(default_factory=list)
+
+    COLUMNS = ("now_s", "jobs", "options", "pairs", "policy_s", "solver_s", "gap")
+
+    def plan(self, round: Round) -> Plan:
+        began = time.perf_counter()
+        plan = self.policy.plan(round)
+        took_s = time.perf_counter() - began
+        options = sum(int(np.isfinite(row).sum()) for row in plan.gains.values())
+        pairs = len(round.jobs) * len(plan.configurations or ())
+        self.rounds.append((round.now, len(round.jobs), options, pairs, took_s, plan.solver_s, plan.gap))
+        return plan
+
+
+@dataclass
+class Dumped:
+    """A policy whose programs are written to a folder, every so many rounds from a time on."""
+
+    policy: Policy
+    folder: Path
+    every: int
+    from_s: float
+    seen: int = 0
+    written: int = 0
+
+    def plan(self, round: Round) -> Plan:
+        before = {job.id: job.placement for job in round.jobs}
+        plan = self.policy.plan(round)
+        if round.now >= self.from_s and plan.gains:
+            if self.seen % self.every == 0:
+                self._write(round, plan, before)
+            self.seen += 1
+        return plan
+
+    def _write(self, round: Round, plan: Plan, before: dict[str, Any]) -> None:
+        configurations = plan.configurations
+        if configurations is None:
+            raise ValueError("the plan has no configurations")
+        gains = np.stack(list(plan.gains.values()))
+        row, column = np.nonzero(np.isfinite(gains))
+        limits, arrays = configurations.limits(), configurations.arrays
+        places = [before[id] for id in plan.gains], [plan.placements.get(id) for id in plan.gains]
+        was, given = ([configurations.index(place) for place in of] for of in places)
+        np.savez_compressed(
+            self.folder / f"round-{int(round.now):06d}.npz",
+            now_s=round.now,
+            ids=np.array(list(plan.gains)),
+            start=np.searchsorted(row, np.arange(len(gains) + 1)),
+            column=column.astype(np.int32),
+            gain=gains[row, column],
+            usage=limits.usage,
+            capacity=limits.capacity,
+            gpu_type=np.array(arrays.gpu_types)[arrays.type_index],
+            gpus=arrays.gpus,
+            nodes=arrays.nodes,
+            before=np.array(was, np.int32),
+            choice=np.array(given, np.int32),
+            objective=plan.objective,
+            bound=plan.bound,
+        )
+        self.written += 1
+
+
+def simulation(jobs: Workload, scale: int, policy: Policy, seed: int) -> Simulation:
+    tables = read_tables(COPTER / "profiles")
+
+    def engine(part: Workload, on: Cluster) -> Engine:
+        world = AdaptiveTableWorld(part, tables_of(part, tables), on.gpu_types, NOISE, seed)
+        return Engine(world, on, policy, Timing(ROUND_S))
+
+    return Simulation(jobs, SimulatedCluster({WHOLE: cluster(scale)}), engine)
+
+
+def options_of(method: str, gap: float, time_limit_s: float) -> dict[str, Any]:
+    chosen = {} if method == "ilp" else {"solver": method}
+    return {**POLICY, **chosen, "gap": gap, "time_limit_s": time_limit_s}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on one scale, and the folder of what came of it."""
+
+    scale: int
+    method: str
+    hours: float
+    seed: int
+    gap: float
+    time_limit_s: float
+    out: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.out / f"{self.scale}-{self.method}-{self.hours:g}h-{self.seed}"
+
+    @property
+    def done(self) -> Path:
+        return self.folder / "figures.json"
+
+    def about(self) -> dict[str, Any]:
+        return {"scale": self.scale, "method": self.method, "hours": self.hours, "seed": self.seed} | {
+            "options": options_of(self.method, self.gap, self.time_limit_s)
+        }
+
+    def run(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        point = self.folder / resume.NAME
+        about = self.about()
+        every = workload(JOBS[self.scale], self.seed)
+        jobs = every.select(every.submit_s < self.hours * 3600)
+        policy = Recorded(make_policy("sia", **about["options"]))
+        make = partial(simulation, jobs, self.scale, policy, self.seed)
+        try:
+            began = resume.read(point, about) if point.exists() else make()
+        except ValueError:  # of other code: what is measured is measured with one version
+            point.unlink()
+            began = make()
+        wall_s = time.perf_counter()
+        simulated = _finished(began, point, about)
+        wall_s = time.perf_counter() - wall_s
+        outcome, recorded = simulated.outcome(), _recorded(simulated)
+        rounds = np.array(recorded.rounds)
+        columns: dict[str, Any] = {name: rounds[:, i] for i, name in enumerate(Recorded.COLUMNS)}
+        np.savez_compressed(self.folder / "rounds.npz", **columns)
+        figures = {**figures_of(outcome, rounds), "wall_s": wall_s, "made_by": project(), **about}
+        self.done.write_text(json.dumps(figures, indent=1))
+        point.unlink(missing_ok=True)
+
+
+def _finished(simulated: Simulation, point: Path, about: dict[str, Any]) -> Simulation:
+    """Run it to its end, with a resume point on the way, and every hundredth round on stderr."""
+    began = time.perf_counter()
+    wait_s, written = 60.0, began
+    rounds = 0
+    while simulated.step():
+        rounds += 1
+        if (now := time.perf_counter()) - written >= wait_s:
+            resume.write(simulated, point, about)
+            written = time.perf_counter()
+            wait_s = max(60.0, 20 * (written - now))
+            print(f"  {rounds} rounds in {now - began:.0f} s: {simulated.progress()}", file=sys.stderr, flush=True)
+    return simulated
+
+
+def _recorded(simulated: Simulation) -> Recorded:
+    policy = simulated.engines[0].policy
+    if not isinstance(policy, Recorded):
+        raise ValueError(f"resume point: its policy is {type(policy).__name__}, not Recorded")
+    return policy
+
+
+def figures_of(outcome: Outcome, rounds: np.ndarray) -> dict[str, float]:
+    """Hours and seconds; of the rounds 99th percentiles, and the largest program."""
+    jobs, options, pairs, policy_s, solver_s, gap = rounds[:, 1:].T
+    return {
+        "jobs": float(len(outcome.workload)),
+        "mean_jct_h": float(outcome.jct_s.mean() / 3600),
+        "makespan_h": outcome.makespan_s / 3600,
+        "restarts_per_job": float(outcome.restarts.mean()),
+        "rounds": float(len(rounds)),
+        "most_active": float(jobs.max()),
+        "most_options": float(options.max()),
+        "most_pairs": float(pairs.max()),
+        "policy_p50_s": float(np.median(policy_s)),
+        "policy_p99_s": float(np.percentile(policy_s, 99)),
+        "policy_max_s": float(policy_s.max()),
+        "solver_p50_s": float(np.median(solver_s)),
+        "solver_p99_s": float(np.percentile(solver_s, 99)),
+        "mean_gap": float(np.mean(gap)),
+        "worst_gap": float(np.max(gap)),
+    }
+
+
+def dump(args: argparse.Namespace) -> None:
+    """Jobs from `--skip-hours` on, until so many rounds from `--from-hour` on are written."""
+    scale, method = args.scales[0], args.methods[0]
+    args.dump_rounds.mkdir(parents=True, exist_ok=True)
+    every = workload(JOBS[scale], args.seed)
+    jobs = every.select(every.submit_s >= args.skip_hours * 3600)
+    policy = Dumped(
+        make_policy("sia", **options_of(method, args.gap, args.time_limit_s)),
+        args.dump_rounds,
+        args.every,
+        args.from_hour * 3600,
+    )
+    simulated = simulation(jobs, scale, policy, args.seed)
+    while policy.written < args.rounds and simulated.step():
+        pass
+    print(f"{policy.written} rounds in {args.dump_rounds}")
+
+
+def main() -> None:
+    numbers, names = (lambda text: [int(s) for s in text.split(",")]), (lambda text: text.split(","))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scales", type=numbers, default=[10, 40, 100], help="of 2, 10, 40 and 100")
+    parser.add_argument("--methods", type=names, default=["ilp"], help="values of sia's option solver")
+    parser.add_argument("--hours", type=float, default=24.0, help="jobs submitted until then")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--gap", type=float, default=1e-3, help="relative, of the integer program")
+    parser.add_argument("--time-limit-s", type=float, default=5.0, help="of the integer program")
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--dump-rounds", type=Path, metavar="DIR")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--skip-hours", type=float, default=0.0, help="leave out jobs submitted before")
+    parser.add_argument("--from-hour", type=float, default=0.0, help="of the first round that is written")
+    parser.add_argument("--rounds", type=int, default=60, help="that are written")
+    parser.add_argument("--here", action="store_true", help="run in this process, and print no table")
+    args = parser.parse_args()
+    unknown = [scale for scale in args.scales if scale not in JOBS]
+    if unknown:
+        parser.error(f"--scales: {unknown[0]}; accepted: {', '.join(map(str, JOBS))}")
+    if args.dump_rounds:
+        dump(args)
+        return
+    runs = [
+        Run(scale, method, args.hours, args.seed, args.gap, args.time_limit_s, args.out)
+        for scale in args.scales
+        for method in args.methods
+    ]
+    for run in runs:
+        if run.done.exists():
+            continue
+        if args.here:
+            run.run()
+        else:
+            own = ["--scales", str(run.scale), "--methods", run.method, "--hours", str(run.hours), "--here"]
+            own += ["--seed", str(run.seed), "--gap", str(run.gap), "--time-limit-s", str(run.time_limit_s)]
+            subprocess.run(
+                [sys.executable, "-m", "benchmarks.copter_table", *own, "--out", str(run.out)], check=True
+            )
+    if not args.here:
+        report(runs)
+
+
+def report(runs: list[Run]) -> None:
+    rows, figures = [], {}
+    for run in runs:
+        found = json.loads(run.done.read_text())
+        paper = PAPER.get((run.scale, run.method), ("", "", ""))
+        rows.append([
+            run.scale * 256, int(found["jobs"]), run.method,
+            found["mean_jct_h"], paper[0], found["makespan_h"], paper[1],
+            found["policy_p99_s"], paper[2], found["solver_p99_s"],
+            int(found["most_active"]), int(found["most_options"]), found["mean_gap"], found["worst_gap"],
+        ])  # fmt: skip
+        name = f"{run.scale}_{run.method}"
+        for key in ("mean_jct_h", "makespan_h", "policy_p99_s", "solver_p99_s", "most_options", "worst_gap"):
+            figures[f"{name}_{key}"] = round(found[key], 4)
+    columns = ["GPUs", "jobs", "method", "mean JCT h", "paper", "makespan h", "paper", "policy p99 s", "paper"]
+    columns += ["solver p99 s", "most active", "most options", "mean gap", "worst gap"]
+    table("Sia's policy in rounds of 60 s (COpter, table 4.1)", columns, rows)
+    made_by = {json.loads(run.done.read_text())["made_by"] for run in runs}
+    other = "" if made_by == {project()} else f"some runs are of other code; remove them from {runs[0].out.name}"
+    finish("copter_table", figures, other)
+
+
+if __name__ == "__main__":
+    main()
