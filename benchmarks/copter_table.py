@@ -319,6 +319,11 @@ def main() -> None:
     unknown = [scale for scale in args.scales if scale not in JOBS]
     if unknown:
         parser.error(f"--scales: {unknown[0]}; accepted: {', '.join(map(str, JOBS))}")
+    for method in args.methods:
+        try:
+            make_policy("sia", **options_of(method, args.gap, args.time_limit_s))
+        except ValueError as error:
+            parser.error(f"--methods: {method}: {error}")
     if args.dump_rounds:
         dump(args)
         return

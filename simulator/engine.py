@@ -113,7 +113,8 @@ class _Views(Sequence[JobView]):
         job = int(self._active[index])
         found = self._made.get(job)
         if found is None:
-            found = self._made[job] = self._engine._view(job, self._now)
+            remaining_s = float(self.columns.remaining_s[index])
+            found = self._made[job] = self._engine._view(job, self._now, remaining_s)
         return found
 
     def __iter__(self) -> Iterator[JobView]:
@@ -358,9 +359,8 @@ class Engine:
             elif self.world.learns:
                 self._set_motion(job, placement)
 
-    def _view(self, job: int, now: float) -> JobView:
+    def _view(self, job: int, now: float, remaining_s: float) -> JobView:
         jobs = self._jobs
-        remaining_s = float(self.world.remaining_s(np.array([job]), jobs.progress[[job]])[0])
         return JobView(
             id=self.world.workload.ids[job],
             spec=self.world.spec(job),
