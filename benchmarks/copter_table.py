@@ -16,18 +16,8 @@ A method is a value of sia's option `solver`; `ilp` is this project's exact prog
 again, and what was interrupted goes on. Times are of this machine: the solver's own, and the whole policy's, which
 also values, builds and places.
 
-With --dump-rounds nothing is tabulated: the programs of consecutive rounds are written to DIR, one
-`round-SECONDS.npz` each, to be solved again offline:
-
-    now_s          seconds of the trace
-    ids            (jobs,) in the order of the rows
-    start          (jobs + 1,) where each job's options begin in the next two
-    column, gain   (options,) configuration, and what it adds to the objective over leaving the job out
-    usage          (limits, columns) what a configuration takes of each limit
-    capacity       (limits,)
-    gpu_type, gpus, nodes    (columns,) of the configurations
-    before, choice (jobs,) column that each job ran in before the round, and was given by it; -1: none
-    objective, bound    of that choice
+With --dump-rounds nothing is tabulated: the programs of consecutive rounds are written to DIR, to be solved again
+offline (format and reader: benchmarks/programs.py), until there are `--rounds` from `--from-hour` on.
 """
 
 from __future__ import annotations
@@ -58,6 +48,7 @@ from coadapt.simulator.run import Simulation
 from coadapt.simulator.workload import Workload
 
 from .harness import DATA, finish, table
+from .programs import Dumped
 
 COPTER = DATA / "sia" / "copter-continuous-scheduling"
 OUT = Path(__file__).resolve().parents[1] / "out" / "copter_table"
@@ -121,55 +112,6 @@ class Recorded:
         pairs = len(round.jobs) * len(plan.configurations or ())
         self.rounds.append((round.now, len(round.jobs), options, pairs, took_s, plan.solver_s, plan.gap))
         return plan
-
-
-@dataclass
-class Dumped:
-    """A policy whose programs are written to a folder, every so many rounds from a time on."""
-
-    policy: Policy
-    folder: Path
-    every: int
-    from_s: float
-    seen: int = 0
-    written: int = 0
-
-    def plan(self, round: Round) -> Plan:
-        before = {job.id: job.placement for job in round.jobs}
-        plan = self.policy.plan(round)
-        if round.now >= self.from_s and plan.gains:
-            if self.seen % self.every == 0:
-                self._write(round, plan, before)
-            self.seen += 1
-        return plan
-
-    def _write(self, round: Round, plan: Plan, before: dict[str, Any]) -> None:
-        configurations = plan.configurations
-        if configurations is None:
-            raise ValueError("the plan has no configurations")
-        gains = np.stack(list(plan.gains.values()))
-        row, column = np.nonzero(np.isfinite(gains))
-        limits, arrays = configurations.limits(), configurations.arrays
-        places = [before[id] for id in plan.gains], [plan.placements.get(id) for id in plan.gains]
-        was, given = ([configurations.index(place) for place in of] for of in places)
-        np.savez_compressed(
-            self.folder / f"round-{int(round.now):06d}.npz",
-            now_s=round.now,
-            ids=np.array(list(plan.gains)),
-            start=np.searchsorted(row, np.arange(len(gains) + 1)),
-            column=column.astype(np.int32),
-            gain=gains[row, column],
-            usage=limits.usage,
-            capacity=limits.capacity,
-            gpu_type=np.array(arrays.gpu_types)[arrays.type_index],
-            gpus=arrays.gpus,
-            nodes=arrays.nodes,
-            before=np.array(was, np.int32),
-            choice=np.array(given, np.int32),
-            objective=plan.objective,
-            bound=plan.bound,
-        )
-        self.written += 1
 
 
 def simulation(jobs: Workload, scale: int, policy: Policy, seed: int) -> Simulation:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from coadapt.benchmarks import copter_table
 from coadapt.benchmarks.copter_table import Run
-from coadapt.optimizer.milp import ChoiceProblem, solve
+from coadapt.benchmarks.programs import read
+from coadapt.optimizer.milp import solve
 from coadapt.scheduler.policies import make_policy
 from coadapt.simulator import resume
 
@@ -108,14 +109,13 @@ def test_a_dumped_round_is_the_program_that_was_solved(tmp_path: Path) -> None:
     assert [int(file.stem.removeprefix("round-")) for file in files] == [360, 480, 600]
     for file in files:
         found = np.load(file)
-        jobs, columns = len(found["ids"]), len(found["gpus"])
-        gains = np.full((jobs, columns), -np.inf)
-        gains[np.repeat(np.arange(jobs), np.diff(found["start"])), found["column"]] = found["gain"]
-        allowed = np.isfinite(gains)
-        assert jobs > 3
-        assert allowed.any(axis=1).all()
-        solved = solve(ChoiceProblem(gains, allowed, found["usage"], found["capacity"]), gap=1e-6)
-        assert solved.objective == pytest.approx(float(found["objective"]), rel=2e-6)
-        picked = found["choice"] >= 0
-        assert allowed[picked, found["choice"][picked]].all()
-        assert (found["usage"][:, found["choice"][picked]].sum(axis=1) <= found["capacity"]).all()
+        ids, program = read(file)
+        assert ids == tuple(found["ids"])
+        assert len(ids) > 3
+        assert program.allowed.any(axis=1).all()
+        assert solve(program, gap=1e-6).objective == pytest.approx(float(found["objective"]), rel=2e-6)
+        picked = np.flatnonzero(found["choice"] >= 0)
+        chosen = found["choice"][picked]
+        assert program.allowed[picked, chosen].all()
+        assert program.value[picked, chosen].sum() == pytest.approx(float(found["objective"]))
+        assert (program.usage[:, chosen].sum(axis=1) <= program.capacity).all()
