@@ -167,14 +167,12 @@ class Run:
         except ValueError:  # of other code: what is measured is measured with one version
             point.unlink()
             began = make()
-        wall_s = time.perf_counter()
         simulated = _finished(began, point, about)
-        wall_s = time.perf_counter() - wall_s
         outcome, recorded = simulated.outcome(), _recorded(simulated)
         rounds = np.array(recorded.rounds)
         columns: dict[str, Any] = {name: rounds[:, i] for i, name in enumerate(Recorded.COLUMNS)}
         np.savez_compressed(self.folder / "rounds.npz", **columns)
-        figures = {**figures_of(outcome, rounds), "wall_s": wall_s, "made_by": project(), **about}
+        figures = {**figures_of(outcome, rounds), "made_by": project(), **about}
         self.done.write_text(json.dumps(figures, indent=1))
         point.unlink(missing_ok=True)
 

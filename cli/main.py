@@ -309,7 +309,7 @@ def trace() -> None:
 def simulate(
     trace: Annotated[
         Path | None,
-        typer.Option(help="Jobs to replay: JSON lines, CSV of Sia, Helios, Philly or PAI, or Gavel's."),
+        typer.Option(help="Jobs to replay: JSON lines, CSV of Sia, COpter, Helios, Philly or PAI, or Gavel's."),
     ] = None,
     format: Annotated[str | None, typer.Option(help="The trace's format, where its header does not tell.")] = None,
     cluster: Annotated[

@@ -21,6 +21,7 @@ from coadapt.simulator.adaptive_tables import AdaptiveTableWorld
 from coadapt.simulator.cluster_file import cluster_of, read_cluster
 from coadapt.simulator.engine import Engine, Timing
 from coadapt.simulator.goodput_tables import GoodputTable, read_tables
+from coadapt.simulator.outages import Failures
 from coadapt.simulator.outcome import Outcome
 from coadapt.simulator.readers import read_trace
 from coadapt.simulator.replay import Conditions, simulation, source_of
@@ -110,7 +111,7 @@ def test_a_policy_is_shown_the_row_where_the_job_is() -> None:
 shapes = st.sampled_from([("t4", {0: 1}), ("t4", {0: 2}), ("t4", {1: 4}), ("t4", {0: 4, 1: 4}), ("v100", {0: 1})])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.tuples(st.floats(1, 500), st.lists(st.floats(0.5, 9), min_size=5, max_size=5)), min_size=1, max_size=9
@@ -214,6 +215,16 @@ def test_gpus_of_a_measured_goodput_lie_on_the_nodes_it_was_measured_on() -> Non
     assert on_two.moves(0, two, 0.0).rate == 8.0
     with pytest.raises(ValueError, match="app: has no goodput of 8 t4 on 1 nodes"):
         on_one.moves(0, Placement("t4", (NodeShare("n", 8),)), 0.0)
+
+
+def test_jobs_whose_nodes_fail_go_on_elsewhere_and_end() -> None:
+    jobs = [job(f"j{i}", 30.0 * i) for i in range(10)]
+    failures = Failures(mean_up_s=1800.0, repair_s=300.0, seed=1)
+    engine = Engine(world(GROWS, *jobs), cluster_of(CLUSTER), make_policy("sia"), Timing(60.0), failures)
+    outcome = engine.run()
+    assert outcome.failures.sum() > 0
+    calm = run(world(GROWS, *jobs), make_policy("sia"))
+    assert outcome.finished_s.max() > calm.finished_s.max()
 
 
 def test_a_run_goes_on_from_a_pickle_as_if_it_had_never_stopped() -> None:
