@@ -1,6 +1,6 @@
 """Sia's policy on clusters of 10,240 and 25,600 GPUs: table 4.1 of the thesis on COpter (section 4.5).
 
-    python -m benchmarks.copter_table [--scales 10,40,100] [--methods ilp] [--hours 24] [--seed 0] [--out DIR]
+    python -m benchmarks.copter_table [--scales 10,40,100] [--methods ilp] [--hours H] [--seed 0] [--out DIR]
     python -m benchmarks.copter_table --scales 40 --dump-rounds DIR --from-hour 3.4 --rounds 60
 
 Jobs, goodputs and clusters are those of COpter's public code: 7 GPU types, 256 GPUs times the scale, rounds of
@@ -135,7 +135,7 @@ class Run:
 
     scale: int
     method: str
-    hours: float
+    hours: float | None  # None: all jobs
     seed: int
     gap: float
     time_limit_s: float
@@ -143,11 +143,17 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        return self.out / f"{self.scale}-{self.method}-{self.hours:g}h-{self.seed}"
+        part = "" if self.hours is None else f"-{self.hours:g}h"
+        return self.out / f"{self.scale}-{self.method}-{self.seed}{part}"
 
     @property
     def done(self) -> Path:
         return self.folder / "figures.json"
+
+    @property
+    def is_done(self) -> bool:
+        """With these options; what was run with others is run again."""
+        return self.done.exists() and self.about().items() <= json.loads(self.done.read_text()).items()
 
     def about(self) -> dict[str, Any]:
         return {"scale": self.scale, "method": self.method, "hours": self.hours, "seed": self.seed} | {
@@ -158,8 +164,9 @@ class Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         point = self.folder / resume.NAME
         about = self.about()
-        every = workload(JOBS[self.scale], self.seed)
-        jobs = every.select(every.submit_s < self.hours * 3600)
+        jobs = workload(JOBS[self.scale], self.seed)
+        if self.hours is not None:
+            jobs = jobs.select(jobs.submit_s < self.hours * 3600)
         policy = Recorded(make_policy("sia", **about["options"]))
         make = partial(simulation, jobs, self.scale, policy, self.seed)
         try:
@@ -244,7 +251,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scales", type=numbers, default=[10, 40, 100], help="of 2, 10, 40 and 100")
     parser.add_argument("--methods", type=names, default=["ilp"], help="values of sia's option solver")
-    parser.add_argument("--hours", type=float, default=24.0, help="jobs submitted until then")
+    parser.add_argument("--hours", type=float, help="only the jobs submitted until then")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--gap", type=float, default=1e-3, help="relative, of the integer program")
     parser.add_argument("--time-limit-s", type=float, default=5.0, help="of the integer program")
@@ -273,12 +280,13 @@ def main() -> None:
         for method in args.methods
     ]
     for run in runs:
-        if run.done.exists():
+        if run.is_done:
             continue
         if args.here:
             run.run()
         else:
-            own = ["--scales", str(run.scale), "--methods", run.method, "--hours", str(run.hours), "--here"]
+            own = ["--scales", str(run.scale), "--methods", run.method, "--here"]
+            own += [] if run.hours is None else ["--hours", str(run.hours)]
             own += ["--seed", str(run.seed), "--gap", str(run.gap), "--time-limit-s", str(run.time_limit_s)]
             subprocess.run(
                 [sys.executable, "-m", "benchmarks.copter_table", *own, "--out", str(run.out)], check=True

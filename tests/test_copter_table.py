@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copter_table, "COPTER", tmp_path)
 
 
-def run(out: Path, hours: float = 24.0) -> Run:
+def run(out: Path, hours: float | None = None) -> Run:
     return Run(2, "ilp", hours, 0, 1e-3, 5.0, out)
 
 
@@ -70,6 +71,9 @@ def test_the_table_has_the_figures_of_every_run(tmp_path: Path, capsys: pytest.C
         one.run()
     found = json.loads(whole.done.read_text())
     assert found["jobs"] == 12
+    assert whole.is_done
+    assert not replace(whole, gap=1e-4).is_done
+    assert not replace(whole, seed=1).is_done
     assert json.loads(short.done.read_text())["jobs"] == 6
     rounds = np.load(whole.folder / "rounds.npz")
     assert len(rounds["now_s"]) == found["rounds"]
