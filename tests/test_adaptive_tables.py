@@ -202,6 +202,13 @@ def test_a_job_grows_no_further_than_its_trace_allows() -> None:
     assert max(holding.gpus for holding in outcome.holdings) == 4
 
 
+def test_a_rigid_job_has_the_gpus_it_asks_for_beside_jobs_that_adapt() -> None:
+    rigid = TraceJob("rigid", 0.0, 2, application="app")
+    outcome = run(world(GROWS, rigid, job("adapts")), make_policy("sia"), "2x t4:4")
+    assert {holding.gpus for holding in outcome.holdings if holding.job == 0} == {0, 2}
+    assert {holding.gpus for holding in outcome.holdings if holding.job == 1} >= {0, 1, 2, 4}
+
+
 def test_gpus_of_a_measured_goodput_lie_on_the_nodes_it_was_measured_on() -> None:
     measured = GoodputTable(
         "app",
