@@ -1,0 +1,1 @@
+"""What the continual engine is measured against: HiGHS in its variants, and partitioning (POP)."""
