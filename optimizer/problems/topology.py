@@ -1,0 +1,170 @@
+"""Networks to route traffic through: a reader of Topology Zoo's GraphML, and random graphs of the sizes published.
+
+Kdl (Kentucky Data Link, in the Topology Zoo) and ASN (autonomous systems) are what NCFlow, POP, Teal and COpter
+measure on. Published of them, of Kdl: 754 nodes, 1,790 directed edges, diameter 58, 22.7 hops between two nodes on
+average; of ASN: 1,739 nodes, 8,558 edges, diameter 8, 3.2 hops (Teal, SIGCOMM 2023). `kdl_like` and `asn_like`
+have the same numbers of nodes and edges, and diameters and distances close to these.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import pdist, squareform
+
+NAMESPACE = "{http://graphml.graphdrawing.org/xmlns}"
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """Directed edges tail -> head, (edges,) node numbers below `nodes`; capacity: (edges,) > 0.
+
+    Raises:
+        ValueError: for shapes that do not agree, nodes that do not exist, an edge from a node to itself or
+            twice, and capacities that are not positive and finite.
+    """
+
+    nodes: int
+    tail: np.ndarray
+    head: np.ndarray
+    capacity: np.ndarray
+
+    def __post_init__(self) -> None:
+        if not self.tail.shape == self.head.shape == self.capacity.shape or self.tail.ndim != 1:
+            raise ValueError(
+                f"tail, head, capacity: have shapes {self.tail.shape}, {self.head.shape}, {self.capacity.shape}; "
+                "all must be (edges,)"
+            )
+        for name in ("tail", "head"):
+            array = getattr(self, name)
+            outside = (array < 0) | (array >= self.nodes)
+            if outside.any():
+                e = int(outside.argmax())
+                raise ValueError(f"{name}[{e}]: is {array[e]}, not a node below {self.nodes}")
+        loops = self.tail == self.head
+        if loops.any():
+            raise ValueError(f"tail[{int(loops.argmax())}]: is an edge from a node to itself")
+        if len(np.unique(self.tail.astype(np.int64) * self.nodes + self.head)) != len(self.tail):
+            raise ValueError("tail, head: have the same edge twice; one with the sum of capacities is accepted")
+        wrong = ~(np.isfinite(self.capacity) & (self.capacity > 0))
+        if wrong.any():
+            e = int(wrong.argmax())
+            raise ValueError(f"capacity[{e}]: is {self.capacity[e]}, not positive and finite")
+
+    @property
+    def edges(self) -> int:
+        return len(self.tail)
+
+    def hops(self) -> np.ndarray:
+        """(nodes, nodes) edges on a shortest path, inf where there is none."""
+        ones = np.ones(self.edges)
+        return shortest_path(
+            sparse.csr_array((ones, (self.tail, self.head)), shape=(self.nodes, self.nodes)), unweighted=True
+        )
+
+
+def both_ways(nodes: int, pairs: np.ndarray, capacity: np.ndarray) -> Topology:
+    """Undirected links (links, 2), each as two directed edges; parallel ones make one of their summed capacity."""
+    low, high = pairs.min(axis=1), pairs.max(axis=1)
+    key, which = np.unique(low.astype(np.int64) * nodes + high, return_inverse=True)
+    total = np.bincount(which, weights=capacity, minlength=len(key))
+    low, high = (key // nodes).astype(np.int32), (key % nodes).astype(np.int32)
+    return Topology(
+        nodes, np.concatenate([low, high]), np.concatenate([high, low]), np.concatenate([total, total])
+    )
+
+
+def read_graphml(path: Path | str, capacity: float = 1000.0) -> Topology:
+    """A Topology Zoo file; every link gets the same capacity, as in the published evaluations of Kdl.
+
+    Nodes are numbered in the order of the file; links are undirected unless the file says otherwise, links from a
+    node to itself are left out and parallel ones added up.
+
+    Raises:
+        ValueError: for what is no GraphML, a graph without nodes or links, and links to nodes that are not there.
+    """
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as error:
+        raise ValueError(f"{path}: is not XML ({error}); a GraphML file is accepted") from None
+    graph = root.find(f"{NAMESPACE}graph")
+    if root.tag != f"{NAMESPACE}graphml" or graph is None:
+        raise ValueError(f"{path}: has no <graphml> with a <graph> in it; a GraphML file is accepted")
+    ids = [node.get("id", "") for node in graph.iterfind(f"{NAMESPACE}node")]
+    number = {name: i for i, name in enumerate(ids)}
+    if not ids:
+        raise ValueError(f"{path}: has no <node>; at least two are needed")
+    if len(number) != len(ids):
+        twice = next(name for name in ids if ids.count(name) > 1)
+        raise ValueError(f"{path}: has node {twice!r} twice; ids must be distinct")
+    links = []
+    for edge in graph.iterfind(f"{NAMESPACE}edge"):
+        ends = (edge.get("source", ""), edge.get("target", ""))
+        for end in ends:
+            if end not in number:
+                raise ValueError(f"{path}: has an <edge> to node {end!r}, which is not among its {len(ids)} nodes")
+        if ends[0] != ends[1]:
+            links.append((number[ends[0]], number[ends[1]]))
+    if not links:
+        raise ValueError(f"{path}: has no <edge> between two nodes; at least one is needed")
+    pairs = np.array(links)
+    if graph.get("edgedefault") == "directed":
+        key, count = np.unique(pairs[:, 0].astype(np.int64) * len(ids) + pairs[:, 1], return_counts=True)
+        tail, head = (key // len(ids)).astype(np.int32), (key % len(ids)).astype(np.int32)
+        return Topology(len(ids), tail, head, capacity * count.astype(float))
+    return both_ways(len(ids), pairs, np.full(len(pairs), capacity))
+
+
+def kdl_like(seed: int = 0, nodes: int = 754, links: int = 895, capacity: float = 1000.0) -> Topology:
+    """A regional fibre network: towns on a square, joined by the shortest tree and then by short rings.
+
+    Of the links beyond the tree those are preferred that are short on the ground and save many hops, as rings
+    that protect a route do.
+    """
+    rng = np.random.default_rng(seed)
+    towns = rng.random((nodes, 2))
+    tree = sparse.coo_array(minimum_spanning_tree(squareform(pdist(towns))))
+    pairs = np.stack(tree.coords, axis=1)
+    distance = shortest_path(sparse.csr_array(tree), directed=False, unweighted=True)
+    _, near = cKDTree(towns).query(towns, k=7)
+    candidates = np.unique(
+        np.sort(np.stack([np.repeat(near[:, 0], 6), near[:, 1:].ravel()], axis=1), axis=1), axis=0
+    )
+    around = distance[candidates[:, 0], candidates[:, 1]]
+    rings = candidates[around >= 10]
+    extra = rng.choice(len(rings), links - len(pairs), replace=False)
+    pairs = np.concatenate([pairs, rings[np.sort(extra)]])
+    return both_ways(nodes, pairs, np.full(len(pairs), capacity))
+
+
+def asn_like(seed: int = 0, nodes: int = 1739, links: int = 4279, capacity: float = 250.0) -> Topology:
+    """Autonomous systems: newcomers buy transit from those that are already large (preferential attachment).
+
+    Links of larger systems carry more: `capacity` times one more than the smaller of the two numbers of links.
+    """
+    rng = np.random.default_rng(seed)
+    degree = np.zeros(nodes)
+    chosen: set[tuple[int, int]] = {(0, 1)}
+    degree[:2] = 1
+    for node in range(2, nodes):
+        left, newcomers = links - len(chosen), nodes - node
+        # Transit from one provider is common; the mean is what uses the links up.
+        count = int(rng.geometric(1 / max(1.0, left / newcomers)))
+        count = max(1, min(count, node, left - (newcomers - 1)))
+        weight = degree[:node] ** 1.3
+        for provider in rng.choice(node, count, replace=False, p=weight / weight.sum()):
+            chosen.add((int(provider), node))
+            degree[[provider, node]] += 1
+    while len(chosen) < links:
+        a, b = sorted(rng.choice(nodes, 2, replace=False, p=degree / degree.sum()))
+        if (a, b) not in chosen:
+            chosen.add((int(a), int(b)))
+            degree[[a, b]] += 1
+    pairs = np.array(sorted(chosen))
+    return both_ways(nodes, pairs, capacity * (1 + np.minimum(degree[pairs[:, 0]], degree[pairs[:, 1]])))

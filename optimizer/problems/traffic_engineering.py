@@ -1,0 +1,281 @@
+"""How much of every demand flows over which of its paths so that most flows in all (COpter, section 5.1.2).
+
+maximise    sum over demands j and their paths p of X[j, p]
+    subject to  sum over p of X[j, p] <= demand[j],   X >= 0,
+                sum over all (j, p) through edge e of X[j, p] <= capacity[e]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from ..baselines.highs import LpSolver
+from ..linear_program import LinearProgram
+from .paths import Paths
+from .topology import Topology
+
+
+@dataclass(frozen=True, eq=False)
+class TrafficProblem:
+    """demand: (demands,) >= 0 and capacity: (edges,) >= 0 in the same unit; paths over these edges.
+
+    Raises:
+        ValueError: for shapes that do not agree and values that are negative or not finite.
+    """
+
+    demand: np.ndarray
+    capacity: np.ndarray
+    paths: Paths
+
+    def __post_init__(self) -> None:
+        if self.demand.shape != (self.paths.demands,):
+            raise ValueError(
+                f"demand: has shape {self.demand.shape}, not ({self.paths.demands},) as the paths say"
+            )
+        if len(self.paths.edge) and int(self.paths.edge.max()) >= len(self.capacity):
+            raise ValueError(
+                f"capacity: has {len(self.capacity)} edges, and a path uses edge {int(self.paths.edge.max())}"
+            )
+        for name in ("demand", "capacity"):
+            array = getattr(self, name)
+            if not np.isfinite(array).all() or (array < 0).any():
+                raise ValueError(f"{name}: has entries that are negative or not finite; 0 or more is accepted")
+
+    def incidence(self) -> sparse.csr_array:
+        """(paths, edges), 1 where the path uses the edge."""
+        paths = self.paths
+        ones = np.ones(len(paths.edge))
+        return sparse.csr_array(
+            (ones, paths.edge.astype(np.int32), paths.start), shape=(paths.count, len(self.capacity))
+        )
+
+    def loads(self, flow: np.ndarray) -> np.ndarray:
+        """(edges,) what flows (paths,) put on each edge."""
+        return np.bincount(
+            self.paths.edge,
+            weights=np.repeat(flow, np.diff(self.paths.start)),
+            minlength=len(self.capacity),
+        )
+
+    def excess(self, flow: np.ndarray) -> float:
+        """By how much a flow breaks a demand or a capacity, relative to the largest of these; 0: by nothing."""
+        sent = np.bincount(self.paths.demand, weights=flow, minlength=len(self.demand))
+        over = max((sent - self.demand).max(initial=0.0), (self.loads(flow) - self.capacity).max(initial=0.0))
+        return float(
+            max(over, -flow.min(initial=0.0), 0.0) / max(self.demand.max(initial=0.0), self.capacity.max())
+        )
+
+
+def traffic_program(problem: TrafficProblem) -> LinearProgram:
+    """The program as stated, minimised. Columns: paths; rows: demands, then edges."""
+    paths = problem.paths
+    of_demand = sparse.csr_array(
+        (np.ones(paths.count), (paths.demand, np.arange(paths.count))), shape=(paths.demands, paths.count)
+    )
+    sides = np.concatenate([problem.demand, problem.capacity])
+    return LinearProgram(
+        -np.ones(paths.count),
+        sparse.csr_array(sparse.vstack([of_demand, problem.incidence().T], format="csr")),
+        np.full(len(sides), -np.inf),
+        sides,
+        np.zeros(paths.count),
+        np.full(paths.count, np.inf),
+    )
+
+
+def fill(problem: TrafficProblem, flow: np.ndarray, order: np.ndarray | None = None) -> np.ndarray:
+    """A flow (paths,) within every demand and capacity: the given one, cut where it is too much, then filled up.
+
+    Each path is cut to the fraction that its tightest edge can carry; what capacity is left goes to demands in
+    `order` (default: as numbered), over their shortest paths first.
+    """
+    order = np.arange(len(problem.demand)) if order is None else order
+    paths = problem.paths
+    return _fill(problem.demand, problem.capacity, paths.first, paths.start, paths.edge, flow, order)
+
+
+@njit(cache=True, nogil=True)
+def _fill(
+    demand: np.ndarray,
+    capacity: np.ndarray,
+    first: np.ndarray,
+    start: np.ndarray,
+    edge: np.ndarray,
+    flow: np.ndarray,
+    order: np.ndarray,
+) -> np.ndarray:
+    flow = np.maximum(flow, 0.0)
+    load = np.zeros(len(capacity))
+    for j in range(len(demand)):
+        sent = flow[first[j] : first[j + 1]].sum()
+        if sent > demand[j]:
+            flow[first[j] : first[j + 1]] *= demand[j] / sent
+        for p in range(first[j], first[j + 1]):
+            if flow[p] > 0:
+                for i in range(start[p], start[p + 1]):
+                    load[edge[i]] += flow[p]
+    keep = np.ones(len(capacity))
+    for e in range(len(capacity)):
+        if load[e] > capacity[e]:
+            keep[e] = capacity[e] / load[e]
+    room = capacity.copy()
+    for p in range(len(flow)):
+        if flow[p] > 0:
+            least = 1.0
+            for i in range(start[p], start[p + 1]):
+                least = min(least, keep[edge[i]])
+            flow[p] *= least
+            for i in range(start[p], start[p + 1]):
+                room[edge[i]] -= flow[p]
+    for n in range(len(order)):
+        j = order[n]
+        left = demand[j] - flow[first[j] : first[j + 1]].sum()
+        for p in range(first[j], first[j + 1]):
+            if left <= 0:
+                break
+            more = left
+            for i in range(start[p], start[p + 1]):
+                more = min(more, room[edge[i]])
+            if more > 0:
+                flow[p] += more
+                left -= more
+                for i in range(start[p], start[p + 1]):
+                    room[edge[i]] -= more
+    return flow
+
+
+def shortest_only(problem: TrafficProblem) -> Paths:
+    """The first path of each demand."""
+    paths = problem.paths
+    has = np.diff(paths.first) > 0
+    chosen = paths.first[:-1][has]
+    hops = np.diff(paths.start)[chosen]
+    first = np.concatenate([[0], np.cumsum(has)])
+    start = np.concatenate([[0], np.cumsum(hops)])
+    edge = paths.edge[np.repeat(paths.start[chosen] - start[:-1], hops) + np.arange(start[-1])]
+    return Paths(first, start, edge)
+
+
+def top_and_pinned(
+    problem: TrafficProblem, solver: LpSolver, *, top: float = 0.1, pinned_first: bool = False
+) -> np.ndarray:
+    """LP-Top: the largest demands by LP, all others on their shortest path alone; flow (paths,).
+
+    top: the fraction of demands, by volume, that the LP gets. As Teal and COpter describe it, the LP comes first
+    and the others take, the largest first, what is left of their shortest path. pinned_first: the other order,
+    demand pinning as first published (Namyar et al., HotNets 2022): the LP gets what the pinned ones leave.
+    """
+    paths, demands = problem.paths, len(problem.demand)
+    order = np.argsort(-problem.demand, kind="stable")
+    large, rest = np.sort(order[: max(1, round(top * demands))]), order[max(1, round(top * demands)) :]
+    flow, room = np.zeros(paths.count), problem.capacity
+    shortest = shortest_only(problem)
+    alone = TrafficProblem(problem.demand, room, shortest)
+    firsts = paths.first[:-1][np.diff(paths.first) > 0]
+
+    def pin() -> None:
+        flow[firsts] += fill(TrafficProblem(alone.demand, room, shortest), np.zeros(shortest.count), rest)
+
+    if pinned_first:
+        pin()
+        room = np.maximum(problem.capacity - problem.loads(flow), 0.0)
+    some, which = paths.of(large)
+    sub = TrafficProblem(problem.demand[large], room, some)
+    found = solver.solve(traffic_program(sub))
+    flow[which] += fill(sub, np.zeros(some.count) if found.x is None else found.x)
+    if not pinned_first:
+        room = np.maximum(problem.capacity - problem.loads(flow), 0.0)
+        pin()
+    return flow
+
+
+@dataclass(frozen=True, eq=False)
+class TrafficPart:
+    """Some demands of a problem, each with all or a part of its volume, and a share of every capacity."""
+
+    demands: np.ndarray
+    volume: np.ndarray
+    share: float
+
+
+@dataclass(frozen=True)
+class TrafficPartition:
+    """POP for this problem: each part has all edges at 1/k of their capacity and a random 1/k of the demands.
+
+    large: the fraction of demands, the largest, that are split in `pieces` of equal size over different parts.
+    """
+
+    problem: TrafficProblem
+    solver: LpSolver
+    pieces: int = 4
+    large: float = 0.1
+
+    def split(self, k: int, rng: np.random.Generator) -> list[TrafficPart]:
+        demand = self.problem.demand
+        pieces = min(self.pieces, k)
+        order = np.argsort(-demand, kind="stable")
+        large, small = np.split(order, [round(self.large * len(demand))])
+        # Dealt out like cards of a shuffled deck: the pieces of one demand never meet.
+        clients = np.concatenate([rng.permutation(small), np.repeat(rng.permutation(large), pieces)])
+        volume = demand[clients]
+        volume[len(small) :] /= pieces
+        part = np.arange(len(clients)) % k
+        return [TrafficPart(clients[part == i], volume[part == i], 1 / k) for i in range(k)]
+
+    def solve(self, part: TrafficPart) -> np.ndarray:
+        """Flow (paths of the part's demands,) within its share of the capacities."""
+        paths, _ = self.problem.paths.of(part.demands)
+        sub = TrafficProblem(part.volume, self.problem.capacity * part.share, paths)
+        found = self.solver.solve(traffic_program(sub))
+        return fill(sub, np.zeros(paths.count) if found.x is None else found.x)
+
+    def merge(self, parts: Sequence[TrafficPart], answers: Sequence[np.ndarray]) -> np.ndarray:
+        """Flow (paths,) of all demands."""
+        flow = np.zeros(self.problem.paths.count)
+        for part, answer in zip(parts, answers, strict=True):
+            _, which = self.problem.paths.of(part.demands)
+            flow[which] += answer
+        return flow
+
+
+def traffic_matrix(
+    topology: Topology, kind: Literal["poisson", "bimodal"], source: np.ndarray, target: np.ndarray, seed: int
+) -> np.ndarray:
+    """Volumes (demands,) as NCFlow and POP generate them, up to a factor: see `scaled_to_load`.
+
+    poisson: Poisson of mean 8e9 * 0.35^hops, so that few demands between near nodes dominate. bimodal: with
+    chance 0.2 uniform in [2, 4], else in [0, 1]: each band then has about half of the volume.
+    """
+    rng = np.random.default_rng(seed)
+    if kind == "bimodal":
+        high = rng.random(len(source)) < 0.2
+        return np.where(high, rng.uniform(2, 4, len(source)), rng.uniform(0, 1, len(source)))
+    if kind != "poisson":
+        raise ValueError(f"kind: is {kind!r}; poisson and bimodal are accepted")
+    hops = topology.hops()[source, target]
+    return rng.poisson(8e9 * 0.35**hops).astype(float)
+
+
+def scaled_to_load(problem: TrafficProblem, load: float) -> TrafficProblem:
+    """Demands times one factor: all on their shortest paths, they would use `load` times all capacity there is."""
+    paths = problem.paths
+    has = np.diff(paths.first) > 0
+    hops = np.diff(paths.start)[paths.first[:-1][has]]
+    used = float(problem.demand[has] @ hops)
+    if used <= 0:
+        raise ValueError("demand: is 0 wherever there is a path; some must be above 0")
+    return TrafficProblem(problem.demand * (load * problem.capacity.sum() / used), problem.capacity, paths)
+
+
+def perturbed(demand: np.ndarray, seed: int, change: float = 0.1) -> Iterator[np.ndarray]:
+    """Round after round: each demand is the last one's times a factor uniform in [1 - change, 1 + change]."""
+    rng = np.random.default_rng(seed)
+    while True:
+        yield demand
+        demand = demand * rng.uniform(1 - change, 1 + change, len(demand))
