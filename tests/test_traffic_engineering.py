@@ -214,5 +214,7 @@ def test_bad_problems_get_one_clear_sentence() -> None:
         Topology(2, np.array([0, 0]), np.array([1, 1]), np.ones(2))
     with pytest.raises(ValueError, match=r"source\[0\]: is the target too"):
         edge_disjoint_paths(Topology(2, np.array([0]), np.array([1]), np.ones(1)), np.array([1]), np.array([1]))
+    with pytest.raises(ValueError, match="links: is 9; of these 40 nodes, 39 to"):
+        kdl_like(0, nodes=40, links=9)
     with pytest.raises(ValueError, match="tolerance: is 0, not above 0"):
         PathFlow(tolerance=0)

@@ -9,7 +9,7 @@ Lagrangian bound proves that none is missing. What follows keeps replicas few an
 * slope scaling (Kim & Pardalos, 1999): a started replica costs its size whatever is routed to it, so the cost
   per unit routed is raised to size / R of the last solution and the small program solved again;
 * memory: where whole replicas would not fit, the server's row is tightened by what they exceed, before the shim;
-* routing: with replicas settled, loads are balanced over them once more.
+* routing: with replicas settled, and the held ones that still fit kept, loads are balanced over them once more.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from .shard_balancing import DUST, ROOM, Assignment, ShardProblem, place
 # any chain of moves.
 MISS = 1e4
 PRICINGS = 60
+# What a replica gets that is only kept.
+SLIVER = 1e-4
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,14 @@ class PricedAnswer:
 class PairPricing:
     """Balances round after round; the basis of one is where the next begins.
 
-    tolerance: of the relaxation, relative. scalings: passes of slope scaling. keep_replicas: leave replicas to
-    which nothing is routed where they are as long as they fit, so that they need no start later; the printed
-    program has them removed.
+    tolerance: of the relaxation, relative. scalings: passes of slope scaling. keep_replicas: held replicas stay,
+    with a sliver of load, as long as they fit: it costs nothing now and may save a start later. Otherwise a
+    replica that the relaxation has no use for is removed.
     """
 
     tolerance: float = 1e-4
     scalings: int = 2
-    keep_replicas: bool = False
+    keep_replicas: bool = True
     _solver: HotHighs = field(default_factory=HotHighs, init=False, repr=False)
 
     def solve(self, problem: ShardProblem) -> PricedAnswer:
@@ -72,9 +74,8 @@ class PairPricing:
             master.run()
             candidates.append(master.routed())
         best = min((place(problem, routed) for routed in candidates), key=lambda a: _worth(a, problem))
-        best = min(best, master.rebalance(best), key=lambda a: _worth(a, problem))
-        if self.keep_replicas:
-            best = _kept(problem, best)
+        replicas = _kept(problem, best.replicas) if self.keep_replicas else best.replicas
+        best = min(master.rebalance(replicas), best, key=lambda a: _worth(a, problem))
         gap = max(0.0, objective - bound) / max(abs(objective), 1e-12)
         seconds = time.perf_counter() - began
         return PricedAnswer(best, bound, gap, int(master.inside.sum()), pricings, seconds)
@@ -103,7 +104,8 @@ class _Master:
         self.relative = p.load / p.mean_load
         self.miss = MISS * max(float(p.size_gib.mean()), 1e-12)
 
-    def run(self) -> None:
+    def run(self, least: float = 0.0) -> None:
+        """Solve it; `least` is routed over every pair inside."""
         p = self.problem
         servers, shards = p.held.shape
         i, j = np.nonzero(self.inside)
@@ -119,7 +121,7 @@ class _Master:
             matrix,
             np.concatenate([np.ones(shards), (1 - p.epsilon) * ones, np.full(servers, -np.inf)]),
             np.concatenate([np.ones(shards), (1 + p.epsilon) * ones, self.memory_gib]),
-            np.zeros(n + 3 * servers),
+            np.concatenate([np.full(n, least), np.zeros(3 * servers)]),
             np.full(n + 3 * servers, np.inf),
         )
         names = np.concatenate([i * shards + j, servers * shards + np.arange(3 * servers)])
@@ -166,12 +168,12 @@ class _Master:
         excess = (self.routed() > DUST) @ p.size_gib - p.memory_gib
         self.memory_gib = self.memory_gib - np.maximum(excess, 0.0)
 
-    def rebalance(self, assignment: Assignment) -> Assignment:
-        """The same replicas, with loads over them as even as they allow."""
-        self.inside = assignment.replicas
+    def rebalance(self, replicas: np.ndarray) -> Assignment:
+        """Loads over these replicas (servers, shards), every one in use, within the range as far as they allow."""
+        self.inside = replicas
         self.cost = np.zeros_like(self.cost)
         self.memory_gib = self.problem.memory_gib
-        self.run()
+        self.run(least=SLIVER)
         routed = self.routed()
         return place(self.problem, routed / routed.sum(axis=0))
 
@@ -183,9 +185,9 @@ def _worth(assignment: Assignment, problem: ShardProblem) -> tuple[float, int]:
     return round(float(missed), 6), assignment.movements(problem)
 
 
-def _kept(problem: ShardProblem, assignment: Assignment) -> Assignment:
-    """Held replicas without load are left while they fit, those of the hottest shards first."""
-    replicas = assignment.replicas.copy()
+def _kept(problem: ShardProblem, replicas: np.ndarray) -> np.ndarray:
+    """With the held replicas that fit beside these, those of the hottest shards first."""
+    replicas = replicas.copy()
     free = problem.memory_gib - replicas @ problem.size_gib
     for i in range(len(free)):
         idle = np.flatnonzero(problem.held[i] & ~replicas[i])
@@ -193,4 +195,4 @@ def _kept(problem: ShardProblem, assignment: Assignment) -> Assignment:
             if problem.size_gib[j] <= free[i] + ROOM:
                 replicas[i, j] = True
                 free[i] -= problem.size_gib[j]
-    return Assignment(assignment.routed, replicas)
+    return replicas

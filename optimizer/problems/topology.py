@@ -126,6 +126,9 @@ def kdl_like(seed: int = 0, nodes: int = 754, links: int = 895, capacity: float 
 
     Of the links beyond the tree those are preferred that are short on the ground and save many hops, as rings
     that protect a route do.
+
+    Raises:
+        ValueError: for more links than there are such rings, or fewer than the tree has.
     """
     rng = np.random.default_rng(seed)
     towns = rng.random((nodes, 2))
@@ -138,6 +141,9 @@ def kdl_like(seed: int = 0, nodes: int = 754, links: int = 895, capacity: float 
     )
     around = distance[candidates[:, 0], candidates[:, 1]]
     rings = candidates[around >= 10]
+    if not 0 <= links - len(pairs) <= len(rings):
+        most = len(pairs) + len(rings)
+        raise ValueError(f"links: is {links}; of these {nodes} nodes, {len(pairs)} to {most} are accepted")
     extra = rng.choice(len(rings), links - len(pairs), replace=False)
     pairs = np.concatenate([pairs, rings[np.sort(extra)]])
     return both_ways(nodes, pairs, np.full(len(pairs), capacity))
