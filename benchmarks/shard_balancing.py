@@ -7,8 +7,8 @@ of of POP it is the makespan of its parts over 64 cores, each part on one, as th
 --part-limit seconds a part. The integer program is solved whole by HiGHS only at 128 shards and 16 servers, unless
 --full: at 1,024 shards it finds nothing of use in minutes. Ours leaves replicas where they are, with a sliver of
 load, while they fit; the row below it is what removing them, as all the others do, costs in later movements.
---full is the paper's setting: 100 rounds, the first 20 excluded, 1,024 and 2,048 shards, and the relaxation also as
-stated, with its hundred thousand rows R <= X; days on two cores.
+--full is the paper's setting: 100 rounds, the first 20 excluded, 1,024 and 2,048 shards, and the relaxation as
+stated too, with its hundred thousand rows R <= X; days on two cores.
 """
 
 from __future__ import annotations
