@@ -118,9 +118,8 @@ def demands_of(topology: Topology, count: int | None, seed: int) -> tuple[np.nda
     """(source, target) of `count` random pairs of nodes, or of all of them."""
     pairs = topology.nodes * (topology.nodes - 1)
     rng = np.random.default_rng(seed)
-    some = (
-        np.arange(pairs) if count is None or count >= pairs else np.sort(rng.choice(pairs, count, replace=False))
-    )
+    every = count is None or count >= pairs
+    some = np.arange(pairs) if every else np.sort(rng.choice(pairs, count, replace=False))
     source, target = some // (topology.nodes - 1), some % (topology.nodes - 1)
     return source.astype(np.int32), (target + (target >= source)).astype(np.int32)
 
@@ -170,21 +169,13 @@ def claims(found: dict[str, Measured], name: str, matrix: str) -> list[tuple[str
             )
         )
     others = max(value for key, value in flow.items() if key not in ("ours", "ours_cold", "lp_all"))
-    rows.append(
-        (
-            "Ours allocates most but for LP-All",
-            f"{flow['ours'] / others - 1:+.2%} on the next",
-            flow["ours"] > others,
-        )
-    )
+    ahead = flow["ours"] / others - 1
+    rows.append(("Ours allocates most but for LP-All", f"{ahead:+.2%} on the next", ahead > 0))
     rows.append(("Ours runs within a minute", f"{time_s['ours']:.2f} s", time_s["ours"] < 60))
     return rows
 
 
-def find_paths(
-    name: str, topology: Topology, count: int | None, seed: int, threads: int
-) -> tuple[Paths, np.ndarray, np.ndarray]:
-    source, target = demands_of(topology, count, seed)
+def find_paths(name: str, topology: Topology, source: np.ndarray, target: np.ndarray, threads: int) -> Paths:
     began = time.perf_counter()
     paths = edge_disjoint_paths(topology, source, target, PATHS, threads)
     print(
