@@ -79,6 +79,18 @@ def test_rounds_that_change_little_need_few_passes() -> None:
     assert sum(p for p, _ in passes[1:]) < 0.7 * sum(p for _, p in passes[1:])
 
 
+def test_demands_without_path_volume_or_capacity_get_nothing() -> None:
+    topology = Topology(4, np.array([0, 1]), np.array([1, 2]), np.ones(2))
+    source, target = np.array([0, 0, 2, 1]), np.array([2, 1, 0, 3])
+    paths = edge_disjoint_paths(topology, source, target, threads=1)
+    found = PathFlow(threads=1).solve(TrafficProblem(np.array([5.0, 0.0, 1.0, 1.0]), np.array([2.0, 1.0]), paths))
+    assert np.diff(paths.first).tolist() == [1, 1, 0, 0]
+    assert found.flow == pytest.approx([1.0, 0.0], abs=1e-3)
+    assert PathFlow().solve(TrafficProblem(np.ones(4), np.zeros(2), paths)).total == 0
+    none = edge_disjoint_paths(topology, source[2:], target[2:], threads=1)
+    assert PathFlow().solve(TrafficProblem(np.ones(2), np.ones(2), none)).total == 0
+
+
 def test_many_demands_begin_with_the_prices_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = random_problem(4, nodes=30, links=50, demands=800)
     monkeypatch.setattr(path_flow, "SAMPLED_ABOVE", 100)

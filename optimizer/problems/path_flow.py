@@ -62,9 +62,8 @@ class PathFlow:
     threads: int = 2
     check: int = 20
     warm: bool = True
-    _flow: np.ndarray | None = field(default=None, init=False, repr=False)
-    _price: np.ndarray | None = field(default=None, init=False, repr=False)
-    _balance: float = field(default=0.0, init=False, repr=False)
+    # Flows, prices and balance where the last round ended.
+    _last: tuple[np.ndarray, np.ndarray, float] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("tolerance", "max_passes", "threads", "check"):
@@ -77,10 +76,12 @@ class PathFlow:
 
     def _solve(self, problem: TrafficProblem, pool: ThreadPoolExecutor) -> FlowAnswer:
         began = time.perf_counter()
+        if not problem.paths.count:
+            return FlowAnswer(np.zeros(0), 0.0, 0.0, np.zeros(len(problem.capacity)), 0, 0.0)
         run = _Run(problem, pool, self.threads)
-        known = self.warm and self._flow is not None and len(self._flow) == problem.paths.count
-        if known and self._flow is not None and self._price is not None:
-            run.start_from(self._flow, self._price, self._balance)
+        last = self._last if self.warm else None
+        if last and last[0].shape == run.flow.shape and last[1].shape == run.price.shape:
+            run.start_from(*last)
         elif problem.paths.demands > SAMPLED_ABOVE:
             run.start_at(*self._sampled(problem))
         while run.passes < self.max_passes:
@@ -88,7 +89,7 @@ class PathFlow:
             run.compare()
             if run.bound - run.total <= self.tolerance * run.bound:
                 break
-        self._flow, self._price, self._balance = run.flow, run.price, run.balance
+        self._last = run.flow, run.price, run.balance
         return FlowAnswer(run.best, run.total, run.bound, run.best_price, run.passes, time.perf_counter() - began)
 
     def _sampled(self, problem: TrafficProblem) -> tuple[np.ndarray, float]:
@@ -99,7 +100,7 @@ class PathFlow:
         volume = volume * (problem.demand.sum() / max(volume.sum(), 1e-300))
         solver = replace(self, tolerance=max(self.tolerance, 2e-3), warm=False)
         answer = solver.solve(TrafficProblem(volume, problem.capacity, paths))
-        return answer.price, solver._balance
+        return answer.price, solver._last[2] if solver._last else 1.0
 
 
 class _Run:
@@ -128,6 +129,7 @@ class _Run:
         self._restart()
 
     def start_from(self, flow: np.ndarray, price: np.ndarray, balance: float) -> None:
+        """Begin at any flow (paths,) and any prices (edges,) >= 0; a good balance between their steps helps."""
         self.flow, self.price, self.balance = flow.copy(), price.copy(), balance
         self.load = self.problem.loads(flow)
         self._restart()
@@ -148,21 +150,12 @@ class _Run:
         for _ in range(passes):
             size = self.size
 
-            def step(begin: int, end: int, length: float = size) -> tuple[np.ndarray, float, float]:
+            def step(begin: int, end: int, size: float = size) -> tuple[np.ndarray, float, float]:
+                steps = (self.step_x, size * self.balance, size)
                 return _pass(
-                    begin,
-                    end,
-                    paths.first,
-                    paths.start,
-                    paths.edge,
-                    p.demand,
-                    self.step_x,
-                    length * self.balance,
-                    length,
-                    self.price,
-                    self.flow,
+                    begin, end, paths.first, paths.start, paths.edge, p.demand, *steps, self.price, self.flow,
                     self.flow_sum,
-                )
+                )  # fmt: skip
 
             # Each thread has demands of its own, and with them flows.
             parts = list(self.pool.map(step, self.cuts[:-1], self.cuts[1:]))
