@@ -123,7 +123,7 @@ class Plan:
     prices: Mapping[str, float] = field(default_factory=dict)  # marginal value of one GPU of each type
     solver_s: float = 0.0  # seconds inside the solver library
     evictions: int = 0  # jobs left out or moved only because of fragmentation
-    notes: Sequence[str] = ()  # "solver stopped at its time limit", …
+    notes: Sequence[str] = ()  # "the search ended at a limit", …
     # Per job, what `explain` shows: the row the policy optimised over and the configurations' names.
     rows: Mapping[str, np.ndarray] = field(default_factory=dict)
     # What each configuration adds to the objective over leaving the job out; -inf where it was no option.

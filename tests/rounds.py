@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from coadapt.estimators.goodput import BatchLimits, JobModel
+from coadapt.estimators.tabulated import TabulatedConfigurations, TabulatedModel
 from coadapt.estimators.throughput import ThroughputModel, ThroughputParams
 from coadapt.scheduler.cluster import Cluster, Node
-from coadapt.scheduler.configuration import ConfigurationSet
 from coadapt.scheduler.job import JobSpec
 from coadapt.scheduler.placement import NodeShare, Placement
 from coadapt.scheduler.round import JobView, Plan, Round
@@ -83,22 +84,23 @@ def job(id: str, *, known: bool = True, **view: Any) -> JobView:
     return JobView(id=id, spec=spec(id, **about), **{"model": ANY if known else None, **defaults, **view})
 
 
-@dataclass(frozen=True)
-class GivenRound(Round):
-    """goodput: job id -> {configuration name: goodput}; what is not named cannot run."""
-
-    table: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-
-    def goodput(self, configurations: ConfigurationSet) -> np.ndarray:
-        rows = [[self.table.get(job.id, {}).get(name, 0.0) for name in configurations.names] for job in self.jobs]
-        return np.array(rows, dtype=float).reshape(len(self.jobs), len(configurations))
+def tabulated(goodput: Mapping[str, float]) -> TabulatedModel:
+    """A model of {configuration name: goodput}; what is not named cannot run."""
+    items = []
+    for name in goodput:
+        found = re.fullmatch(r"(\d+)x(\S+)(?: \((\d+) nodes\))?", name)
+        assert found is not None, name
+        items.append((found[2], int(found[3] or 1), int(found[1])))
+    return TabulatedModel(TabulatedConfigurations(tuple(items)), np.array(list(goodput.values()), float))
 
 
 def given(
     where: Cluster | str, jobs: list[JobView], table: Mapping[str, Mapping[str, float]], now: float = 0.0
 ) -> Round:
+    """A round of jobs whose goodput is job id -> {configuration name: goodput}; those without a model stay so."""
     where = cluster(where) if isinstance(where, str) else where
-    return GivenRound(now, 60.0, where, jobs, table)
+    views = [j if j.model is None else replace(j, model=tabulated(table.get(j.id, {}))) for j in jobs]
+    return Round(now, 60.0, where, views)
 
 
 def held(plan: Plan) -> dict[str, str]:

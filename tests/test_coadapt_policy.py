@@ -74,7 +74,7 @@ def test_chances_of_newcomers_are_those_of_a_poisson_process(times: list[float],
     newcomers, policy_jobs = Newcomers(), []
     for i, now in enumerate(sorted(times)):
         policy_jobs.append(job(f"j{i}", model=SLOW_LINK, largest_gpus={}))
-        newcomers.note(policy_jobs, None, np.ones((len(policy_jobs), 2)), now)  # type: ignore[arg-type]
+        newcomers.note(policy_jobs, None, lambda job: np.ones(2), now)  # type: ignore[arg-type]
     found = newcomers.expected(max(times), 300.0, most)
     assert found is not None
     chances, values = found

@@ -1,1 +1,6 @@
 """Rows that each pick at most one column of what fits: solved by prices, from where the last round ended."""
+
+from .problem import ChoiceProblem, ChoiceSolution
+from .program import ChoiceProgram
+
+__all__ = ["ChoiceProblem", "ChoiceProgram", "ChoiceSolution"]

@@ -21,7 +21,7 @@ from .rows import NOTHING, STAY, Columns, Flags, Floats, Ints, Rows, dual_value
 from .simplex import from_plan, optimise, price_in, torn_rows
 
 # Rows and combinations that are searched where the plan at hand is not good enough, one after the other.
-_SEARCHES = ((32, 256), (64, 512), (64, 2048))
+_SEARCHES = ((40, 256), (64, 512), (64, 2048))
 _COLD_WIDTH, _WIDTH = 0.3, 1e-2  # of the smoothed dual, in units of a row's worth
 _ENOUGH = 1e-4  # of the dual, that a step must gain for the prices to be worth another
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
@@ -267,6 +267,10 @@ class ChoiceProgram:
             self._grow(64)
             return False
 
+    def required(self, order: Sequence[str]) -> Flags:
+        """(rows,) which of the rows must pick something."""
+        return np.asarray(self._rows["required"][self._slots(order)])
+
     def entries(self, order: Sequence[str]) -> Entries:
         """The rows in `order` for a solver that starts from nothing, without options that can never matter."""
         slots = self._slots(order)
@@ -285,6 +289,10 @@ class ChoiceProgram:
         column = np.concatenate([column, r["stay_column"][slots][stays]])
         gain = np.concatenate([gain, r["stay_gain"][slots][stays]])
         fits = ~self._columns.barred[column]
+        # What a row gains where it is counts instead of what it would gain by moving there.
+        fits[: len(fits) - int(stays.sum())] &= (column != r["stay_column"][slots][row])[
+            : len(fits) - int(stays.sum())
+        ]
         by_row = np.lexsort((column, row))
         by_row = by_row[fits[by_row]]
         return Entries(row[by_row], column[by_row], gain[by_row])
@@ -362,7 +370,9 @@ class ChoiceProgram:
         fill(everything, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
         value = objective(rows, picks)
         for most_rows, width in _SEARCHES:
-            wanted = gap * min(abs(bound), abs(value))
+            # A first search that can look at every row costs so little that it goes for the very optimum.
+            exact = len(slots) <= most_rows and (most_rows, width) == _SEARCHES[0]
+            wanted = 0.0 if exact else gap * min(abs(bound), abs(value))
             if bound - value <= wanted + TOLERANCE or time.perf_counter() - start_s > time_limit_s:
                 break
             budget = dual - value - wanted

@@ -13,7 +13,7 @@ from ..configuration import ConfigurationSet
 from ..eligibility import eligibility
 from ..round import JobView
 from .newcomers import Newcomers
-from .program import TIE, ProgramOptions, ProgramPolicy, RoundMatrix
+from .program import TIE, ProgramOptions, ProgramPolicy, Values, Weights
 from .registry import register
 
 # A configuration that may be chosen is worth something, however little of the horizon a move to it would leave.
@@ -62,6 +62,7 @@ class CoadaptPolicy(ProgramPolicy):
     """
 
     dejavu = True  # what it counts on where a simulated cluster is not told what jobs know
+    ageing = True  # a move's worth depends on how long a job will stay
 
     Options = CoadaptOptions
 
@@ -71,43 +72,43 @@ class CoadaptPolicy(ProgramPolicy):
         self._newcomers = Newcomers()
         super().__init__(self.options)
 
-    def matrix(
-        self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, now: float
-    ) -> RoundMatrix:
+    def values(
+        self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, placed: np.ndarray
+    ) -> Values:
         options = self.options
         goodput = np.where(goodput > 0, self._goodput_ahead(jobs, configurations), 0.0)
         may = eligibility(jobs, configurations, goodput, options.first_replicas, options.reach)
         goodput = goodput * np.maximum(may.growth, 1.0) ** -options.scaling_loss
         known = np.array([job.model is not None for job in jobs], dtype=bool)
-        current = np.array([configurations.index(job.placement) for job in jobs], dtype=np.int64)
-        runs = current >= 0
         # What a job has it may keep, even where a limit or a model learnt since would not offer it.
-        choices = may.reachable.copy()
-        choices[runs, current[runs]] = may.allowed[runs, current[runs]]
-        runs &= choices[np.arange(len(jobs)), current]
-        current = np.where(runs, current, -1)
+        runs = np.flatnonzero(placed >= 0)
+        choices = may.reachable
+        choices[runs, placed[runs]] = may.allowed[runs, placed[runs]]
+        current = np.full(len(jobs), -1)
+        current[runs] = np.where(choices[runs, placed[runs]], placed[runs], -1)
 
         least = np.where(may.usable & (goodput > 0), goodput, np.inf).min(axis=1, initial=np.inf)
         scale = np.where(np.isfinite(least), may.smallest / least, 0.0)
         rows = self._lasting(jobs, goodput, current) * scale[:, None]
         rows = np.where(known[:, None], rows, may.smallest[:, None].astype(float))
         rows = np.where(choices, np.maximum(rows, LEAST_VALUE), 0.0)
-        leave_out = options.lambda_ * self.shares(jobs, now)
-        gains = np.where(choices, leave_out[:, None] - np.where(choices, rows, 1.0) ** options.p, 0.0)
-        gains += TIE * (1 - np.arange(len(jobs)) / len(jobs))[:, None]
-        gains[runs, current[runs]] += 2 * TIE
-        room = self._room(jobs, configurations, rows, now)
-        return RoundMatrix(jobs, configurations, current, rows, gains, choices, room)
+        base = np.where(choices, -(np.where(choices, rows, 1.0) ** options.p), 0.0)
+        stay_base = np.where(current >= 0, base[np.arange(len(jobs)), current], 0.0)
+        return Values(rows, base, choices, current, stay_base)
 
-    def _room(
-        self, jobs: Sequence[JobView], configurations: ConfigurationSet, rows: np.ndarray, now: float
-    ) -> np.ndarray | None:
+    def weigh(
+        self, jobs: Sequence[JobView], current: np.ndarray, stay_base: np.ndarray, shares: np.ndarray
+    ) -> Weights:
+        offset = self.options.lambda_ * shares + TIE * (1 - np.arange(len(jobs)) / len(jobs))
+        return Weights(offset, np.ones(len(jobs)), offset + stay_base + 2 * TIE)
+
+    def to_come(self, jobs: Sequence[JobView], configurations: ConfigurationSet, now: float) -> np.ndarray:
         """Gains of jobs to come over one smallest configuration, by how likely they are."""
         options = self.options
-        self._newcomers.note(jobs, configurations, rows, now)
+        self._newcomers.note(jobs, configurations, lambda job: self.value_of(job, configurations).rows[0], now)
         found = self._newcomers.expected(now, options.room_s, MOST_EXPECTED) if options.room else None
         if found is None:
-            return None
+            return super().to_come(jobs, configurations, now)
         chances, values = found
         likely = chances[chances > LEAST_CHANCE]
         return options.room * likely[:, None] * (1 - np.maximum(values, 1.0) ** options.p)

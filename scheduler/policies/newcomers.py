@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,18 +27,23 @@ class Newcomers:
     _configurations: ConfigurationSet | None = None
 
     def note(
-        self, jobs: Sequence[JobView], configurations: ConfigurationSet, values: np.ndarray, now: float
+        self,
+        jobs: Sequence[JobView],
+        configurations: ConfigurationSet,
+        value_of: Callable[[JobView], np.ndarray],
+        now: float,
     ) -> None:
-        """Take in the jobs that are there for the first time; `values`: (jobs, configurations)."""
+        """Take in jobs that are there for the first time; `value_of`: (configurations,) what they are worth."""
         if configurations is not self._configurations:
             self._configurations, self._values = configurations, None
         self._began_s = min(self._began_s, now)
         self._came_s = [came for came in self._came_s if came > now - LATELY_S]
-        for job, row in zip(jobs, values, strict=True):
+        for job in jobs:
             # A job that has run was there before this policy was.
             if job.model is None or job.id in self._known or job.largest_gpus:
                 continue
             self._came_s.append(now)
+            row = value_of(job)
             self._values = row if self._values is None else MEMORY * self._values + (1 - MEMORY) * row
         self._known = frozenset(job.id for job in jobs if job.model is not None)
 

@@ -7,16 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ...optimizer.milp import ChoiceProblem, ChoiceSolution, solve
+from ...estimators.goodput import goodput_matrix
+from ...optimizer.choice import ChoiceProgram, ChoiceSolution
+from ...optimizer.problems.gpu_allocation import allocation_solver, allocation_solvers
 from ..configuration import Configuration, ConfigurationSet, Limits, needs
+from ..goodput_rows import GoodputRows
+from ..job import JobSpec
+from ..lazy import LazyMapping
 from ..placement import Placement
 from ..placer import Demand, Placer
 from ..round import JobView, Plan, Round
 
 # Among equals: stay, then who came first. Far below any difference that means something.
 TIE = 1e-6
+_AT_ONCE = 1024  # jobs whose values are worked out together, so that a large round needs little memory
 
 
 class ProgramOptions(BaseModel):
@@ -27,79 +33,139 @@ class ProgramOptions(BaseModel):
     timeshare_window_s: float | None = Field(default=None, gt=0)  # τ of section 3.5.6; None: no time sharing
     time_limit_s: float = Field(default=5.0, gt=0)
     gap: float = Field(default=1e-4, ge=0, lt=1)  # relative; how far from the optimum a plan may be
+    solver: str = "structured"
+    # Relative change of a job's goodput that is not worth working out its values again.
+    tolerance: float = Field(default=0.0, ge=0, lt=1)
+
+    @field_validator("solver")
+    @classmethod
+    def _is_known(cls, solver: str) -> str:
+        if solver not in allocation_solvers():
+            raise ValueError(f"accepted: {', '.join(allocation_solvers())}")
+        return solver
 
 
 @dataclass(frozen=True)
-class RoundMatrix:
-    """One row per job, in the order of submission; what the program is made of."""
+class Values:
+    """What configurations are worth to some jobs; (jobs, configurations) or (jobs,).
 
-    jobs: Sequence[JobView]
-    configurations: ConfigurationSet
-    current: np.ndarray  # (jobs,) column each job runs in, or -1
-    rows: np.ndarray  # what each configuration is worth to the job, discounted for a move
-    gains: np.ndarray  # what a configuration adds to the objective over nothing
-    options: np.ndarray  # where it may be chosen
-    # (others, configurations) gains of jobs that are not there yet, 0: no option; what they take stays free.
-    to_come: np.ndarray | None = None
+    rows: to be shown. base: what the objective is made of, before `Weights`. options: where one may be chosen.
+    current: column that the job may stay in, -1: none; stay_base: what `base` is there.
+    """
+
+    rows: np.ndarray
+    base: np.ndarray
+    options: np.ndarray
+    current: np.ndarray
+    stay_base: np.ndarray
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a round makes of the values of its jobs; all (jobs,).
+
+    A configuration adds offset + scale * base to the objective over nothing; where the job is now, stay_gain.
+    """
+
+    offset: np.ndarray
+    scale: np.ndarray
+    stay_gain: np.ndarray
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A job as it was when its values were worked out, and what of them a round needs of every job."""
+
+    spec: JobSpec
+    largest_gpus: Mapping[str, int]
+    placed: int  # column of its placement, -1: none
+    current: int
+    stay_base: float
+    note: str | None  # why its reservation cannot be met
 
 
 class ProgramPolicy(ABC):
-    """Builds the program from the values of `matrix`, solves it, and lets the placer find the GPUs.
+    """Keeps the program of the last round, changes what changed, solves it, and lets the placer find the GPUs.
 
-    A job with a reservation takes exactly that; a placed non-preemptible job keeps its very GPUs.
+    A job with a reservation takes exactly that; a placed non-preemptible job keeps its very GPUs. A job's values
+    are worked out again when its goodput, its spec, what it holds or the most it ever held is another.
     """
 
+    ageing = False  # whether values are others in every round
+
     def __init__(self, options: ProgramOptions) -> None:
-        self._program = options
+        self._options = options
+        self._solver = allocation_solver(options.solver)
+        self._goodput = GoodputRows(options.tolerance)
         self._configurations: tuple[tuple[object, ...], ConfigurationSet] | None = None
+        self._program: ChoiceProgram | None = None
+        self._kept: dict[str, _Kept] = {}
         self._rest_until: dict[str, float] = {}  # when the job may have its next turn
         self._ran: dict[str, float] = {}  # when it last held GPUs
 
     @abstractmethod
-    def matrix(
-        self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, now: float
-    ) -> RoundMatrix:
-        """The values of this round; `goodput`: (jobs, configurations), finite."""
+    def values(
+        self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, placed: np.ndarray
+    ) -> Values:
+        """Values of some jobs, of nothing but the arguments; goodput: (jobs, configurations), finite.
+
+        placed: (jobs,) column that each runs in, -1: none.
+        """
+
+    @abstractmethod
+    def weigh(
+        self, jobs: Sequence[JobView], current: np.ndarray, stay_base: np.ndarray, shares: np.ndarray
+    ) -> Weights:
+        """Weights of all jobs of a round; current, stay_base: (jobs,) of their values."""
+
+    def to_come(self, jobs: Sequence[JobView], configurations: ConfigurationSet, now: float) -> np.ndarray:
+        """(others, configurations) gains of jobs not there yet, 0: no option; what they take stays free."""
+        return np.zeros((0, len(configurations)))
+
+    def value_of(self, job: JobView, configurations: ConfigurationSet) -> Values:
+        """Values of one job, from its view alone."""
+        goodput = goodput_matrix([job.model], configurations.arrays)
+        goodput = np.where(np.isfinite(goodput), goodput, 0.0)
+        return self.values([job], configurations, goodput, np.array([configurations.index(job.placement)]))
 
     def plan(self, round: Round) -> Plan:
         order = sorted(range(len(round.jobs)), key=lambda i: (round.jobs[i].submitted_s, round.jobs[i].id))
         jobs = [round.jobs[i] for i in order]
         configurations = self._configuration_set(round, jobs)
-        notes: list[str] = []
         if not jobs or not len(configurations):
+            self._program = None
             return Plan({}, objective=0.0, bound=0.0, gap=0.0, configurations=configurations)
-        goodput = round.goodput(configurations)[order]
-        matrix = self.matrix(jobs, configurations, np.where(np.isfinite(goodput), goodput, 0.0), round.now)
         held = {job.id: job.placement for job in jobs if job.placement is not None and _stays(job, configurations)}
-        free = np.array([job.id not in held for job in jobs], dtype=bool)
-        options, required = _constraints(matrix, free, notes)
         limits = configurations.limits(held.values())
-        to_come = matrix.gains[:0] if matrix.to_come is None else matrix.to_come
-        solution = solve(
-            ChoiceProblem(
-                np.concatenate([matrix.gains[free], to_come]),
-                np.concatenate([options[free], to_come > 0]),
-                limits.usage,
-                limits.capacity,
-                required=np.concatenate([required[free], np.zeros(len(to_come), dtype=bool)]),
-            ),
-            time_limit_s=self._program.time_limit_s,
-            gap=self._program.gap,
-        )
-        choice = np.full(len(jobs), -1, dtype=np.int64)
-        choice[free] = solution.choice[: int(free.sum())]
-        _note(solution, [job for job, is_free in zip(jobs, free, strict=True) if is_free], notes)
-        wanted = {job.id: configurations[c] for job, c in zip(jobs, choice.tolist(), strict=True) if c >= 0}
+        program = self._prepare(limits, configurations)
+        current, stay_base = self._value(program, jobs, held, configurations)
+        weights = self.weigh(jobs, current, stay_base, self.shares(jobs, round.now))
+        free = [i for i, job in enumerate(jobs) if job.id not in held]
+        ids = [jobs[i].id for i in free]
+        program.weigh(ids, weights.offset[free], weights.scale[free])
+        program.stay(ids, current[free], weights.stay_gain[free])
+        to_come = self.to_come(jobs, configurations, round.now)
+        others = [f"\0{i}" for i in range(len(to_come))]  # no job is called that
+        program.put(others, to_come, to_come > 0)
+        solution = self._solver.solve(program, ids + others, self._options.gap, self._options.time_limit_s)
+        program.remove(others)
+
+        notes = [note for id in ids if (note := self._kept[id].note) is not None]
+        _note(solution, [jobs[i] for i in free], notes)
+        wanted = {
+            id: configurations[c]
+            for id, c in zip(ids, solution.choice[: len(ids)].tolist(), strict=True)
+            if c >= 0
+        }
         wanted |= {id: _realised(placement, configurations) for id, placement in held.items()}
         placed = Placer().place(
             wanted,
             {job.id: job.placement for job in jobs if job.placement is not None},
             round.cluster,
             held.keys(),
-            {job.id: _demand(job) for job in jobs},
+            LazyMapping([job.id for job in jobs], lambda i: _demand(jobs[i])),
         )
         notes += [f"job {id}: no room on the nodes that are left for {wanted[id]}" for id in placed.unplaced]
-        gains = np.where(options & free[:, None], matrix.gains, -np.inf)
         return Plan(
             placements=placed.placements,
             objective=solution.objective,
@@ -109,10 +175,91 @@ class ProgramPolicy(ABC):
             solver_s=solution.solver_s,
             evictions=len(placed.evicted) + len(placed.unplaced),
             notes=tuple(notes),
-            rows={job.id: row for job, row in zip(jobs, matrix.rows, strict=True)},
-            gains={job.id: row for job, row in zip(jobs, gains, strict=True)},
+            rows=LazyMapping([job.id for job in jobs], lambda i: self.value_of(jobs[i], configurations).rows[0]),
+            gains=LazyMapping(
+                [job.id for job in jobs],
+                lambda i: self._gains(jobs[i], i, configurations, weights, jobs[i].id in held),
+            ),
             configurations=configurations,
         )
+
+    def _prepare(self, limits: Limits, configurations: ConfigurationSet) -> ChoiceProgram:
+        """The program of the last round with the limits of this one, or a new one where configurations changed."""
+        if self._program is None:
+            arrays = configurations.arrays
+            sizes = arrays.gpus.astype(float)
+            self._program = ChoiceProgram(limits.usage, limits.capacity, groups=arrays.type_index, size=sizes)
+            self._kept = {}
+        elif not self._program.set_limits(limits.usage, limits.capacity):
+            self._kept = {}
+        return self._program
+
+    def _value(
+        self,
+        program: ChoiceProgram,
+        jobs: Sequence[JobView],
+        held: Mapping[str, Placement],
+        configurations: ConfigurationSet,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Bring the options of the program to this round; returns current and stay_base of all jobs."""
+        gone = self._kept.keys() - {job.id for job in jobs}
+        for id in gone:
+            del self._kept[id]
+        gone = {id for id in gone if id in program} | {id for id in held if id in program}
+        program.remove(sorted(gone))
+        changed = self._goodput.update(jobs, configurations).tolist()
+        placed = [configurations.index(job.placement) for job in jobs]
+        which = []
+        for i, job in enumerate(jobs):
+            kept = self._kept.get(job.id)
+            if (
+                self.ageing
+                or kept is None
+                or changed[i]
+                or kept.placed != placed[i]
+                or kept.spec is not job.spec
+                or kept.largest_gpus != job.largest_gpus
+                or (job.id not in program and job.id not in held)
+            ):
+                which.append(i)
+        for at in range(0, len(which), _AT_ONCE):
+            self._put(program, jobs, which[at : at + _AT_ONCE], held, configurations, placed)
+        mine = [self._kept[job.id] for job in jobs]
+        return np.array([kept.current for kept in mine], np.int64), np.array([kept.stay_base for kept in mine])
+
+    def _put(
+        self,
+        program: ChoiceProgram,
+        jobs: Sequence[JobView],
+        which: Sequence[int],
+        held: Mapping[str, Placement],
+        configurations: ConfigurationSet,
+        placed: Sequence[int],
+    ) -> None:
+        some = [jobs[i] for i in which]
+        columns = np.array([placed[i] for i in which], np.int64)
+        values = self.values(some, configurations, self._goodput.of(some), columns)
+        base, options, required, notes = _constraints(some, values, configurations)
+        for i, job in enumerate(some):
+            stays = int(values.current[i]) if options[i, values.current[i]] else -1
+            self._kept[job.id] = _Kept(
+                job.spec, dict(job.largest_gpus), int(columns[i]), stays, float(values.stay_base[i]), notes[i]
+            )
+        free = [i for i, job in enumerate(some) if job.id not in held]
+        program.put([some[i].id for i in free], base[free], options[free], required[free])
+
+    def _gains(
+        self, job: JobView, place: int, configurations: ConfigurationSet, weights: Weights, held: bool
+    ) -> np.ndarray:
+        """(configurations,) what each adds to the objective over leaving the job out; -inf: it is no option."""
+        values = self.value_of(job, configurations)
+        base, options, _, _ = _constraints([job], values, configurations)
+        options = options[0] & (not held)
+        gains = np.where(options, weights.offset[place] + weights.scale[place] * base[0], -np.inf)
+        current = int(values.current[0])
+        if current >= 0 and options[current]:
+            gains[current] = weights.stay_gain[place]
+        return gains
 
     def _configuration_set(self, round: Round, jobs: Sequence[JobView]) -> ConfigurationSet:
         """Last round's, if the nodes and what the jobs need are the same."""
@@ -120,11 +267,12 @@ class ProgramPolicy(ABC):
         key = (round.cluster, extra, most)
         if self._configurations is None or self._configurations[0] != key:
             self._configurations = (key, ConfigurationSet(round.cluster, extra, most))
+            self._program = None
         return self._configurations[1]
 
     def shares(self, jobs: Sequence[JobView], now: float) -> np.ndarray:
         """(jobs,) what λ is multiplied with: 1 without time sharing, else 1 + w (section 3.5.6)."""
-        window = self._program.timeshare_window_s
+        window = self._options.timeshare_window_s
         if window is None:
             return np.ones(len(jobs))
         active = {job.id for job in jobs}
@@ -167,36 +315,43 @@ def _realised(placement: Placement, configurations: ConfigurationSet) -> Configu
     return found or Configuration(placement.nodes, placement.gpus, placement.gpu_type)
 
 
-def _constraints(matrix: RoundMatrix, free: np.ndarray, notes: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Options and rows that must be served: reservations, and non-preemptible jobs from their first round on."""
-    options = matrix.options.copy()
-    required = np.zeros(len(matrix.jobs), dtype=bool)
-    for i, job in enumerate(matrix.jobs):
-        if not free[i]:
-            continue
+def _constraints(
+    jobs: Sequence[JobView], values: Values, configurations: ConfigurationSet
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str | None]]:
+    """Base values, options and which jobs must be served: those with reservations, and non-preemptible ones.
+
+    Last, for every job what keeps its reservation from being met.
+    """
+    base, options = values.base, values.options
+    required = np.zeros(len(jobs), dtype=bool)
+    notes: list[str | None] = [None] * len(jobs)
+    for i, job in enumerate(jobs):
         required[i] = not job.spec.preemptible and bool(options[i].any())
         reserved = job.spec.reservation
         if reserved is None:
             continue
-        exact = np.array(
-            [
-                c.gpu_type == reserved.gpu_type
-                and c.gpus == reserved.gpus
-                and c.holds_replicas(job.spec.gpus_per_replica(c.gpu_type) or 1)
-                for c in matrix.configurations.items
-            ],
-            dtype=bool,
-        )
+        exact = _exact(job.spec, configurations)
         if exact.any():
+            # One that the job could not choose by itself is worth as much as the least that it could.
+            base[i, exact & ~options[i]] = base[i, options[i]].min(initial=0.0)
             options[i], required[i] = exact, True
-            matrix.gains[i, exact & ~matrix.options[i]] = 0.0
         else:
-            have = matrix.configurations.cluster.capacity().get(reserved.gpu_type, 0)
-            notes.append(
+            have = configurations.cluster.capacity().get(reserved.gpu_type, 0)
+            notes[i] = (
                 f"job {job.id}: reservation of {reserved.gpus} {reserved.gpu_type} cannot be met, the cluster has "
                 f"{have}; the job competes like any other"
             )
-    return options, required
+    return base, options, required, notes
+
+
+def _exact(spec: JobSpec, configurations: ConfigurationSet) -> np.ndarray:
+    """(configurations,) that are what the job reserved."""
+    reserved, arrays = spec.reservation, configurations.arrays
+    assert reserved is not None
+    if reserved.gpu_type not in arrays.gpu_types:
+        return np.zeros(len(configurations), dtype=bool)
+    exact = (arrays.gpus == reserved.gpus) & (arrays.type_index == arrays.gpu_types.index(reserved.gpu_type))
+    return exact & configurations.holds_replicas(spec.gpus_per_replica(reserved.gpu_type) or 1)
 
 
 def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[str]) -> None:
@@ -210,7 +365,7 @@ def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[str]) -
         notes.append(f"job {job.id}: {what} cannot be met beside jobs that may not be preempted; it waits")
     if not solution.proven:
         notes.append(
-            f"solver stopped at its time limit: the plan is feasible and within {solution.gap:.2%} of the optimum"
+            f"the search ended at a limit: the plan is feasible and within {solution.gap:.2%} of the optimum"
         )
 
 

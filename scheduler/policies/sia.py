@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from ..configuration import ConfigurationSet
 from ..eligibility import Eligibility, eligibility
 from ..round import JobView
-from .program import TIE, ProgramOptions, ProgramPolicy, RoundMatrix
+from .program import TIE, ProgramOptions, ProgramPolicy, Values, Weights
 from .registry import register
 
 # A job with many restarts still moves for a configuration ten times as good.
@@ -77,39 +77,40 @@ class SiaPolicy(ProgramPolicy):
         self.options = options or SiaOptions()
         super().__init__(self.options)
 
-    def matrix(
-        self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, now: float
-    ) -> RoundMatrix:
+    def values(
+        self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, placed: np.ndarray
+    ) -> Values:
         may = eligibility(jobs, configurations, goodput)
         known = np.array([job.model is not None for job in jobs], dtype=bool)
-        value = normalised(goodput, may, known)
-        current = np.array([configurations.index(job.placement) for job in jobs], dtype=np.int64)
-        runs = current >= 0
+        rows = normalised(goodput, may, known)
         # What a job has it may keep, even where a doubling limit or a model learnt since would not offer it.
-        options = may.reachable.copy()
-        options[runs, current[runs]] = may.allowed[runs, current[runs]]
+        runs = np.flatnonzero(placed >= 0)
+        columns = placed[runs]
+        options = may.reachable
+        options[runs, columns] = may.allowed[runs, columns]
         floor = may.smallest[runs].astype(float)
-        value[runs, current[runs]] = np.maximum(value[runs, current[runs]], np.where(floor > 0, floor, 1.0))
-        runs &= options[np.arange(len(jobs)), current]
+        rows[runs, columns] = np.maximum(rows[runs, columns], np.where(floor > 0, floor, 1.0))
+        current = np.full(len(jobs), -1)
+        current[runs] = np.where(options[runs, columns], columns, -1)
+        sign = np.sign(self.options.p)
+        base = np.where(options, sign * np.where(options, rows, 1.0) ** self.options.p, 0.0)
+        return Values(
+            rows, base, options, current, np.where(current >= 0, base[np.arange(len(jobs)), current], 0.0)
+        )
+
+    def weigh(
+        self, jobs: Sequence[JobView], current: np.ndarray, stay_base: np.ndarray, shares: np.ndarray
+    ) -> Weights:
+        """A move is worth (r G)^p, staying G^p; see the class for what else there is."""
         factor = np.ones(len(jobs))
         if self.options.restart_factor:
-            factor[runs] = [restart_factor(job) for job, is_running in zip(jobs, runs, strict=True) if is_running]
-        discount = np.repeat(factor[:, None], len(configurations), axis=1)
-        discount[runs, current[runs]] = 1.0
-        rows = value * discount
-        gains = self._gains(rows, options, factor, self.shares(jobs, now))
-        gains += TIE * (1 - np.arange(len(jobs)) / len(jobs))[:, None]
-        gains[runs, current[runs]] += 2 * TIE
-        return RoundMatrix(jobs, configurations, np.where(runs, current, -1), rows, gains, options)
-
-    def _gains(self, rows: np.ndarray, options: np.ndarray, factor: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """λ - (r G)^p for p < 0, (r G)^p + λ for p > 0; 0 where it is no option."""
-        p, penalty = self.options.p, self.options.lambda_
-        power = np.where(options, rows, 1.0) ** p
-        if p > 0:
-            gains = power + (penalty * shares)[:, None]
-        else:
-            resting = shares <= 1.0
-            stay = np.where((self.options.timeshare_window_s is not None) & resting, 1.0, factor**p)
-            gains = (penalty * shares * stay)[:, None] - power
-        return np.where(options, gains, 0.0)
+            factor = np.array(
+                [restart_factor(job) if c >= 0 else 1.0 for job, c in zip(jobs, current, strict=True)]
+            )
+        scale = factor**self.options.p
+        offset = self.options.lambda_ * shares
+        if self.options.p < 0:
+            resting = (self.options.timeshare_window_s is not None) & (shares <= 1.0)
+            offset = offset * np.where(resting, 1.0, scale)
+        offset = offset + TIE * (1 - np.arange(len(jobs)) / len(jobs))
+        return Weights(offset, scale, offset + stay_base + 2 * TIE)

@@ -1,0 +1,275 @@
+"""Which jobs get how many GPUs of which type (Sia's program, COpter section 4.4), by different solvers.
+
+Every solver takes the same `ChoiceProgram`, whose rows are jobs and whose columns are configurations. Only
+`structured` goes on from the last round by itself; the others read all of it, which is part of what they cost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from scipy import sparse
+
+from ..baselines.highs import Highs, HotHighs, LpSolver, Method
+from ..baselines.pop import solve_parts
+from ..choice import ChoiceProgram, ChoiceSolution
+from ..choice.program import Entries
+from ..linear_program import LinearProgram, LinearSolution
+
+_PARTS = 16  # of POP, as in COpter's table 4.1
+
+
+class AllocationSolver(Protocol):
+    """Decides a round; may keep what it likes from the one before."""
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution: ...
+
+
+@dataclass(frozen=True)
+class Structured:
+    """Prices, the LP's vertex and a search over what is torn (`optimizer/choice`)."""
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution:
+        return program.solve(order, gap, time_limit_s)
+
+
+def linear_program(
+    entries: Entries, rows: int, usage: np.ndarray, capacity: np.ndarray, required: np.ndarray, *, integer: bool
+) -> LinearProgram:
+    """Minimise what is not gained: a variable an entry, a row a job and then one a limit.
+
+    required: (rows,) jobs that must pick something.
+    """
+    count, limits = len(entries.row), len(capacity)
+    limit, entry = np.nonzero(usage[:, entries.column])
+    row = np.concatenate([entries.row, rows + limit])
+    column = np.concatenate([np.arange(count), entry])
+    value = np.concatenate([np.ones(count), usage[limit, entries.column[entry]]])
+    matrix = sparse.csr_array((value, (row, column)), shape=(rows + limits, count))
+    lower = np.concatenate([np.where(required, 1.0, -np.inf), np.full(limits, -np.inf)])
+    upper = np.concatenate([np.ones(rows), capacity])
+    whole = np.ones(count, bool) if integer else None
+    # In the LP the job's row alone limits a variable: a bound of 1 beside it would share the row's dual.
+    most = np.full(count, 1.0 if integer else np.inf)
+    return LinearProgram(-entries.gain, matrix, lower, upper, np.zeros(count), most, whole)
+
+
+def largest_weights(
+    entries: Entries, weight: np.ndarray, rows: int, usage: np.ndarray, capacity: np.ndarray
+) -> np.ndarray:
+    """COpter's shim (section 4.4.1): (rows,) columns, -1: none.
+
+    Jobs, those of the largest weight first, pick the configuration of the highest weight in the LP's solution that
+    fits what is left.
+    """
+    choice = np.full(rows, -1, np.int64)
+    room = capacity.copy()
+    heavy = np.flatnonzero(weight > 1e-6)
+    for k in heavy[np.lexsort((heavy, -weight[heavy]))]:
+        row, column = entries.row[k], entries.column[k]
+        if choice[row] < 0 and (usage[:, column] <= room + 1e-9).all():
+            choice[row] = column
+            room -= usage[:, column]
+    return choice
+
+
+@dataclass
+class Relaxed:
+    """The LP relaxation by some solver of linear programs, made whole by COpter's shim: LP* of table 4.1."""
+
+    solver: LpSolver
+    _serial: dict[str, int] = field(default_factory=dict)  # numbers that stay a job's own
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution:
+        start_s = time.perf_counter()
+        entries, usage, capacity = program.entries(order), program.usage, program.capacity
+        required = program.required(order)
+        linear = linear_program(entries, len(order), usage, capacity, required, integer=False)
+        found = self._solve(linear, entries, order, usage.shape[1], len(capacity))
+        if found.x is None:
+            return _solution(
+                np.full(len(order), -1), entries, np.inf, np.zeros(len(capacity)), gap, start_s, found
+            )
+        choice = largest_weights(entries, found.x, len(order), usage, capacity)
+        prices = np.zeros(len(capacity)) if found.row_dual is None else -found.row_dual[len(order) :]
+        return _solution(choice, entries, -found.bound, np.maximum(prices, 0.0), gap, start_s, found)
+
+    def _solve(
+        self, linear: LinearProgram, entries: Entries, order: Sequence[str], columns: int, limits: int
+    ) -> LinearSolution:
+        if not isinstance(self.solver, HotHighs):
+            return self.solver.solve(linear)
+        serial = np.array([self._serial.setdefault(id, len(self._serial)) for id in order], np.int64)
+        return self.solver.solve(
+            linear,
+            serial[entries.row] * columns + entries.column,
+            np.concatenate([limits + serial, np.arange(limits)]),
+        )
+
+
+@dataclass(frozen=True)
+class Ilp:
+    """The integer program, whole and as it stands, by HiGHS's branch and bound."""
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution:
+        start_s = time.perf_counter()
+        entries, usage, capacity = program.entries(order), program.usage, program.capacity
+        required = program.required(order)
+        linear = linear_program(entries, len(order), usage, capacity, required, integer=True)
+        found = Highs(Method.EXACT, time_limit_s=time_limit_s, gap=max(gap, 1e-9)).solve(linear)
+        weight = np.zeros(len(entries.row)) if found.x is None else found.x
+        choice = np.full(len(order), -1, np.int64)
+        picked = weight > 0.5
+        choice[entries.row[picked]] = entries.column[picked]
+        return _solution(choice, entries, -found.bound, np.zeros(len(capacity)), gap, start_s, found)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some jobs, with a k-th of every capacity."""
+
+    rows: np.ndarray
+    entries: Entries
+    capacity: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Partition:
+    """POP of one round: jobs at random, capacities evenly, what is left over one by one.
+
+    A job takes one configuration, so none is split over parts; one larger than a part is no option in it.
+    """
+
+    entries: Entries
+    jobs: int
+    usage: np.ndarray
+    capacity: np.ndarray
+    required: np.ndarray
+    gap: float
+    time_limit_s: float
+
+    def split(self, k: int, rng: np.random.Generator) -> list[_Part]:
+        part_of = rng.permutation(np.arange(self.jobs) % k)
+        each, more = np.floor(self.capacity / k), np.zeros(len(self.capacity))
+        more = self.capacity - each * k
+        parts = []
+        for p in range(k):
+            rows = np.flatnonzero(part_of == p)
+            mine = part_of[self.entries.row] == p
+            capacity = each + np.clip(more - p, 0.0, 1.0)
+            mine &= (self.usage[:, self.entries.column] <= capacity[:, None]).all(axis=0)
+            row = np.searchsorted(rows, self.entries.row[mine])
+            parts.append(_Part(rows, Entries(row, self.entries.column[mine], self.entries.gain[mine]), capacity))
+        return parts
+
+    def solve(self, part: _Part) -> np.ndarray:
+        has = np.zeros(len(part.rows), bool)
+        has[part.entries.row] = True
+        required = self.required[part.rows] & has
+        linear = linear_program(part.entries, len(part.rows), self.usage, part.capacity, required, integer=True)
+        found = Highs(Method.EXACT, time_limit_s=self.time_limit_s, gap=max(self.gap, 1e-9)).solve(linear)
+        choice = np.full(len(part.rows), -1, np.int64)
+        if found.x is not None:
+            picked = found.x > 0.5
+            choice[part.entries.row[picked]] = part.entries.column[picked]
+        return choice
+
+    def merge(self, parts: Sequence[_Part], answers: Sequence[np.ndarray]) -> np.ndarray:
+        choice = np.full(self.jobs, -1, np.int64)
+        for part, answer in zip(parts, answers, strict=True):
+            choice[part.rows] = answer
+        return choice
+
+
+@dataclass
+class Pop:
+    """POP-k, each part's integer program by HiGHS; by Ray, or in turn, with the time that `cores` would take."""
+
+    k: int = _PARTS
+    use_ray: bool = False
+    cores: int = 2
+    seed: int = 0
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution:
+        start_s = time.perf_counter()
+        entries = program.entries(order)
+        partition = _Partition(
+            entries, len(order), program.usage, program.capacity, program.required(order), gap, time_limit_s
+        )
+        read_s = time.perf_counter() - start_s
+        found = solve_parts(partition, self.k, seed=self.seed, cores=self.cores, use_ray=self.use_ray)
+        self.seed += 1
+        seconds = read_s + found.seconds
+        value = _objective(found.whole, entries)
+        none = np.zeros(len(program.capacity))
+        return ChoiceSolution(
+            found.whole, value, np.inf, np.inf, none, False, (), seconds, seconds, len(entries.row)
+        )
+
+
+def _objective(choice: np.ndarray, entries: Entries) -> float:
+    return float(entries.gain[choice[entries.row] == entries.column].sum())
+
+
+def _solution(
+    choice: np.ndarray,
+    entries: Entries,
+    bound: float,
+    prices: np.ndarray,
+    gap: float,
+    start_s: float,
+    found: LinearSolution,
+) -> ChoiceSolution:
+    value = _objective(choice, entries)
+    bound = max(bound, value)
+    relative = (bound - value) / max(abs(bound), 1e-7)
+    seconds = time.perf_counter() - start_s
+    return ChoiceSolution(
+        choice,
+        value,
+        bound,
+        relative,
+        prices,
+        relative <= gap + 1e-7,
+        (),
+        seconds,
+        found.seconds,
+        len(entries.row),
+    )
+
+
+_SOLVERS: dict[str, Callable[[], AllocationSolver]] = {
+    "structured": Structured,
+    "ilp": Ilp,
+    "highs": lambda: Relaxed(Highs(Method.SIMPLEX)),
+    "highs-ipm": lambda: Relaxed(Highs(Method.INTERIOR_POINT)),
+    "highs-pdlp": lambda: Relaxed(Highs(Method.PDLP)),
+    "highs-hot": lambda: Relaxed(HotHighs(Method.SIMPLEX)),
+    "highs-pdlp-hot": lambda: Relaxed(HotHighs(Method.PDLP)),
+    "pop": Pop,
+}
+
+
+def allocation_solvers() -> tuple[str, ...]:
+    return tuple(_SOLVERS)
+
+
+def allocation_solver(name: str) -> AllocationSolver:
+    """A new solver; raises ValueError for an unknown name."""
+    if name not in _SOLVERS:
+        raise ValueError(f"solver: {name!r} is unknown; accepted: {', '.join(_SOLVERS)}")
+    return _SOLVERS[name]()

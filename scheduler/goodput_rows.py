@@ -1,0 +1,124 @@
+"""The goodput of every (job, configuration) from round to round, computed again only where it moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..estimators.goodput import ConfigurationArrays, GoodputModel, goodput_matrix
+from .configuration import ConfigurationSet
+from .round import JobView
+
+_PROBES = 6  # configurations of each GPU type that a model is judged by
+
+
+class GoodputRows:
+    """Rows of goodput by job, kept while a job's model says the same of a few configurations of every GPU type.
+
+    A job's estimators are fitted anew with each report, and mostly to the same; computing all the goodputs of a
+    large cluster takes longer than deciding about them.
+
+    Args:
+        tolerance: relative change of goodput, at the probed configuration where it is largest, up to which a row
+            stays as it is. 0: any change computes it again.
+    """
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+        self._configurations: ConfigurationSet | None = None
+        self._place: dict[str, int] = {}
+        self._free: list[int] = []
+        self._models: list[GoodputModel | None] = []  # the one that each row is of
+        self._rows = np.zeros((0, 0), np.float32)
+        self._probes = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    @property
+    def gib(self) -> float:
+        return self._rows.nbytes / 2**30
+
+    def update(self, jobs: Sequence[JobView], configurations: ConfigurationSet) -> np.ndarray:
+        """Take in the jobs of a round, all of them; (jobs,) whose row is not what it was in the last."""
+        if configurations is not self._configurations:
+            self.__init__(self.tolerance)  # type: ignore[misc]
+            self._configurations = configurations
+            self._rows = np.zeros((64, len(configurations)), np.float32)
+            self._free = list(range(63, -1, -1))
+            self._models = [None] * 64
+            self._probes = _probes(configurations)
+        gone = self._place.keys() - {job.id for job in jobs} if len(jobs) or self._place else set()
+        for id in gone:
+            place = self._place.pop(id)
+            self._models[place] = None
+            self._free.append(place)
+        moved = np.zeros(len(jobs), bool)
+        other: list[int] = []
+        for i, job in enumerate(jobs):
+            place = self._place.get(job.id, -1)
+            if place < 0:
+                moved[i] = True
+            elif self._models[place] is not job.model:
+                other.append(i)
+        for i in other:
+            if self._models[self._place[jobs[i].id]] is None or jobs[i].model is None:
+                moved[i] = True
+        judged = [i for i in other if not moved[i]]
+        moved[judged] = self._moved([jobs[i] for i in judged])
+        self._compute([jobs[i] for i in np.flatnonzero(moved).tolist()])
+        return moved
+
+    def of(self, jobs: Sequence[JobView]) -> np.ndarray:
+        """(jobs, configurations) goodput of jobs of this round, 0 where a job cannot run or has no model."""
+        return self._rows[[self._place[job.id] for job in jobs]].astype(float)
+
+    def _moved(self, jobs: Sequence[JobView]) -> np.ndarray:
+        if not jobs or self.tolerance <= 0:
+            return np.ones(len(jobs), bool)
+        assert self._configurations is not None
+        now = goodput_matrix([job.model for job in jobs], _columns(self._configurations.arrays, self._probes))
+        places = np.array([self._place[job.id] for job in jobs], np.int64)
+        was = self._rows[np.ix_(places, self._probes)]
+        return np.asarray((np.abs(now - was) > self.tolerance * was).any(axis=1))
+
+    def _compute(self, jobs: Sequence[JobView]) -> None:
+        assert self._configurations is not None
+        new = sum(job.id not in self._place for job in jobs)
+        if new > len(self._free):
+            had = len(self._rows)
+            size = max(2 * had, had + new)
+            rows = np.zeros((size, self._rows.shape[1]), np.float32)
+            rows[:had] = self._rows
+            self._rows = rows
+            self._free = [*range(size - 1, had - 1, -1), *self._free]
+            self._models += [None] * (size - had)
+        for at in range(0, len(jobs), 4096):
+            some = jobs[at : at + 4096]
+            found = goodput_matrix([job.model for job in some], self._configurations.arrays)
+            places = []
+            for job in some:
+                if job.id not in self._place:
+                    self._place[job.id] = self._free.pop()
+                places.append(self._place[job.id])
+                self._models[places[-1]] = job.model
+            self._rows[places] = np.where(np.isfinite(found), found, 0.0)
+
+
+def _probes(configurations: ConfigurationSet) -> np.ndarray:
+    """Columns of every GPU type, evenly spread over the logarithm of their GPUs."""
+    chosen: list[int] = []
+    gpus = configurations.arrays.gpus
+    for columns in configurations.columns_of.values():
+        mine = gpus[columns]
+        if len(mine):
+            wanted = np.geomspace(mine[0], mine[-1], _PROBES)
+            chosen += (columns.start + np.unique(np.searchsorted(mine, wanted - 1e-9))).tolist()
+    return np.array(chosen, np.int64)
+
+
+def _columns(arrays: ConfigurationArrays, which: np.ndarray) -> ConfigurationArrays:
+    return ConfigurationArrays(
+        arrays.gpu_types, arrays.gpus_per_node, arrays.type_index[which], arrays.nodes[which], arrays.gpus[which]
+    )
