@@ -108,9 +108,10 @@ class NodeView:
             remove_placement_group(self._leases.pop(gone))
             self._standing.discard(gone)
         before = self.snapshot
-        usable = tuple(node for node in leased if node.id not in draining)
+        found = Cluster(tuple(node for node in leased if node.id not in draining))
         self.snapshot = NodesSnapshot(
-            cluster=Cluster(usable),
+            # The same object while the nodes are the same: what policies keep by it stays theirs.
+            cluster=before.cluster if found == before.cluster else found,
             leases={node.id: self._leases[node.id].id.hex() for node in leased},
             alive=frozenset(row["NodeID"] for row in rows),
             draining=frozenset(draining),

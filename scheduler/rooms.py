@@ -7,7 +7,6 @@ where there are more nodes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -95,6 +94,8 @@ class Tenants:
         self._parts: dict[int, list[Part]] = {}
         for part in parts:
             self._parts.setdefault(part.node, []).append(part)
+        for held in self._parts.values():
+            held.sort(reverse=True)  # and so they stay: largest first
         self._cheapest: dict[tuple[int, bool], list[tuple[int, int, int]]] = {}
 
     def make_way(self, gpus: int) -> list[Part]:
@@ -141,9 +142,9 @@ class Tenants:
         """The fewest: a small one if one is enough, else the largest first; [] if none need or all do not do."""
         if whole and self._rooms.size[node] != gpus:
             return []
-        below = math.inf if whole else block(gpus)
+        most = gpus if whole else block(gpus) // 2
         lacking = gpus - self._rooms.free[node]
-        parts = sorted((part for part in self._parts[node] if block(part.gpus) < below), reverse=True)
+        parts = [part for part in self._parts[node] if part.gpus <= most]
         going: list[Part] = []
         while lacking > 0 and parts:
             last = sum(part.gpus >= lacking for part in parts) - 1
