@@ -108,6 +108,28 @@ def test_a_job_is_not_moved_for_one_of_its_own_size() -> None:
     assert not result.unplaced
 
 
+def test_a_node_makes_way_more_than_once() -> None:
+    where = cluster("1x b:4, 4x b:1")
+    current = {f"s{i}": Placement(B, (NodeShare("b-000", 1),)) for i in range(4)}
+    wanted = dict.fromkeys(current, part(1)) | {"x": part(2), "y": part(2)}
+    result = Placer().place(wanted, current, where)
+    check(result, wanted, where)
+    assert not result.unplaced
+    assert result.evicted == ("s0", "s1", "s2", "s3")
+
+
+def test_what_clearing_costs_is_judged_by_who_is_there_now() -> None:
+    """A node where one job of 1 sufficed before would cost two moves the next time; its neighbour costs one."""
+    where = cluster("2x b:8, 1x b:3")
+    current = {"p1": on(B, n0=1), "p2": on(B, n0=2), "p3": on(B, n0=2)}
+    current |= {f"q{i}": on(B, n1=2) for i in range(3)}
+    wanted = {job: part(placement.gpus) for job, placement in current.items()} | {"x": part(4), "y": part(4)}
+    result = Placer().place(wanted, current, where)
+    check(result, wanted, where)
+    assert not result.unplaced
+    assert result.evicted == ("p1", "q0")
+
+
 @pytest.mark.parametrize("nodes", [8, 300])
 def test_on_scattered_nodes_only_as_many_jobs_move_as_must(nodes: int) -> None:
     """One GPU of every node of 4 is taken, and half of the nodes are wanted whole."""
