@@ -89,6 +89,13 @@ def test_what_cannot_fit_is_left_out_and_named() -> None:
     assert set(result.placements) == {"x"}
 
 
+def test_a_type_or_a_node_size_that_is_gone_has_no_room() -> None:
+    wanted = {"v": part(1, "gone"), "w": part(8), "x": Configuration(2, 16, B, 8), "y": part(2)}
+    result = Placer().place(wanted, {}, cluster("2x b:4"))
+    assert result.unplaced == ("v", "w", "x")
+    assert set(result.placements) == {"y"}
+
+
 def test_nobody_is_moved_for_a_job_that_would_not_fit_all_the_same() -> None:
     current = {"x": on(B, n0=2), "y": on(B, n1=1), "z": on(B, n1=2)}
     wanted = {"w": part(4), "x": part(2), "y": part(1), "z": part(2)}
