@@ -90,9 +90,9 @@ def test_a_folder_of_tables_and_a_trace(tmp_path: Path) -> None:
     (tmp_path / "batch_inference.json").write_text(json.dumps(batch))
     synthetic = {
         "max_progress": 50,
-        "goodputs": {"num_gpus": [1, 2]}
+        "goodputs": {"num_gpus": [1, 128, 132]}
         | {
-            name: [1.0, 1.5]
+            name: [1.0, 1.5, 1.6]
             for name in (
                 "DGX-A100-40GB", "DGX-V100-32GB", "A100-40GB-PCIe", "A10-24GB-PCIe", "RTX-2080Ti-11GB", "T4-16GB",
             )
@@ -102,13 +102,18 @@ def test_a_folder_of_tables_and_a_trace(tmp_path: Path) -> None:
     tables = read_tables(tmp_path)
     assert tables["bert"].rates["aws", 2].tolist() == [2.0, 1.0]  # 1.2 times slower than tabulated
     assert tables["llama"].duration_s("quad", 4) == 5.0
+    assert tables["bert"].nodes["aws", 2] == 1
     assert tables["synthetic_short"].duration_s("aws", 1) == 50.0
+    # Computed for any nodes, and used up to 128 GPUs as in the code that it comes from.
+    assert {gpus for _, gpus in tables["synthetic_short"].rates} == {1, 128}
+    assert not tables["synthetic_short"].nodes
 
     trace = tmp_path / "trace"
     trace.write_text("name,time,category,application\na,1,SiaJob,bert\nb,2.5,BatchInferenceJob,llama\n")
     workload, of_job = requested(read_trace(trace), tables, ["aws", "quad"])
     assert [t.name for t in of_job] == ["bert", "llama"]
     assert workload.gpus.tolist() == [2, 64]
+    assert (workload.max_gpus >= 128).all()  # tables say how far a job grows
 
     trace.write_text("name,time,category,application\na,1,SiaJob,vgg\n")
     with pytest.raises(ValueError, match="job a: application 'vgg' has no goodput table; there are bert"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from coadapt.estimators.goodput import ConfigurationArrays, GoodputModel, goodput_matrix
 from coadapt.estimators.tabulated import ANY_NODES, TabulatedConfigurations, TabulatedModel, scaled
+from coadapt.scheduler.speeds import goodput_on
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,6 +70,14 @@ def test_scaling_a_model_scales_its_goodput_and_leaves_it_as_it_was(model: Tabul
     each = np.linspace(0.5, 2, len(model.goodput))
     assert scaled(model, each).goodput.tolist() == (model.goodput * each).tolist()
     assert row(model).tolist() == before.tolist()
+
+
+def test_a_fixed_size_is_looked_up_on_as_few_nodes_as_hold_it() -> None:
+    model = TabulatedModel(SMALL, np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+    assert goodput_on(model, "a", 8, 4) == 2.0
+    assert goodput_on(model, "a", 8, 8) == 0.0  # measured on two nodes only
+    assert goodput_on(model, "b", 8, 4) == 3.0
+    assert goodput_on(model, "c", 8, 4) == 0.0
 
 
 def test_other_configurations_are_looked_up_anew() -> None:
