@@ -185,7 +185,7 @@ class Run:
 
 
 def _finished(simulated: Simulation, point: Path, about: dict[str, Any]) -> Simulation:
-    """Run it to its end, with a resume point on the way, and every hundredth round on stderr."""
+    """Run it to its end, writing resume points on the way, and how far it is on stderr."""
     began = time.perf_counter()
     wait_s, written = 60.0, began
     rounds = 0
