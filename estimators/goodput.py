@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -112,6 +112,16 @@ class JobModel:
         packed = np.concatenate([model.packed(types) for model in models])
         packed = packed.reshape(len(models), len(types), COLUMNS)
         fill(packed, configurations.type_index, configurations.nodes, configurations.gpus, rows, result)
+
+    def with_noise_scale(self, noise_scale: float) -> JobModel:
+        """The same job at another noise scale, which is all that most of its reports change."""
+        other = replace(self, noise_scale=noise_scale)
+        for gpu_types, rows in self._packed.items():
+            rows = rows.copy()
+            rows[rows[:, GPUS] > 0, PHI] = noise_scale
+            rows.flags.writeable = False
+            other._packed[gpu_types] = rows
+        return other
 
     def packed(self, gpu_types: tuple[str, ...]) -> Array:
         """(types, columns) numbers of this job for the kernel, bootstrapped types included; worked out once."""

@@ -10,7 +10,7 @@ import numpy as np
 from .configuration import ConfigurationSet
 from .eligibility import Eligibility, eligibility
 from .placement import Placement
-from .policies.sia import restart_factor
+from .policies.sia import restart_factors
 from .round import JobView, Plan, Round
 
 
@@ -132,7 +132,7 @@ def explain(job_id: str, round: Round, plan: Plan) -> Explanation:
         name=job.spec.name,
         before=_name(job.placement, configurations),
         chosen=_name(plan.placements.get(job_id), configurations),
-        restart_factor=restart_factor(job) if job.placement is not None else None,
+        restart_factor=float(restart_factors([job])[0]) if job.placement is not None else None,
         prices=dict(plan.prices),
         options=options,
         notes=tuple(

@@ -85,7 +85,8 @@ class LearningKnowledge:
         if found is not None:
             phi = found * self._applications[job].initial_batch_size * self._blur()
             if phi != known.noise_scale:
-                known.noise_scale, known.model = phi, None
+                known.noise_scale = phi
+                known.model = None if known.model is None else known.model.with_noise_scale(phi)
 
     def model(self, job: int) -> JobModel | None:
         known = self._job(job)

@@ -20,12 +20,15 @@ from .refine import refine
 from .rows import NOTHING, STAY, Columns, Flags, Floats, Ints, Rows, dual_value
 from .simplex import from_plan, optimise, price_in, torn_rows
 
-# Rows and combinations that are searched where the plan at hand is not good enough, one after the other.
+# Rows and combinations that are searched where the plan at hand is not good enough, one after the other; the last
+# search, which takes longest, is left out in a program of many rows that is as near to its bound as this.
 _SEARCHES = ((40, 256), (64, 512), (64, 2048))
-_COLD_WIDTH, _WIDTH = 0.3, 1e-2  # of the smoothed dual, in units of a row's worth
+_MANY_ROWS, _NEAR = 256, 5e-4
+_COLD_WIDTH, _WIDTH = 0.3, 2e-3  # of the smoothed dual, in units of a row's worth
 _ENOUGH = 1e-4  # of the dual, that a step must gain for the prices to be worth another
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
+_LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
 _FILL_ROUNDS = 20
 # What the searches do not close HiGHS may, where options are so few, in so much time.
 _MOST_FOR_HIGHS, _MOST_HIGHS_S = 20_000, 5.0
@@ -353,7 +356,8 @@ class ChoiceProgram:
         basis = from_plan(picks, room)
         pivots, torn = 0, slots[:0]
         if price_in(rows, columns, basis, prices):
-            _, pivots = optimise(rows, columns, basis, _TOLERANCE, _PIVOTS * len(slots))
+            enough = _LEFT * gap * max(dual_value(rows, columns, capacity, prices), 0.0)
+            _, pivots = optimise(rows, columns, basis, _TOLERANCE, enough, _PIVOTS * len(slots))
             better = np.maximum(basis.prices, 0.0)
             if dual_value(rows, columns, capacity, better) < dual_value(rows, columns, capacity, prices):
                 prices = better
@@ -372,7 +376,8 @@ class ChoiceProgram:
         for most_rows, width in _SEARCHES:
             # A first search that can look at every row costs so little that it goes for the very optimum.
             exact = len(slots) <= most_rows and (most_rows, width) == _SEARCHES[0]
-            wanted = 0.0 if exact else gap * min(abs(bound), abs(value))
+            last = len(slots) > _MANY_ROWS and (most_rows, width) == _SEARCHES[-1]
+            wanted = 0.0 if exact else max(gap, _NEAR if last else 0.0) * min(abs(bound), abs(value))
             if bound - value <= wanted + TOLERANCE or time.perf_counter() - start_s > time_limit_s:
                 break
             budget = dual - value - wanted

@@ -277,32 +277,41 @@ def _improve(
     tolerance: float,
     direction: Floats,
     change: Floats,
-) -> int:
-    """Let what is best for a row at `cost`, maybe some pivots old, enter if it still gains; -2: it does not."""
+) -> tuple[int, float]:
+    """Let what is best for a row at `cost`, maybe some pivots old, enter if it still gains; -2: it does not.
+
+    Also returned: what the row would gain at `cost`.
+    """
     key = basis.key[row]
     column = column_of(rows, row, key)
     worth, pick = best_of(rows, row, cost)
     has = gain_of(rows, row, key)
-    if pick == key or worth <= has - (cost[column] if column >= 0 else 0.0) + tolerance:
-        return -2
+    more = worth - has + (cost[column] if column >= 0 else 0.0)
+    if pick == key or more <= tolerance:
+        return -2, 0.0
     gains = gain_of(rows, row, pick) - _cost_of(columns, column_of(rows, row, pick), basis.prices)
     if gains <= has - _cost_of(columns, column, basis.prices) + tolerance:
-        return -2
-    return _enter(rows, columns, basis, row, pick, direction, change)
+        return -2, more
+    return _enter(rows, columns, basis, row, pick, direction, change), more
 
 
 @njit(cache=True, nogil=True)
-def optimise(rows: Rows, columns: Columns, basis: Basis, tolerance: float, most_pivots: int) -> tuple[bool, int]:
-    """Pivot to the optimum; (whether it was reached, pivots)."""
+def optimise(
+    rows: Rows, columns: Columns, basis: Basis, tolerance: float, enough: float, most_pivots: int
+) -> tuple[bool, int]:
+    """Pivot to the optimum, or to where no more than `enough` is left to gain; (whether that was reached, pivots).
+
+    All rows are swept over, then again and again those that ever pivoted, until nothing changes any more.
+    """
     size = len(basis.row)
     cost = np.empty(len(columns.begin) - 1)
     direction, change = np.empty(size), np.empty(size)
     again = np.empty(len(rows.order), np.int64)
-    pivots, since = 0, 0
+    is_again = np.zeros(len(basis.key), np.bool_)
+    count, pivots, since = 0, 0, 0
     while True:
-        count = 0
         for sweep in range(_MINOR):
-            moved = 0
+            moved, left = 0, 0.0
             for u in range(size):
                 if basis.prices[u] < -tolerance:
                     if _enter(rows, columns, basis, SLACK, u, direction, change) < 0:
@@ -312,13 +321,14 @@ def optimise(rows: Rows, columns: Columns, basis: Basis, tolerance: float, most_
             total = len(rows.order) if sweep == 0 else count
             for i in range(total):
                 row = rows.order[i] if sweep == 0 else again[i]
-                done = _improve(rows, columns, basis, row, cost, tolerance, direction, change)
+                done, more = _improve(rows, columns, basis, row, cost, tolerance, direction, change)
+                left += more
                 if done == -2:
                     continue
                 if done == -1:
                     return False, pivots
-                if sweep == 0:
-                    again[count] = row
+                if not is_again[row]:
+                    again[count], is_again[row] = row, True
                     count += 1
                 moved += 1
                 since = 0 if done == 2 else since + done
@@ -329,9 +339,9 @@ def optimise(rows: Rows, columns: Columns, basis: Basis, tolerance: float, most_
             pivots += moved
             if pivots > most_pivots:
                 return False, pivots
+            if sweep == 0 and (moved == 0 or left <= enough):
+                return True, pivots
             if moved == 0:
-                if sweep == 0:
-                    return True, pivots
                 break
 
 

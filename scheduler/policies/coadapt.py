@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from pydantic import Field
@@ -125,7 +124,7 @@ class CoadaptPolicy(ProgramPolicy):
         soon = self.options.noise_ahead * model.limits.initial_batch_size
         if soon <= 0 or (model.noise_scale is not None and model.noise_scale >= soon):
             return model
-        return replace(model, noise_scale=soon)
+        return model.with_noise_scale(soon)
 
     def _lasting(self, jobs: Sequence[JobView], goodput: np.ndarray, current: np.ndarray) -> np.ndarray:
         """(jobs, configurations) goodput over the time a job will stay there, the pause of a move included."""

@@ -32,12 +32,14 @@ class SiaOptions(ProgramOptions):
         return p
 
 
-def restart_factor(job: JobView) -> float:
-    """r = (T - N S) / (T + S), equation 3.3, within [0.1, 1]: T age, N restarts, S cost of one in seconds."""
-    age, cost = max(job.age_s, 0.0), max(job.restart_cost_s, 0.0)
-    if age + cost <= 0:
-        return 1.0
-    return float(np.clip((age - job.restarts * cost) / (age + cost), LEAST_RESTART_FACTOR, 1.0))
+def restart_factors(jobs: Sequence[JobView]) -> np.ndarray:
+    """(jobs,) r = (T - N S) / (T + S), equation 3.3, within [0.1, 1]: T age, N restarts, S cost of one in seconds."""
+    age = np.maximum([job.age_s for job in jobs], 0.0)
+    cost = np.maximum([job.restart_cost_s for job in jobs], 0.0)
+    restarts = np.array([job.restarts for job in jobs])
+    whole = age + cost
+    factor = (age - restarts * cost) / np.where(whole > 0, whole, 1.0)
+    return np.where(whole > 0, np.clip(factor, LEAST_RESTART_FACTOR, 1.0), 1.0)
 
 
 def normalised(goodput: np.ndarray, may: Eligibility, known: np.ndarray) -> np.ndarray:
@@ -104,9 +106,7 @@ class SiaPolicy(ProgramPolicy):
         """A move is worth (r G)^p, staying G^p; see the class for what else there is."""
         factor = np.ones(len(jobs))
         if self.options.restart_factor:
-            factor = np.array(
-                [restart_factor(job) if c >= 0 else 1.0 for job, c in zip(jobs, current, strict=True)]
-            )
+            factor = np.where(current >= 0, restart_factors(jobs), 1.0)
         scale = factor**self.options.p
         offset = self.options.lambda_ * shares
         if self.options.p < 0:
