@@ -1,9 +1,9 @@
 """Rounds of large clusters, one after another: seven GPU types, jobs that come, go, grow and are measured anew.
 
 A job trains one of the fitted models of executor/pace_profiles.json, at its own speed and noise; the two GPU types
-that were not measured run at multiples of measured ones. In every round a part of the jobs ends and as many arrive;
-of the others a part learns something (goodputs move by several percent), and the rest of those that train report
-what hardly differs from what was known, as live jobs do.
+that were not measured run at multiples of measured ones. In every round a part of the jobs ends and others arrive;
+of those that stay a part learns something (goodputs move by several percent), and the rest of those that train
+report what hardly differs from what was known, as live jobs do.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
     python -m benchmarks.whole_round [--gpus 25000] [--jobs 5000] [--rounds 60] [--churn 0.01] [--tolerance 0.01]
 
-The jobs are those of benchmarks/large_rounds.py: 1 % end in a round and as many arrive, 4 % learn something, all others
-that train report as usual. The first round starts from nothing and is told apart. One process; threads are as many
-as numba and HiGHS start by themselves, one.
+The jobs are those of benchmarks/large_rounds.py: 1 % end in a round and as many arrive, 4 % learn something, all
+others that train report as usual. The first round starts from nothing and is told apart. One process, one thread.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ def main() -> None:
     args = parser.parse_args()
 
     small = Workload(cluster(64, args.types), 20, seed=args.seed)  # kernels are loaded, or compiled
-    for policy in (make_policy("sia"),):
-        for _ in range(3):
-            small.step(policy.plan(small.round()))
+    policy = make_policy("sia")
+    for _ in range(3):
+        small.step(policy.plan(small.round()))
     workload = Workload(cluster(args.gpus, args.types), args.jobs, args.churn, args.learn, args.seed)
     policy = make_policy("sia", tolerance=args.tolerance)
     gc.collect()
@@ -89,19 +88,19 @@ def main() -> None:
         {
             "gpus": args.gpus,
             "jobs": args.jobs,
-            "p50_s": round_(np.median(warm)),
-            "p99_s": round_(np.quantile(warm, 0.99)),
-            "first_s": round_(seconds[0]),
-            "solver_p50_s": round_(np.median(warm_solver)),
-            "solver_p99_s": round_(np.quantile(warm_solver, 0.99)),
+            "p50_s": figure(np.median(warm)),
+            "p99_s": figure(np.quantile(warm, 0.99)),
+            "first_s": figure(seconds[0]),
+            "solver_p50_s": figure(np.median(warm_solver)),
+            "solver_p99_s": figure(np.quantile(warm_solver, 0.99)),
             "worst_gap": float(f"{max(gaps):.3g}"),
-            "peak_gib": round_(peak_gib),
+            "peak_gib": figure(peak_gib),
         },
         f"tolerance {args.tolerance}, churn {args.churn}, learn {args.learn}",
     )
 
 
-def round_(value: float | np.floating) -> float:
+def figure(value: float | np.floating) -> float:
     return float(f"{float(value):.4g}")
 
 
