@@ -1,6 +1,6 @@
 """Traffic engineering, every bar of COpter's figures 5.5 and 5.6: total flow, runtime and gap of each method.
 
-    python -m benchmarks.traffic_engineering [--topology kdl] [--matrix bimodal] [--demands 10000] [--full]
+    python -m benchmarks.traffic_engineering [--topology kdl] [--matrix bimodal] [--demands 30000] [--full]
 
 Four edge-disjoint shortest paths per demand, as in Teal; demands change by up to 10 % a round. Kdl and ASN are
 random graphs of their sizes and distances (optimizer/problems/topology.py), or a Topology Zoo file: --graphml. The
@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 from coadapt.optimizer.baselines.highs import Highs, Method
 from coadapt.optimizer.baselines.pop import solve_parts
+from coadapt.optimizer.problems.continual import add_traffic, change_traffic
 from coadapt.optimizer.problems.path_flow import PathFlow
 from coadapt.optimizer.problems.paths import Paths, edge_disjoint_paths
 from coadapt.optimizer.problems.topology import Topology, asn_like, kdl_like, read_graphml
@@ -102,6 +103,26 @@ def ours(tolerance: float, threads: int, *, warm: bool) -> Router:
         return found.flow, found.seconds
 
     return route
+
+
+class Continual:
+    """The general continual engine, told of each round's demands; the time includes telling it."""
+
+    def __init__(self, tolerance: float, threads: int) -> None:
+        from coadapt.optimizer.continual import ContinualProgram
+
+        self.program, self.tolerance, self.threads = ContinualProgram(), tolerance, threads
+        self.before: TrafficProblem | None = None
+
+    def __call__(self, problem: TrafficProblem) -> tuple[np.ndarray, float]:
+        began = time.perf_counter()
+        if self.before is None:
+            add_traffic(self.program, problem)
+        else:
+            change_traffic(self.program, self.before, problem)
+        self.before = problem
+        found = self.program.solve(tolerance=self.tolerance, threads=self.threads)
+        return fill(problem, found.values), time.perf_counter() - began
 
 
 def measure(route: Router, first: TrafficProblem, rounds: int, skip: int, seed: int) -> Measured:
@@ -198,6 +219,7 @@ def main() -> None:
     parser.add_argument("--lp-all", action="store_true", help="LP-All also with --full")
     parser.add_argument("--lp-limit", type=float, default=600.0, help="seconds for a round of LP-All")
     parser.add_argument("--only-ours", action="store_true")
+    parser.add_argument("--engine", action="store_true", help="also the general continual engine")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--full", action="store_true", help="all demands, 20 rounds, 5 of them skipped")
     args = parser.parse_args()
@@ -230,6 +252,8 @@ def main() -> None:
                 routers[f"pop{k}"] = (f"POP-{k}", pop(k))
                 if few != k:
                     routers[f"pop{few}"] = (f"POP-{few}, as many demands a part", pop(few))
+                if args.engine:
+                    routers["engine"] = ("Continual engine", Continual(args.tolerance, args.threads))
                 if not args.full or args.lp_all:
                     routers["lp_all"] = ("LP-All (HiGHS, 1 thread)", lp_all(args.lp_limit))
             found = {
