@@ -243,7 +243,7 @@ def main() -> None:
             k = PARTS[name]
             few = max(2, round(k * len(source) / (topology.nodes * (topology.nodes - 1))))
             routers: dict[str, tuple[str, Router]] = {
-                "ours": ("Ours: path flow, warm", ours(args.tolerance, args.threads, warm=True)),
+                "ours": (f"Ours, warm, to {args.tolerance:g}", ours(args.tolerance, args.threads, warm=True)),
             }
             if not args.only_ours:
                 routers["ours_cold"] = ("Ours, cold every round", ours(args.tolerance, args.threads, warm=False))
