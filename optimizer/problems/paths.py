@@ -40,6 +40,13 @@ class Paths:
         """(paths,) the demand of each path."""
         return np.repeat(np.arange(self.demands), np.diff(self.first))
 
+    def shortest(self) -> tuple[Paths, np.ndarray]:
+        """The first path of each demand that has one, and which ones of all these are."""
+        has = np.diff(self.first) > 0
+        which = self.first[:-1][has]
+        hops = np.diff(self.start)[which]
+        return Paths(_starts(has), _starts(hops), self.edge[_ranges(self.start[which], hops)]), which
+
     def of(self, demands: np.ndarray) -> tuple[Paths, np.ndarray]:
         """The paths of some demands, and which ones of all these are."""
         counts = np.diff(self.first)[demands]

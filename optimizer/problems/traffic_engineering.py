@@ -150,18 +150,6 @@ def _fill(
     return flow
 
 
-def shortest_only(problem: TrafficProblem) -> Paths:
-    """The first path of each demand."""
-    paths = problem.paths
-    has = np.diff(paths.first) > 0
-    chosen = paths.first[:-1][has]
-    hops = np.diff(paths.start)[chosen]
-    first = np.concatenate([[0], np.cumsum(has)])
-    start = np.concatenate([[0], np.cumsum(hops)])
-    edge = paths.edge[np.repeat(paths.start[chosen] - start[:-1], hops) + np.arange(start[-1])]
-    return Paths(first, start, edge)
-
-
 def top_and_pinned(
     problem: TrafficProblem, solver: LpSolver, *, top: float = 0.1, pinned_first: bool = False
 ) -> np.ndarray:
@@ -171,27 +159,23 @@ def top_and_pinned(
     and the others take, the largest first, what is left of their shortest path. pinned_first: the other order,
     demand pinning as first published (Namyar et al., HotNets 2022): the LP gets what the pinned ones leave.
     """
-    paths, demands = problem.paths, len(problem.demand)
+    paths = problem.paths
     order = np.argsort(-problem.demand, kind="stable")
-    large, rest = np.sort(order[: max(1, round(top * demands))]), order[max(1, round(top * demands)) :]
-    flow, room = np.zeros(paths.count), problem.capacity
-    shortest = shortest_only(problem)
-    alone = TrafficProblem(problem.demand, room, shortest)
-    firsts = paths.first[:-1][np.diff(paths.first) > 0]
+    large, rest = np.split(order, [max(1, round(top * len(order)))])
+    shortest, firsts = paths.shortest()
+    some, which = paths.of(np.sort(large))
 
-    def pin() -> None:
-        flow[firsts] += fill(TrafficProblem(alone.demand, room, shortest), np.zeros(shortest.count), rest)
+    def pin(room: np.ndarray) -> None:
+        flow[firsts] += fill(TrafficProblem(problem.demand, room, shortest), np.zeros(shortest.count), rest)
 
-    if pinned_first:
-        pin()
-        room = np.maximum(problem.capacity - problem.loads(flow), 0.0)
-    some, which = paths.of(large)
-    sub = TrafficProblem(problem.demand[large], room, some)
-    found = solver.solve(traffic_program(sub))
-    flow[which] += fill(sub, np.zeros(some.count) if found.x is None else found.x)
-    if not pinned_first:
-        room = np.maximum(problem.capacity - problem.loads(flow), 0.0)
-        pin()
+    def solve(room: np.ndarray) -> None:
+        part = TrafficProblem(problem.demand[np.sort(large)], room, some)
+        found = solver.solve(traffic_program(part))
+        flow[which] += fill(part, np.zeros(some.count) if found.x is None else found.x)
+
+    flow = np.zeros(paths.count)
+    for stage in (pin, solve) if pinned_first else (solve, pin):
+        stage(np.maximum(problem.capacity - problem.loads(flow), 0.0))
     return flow
 
 
@@ -265,9 +249,8 @@ def traffic_matrix(
 def scaled_to_load(problem: TrafficProblem, load: float) -> TrafficProblem:
     """Demands times one factor: all on their shortest paths, they would use `load` times all capacity there is."""
     paths = problem.paths
-    has = np.diff(paths.first) > 0
-    hops = np.diff(paths.start)[paths.first[:-1][has]]
-    used = float(problem.demand[has] @ hops)
+    shortest, _ = paths.shortest()
+    used = float(np.repeat(problem.demand, np.diff(shortest.first)) @ np.diff(shortest.start))
     if used <= 0:
         raise ValueError("demand: is 0 wherever there is a path; some must be above 0")
     return TrafficProblem(problem.demand * (load * problem.capacity.sum() / used), problem.capacity, paths)
