@@ -34,10 +34,11 @@ SLIVER = 1e-4
 
 @dataclass(frozen=True)
 class PricedAnswer:
-    """relaxed: a proven lower bound of the movements (in GiB) any assignment needs, and its relative gap.
+    """relaxed: no assignment within the load range moves less, in GiB.
 
-    Where the load range cannot be met it is that of the program in which missing it has a price. columns: pairs
-    that ever were variables; pricings: rounds of adding some.
+    Where that range cannot be met, missing it has a price in the bound, too. relaxed_gap: of this bound to the
+    relaxation's solution, relative to that or to a shard of mean size, if that is more. columns: pairs that ever
+    were variables; pricings: rounds of adding some.
     """
 
     assignment: Assignment
@@ -66,7 +67,7 @@ class PairPricing:
         began = time.perf_counter()
         master = _Master(problem, self._solver)
         bound, pricings = master.price(self.tolerance)
-        objective = master.objective
+        objective, columns = master.objective, int(master.inside.sum())
         candidates = [master.routed()]
         for _ in range(self.scalings):
             master.scale_slopes()
@@ -76,9 +77,8 @@ class PairPricing:
         best = min((place(problem, routed) for routed in candidates), key=lambda a: _worth(a, problem))
         replicas = _kept(problem, best.replicas) if self.keep_replicas else best.replicas
         best = min(master.rebalance(replicas), best, key=lambda a: _worth(a, problem))
-        gap = max(0.0, objective - bound) / max(abs(objective), 1e-12)
-        seconds = time.perf_counter() - began
-        return PricedAnswer(best, bound, gap, int(master.inside.sum()), pricings, seconds)
+        gap = max(0.0, objective - bound) / max(objective, master.unit)
+        return PricedAnswer(best, bound, gap, columns, pricings, time.perf_counter() - began)
 
 
 @dataclass
@@ -94,7 +94,7 @@ class _Master:
     dual: np.ndarray = field(init=False)
     objective: float = field(init=False)
     relative: np.ndarray = field(init=False)  # (shards,) load in units of the mean of a server
-    miss: float = field(init=False)
+    unit: float = field(init=False)  # GiB of a mean shard
 
     def __post_init__(self) -> None:
         p = self.problem
@@ -102,7 +102,7 @@ class _Master:
         self.cost = ~p.held * p.size_gib
         self.memory_gib = p.memory_gib
         self.relative = p.load / p.mean_load
-        self.miss = MISS * max(float(p.size_gib.mean()), 1e-12)
+        self.unit = max(float(p.size_gib.mean()), 1e-12)
 
     def run(self, least: float = 0.0) -> None:
         """Solve it; `least` is routed over every pair inside."""
@@ -117,7 +117,7 @@ class _Master:
         value = np.concatenate([np.ones(n), self.relative[j], p.size_gib[j], ones, -ones, -ones])
         matrix = sparse.csr_array((value, (row, column)), shape=(shards + 2 * servers, n + 3 * servers))
         program = LinearProgram(
-            np.concatenate([self.cost[i, j], np.full(3 * servers, self.miss)]),
+            np.concatenate([self.cost[i, j], np.full(3 * servers, MISS * self.unit)]),
             matrix,
             np.concatenate([np.ones(shards), (1 - p.epsilon) * ones, np.full(servers, -np.inf)]),
             np.concatenate([np.ones(shards), (1 + p.epsilon) * ones, self.memory_gib]),
@@ -142,7 +142,7 @@ class _Master:
             # Every shard's fractions sum to 1, so that moving all of it to its best pair bounds what is to gain.
             gain = np.minimum(reduced.min(axis=0), 0.0)
             bound = max(bound, self.objective + float(gain.sum()))
-            if self.objective - bound <= tolerance * max(abs(self.objective), 1e-6):
+            if self.objective - bound <= tolerance * max(self.objective, self.unit):
                 return bound, pricing
             reduced[self.inside] = 0.0
             best = reduced.argmin(axis=0)
