@@ -246,7 +246,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, choices=(128, 1024, 2048), action="append", help="shards; repeatable")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--skip", type=int, default=2, help="first rounds that do not count")
-    parser.add_argument("--part-limit", type=float, default=2.0, help="seconds for a part of POP")
+    parser.add_argument("--part-limit", type=float, default=5.0, help="seconds for a part of POP")
     parser.add_argument("--exact-limit", type=float, default=10.0, help="seconds for a round of Exact")
     parser.add_argument("--engine", action="store_true", help="also the general continual engine, on all pairs")
     parser.add_argument("--seed", type=int, default=0)
