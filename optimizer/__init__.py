@@ -1,6 +1,7 @@
 """Linear and integer programs."""
 
-from .choice.problem import ChoiceProblem, ChoiceSolution
+from .choice import ChoiceProblem, ChoiceProgram, ChoiceSolution
+from .continual import ContinualProgram, Row
 from .milp import solve
 
-__all__ = ["ChoiceProblem", "ChoiceSolution", "solve"]
+__all__ = ["ChoiceProblem", "ChoiceProgram", "ChoiceSolution", "ContinualProgram", "Row", "solve"]

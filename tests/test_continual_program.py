@@ -1,0 +1,254 @@
+"""After any changes a program is the one built anew; a refused change leaves no trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from coadapt.optimizer import ContinualProgram, Row
+from coadapt.optimizer.linear_program import LinearProgram
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from scipy import sparse
+
+NUMBERS = st.integers(-3, 3).map(float)
+
+
+def same(one: LinearProgram, other: LinearProgram) -> bool:
+    return (
+        one.matrix.shape == other.matrix.shape
+        and (one.matrix != other.matrix).nnz == 0
+        and all(
+            np.array_equal(getattr(one, name), getattr(other, name))
+            for name in ("cost", "lower", "upper", "row_lower", "row_upper")
+        )
+    )
+
+
+@dataclass
+class Plain:
+    """What a program says, kept in the simplest way there is."""
+
+    capacities: dict[str, tuple[float, float]] = field(default_factory=dict)
+    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    constraints: dict[str, tuple[dict[tuple[str, int], float], float, float]] = field(default_factory=dict)
+
+    def linear_program(self) -> LinearProgram:
+        first: dict[str, int] = {}
+        columns = 0
+        for id, request in self.requests.items():
+            first[id], columns = columns, columns + len(request["cost"])
+        rows, low, high = [], [], []
+
+        def add(entries: dict[int, float], lower: float, upper: float) -> None:
+            rows.append([entries.get(column, 0.0) for column in range(columns)])
+            low.append(lower)
+            high.append(upper)
+
+        for resource, (lower, upper) in self.capacities.items():
+            entries = {}
+            for id, request in self.requests.items():
+                for i, value in enumerate(request["uses"].get(resource, [])):
+                    entries[first[id] + i] = value
+            add(entries, lower, upper)
+        for terms, lower, upper in self.constraints.values():
+            add({first[id] + i: v for (id, i), v in terms.items() if id in first}, lower, upper)
+        for id, request in self.requests.items():
+            for coefficients, lower, upper in request["rows"]:
+                add({first[id] + i: v for i, v in enumerate(coefficients)}, lower, upper)
+        each = self.requests.values()
+        return LinearProgram(
+            np.array([v for r in each for v in r["cost"]], dtype=float),
+            sparse.csr_array(np.array(rows, dtype=float).reshape(len(rows), columns)),
+            np.array(low),
+            np.array(high),
+            np.array([r["lower"] for r in each for _ in r["cost"]], dtype=float),
+            np.array([r["upper"] for r in each for _ in r["cost"]], dtype=float),
+        )
+
+
+class Changes(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.program, self.plain, self.made = ContinualProgram(), Plain(), 0
+
+    def draw(self, data: st.DataObject, count: int) -> dict[str, Any]:
+        vector = st.lists(NUMBERS, min_size=count, max_size=count)
+        resources = sorted(self.plain.capacities)
+        used = data.draw(st.lists(st.sampled_from(resources), unique=True)) if resources else []
+        rows = data.draw(st.lists(st.tuples(vector, st.just(-1.0), NUMBERS.map(abs)), max_size=3))
+        return {
+            "cost": data.draw(vector),
+            "uses": {resource: data.draw(vector) for resource in used},
+            "rows": rows,
+            "lower": -data.draw(NUMBERS.map(abs)),
+            "upper": data.draw(NUMBERS.map(abs)),
+        }
+
+    @rule(resource=st.sampled_from("abc"), upper=NUMBERS)
+    def set_capacity(self, resource: str, upper: float) -> None:
+        self.program.set_capacity(resource, upper, lower=-5.0)
+        self.plain.capacities[resource] = (-5.0, upper)
+
+    @precondition(lambda self: self.plain.capacities)
+    @rule(data=st.data())
+    def remove_capacity(self, data: st.DataObject) -> None:
+        resource = data.draw(st.sampled_from(sorted(self.plain.capacities)))
+        self.program.remove_capacity(resource)
+        del self.plain.capacities[resource]
+        for request in self.plain.requests.values():
+            request["uses"].pop(resource, None)
+
+    @rule(data=st.data(), count=st.integers(0, 4))
+    def add_request(self, data: st.DataObject, count: int) -> None:
+        self.made += 1
+        request = self.draw(data, count)
+        self.plain.requests[f"r{self.made}"] = request
+        self.program.add_request(f"r{self.made}", **{**request, "rows": [Row(*row) for row in request["rows"]]})
+
+    @precondition(lambda self: self.plain.requests)
+    @rule(data=st.data())
+    def change_request(self, data: st.DataObject) -> None:
+        id = data.draw(st.sampled_from(sorted(self.plain.requests)))
+        held = self.plain.requests[id]
+        new = self.draw(data, len(held["cost"]))
+        given = data.draw(st.lists(st.sampled_from(sorted(new)), unique=True))
+        change = {name: new[name] for name in given}
+        held.update(change)
+        if "rows" in change:
+            change["rows"] = [Row(*row) for row in change["rows"]]
+        self.program.change_request(id, **change)
+
+    @precondition(lambda self: self.plain.requests)
+    @rule(data=st.data())
+    def remove_request(self, data: st.DataObject) -> None:
+        id = data.draw(st.sampled_from(sorted(self.plain.requests)))
+        self.program.remove_request(id)
+        del self.plain.requests[id]
+
+    @precondition(lambda self: self.plain.requests)
+    @rule(data=st.data())
+    def change_costs(self, data: st.DataObject) -> None:
+        ids = data.draw(st.lists(st.sampled_from(sorted(self.plain.requests)), unique=True))
+        for id in ids:
+            count = len(self.plain.requests[id]["cost"])
+            self.plain.requests[id]["cost"] = data.draw(st.lists(NUMBERS, min_size=count, max_size=count))
+        self.program.change_costs(ids, [np.array(self.plain.requests[id]["cost"], dtype=float) for id in ids])
+
+    @precondition(lambda self: any(r["cost"] for r in self.plain.requests.values()))
+    @rule(data=st.data(), upper=NUMBERS)
+    def add_constraint(self, data: st.DataObject, upper: float) -> None:
+        self.made += 1
+        variables = [(id, i) for id, r in self.plain.requests.items() for i in range(len(r["cost"]))]
+        terms = data.draw(st.dictionaries(st.sampled_from(variables), NUMBERS, max_size=4))
+        self.program.add_constraint(f"c{self.made}", terms, upper=upper)
+        self.plain.constraints[f"c{self.made}"] = (terms, -np.inf, upper)
+
+    @precondition(lambda self: self.plain.constraints)
+    @rule(data=st.data(), upper=NUMBERS, remove=st.booleans())
+    def change_constraint(self, data: st.DataObject, upper: float, remove: bool) -> None:
+        name = data.draw(st.sampled_from(sorted(self.plain.constraints)))
+        if remove:
+            self.program.remove_constraint(name)
+            del self.plain.constraints[name]
+        else:
+            self.program.change_constraint(name, upper=upper)
+            self.plain.constraints[name] = (self.plain.constraints[name][0], -np.inf, upper)
+
+    @rule()
+    def compact(self) -> None:
+        self.program._compact(always=True)
+
+    @invariant()
+    def is_the_program_built_anew(self) -> None:
+        assert same(self.program.linear_program(), self.plain.linear_program())
+
+
+Changes.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None, derandomize=True)
+test_a_program_is_what_one_would_build_anew_after_any_changes = Changes.TestCase
+
+
+def two_jobs() -> ContinualProgram:
+    program = ContinualProgram(maximise=True)
+    program.set_capacity("a100", 8.0)
+    program.add_request("job-1", [1.0, 1.8], {"a100": [1, 2]}, [Row(1.0, upper=1.0)])
+    program.add_request("job-2", [1.0, 1.5], {"a100": ([1], [4.0])}, [Row([1, 1], upper=1.0)], upper=[1.0, 2.0])
+    program.add_constraint("together", {("job-1", 0): 1.0, ("job-2", 1): -1.0}, lower=0.0)
+    return program
+
+
+NAN, INF = float("nan"), float("inf")
+REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
+    ("add_request", ("job-1", [1.0]), {}, "request 'job-1': is there already"),
+    ("add_request", ("new", [1.0, NAN]), {}, "cost of 'new': entry 1 is nan"),
+    ("add_request", ("new", [[1.0]]), {}, "cost of 'new': has shape"),
+    ("add_request", ("new", [1.0], {"a100": [INF]}), {}, "uses of 'new', 'a100': has coefficients"),
+    ("add_request", ("new", [1.0], {"a100": [1, 2]}), {}, r"uses of 'new', 'a100': has shape \(2,\)"),
+    ("add_request", ("new", [1.0], {"a100": ([1], [1.0])}), {}, "indices reach from 1 to 1"),
+    ("add_request", ("new", [1.0], {"a100": ([0, 0], [1.0, 2.0])}), {}, "has an index twice"),
+    ("add_request", ("new", [1.0], {"tpu": [1.0]}), {}, "resource 'tpu' is unknown"),
+    ("add_request", ("new", [1.0], {}, [Row([1.0, 2.0])]), {}, "row 0 of 'new': has shape"),
+    ("add_request", ("new", [1.0], {}, [Row(1.0, 2.0, 1.0)]), {}, "row 0 of 'new': lower 2.0 and upper 1.0"),
+    ("add_request", ("new", [1.0]), {"lower": 2.0, "upper": 1.0}, "bounds of 'new'"),
+    ("add_request", ("new", [1.0]), {"upper": NAN}, "bounds of 'new'"),
+    ("add_request", ("new", [1.0]), {"upper": [1.0, 2.0]}, "upper of 'new': has shape"),
+    ("change_request", ("job-3",), {"cost": [1.0]}, "request 'job-3': is unknown"),
+    ("change_request", ("job-1",), {"cost": [1.0, 2.0], "upper": -1.0}, "bounds of 'job-1'"),
+    ("change_request", ("job-1",), {"cost": [1.0]}, "cost of 'job-1': has shape"),
+    ("change_costs", (["job-1", "job-2"], [np.ones(2)]), {}, "costs: has 1 arrays, not 2"),
+    ("change_costs", (["job-1"], np.array([1.0, INF])), {}, "costs: entry 1 is inf"),
+    ("remove_request", ("job-3",), {}, "request 'job-3': is unknown"),
+    ("set_capacity", ("a100", NAN), {}, "capacity of 'a100'"),
+    ("set_capacity", ("h100", 1.0, 2.0), {}, "capacity of 'h100': lower 2.0 and upper 1.0"),
+    ("remove_capacity", ("h100",), {}, "resource 'h100': is unknown"),
+    ("add_constraint", ("together", {}), {}, "constraint 'together': is there already"),
+    ("add_constraint", ("c", {("job-1", 2): 1.0}), {}, "'job-1' has no variable 2"),
+    ("add_constraint", ("c", {("job-3", 0): 1.0}), {}, "request 'job-3': is unknown"),
+    ("add_constraint", ("c", {("job-1", 0): NAN}), {}, "coefficient of"),
+    ("change_constraint", ("c", 0.0, 1.0), {}, "constraint 'c': is unknown"),
+    ("remove_constraint", ("c",), {}, "constraint 'c': is unknown"),
+]
+
+
+@pytest.mark.parametrize(("method", "arguments", "named", "message"), REFUSED)
+def test_a_refused_change_says_why_and_leaves_the_program_as_it_was(
+    method: str, arguments: tuple[Any, ...], named: dict[str, Any], message: str
+) -> None:
+    program = two_jobs()
+    with pytest.raises(ValueError, match=message):
+        getattr(program, method)(*arguments, **named)
+    assert same(program.linear_program(), two_jobs().linear_program())
+
+
+def test_a_program_of_a_plain_lp_is_that_lp() -> None:
+    lp = two_jobs().linear_program()
+    assert same(ContinualProgram.of(lp).linear_program(), lp)
+
+
+def test_room_of_requests_that_left_is_used_by_those_that_come() -> None:
+    program = ContinualProgram()
+    program.set_capacity("a100", 8.0)
+    for i in range(200):
+        program.add_request(i, np.ones(40), {"a100": np.ones(40)}, [Row(1.0, upper=1.0)])
+    storage = program._storage
+    before = (storage.columns.top, storage.rows.top, storage.entries.top)
+    for i in range(1000):
+        program.remove_request(i)
+        program.add_request(200 + i, np.ones(40), {"a100": np.ones(40)}, [Row(1.0, upper=1.0)])
+    assert (storage.columns.top, storage.rows.top, storage.entries.top) == before
+
+
+def test_a_program_that_shrank_gives_its_room_back() -> None:
+    program, kept = ContinualProgram(), ContinualProgram()
+    for made, first in ((program, 0), (kept, 2900)):
+        made.set_capacity("a100", 8.0)
+        for i in range(first, 3000):
+            made.add_request(i, np.full(i % 7, 1.0), {"a100": np.ones(i % 7)}, [Row(1.0, upper=1.0)])
+    for i in range(2900):
+        program.remove_request(i)
+    program._compact()
+    assert program._storage.columns.top == program._storage.columns.live == len(kept)
+    assert same(program.linear_program(), kept.linear_program())
