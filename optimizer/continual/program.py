@@ -1,7 +1,7 @@
 """A linear program of requests that share resources, changed a little at a time and solved from where it was.
 
-COpter's continual optimisation (section 4.3): a program whose requests come and go slowly is compiled once, each change costs what it changes,
-and every solve starts from the last one's primal and dual.
+COpter's continual optimisation (section 4.3): a program whose requests come and go slowly is compiled once, each
+change costs what it changes, and every solve starts from the last one's primal and dual.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import numpy as np
 from scipy import sparse
 
 from ..linear_program import LinearProgram
+from .shim import Shim
+from .solution import Solution
+from .solver import Solver
 from .storage import CAPACITY, CONSTRAINT, OWN, Block, Storage, ranges
 
 # Dense, one per variable; a number, the same for all; or (indices, values).
@@ -65,6 +68,7 @@ class ContinualProgram:
         self._users: dict[str, set[Hashable]] = {}
         self._constraints: dict[str, int] = {}
         self._members: dict[str, set[Hashable]] = {}
+        self._solver = Solver(self._storage)
         self._busy = threading.Lock()
 
     def __len__(self) -> int:
@@ -234,7 +238,41 @@ class ContinualProgram:
                 self._members[name].discard(id)
             self._storage.free_block(request.block)
 
-    # The program as a whole
+    # Solving
+
+    def solve(
+        self,
+        tolerance: float = 1e-4,
+        threads: int = 2,
+        time_limit_s: float = math.inf,
+        warm: bool = True,
+        shim: Shim | None = None,
+    ) -> Solution:
+        """Solve to relative primal, dual and gap `tolerance`, from the last solution where `warm`.
+
+        threads: at most so many, where the program is large enough for more than one to pay. shim: makes an
+        integer solution of the fractional one (`Solution.integral`). The same changes give the same solution.
+        """
+        if not 0 < tolerance < 1:
+            raise ValueError(f"tolerance: is {tolerance}; a number between 0 and 1 is accepted")
+        if threads < 1:
+            raise ValueError(f"threads: is {threads}; 1 or more is accepted")
+        if not time_limit_s > 0:
+            raise ValueError(f"time_limit_s: is {time_limit_s}; more than 0 is accepted")
+        with self._changing():
+            self._compact()
+            outcome = self._solver.solve(tolerance, threads, time_limit_s, warm)
+            solution = Solution(
+                outcome,
+                self.maximise,
+                {
+                    id: (r.block.column, r.block.columns, r.block.row, r.block.rows)
+                    for id, r in self._requests.items()
+                },
+                {**self._capacities},
+                {**self._constraints},
+            )
+        return solution if shim is None else solution.with_integral(shim(solution))
 
     def linear_program(self) -> LinearProgram:
         """What is solved, as plain arrays to be minimised (costs are negated where the program maximises)."""

@@ -1,10 +1,10 @@
 """A sparse program that is changed in place: runs of slots that are taken, freed and reused.
 
 Columns are lists of entries (row, value). The columns of one request are neighbours, and so are its own rows and
-its entries, which have spare room behind them; adding, changing or removing a request costs what the request holds,
-whatever the size of the program (COpter, section 4.3.2, "differential interface"; there lists of rows). A slot that
-no one holds is an empty column between 0 and 0, or an empty row without sides: a solver that runs over all slots
-need not know which ones are alive.
+its entries, which have spare room behind them; adding, changing or removing a request costs what the request
+holds, whatever the size of the program (COpter, section 4.3.2, "differential interface"; there lists of rows). A
+slot that no one holds is an empty column between 0 and 0, or an empty row without sides: a solver that runs over
+all slots need not know which ones are alive.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Storage:
     """Columns: cost, lower, upper, x, column_scale, start, end (of their entries); rows: row_lower, row_upper, y,
     row_scale, kind; entries: entry_row, entry_value. Arrays have spare room behind `top`.
 
-    x and y are where the next solve starts. stale: columns whose scale has to be made anew.
+    x and y are where the next solve starts. stale: columns whose scales have to be made anew.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Storage:
         self.row_lower, self.row_upper, self.y = (np.zeros(0) for _ in range(3))
         self.kind = np.zeros(0, dtype=np.uint8)
         self.entry_row, self.entry_value = np.zeros(0, dtype=np.int32), np.zeros(0)
-        self.stale: list[tuple[int, int]] = []
+        self.stale: dict[int, int] = {}  # first column of a block: its columns
 
     def take_columns(self, count: int) -> int:
         start = self.columns.take(count)
@@ -119,6 +119,7 @@ class Storage:
 
     def free_block(self, block: Block) -> None:
         self.entries.free(block.entry, block.room)
+        self.stale.pop(block.column, None)
         self.free_columns(block.column, block.columns)
         self.free_rows(block.row, block.rows)
 
@@ -145,7 +146,7 @@ class Storage:
         mine = slice(block.column, block.column + block.columns)
         self.end[mine] = ends
         self.start[mine] = np.concatenate(([block.entry], ends))[: block.columns]
-        self.stale.append((block.column, block.columns))
+        self.stale[block.column] = block.columns
 
     @property
     def wasteful(self) -> bool:
@@ -164,10 +165,7 @@ class Storage:
         renumbered = np.zeros(self.rows.top, dtype=np.int32)
         renumbered[rows] = np.arange(len(rows))
         entry_row, entry_value = renumbered[self.entry_row[held]], self.entry_value[held]
-        was_stale = np.zeros(self.columns.top, dtype=bool)
-        was_stale[ranges(*np.array(self.stale, dtype=np.int64).reshape(-1, 2).T)] = True
-        is_stale = was_stale[columns]
-
+        stale = [block for block in blocks if block.column in self.stale]
         first = np.cumsum(shape[:, 1]) - shape[:, 1]
         before = np.append(0, np.cumsum(counts))
         sizes = before[first + shape[:, 1]] - before[first]
@@ -190,7 +188,7 @@ class Storage:
             block.entry, block.room = int(places[i]), int(rooms[i])
         self.columns, self.rows = Slots(len(columns), len(columns)), Slots(len(rows), len(rows))
         self.entries = Slots(int(rooms.sum()), int(rooms.sum()))
-        self.stale = [(b.column, b.columns) for b in blocks if is_stale[b.column : b.column + b.columns].any()]
+        self.stale = {block.column: block.columns for block in stale}
         return np.arange(len(single_rows))
 
     def _reserve(self, names: dict[str, float], size: int) -> None:

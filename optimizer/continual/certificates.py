@@ -1,0 +1,180 @@
+"""What is proven: lower bounds of the minimum, that nothing is feasible, that the objective has no end."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .storage import Storage
+
+MOST_TIGHTENING = 3  # rounds; bounds that more would imply are worth little
+RAY_TOLERANCE = 1e-7  # of a ray's own size
+DUST = (1e-5, 0.0)  # what is below this share of a ray's largest entry is tried as zero
+
+
+@njit(cache=True, nogil=True)
+def _tighten(
+    start: np.ndarray,
+    end: np.ndarray,
+    row: np.ndarray,
+    value: np.ndarray,
+    row_lower: np.ndarray,
+    row_upper: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> bool:
+    """Give columns without a bound the one that a row implies, from the least and most its others can be."""
+    rows = len(row_lower)
+    least, most = np.zeros(rows), np.zeros(rows)
+    no_least, no_most = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    for j in range(len(lower)):
+        for k in range(start[j], end[j]):
+            i, a = row[k], value[k]
+            low, high = (a * lower[j], a * upper[j]) if a > 0.0 else (a * upper[j], a * lower[j])
+            if low == -math.inf:
+                no_least[i] += 1
+            else:
+                least[i] += low
+            if high == math.inf:
+                no_most[i] += 1
+            else:
+                most[i] += high
+    changed = False
+    for j in range(len(lower)):
+        old_low, old_high = lower[j], upper[j]
+        if old_low > -math.inf and old_high < math.inf:
+            continue
+        for k in range(start[j], end[j]):
+            i, a = row[k], value[k]
+            low, high = (a * old_low, a * old_high) if a > 0.0 else (a * old_high, a * old_low)
+            # a x_j lies between these, the others of the row being where they can.
+            top, bottom = math.inf, -math.inf
+            if no_least[i] == (1 if low == -math.inf else 0):
+                top = row_upper[i] - (least[i] if low == -math.inf else least[i] - low)
+            if no_most[i] == (1 if high == math.inf else 0):
+                bottom = row_lower[i] - (most[i] if high == math.inf else most[i] - high)
+            if a < 0.0:
+                top, bottom = bottom, top
+            # A bound that is there stays as it was said; one beyond the other side is for the rows to refute.
+            if old_high == math.inf and old_low <= top / a < upper[j]:
+                upper[j] = top / a
+                changed = True
+            if old_low == -math.inf and old_high >= bottom / a > lower[j]:
+                lower[j] = bottom / a
+                changed = True
+    return changed
+
+
+@njit(cache=True, nogil=True)
+def _dual_value(
+    start: np.ndarray,
+    end: np.ndarray,
+    row: np.ndarray,
+    value: np.ndarray,
+    cost: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    y: np.ndarray,
+) -> tuple[float, float, float]:
+    """Columns' part of the dual objective; sum and largest share of reduced costs that miss their bound."""
+    total, wrong, worst, largest = 0.0, 0.0, 0.0, np.abs(y).max()
+    for j in range(len(cost)):
+        reduced, size = cost[j], abs(cost[j])
+        for k in range(start[j], end[j]):
+            reduced -= value[k] * y[row[k]]
+            size += abs(value[k]) * largest
+        side = lower[j] if reduced > 0.0 else upper[j]
+        if not math.isinf(side):
+            total += reduced * side
+        elif abs(reduced) > 1e-14 * size:  # rounding of zero is zero
+            wrong += abs(reduced)
+            worst = max(worst, abs(reduced) / size)
+    return total, wrong, worst
+
+
+class Certificates:
+    """Proofs for the program as it is now; bounds that rows imply are found on first use."""
+
+    def __init__(self, storage: Storage) -> None:
+        top, rows = storage.columns.top, storage.rows.top
+        self.storage = storage
+        self.cost, self.rows = storage.cost[:top], rows
+        self.start, self.end = storage.start[:top], storage.end[:top]
+        self.lower, self.upper = storage.lower[:top], storage.upper[:top]
+        self.row_lower, self.row_upper = storage.row_lower[:rows], storage.row_upper[:rows]
+        self._rounds = 0
+
+    def bound(self, y: np.ndarray) -> float:
+        """A lower bound of the minimum by any y (rows,); -inf where a column misses a bound that no row implies."""
+        self._tighten()
+        value, wrong, _ = self._value(self.cost, y)
+        while wrong and self._tighten():
+            value, wrong, _ = self._value(self.cost, y)
+        return -math.inf if wrong else value
+
+    def infeasible(self, ray: np.ndarray) -> bool:
+        """Whether `ray` (rows,) is Farkas': combined by it, the rows ask for more than the columns can be."""
+        size = float(np.abs(ray).max(initial=0.0))
+        if not (size > 0.0 and math.isfinite(size)):
+            return False
+        return any(self._refutes(np.where(np.abs(ray) < dust * size, 0.0, ray / size)) for dust in DUST)
+
+    def _refutes(self, ray: np.ndarray) -> bool:
+        zero = np.zeros(len(self.cost))
+        value, wrong, worst = self._value(zero, ray)
+        while value > 0.0 and wrong and self._tighten():
+            value, wrong, worst = self._value(zero, ray)
+        return value > 1e-9 and worst <= RAY_TOLERANCE and wrong <= RAY_TOLERANCE * value
+
+    def improving(self, ray: np.ndarray) -> bool:
+        """Whether the objective falls for ever along `ray` (columns,), which leaves no side of a column or row."""
+        storage = self.storage
+        largest = float(np.abs(ray).max(initial=0.0))
+        if not (largest > 0.0 and math.isfinite(largest)):
+            return False
+        ray = ray / largest
+        ray = np.where(np.isfinite(self.upper), np.minimum(ray, 0.0), ray)
+        ray = np.where(np.isfinite(self.lower), np.maximum(ray, 0.0), ray)
+        ray[np.abs(ray) < 1e-9] = 0.0
+        falls = -float(self.cost @ ray)
+        counts = self.end - self.start
+        column = np.repeat(np.arange(len(ray)), counts)
+        held = np.repeat(self.start - (np.cumsum(counts) - counts), counts) + np.arange(len(column))
+        along = storage.entry_value[held] * ray[column]
+        moved = np.bincount(storage.entry_row[held], along, minlength=self.rows)
+        size = np.bincount(storage.entry_row[held], np.abs(along), minlength=self.rows)
+        slack = RAY_TOLERANCE * size
+        stays = ((moved <= slack) | np.isinf(self.row_upper)) & ((moved >= -slack) | np.isinf(self.row_lower))
+        return falls > RAY_TOLERANCE * float(np.abs(self.cost) @ np.abs(ray)) > 0.0 and bool(stays.all())
+
+    def _value(self, cost: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
+        y = np.where(np.isinf(self.row_lower), np.minimum(y, 0.0), y)
+        y = np.where(np.isinf(self.row_upper), np.maximum(y, 0.0), y)
+        side = np.where(y > 0.0, self.row_lower, self.row_upper)
+        of_rows = float(np.sum(y * np.where(y == 0.0, 0.0, side)))
+        storage = self.storage
+        value, wrong, worst = _dual_value(
+            self.start, self.end, storage.entry_row, storage.entry_value, cost, self.lower, self.upper, y
+        )
+        return value + of_rows, wrong, worst
+
+    def _tighten(self) -> bool:
+        """One more round of implied bounds; False where it found none, or there were enough."""
+        if self._rounds == MOST_TIGHTENING:
+            return False
+        if self._rounds == 0:
+            self.lower, self.upper = self.lower.copy(), self.upper.copy()
+        found = _tighten(
+            self.start,
+            self.end,
+            self.storage.entry_row,
+            self.storage.entry_value,
+            self.row_lower,
+            self.row_upper,
+            self.lower,
+            self.upper,
+        )
+        self._rounds = self._rounds + 1 if found else MOST_TIGHTENING
+        return found

@@ -1,0 +1,137 @@
+"""What a solve found, by the names of the program it was found for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..linear_program import Status
+from .storage import ranges
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A minimisation over slots: x (column slots,), y (row slots,), and what is known of them."""
+
+    status: Status
+    x: np.ndarray
+    y: np.ndarray
+    objective: float
+    bound: float
+    primal_residual: float
+    dual_residual: float
+    iterations: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A solution; it stays as it is when the program changes.
+
+    places: request -> (first column, columns, first row, rows). integral: (variables,) what a shim made of
+    `values`, None without one.
+    """
+
+    outcome: Outcome
+    maximise: bool
+    places: Mapping[Hashable, tuple[int, int, int, int]] = field(repr=False)
+    capacities: Mapping[str, int] = field(repr=False)
+    constraints: Mapping[str, int] = field(repr=False)
+    integral: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def status(self) -> Status:
+        return self.outcome.status
+
+    @property
+    def objective(self) -> float:
+        return -self.outcome.objective if self.maximise else self.outcome.objective
+
+    @property
+    def bound(self) -> float:
+        """Proven: no solution is below it (above it, where the program maximises); infinite where nothing is."""
+        return -self.outcome.bound if self.maximise else self.outcome.bound
+
+    @property
+    def gap(self) -> float:
+        """|objective - bound| / |objective|, 0 where the (slightly infeasible) objective is beyond the bound."""
+        if not math.isfinite(self.outcome.bound):
+            return math.inf
+        return max(self.outcome.objective - self.outcome.bound, 0.0) / max(abs(self.outcome.objective), 1e-12)
+
+    @property
+    def primal_residual(self) -> float:
+        """|A x - nearest sides| / (1 + |sides|), Euclidean."""
+        return self.outcome.primal_residual
+
+    @property
+    def dual_residual(self) -> float:
+        """|reduced costs that no bound of their column allows| / (1 + |cost|), Euclidean."""
+        return self.outcome.dual_residual
+
+    @property
+    def iterations(self) -> int:
+        """Conjugate gradient iterations."""
+        return self.outcome.iterations
+
+    @property
+    def seconds(self) -> float:
+        return self.outcome.seconds
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """(variables,) of all requests, in the order in which they were added."""
+        starts, counts = np.array(list(self.places.values()), dtype=np.int64).reshape(-1, 4)[:, :2].T
+        return self.outcome.x[ranges(starts, counts)]
+
+    @cached_property
+    def _slices(self) -> dict[Hashable, slice]:
+        slices, first = {}, 0
+        for id, (_, count, _, _) in self.places.items():
+            slices[id] = slice(first, first + count)
+            first += count
+        return slices
+
+    def of(self, id: Hashable) -> slice:
+        """Where the request's variables are in `values` and `integral`."""
+        self._known(self.places, "request", id)
+        return self._slices[id]
+
+    def x(self, id: Hashable) -> np.ndarray:
+        """(variables,) of the request."""
+        self._known(self.places, "request", id)
+        first, count, _, _ = self.places[id]
+        return self.outcome.x[first : first + count]
+
+    def price(self, resource: str) -> float:
+        """What one more unit of the resource adds to the objective."""
+        self._known(self.capacities, "resource", resource)
+        return self._dual(self.capacities[resource])
+
+    def constraint_dual(self, name: str) -> float:
+        """What one more unit of the constraint's side adds to the objective."""
+        self._known(self.constraints, "constraint", name)
+        return self._dual(self.constraints[name])
+
+    def row_duals(self, id: Hashable) -> np.ndarray:
+        """(rows,) of the request: what one more unit of each row's side adds to the objective."""
+        self._known(self.places, "request", id)
+        _, _, first, count = self.places[id]
+        duals = self.outcome.y[first : first + count]
+        return -duals if self.maximise else duals
+
+    def with_integral(self, integral: np.ndarray) -> Solution:
+        return replace(self, integral=integral)
+
+    def _dual(self, slot: int) -> float:
+        return float(-self.outcome.y[slot] if self.maximise else self.outcome.y[slot])
+
+    @staticmethod
+    def _known(among: Mapping[Any, object], what: str, name: Hashable) -> None:
+        if name not in among:
+            raise ValueError(f"{what} {name!r}: was not part of the program that was solved")

@@ -1,0 +1,279 @@
+"""Solves a program in its storage: a few columns at a time, from where the last solve ended.
+
+Columns far from being of use are left at their bound: a solve works on those that are not at a bound or that a
+small change of prices would move, prices all others with the result, takes in those that would improve it, and is
+done when none would (shrinking, with proof). What it works on is gathered, scaled, and handed to the proximal
+method.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from ..linear_program import Status
+from . import kernels
+from .certificates import Certificates
+from .proximal import Proximal, Residuals, Scaled, Steps
+from .scaling import rescale
+from .solution import Outcome
+from .storage import Storage
+
+SMALL = 20_000  # columns up to which all are worked on
+SAMPLE = 4096  # columns looked at to find how many a margin lets in
+ROUGH = 1e-2  # tolerance to which all columns are worked on when there is nothing to start from
+PARALLEL = 300_000  # entries from which pricing on more than one thread pays
+PROOF_EVERY, SLOW = 4, 0.3  # outer steps after which a proof is looked for, where residuals fell by less than this
+
+
+class Solver:
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.solved = False
+
+    def solve(self, tolerance: float, threads: int, time_limit_s: float, warm: bool) -> Outcome:
+        began = time.perf_counter()
+        run = _Run(self.storage, tolerance, threads, began, began + time_limit_s)
+        warm = warm and self.solved
+        if not warm:
+            self.storage.x[:] = 0.0
+            self.storage.y[:] = 0.0
+        rescale(self.storage, everything=not warm)
+        try:
+            outcome = run.solve(warm)
+        finally:
+            run.close()
+        self.solved = outcome.status is Status.OPTIMAL
+        return outcome
+
+
+class _Run:
+    """One solve."""
+
+    def __init__(self, storage: Storage, tolerance: float, threads: int, began: float, deadline: float) -> None:
+        self.storage, self.tolerance, self.began, self.deadline = storage, tolerance, began, deadline
+        top, rows = storage.columns.top, storage.rows.top
+        self.cost, self.x = storage.cost[:top], storage.x[:top]
+        self.lower, self.upper = storage.lower[:top], storage.upper[:top]
+        self.start, self.end = storage.start[:top], storage.end[:top]
+        self.y = storage.y[:rows]
+        self.row_lower, self.row_upper = storage.row_lower[:rows], storage.row_upper[:rows]
+        self.entries = (self.start, self.end, storage.entry_row, storage.entry_value)
+        sides = np.where(np.isfinite(self.row_upper), self.row_upper, 0.0)
+        lows = np.where(np.isfinite(self.row_lower), self.row_lower, 0.0)
+        self.side_norm = 1.0 + float(np.sqrt(np.sum(np.maximum(np.abs(sides), np.abs(lows)) ** 2)))
+        self.cost_norm = 1.0 + float(np.sqrt(np.sum(self.cost**2)))
+        self.reduced = np.empty(top)
+        self.held = np.zeros(top, dtype=bool)
+        self.steps: Steps | None = None
+        self.iterations = 0
+        self.certificates = Certificates(storage)
+        self._proven: float | None = None  # bound at the present y
+        self.pool = None
+        if threads > 1 and storage.entries.live > PARALLEL:
+            self.pool = ThreadPoolExecutor(threads)
+        self.chunks = np.linspace(0, top, (threads if self.pool else 1) + 1).astype(np.int64)
+
+    def close(self) -> None:
+        if self.pool:
+            self.pool.shutdown()
+
+    def solve(self, warm: bool) -> Outcome:
+        np.clip(self.x, self.lower, self.upper, out=self.x)
+        top = len(self.cost)
+        if not top or not len(self.y):
+            everything = np.arange(top)
+            return self._finish(self._work_on(everything, self.tolerance), self._judge())
+        shrinks = top > SMALL and top > 8 * len(self.y)
+        columns = np.arange(top)
+        if shrinks:
+            if not warm:
+                verdict = self._work_on(columns, ROUGH)
+                if verdict is not None:
+                    return self._finish(verdict, self._judge())
+            self._price()
+            columns = self._choose(4 * len(self.y) + 1000)
+        while True:
+            self.held[columns] = True
+            verdict = self._work_on(columns, 0.5 * self.tolerance if shrinks else self.tolerance)
+            if len(columns) == top or verdict not in (None, Status.INFEASIBLE):
+                return self._finish(verdict, self._judge())
+            residuals = self._judge()
+            more = self._wanted(0.0)
+            if verdict is Status.INFEASIBLE:
+                more = np.flatnonzero(~self.held)  # what was left out may make it feasible
+            elif residuals.worst <= self.tolerance:
+                bound = self._bound(residuals)
+                gap = residuals.objective - bound
+                if gap <= self.tolerance * abs(residuals.objective) or math.isinf(bound):
+                    more = more[:0]
+            if not len(more):
+                return self._finish(verdict, residuals)
+            columns = np.concatenate([columns, more])
+
+    def _finish(self, verdict: Status | None, residuals: Residuals) -> Outcome:
+        status = Status.OPTIMAL if verdict is None else verdict
+        bound = self._bound(residuals) if status in (Status.OPTIMAL, Status.STOPPED) else -math.inf
+        return Outcome(
+            status,
+            self.x.copy(),
+            self.y.copy(),
+            residuals.objective,
+            bound,
+            residuals.primal,
+            residuals.dual,
+            self.iterations,
+            time.perf_counter() - self.began,
+        )
+
+    def _bound(self, residuals: Residuals) -> float:
+        if self._proven is None:
+            self._proven = residuals.bound if residuals.dual == 0.0 else self.certificates.bound(self.y)
+        return self._proven
+
+    def _work_on(self, columns: np.ndarray, tolerance: float) -> Status | None:
+        """Bring x, y to `tolerance` over these columns, the others left where they are; None: done."""
+        program = self._gathered(columns)
+        self.steps = self.steps or Steps.cold(program)
+        proximal = Proximal(program, self.steps)
+        rows = self.storage.row_scale[: len(self.y)]
+        verdict: Status | None = None
+        self._proven = None
+        count, before = 0, math.inf
+        while (worst := proximal.residuals().worst) > tolerance:
+            if not proximal.step(tolerance, self.deadline) or time.perf_counter() > self.deadline:
+                verdict = Status.STOPPED
+                break
+            count += 1
+            if count % PROOF_EVERY == 0:
+                if worst > SLOW * before:
+                    verdict = self._proof(columns, program, proximal, rows)
+                    if verdict is not None:
+                        break
+                before = worst
+        self.iterations += proximal.iterations
+        self.x[columns] = np.clip(program.x * program.column_scale, self.lower[columns], self.upper[columns])
+        self.y[:] = program.y * rows
+        return verdict
+
+    def _proof(self, columns: np.ndarray, program: Scaled, proximal: Proximal, rows: np.ndarray) -> Status | None:
+        """Whether the last step, or y itself, is a ray that shows that there is no optimum."""
+        for ray in (program.y - proximal.y0, program.y):
+            if self.certificates.infeasible(ray * rows):
+                return Status.INFEASIBLE
+        ray = np.zeros(len(self.cost))
+        ray[columns] = (program.x - proximal.x0) * program.column_scale
+        if not self.certificates.improving(ray):
+            return None
+        return self._unbounded_or_infeasible(columns)
+
+    def _unbounded_or_infeasible(self, columns: np.ndarray) -> Status | None:
+        """There is an improving ray: unbounded if anything is feasible, which a program without costs tells."""
+        program = self._gathered(columns)
+        program.cost[:] = 0.0
+        program.cost_norm, program.outside = 1.0, 0.0
+        program.y[:] = 0.0
+        proximal = Proximal(program, Steps.cold(program))
+        rows = self.storage.row_scale[: len(self.y)]
+        while proximal.residuals().primal > self.tolerance:
+            if not proximal.step(self.tolerance, self.deadline) or time.perf_counter() > self.deadline:
+                return Status.STOPPED
+            for ray in (program.y - proximal.y0, program.y):
+                if self.certificates.infeasible(ray * rows):
+                    return Status.INFEASIBLE
+        return Status.UNBOUNDED
+
+    def _gathered(self, columns: np.ndarray) -> Scaled:
+        storage = self.storage
+        counts = self.end[columns] - self.start[columns]
+        size = int(counts.sum())
+        start, row, value = np.empty(len(columns) + 1, np.int64), np.empty(size, np.int32), np.empty(size)
+        row_scale, column_scale = storage.row_scale[: len(self.y)], storage.column_scale[columns]
+        kernels.gather(
+            columns,
+            *self.entries,
+            row_scale,
+            storage.column_scale,
+            start,
+            row,
+            value,
+        )
+        left = np.zeros(len(self.y))
+        outside = 0.0
+        if len(columns) < len(self.cost):
+            others = self.x.copy()
+            others[columns] = 0.0
+            kernels.activity(*self.entries, others, left)
+            outside = kernels.dot(self.cost, others)
+        return Scaled(
+            start,
+            row,
+            value,
+            self.cost[columns] * column_scale,
+            self.lower[columns] / column_scale,
+            self.upper[columns] / column_scale,
+            (self.row_lower - left) * row_scale,
+            (self.row_upper - left) * row_scale,
+            row_scale,
+            column_scale,
+            self.x[columns] / column_scale,
+            self.y / row_scale,
+            self.side_norm,
+            self.cost_norm,
+            outside,
+        )
+
+    # All columns
+
+    def _price(self) -> tuple[float, float]:
+        """Reduced costs of all columns; (their part of the dual objective, violation ** 2)."""
+
+        def part(i: int) -> tuple[float, float]:
+            return kernels.price(
+                self.chunks[i],
+                self.chunks[i + 1],
+                *self.entries,
+                self.cost,
+                self.lower,
+                self.upper,
+                self.y,
+                self.reduced,
+            )
+
+        parts = list((self.pool.map if self.pool else map)(part, range(len(self.chunks) - 1)))
+        return sum(p[0] for p in parts), sum(p[1] for p in parts)
+
+    def _judge(self) -> Residuals:
+        """Residuals of the whole program at x, y."""
+        bound, wrong = self._price()
+        side = np.where(self.y > 0.0, self.row_lower, self.row_upper)
+        open_ = np.isinf(side) & (self.y != 0.0)
+        wrong += float(np.sum(self.y[open_] ** 2))
+        bound += float(np.sum(self.y * np.where(np.isinf(side), 0.0, side)))
+        rows = np.zeros(len(self.y))
+        kernels.activity(*self.entries, self.x, rows)
+        primal = float(np.sqrt(np.sum((rows - np.clip(rows, self.row_lower, self.row_upper)) ** 2)))
+        objective = kernels.dot(self.cost, self.x)
+        gap = abs(objective - bound) / (1.0 + abs(objective) + abs(bound))
+        return Residuals(primal / self.side_norm, math.sqrt(wrong) / self.cost_norm, gap, objective, bound)
+
+    def _wanted(self, margin: float) -> np.ndarray:
+        scale = self.storage.column_scale
+        out = np.empty(len(self.cost), dtype=np.int64)
+        count = kernels.wanted(
+            0, len(self.cost), self.reduced, scale, self.x, self.lower, self.upper, self.held, margin, out
+        )
+        return out[:count].copy()
+
+    def _choose(self, target: int) -> np.ndarray:
+        """About `target` columns, those that the least change of prices would move; all that already would."""
+        top = len(self.cost)
+        sample = np.arange(0, top, max(1, top // SAMPLE))
+        sample = sample[self.lower[sample] < self.upper[sample]]
+        away = np.where(self.x[sample] > self.lower[sample], -1.0, 1.0) * self.reduced[sample]
+        away *= self.storage.column_scale[sample]
+        share = min(1.0, target / top)
+        return self._wanted(max(float(np.quantile(away, share)) if len(away) else 0.0, 0.0))

@@ -1,0 +1,245 @@
+"""Solutions are those of an exact solver, proven, cold or warm; no optimum is claimed where there is none."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from coadapt.optimizer import ContinualProgram, Row
+from coadapt.optimizer.linear_program import LinearProgram, Status
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import linprog
+
+INF = float("inf")
+KINDS = {0: Status.OPTIMAL, 2: Status.INFEASIBLE, 3: Status.UNBOUNDED}
+
+
+def exact(lp: LinearProgram) -> tuple[Status, float]:
+    """Status and objective by HiGHS' simplex."""
+    has = [np.isfinite(lp.row_upper), np.isfinite(lp.row_lower)]
+    matrix = lp.matrix.toarray()
+    found = linprog(
+        lp.cost,
+        np.vstack([matrix[has[0]], -matrix[has[1]]]),
+        np.concatenate([lp.row_upper[has[0]], -lp.row_lower[has[1]]]),
+        bounds=np.column_stack([lp.lower, lp.upper]),
+        method="highs-ds",
+    )
+    status = KINDS[found.status]
+    if status is Status.INFEASIBLE and lp.cost.any() and exact(replace(lp, cost=0 * lp.cost))[0] is Status.OPTIMAL:
+        status = Status.UNBOUNDED  # HiGHS says infeasible of some programs whose dual is
+    return status, np.nan if found.fun is None else float(found.fun)
+
+
+def random_lp(seed: int) -> LinearProgram:
+    """Small, sparse, of whole numbers: often degenerate, sometimes without an optimum; all kinds of sides."""
+    rng = np.random.default_rng(seed)
+    rows, columns = int(rng.integers(1, 9)), int(rng.integers(1, 12))
+    matrix = rng.integers(-4, 5, (rows, columns)) * (rng.random((rows, columns)) < 0.6)
+    middle = matrix @ rng.integers(0, 4, columns) + rng.integers(-1, 2, rows) * (rng.random(rows) < 0.2)
+    low = np.where(rng.random(rows) < 0.5, middle - rng.integers(0, 4, rows), -INF)
+    high = np.where(rng.random(rows) < 0.6, middle + rng.integers(0, 4, rows), INF)
+    equal = rng.random(rows) < 0.3
+    low[equal] = high[equal] = middle[equal]
+    lower = np.where(rng.random(columns) < 0.85, 0.0, -INF)
+    upper = np.where(rng.random(columns) < 0.5, rng.integers(1, 6, columns), INF)
+    cost = rng.integers(-5, 9, columns).astype(float)
+    return LinearProgram(cost, sparse.csr_array(matrix.astype(float)), low, high, lower, upper)
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6))
+def test_status_and_objective_are_those_of_an_exact_solver(seed: int) -> None:
+    lp = random_lp(seed)
+    status, objective = exact(lp)
+    solution = ContinualProgram.of(lp).solve(tolerance=1e-7, time_limit_s=20.0)
+    assert solution.status == status
+    if status is Status.OPTIMAL:
+        assert solution.objective == pytest.approx(objective, rel=1e-5, abs=1e-5)
+        assert solution.bound <= objective + 1e-7 * (1 + abs(objective))
+        x = solution.values
+        assert ((lp.lower <= x) & (x <= lp.upper)).all()
+        activity = lp.matrix @ x
+        off = activity - np.clip(activity, lp.row_lower, lp.row_upper)
+        assert np.abs(off).max() <= 1e-5 * (1 + np.abs(middle_sides(lp)).max(initial=0.0))
+
+
+def middle_sides(lp: LinearProgram) -> np.ndarray:
+    sides = np.concatenate([lp.row_lower, lp.row_upper])
+    return sides[np.isfinite(sides)]
+
+
+def cluster(jobs: int, seed: int = 0, maximise: bool = True) -> ContinualProgram:
+    rng = np.random.default_rng(seed)
+    program = ContinualProgram(maximise)
+    for gpu_type in ("a100", "h100", "t4"):
+        program.set_capacity(gpu_type, float(jobs))
+    for job in range(jobs):
+        add_job(program, job, rng, maximise)
+    return program
+
+
+def add_job(program: ContinualProgram, job: int, rng: np.random.Generator, maximise: bool = True) -> None:
+    counts = np.array([1, 2, 4, 8, 16, 24])
+    speed = rng.uniform(0.5, 1.5, 3) * np.array([2.0, 4.0, 1.0])
+    value = (speed[:, None] * counts ** rng.uniform(0.4, 0.9)).ravel() * (1 if maximise else -1)
+    uses = {t: (np.arange(6) + 6 * i, counts) for i, t in enumerate(("a100", "h100", "t4"))}
+    program.add_request(job, value, uses, [Row(1.0, upper=1.0)])
+
+
+def test_a_warm_solve_agrees_with_an_exact_one_after_every_round_of_changes() -> None:
+    program, rng = cluster(60), np.random.default_rng(7)
+    for round_ in range(6):
+        solution = program.solve(tolerance=1e-6)
+        status, objective = exact(program.linear_program())
+        assert solution.status == status
+        assert solution.objective == pytest.approx(-objective, rel=1e-5)
+        assert solution.bound >= -objective * (1 - 1e-9)
+        assert solution.gap <= 2e-6
+        for id in program.requests[:3]:
+            program.remove_request(id)
+        for i in range(3):
+            add_job(program, 1000 + 3 * round_ + i, rng)
+        program.set_capacity("t4", float(rng.integers(0, 80)))
+
+
+def test_a_warm_solve_takes_far_fewer_iterations_than_a_cold_one() -> None:
+    program = cluster(300)
+    program.solve(tolerance=1e-5)
+    program.change_request(5, cost=np.linspace(1.0, 9.0, 18))
+    warm = program.solve(tolerance=1e-5)
+    cold = program.solve(tolerance=1e-5, warm=False)
+    assert warm.objective == pytest.approx(cold.objective, rel=3e-5)
+    assert 3 * warm.iterations < cold.iterations
+
+
+def test_shrinking_finds_what_working_on_all_columns_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = cluster(200).solve(tolerance=1e-6)
+    monkeypatch.setattr("coadapt.optimizer.continual.solver.SMALL", 100)
+    program = cluster(200)
+    shrunk = program.solve(tolerance=1e-6)
+    assert shrunk.objective == pytest.approx(whole.objective, rel=1e-5)
+    assert shrunk.gap <= 2e-6
+    program.set_capacity("h100", 20.0)
+    again = program.solve(tolerance=1e-6)
+    assert again.objective == pytest.approx(-exact(program.linear_program())[1], rel=1e-5)
+
+
+def test_prices_say_what_one_more_unit_is_worth() -> None:
+    program = cluster(40)
+    before = program.solve(tolerance=1e-8)
+    program.set_capacity("h100", 40.0 + 1e-3)
+    after = program.solve(tolerance=1e-8)
+    assert (after.objective - before.objective) / 1e-3 == pytest.approx(before.price("h100"), rel=1e-2)
+    assert before.price("h100") > 0
+    assert (before.row_duals(0) >= 0).all()
+
+
+def test_minimising_is_maximising_the_opposite() -> None:
+    most, least = cluster(30).solve(1e-7), cluster(30, maximise=False).solve(1e-7)
+    assert least.objective == pytest.approx(-most.objective, rel=1e-6)
+    assert least.price("h100") == pytest.approx(-most.price("h100"), rel=1e-4)
+    assert least.bound <= least.objective + 1e-6 * abs(least.objective)
+
+
+def test_the_same_changes_give_the_same_solution() -> None:
+    one, other = cluster(50).solve(), cluster(50).solve()
+    assert np.array_equal(one.values, other.values)
+
+
+def test_an_empty_program_is_solved_to_zero() -> None:
+    solution = ContinualProgram().solve()
+    assert (solution.status, solution.objective, solution.bound, len(solution.values)) == (Status.OPTIMAL, 0, 0, 0)
+    capacity_alone = ContinualProgram()
+    capacity_alone.set_capacity("a100", 4.0)
+    assert capacity_alone.solve().status is Status.OPTIMAL
+
+
+def test_a_resource_without_capacity_is_given_to_no_one() -> None:
+    program = cluster(20)
+    program.set_capacity("h100", 0.0)
+    solution = program.solve(tolerance=1e-7)
+    assert solution.status is Status.OPTIMAL
+    assert solution.values.reshape(-1, 18)[:, 6:12].sum() <= 1e-4
+
+
+def test_what_rows_without_variables_ask_for_is_infeasible() -> None:
+    program = ContinualProgram()
+    program.set_capacity("a100", 5.0, lower=1.0)
+    assert program.solve().status is Status.INFEASIBLE
+    program.add_request("job", [1.0], {"a100": [1.0]})
+    assert program.solve().objective == pytest.approx(1.0, rel=1e-3)
+
+
+def test_a_program_can_become_infeasible_and_feasible_again() -> None:
+    program = cluster(10)
+    program.set_capacity("t4", 10.0, lower=9.0)
+    assert program.solve().status is Status.OPTIMAL
+    program.add_constraint("none", {(job, i): 1.0 for job in range(10) for i in range(12, 18)}, upper=0.1)
+    assert program.solve().status is Status.INFEASIBLE
+    program.remove_constraint("none")
+    solution = program.solve(1e-6)
+    assert solution.objective == pytest.approx(-exact(program.linear_program())[1], rel=1e-5)
+
+
+def test_a_solution_outlives_what_it_was_found_for() -> None:
+    program = cluster(5)
+    solution = program.solve()
+    x = solution.x(3).copy()
+    program.remove_request(3)
+    program.solve()
+    assert np.array_equal(solution.x(3), x)
+    assert np.array_equal(solution.values[solution.of(3)], x)
+    with pytest.raises(ValueError, match="resource 'tpu'"):
+        solution.price("tpu")
+
+
+def test_a_shim_makes_whole_numbers_of_the_solution() -> None:
+    solution = cluster(8).solve(shim=lambda found: np.floor(found.values))
+    assert solution.integral is not None
+    assert np.array_equal(solution.integral, np.floor(solution.values))
+
+
+def test_a_limit_of_time_is_kept_and_said() -> None:
+    solution = cluster(50).solve(tolerance=1e-9, time_limit_s=1e-6)
+    assert solution.status is Status.STOPPED
+    assert solution.bound >= -exact(cluster(50).linear_program())[1] * (1 - 1e-9)
+
+
+def test_a_change_while_the_program_is_solved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, inside, leave = cluster(5), threading.Event(), threading.Event()
+    solve = program._solver.solve
+
+    def held(*arguments: Any) -> Any:
+        inside.set()
+        assert leave.wait(60)
+        return solve(*arguments)
+
+    monkeypatch.setattr(program._solver, "solve", held)
+    thread = threading.Thread(target=program.solve)
+    thread.start()
+    assert inside.wait(60)
+    with pytest.raises(RuntimeError, match="is being solved"):
+        program.remove_request(0)
+    leave.set()
+    thread.join()
+    program.remove_request(0)
+    assert 0 not in program
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"tolerance": 0.0}, "tolerance: is 0"),
+        ({"threads": 0}, "threads: is 0"),
+        ({"time_limit_s": -1}, "time_limit_s"),
+    ],
+)
+def test_a_solve_that_makes_no_sense_is_refused(named: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ContinualProgram().solve(**named)
