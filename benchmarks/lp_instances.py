@@ -326,6 +326,15 @@ def _bound(given: Any, open_: float) -> float:
     return open_ if number is None or number != number else float(number)
 
 
+@dataclass(frozen=True)
+class Round:
+    """What a round changed: places of the jobs that left, among those before; ids that came, and of new values."""
+
+    left: np.ndarray
+    came: list[int]
+    changed: list[int]
+
+
 class GpuAllocation:
     """Jobs that want GPUs of seven types: one configuration (GPUs of one type) each, within what there is.
 
@@ -351,28 +360,32 @@ class GpuAllocation:
         for _ in range(jobs):
             self._add()
 
-    def step(self) -> None:
+    def step(self) -> Round:
         leaving = max(1, round(self.jobs * self.LEAVE))
-        for id in self.rng.choice(sorted(self.parameters), leaving, replace=False):
+        ids = np.array(list(self.parameters))
+        left = np.sort(self.rng.choice(len(ids), leaving, replace=False))
+        for id in ids[left]:
             self.program.remove_request(int(id))
             del self.parameters[int(id)]
-        for _ in range(leaving):
-            self._add()
-        changing = self.rng.choice(sorted(self.parameters), max(1, round(self.jobs * self.CHANGE)), replace=False)
-        for id in changing:
-            speed, exponent, weight = self.parameters[int(id)]
+        came = [self._add() for _ in range(leaving)]
+        changing = max(1, round(self.jobs * self.CHANGE))
+        changed = [int(id) for id in self.rng.choice(list(self.parameters), changing, replace=False)]
+        for id in changed:
+            speed, exponent, weight = self.parameters[id]
             speed = speed * self.rng.lognormal(0, 0.05, self.TYPES)
-            self.parameters[int(id)] = speed, min(0.97, exponent * self.rng.lognormal(0, 0.02)), weight
-        ids = [int(id) for id in changing]
-        self.program.change_costs(ids, [self._values(id) for id in ids])
+            self.parameters[id] = speed, min(0.97, exponent * self.rng.lognormal(0, 0.02)), weight
+        self.program.change_costs(changed, [self.values(id) for id in changed])
+        return Round(left, came, changed)
 
-    def _add(self) -> None:
+    def _add(self) -> int:
         id, self.made = self.made, self.made + 1
         speed = self.rng.uniform(0.5, 1.5) * self.SPEED * self.rng.lognormal(0, 0.3, self.TYPES)
         self.parameters[id] = speed, float(self.rng.uniform(0.3, 0.95)), float(self.rng.lognormal(0, 0.5))
-        self.program.add_request(id, self._values(id), self.uses, [Row(1.0, upper=1.0)])
+        self.program.add_request(id, self.values(id), self.uses, [Row(1.0, upper=1.0)])
+        return id
 
-    def _values(self, id: int) -> np.ndarray:
+    def values(self, id: int) -> np.ndarray:
+        """(configurations,) of the job."""
         speed, exponent, weight = self.parameters[id]
         return weight * speed[self.gpu_type] * self.gpus**exponent
 

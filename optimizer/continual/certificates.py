@@ -107,7 +107,7 @@ class Certificates:
         self._rounds = 0
 
     def bound(self, y: np.ndarray) -> float:
-        """A lower bound of the minimum by any y (rows,); -inf where a column misses a bound that no row implies."""
+        """A lower bound of the minimum by any y (rows,); -inf where a column has no bound, nor a row for it."""
         self._tighten()
         value, wrong, _ = self._value(self.cost, y)
         while wrong and self._tighten():
