@@ -108,14 +108,14 @@ def test_a_warm_solve_agrees_with_an_exact_one_after_every_round_of_changes() ->
         program.set_capacity("t4", float(rng.integers(0, 80)))
 
 
-def test_a_warm_solve_takes_far_fewer_iterations_than_a_cold_one() -> None:
+def test_a_warm_solve_takes_less_than_half_the_iterations_of_a_cold_one() -> None:
     program = cluster(300)
     program.solve(tolerance=1e-5)
     program.change_request(5, cost=np.linspace(1.0, 9.0, 18))
     warm = program.solve(tolerance=1e-5)
     cold = program.solve(tolerance=1e-5, warm=False)
     assert warm.objective == pytest.approx(cold.objective, rel=3e-5)
-    assert 3 * warm.iterations < cold.iterations
+    assert 2 * warm.iterations < cold.iterations
 
 
 def test_shrinking_finds_what_working_on_all_columns_finds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +128,21 @@ def test_shrinking_finds_what_working_on_all_columns_finds(monkeypatch: pytest.M
     program.set_capacity("h100", 20.0)
     again = program.solve(tolerance=1e-6)
     assert again.objective == pytest.approx(-exact(program.linear_program())[1], rel=1e-5)
+
+
+def test_shrinking_takes_in_what_feasibility_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coadapt.optimizer.continual.solver.SMALL", 100)
+    program = cluster(300)
+    program.solve()
+    program.set_capacity("t4", 300.0, lower=290.0)
+    program.set_capacity("a100", 300.0, lower=280.0)
+    for job in range(0, 300, 2):
+        program.change_request(job, cost=np.concatenate([np.full(6, -3.0), np.zeros(6), np.full(6, -5.0)]))
+    solution = program.solve(tolerance=1e-6)
+    assert solution.status is Status.OPTIMAL
+    assert solution.objective == pytest.approx(-exact(program.linear_program())[1], rel=1e-5)
+    program.set_capacity("t4", 1e5, lower=24.0 * 300 + 1)
+    assert program.solve().status is Status.INFEASIBLE
 
 
 def test_prices_say_what_one_more_unit_is_worth() -> None:
@@ -209,6 +224,13 @@ def test_a_limit_of_time_is_kept_and_said() -> None:
     solution = cluster(50).solve(tolerance=1e-9, time_limit_s=1e-6)
     assert solution.status is Status.STOPPED
     assert solution.bound >= -exact(cluster(50).linear_program())[1] * (1 - 1e-9)
+
+
+def test_a_solve_that_was_stopped_is_gone_on_with() -> None:
+    program = cluster(50)
+    program.solve(tolerance=1e-9, time_limit_s=1e-6)
+    solution = program.solve(tolerance=1e-6)
+    assert solution.objective == pytest.approx(-exact(program.linear_program())[1], rel=1e-5)
 
 
 def test_a_change_while_the_program_is_solved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ PROOF_EVERY, SLOW = 4, 0.3  # outer steps after which a proof is looked for, whe
 class Solver:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self.solved = False
+        self.solved = False  # x and y are something to start from
 
     def solve(self, tolerance: float, threads: int, time_limit_s: float, warm: bool) -> Outcome:
         began = time.perf_counter()
@@ -46,7 +46,8 @@ class Solver:
             outcome = run.solve(warm)
         finally:
             run.close()
-        self.solved = outcome.status is Status.OPTIMAL
+        # A solve that was stopped is gone on with; rays of one without an optimum lead nowhere.
+        self.solved = outcome.status in (Status.OPTIMAL, Status.STOPPED) and math.isfinite(outcome.objective)
         return outcome
 
 
@@ -86,42 +87,44 @@ class _Run:
         top = len(self.cost)
         if not top or not len(self.y):
             everything = np.arange(top)
-            return self._finish(self._work_on(everything, self.tolerance), self._judge())
+            return self._finish(self._work_on(everything, self.tolerance, True), self._judge())
         shrinks = top > SMALL and top > 8 * len(self.y)
         columns = np.arange(top)
         if shrinks:
             if not warm:
-                verdict = self._work_on(columns, ROUGH)
+                verdict = self._work_on(columns, ROUGH, True)
                 if verdict is not None:
                     return self._finish(verdict, self._judge())
             self._price()
             columns = self._choose(4 * len(self.y) + 1000)
+        patient = False
         while True:
             self.held[columns] = True
-            verdict = self._work_on(columns, 0.5 * self.tolerance if shrinks else self.tolerance)
-            if len(columns) == top or verdict not in (None, Status.INFEASIBLE):
-                return self._finish(verdict, self._judge())
+            whole = len(columns) == top
+            verdict = self._work_on(columns, self.tolerance if whole else 0.5 * self.tolerance, whole or patient)
             residuals = self._judge()
+            if whole or verdict is not None:
+                return self._finish(verdict, residuals)
             more = self._wanted(0.0)
-            if verdict is Status.INFEASIBLE:
-                more = np.flatnonzero(~self.held)  # what was left out may make it feasible
-            elif residuals.worst <= self.tolerance:
+            if residuals.worst <= self.tolerance:
                 bound = self._bound(residuals)
                 gap = residuals.objective - bound
-                if gap <= self.tolerance * abs(residuals.objective) or math.isinf(bound):
-                    more = more[:0]
-            if not len(more):
-                return self._finish(verdict, residuals)
+                if math.isinf(bound) or gap <= self.tolerance * abs(residuals.objective):
+                    return self._finish(None, residuals)
+            if not len(more) and patient:
+                return self._finish(None, residuals)
+            patient = not len(more)
             columns = np.concatenate([columns, more])
 
     def _finish(self, verdict: Status | None, residuals: Residuals) -> Outcome:
         status = Status.OPTIMAL if verdict is None else verdict
-        bound = self._bound(residuals) if status in (Status.OPTIMAL, Status.STOPPED) else -math.inf
+        without = {Status.INFEASIBLE: math.nan, Status.UNBOUNDED: -math.inf}
+        bound = -math.inf if status in without else self._bound(residuals)
         return Outcome(
             status,
             self.x.copy(),
             self.y.copy(),
-            residuals.objective,
+            without.get(status, residuals.objective),
             bound,
             residuals.primal,
             residuals.dual,
@@ -134,8 +137,12 @@ class _Run:
             self._proven = residuals.bound if residuals.dual == 0.0 else self.certificates.bound(self.y)
         return self._proven
 
-    def _work_on(self, columns: np.ndarray, tolerance: float) -> Status | None:
-        """Bring x, y to `tolerance` over these columns, the others left where they are; None: done."""
+    def _work_on(self, columns: np.ndarray, tolerance: float, patient: bool) -> Status | None:
+        """Bring x, y to `tolerance` over these columns, the others left where they are; None: done.
+
+        Where that goes slowly, it is done as well if not `patient`, since columns may be missing; else a proof that
+        there is no optimum is looked for.
+        """
         program = self._gathered(columns)
         self.steps = self.steps or Steps.cold(program)
         proximal = Proximal(program, self.steps)
@@ -143,15 +150,16 @@ class _Run:
         verdict: Status | None = None
         self._proven = None
         count, before = 0, math.inf
-        while (worst := proximal.residuals().worst) > tolerance:
-            if not proximal.step(tolerance, self.deadline) or time.perf_counter() > self.deadline:
+        while not (worst := proximal.residuals().worst) <= tolerance:
+            in_time = not math.isnan(worst) and time.perf_counter() <= self.deadline
+            if not in_time or not proximal.step(tolerance, self.deadline):
                 verdict = Status.STOPPED
                 break
             count += 1
             if count % PROOF_EVERY == 0:
                 if worst > SLOW * before:
-                    verdict = self._proof(columns, program, proximal, rows)
-                    if verdict is not None:
+                    verdict = self._proof(program, proximal, columns) if patient else None
+                    if verdict is not None or not patient:
                         break
                 before = worst
         self.iterations += proximal.iterations
@@ -159,32 +167,29 @@ class _Run:
         self.y[:] = program.y * rows
         return verdict
 
-    def _proof(self, columns: np.ndarray, program: Scaled, proximal: Proximal, rows: np.ndarray) -> Status | None:
+    def _proof(self, program: Scaled, proximal: Proximal, columns: np.ndarray) -> Status | None:
         """Whether the last step, or y itself, is a ray that shows that there is no optimum."""
-        for ray in (program.y - proximal.y0, program.y):
-            if self.certificates.infeasible(ray * rows):
-                return Status.INFEASIBLE
+        if self._refuted(program, proximal):
+            return Status.INFEASIBLE
         ray = np.zeros(len(self.cost))
         ray[columns] = (program.x - proximal.x0) * program.column_scale
         if not self.certificates.improving(ray):
             return None
-        return self._unbounded_or_infeasible(columns)
-
-    def _unbounded_or_infeasible(self, columns: np.ndarray) -> Status | None:
-        """There is an improving ray: unbounded if anything is feasible, which a program without costs tells."""
-        program = self._gathered(columns)
-        program.cost[:] = 0.0
+        # Unbounded if anything is feasible, which the program without costs tells.
+        program = self._gathered(np.arange(len(self.cost)))
+        program.cost[:], program.y[:] = 0.0, 0.0
         program.cost_norm, program.outside = 1.0, 0.0
-        program.y[:] = 0.0
         proximal = Proximal(program, Steps.cold(program))
-        rows = self.storage.row_scale[: len(self.y)]
         while proximal.residuals().primal > self.tolerance:
-            if not proximal.step(self.tolerance, self.deadline) or time.perf_counter() > self.deadline:
+            if time.perf_counter() > self.deadline or not proximal.step(self.tolerance, self.deadline):
                 return Status.STOPPED
-            for ray in (program.y - proximal.y0, program.y):
-                if self.certificates.infeasible(ray * rows):
-                    return Status.INFEASIBLE
+            if self._refuted(program, proximal):
+                return Status.INFEASIBLE
         return Status.UNBOUNDED
+
+    def _refuted(self, program: Scaled, proximal: Proximal) -> bool:
+        rays = (program.y - proximal.y0, program.y)
+        return any(self.certificates.infeasible(ray * program.row_scale) for ray in rays)
 
     def _gathered(self, columns: np.ndarray) -> Scaled:
         storage = self.storage

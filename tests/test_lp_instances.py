@@ -1,0 +1,37 @@
+"""Programs that solvers are measured on are what their family says; a continual program solves the small ones."""
+
+import numpy as np
+import pytest
+from coadapt.benchmarks.lp_exactness import compare, highs
+from coadapt.benchmarks.lp_instances import FAMILIES, GpuAllocation, Instance, generated
+from coadapt.optimizer import Status
+
+SMALL = list(generated(sizes=1, draws=2))
+
+
+def test_there_are_enough_of_them_and_each_is_drawn_once() -> None:
+    every = [instance.name for instance in generated()]
+    assert len(every) == len(set(every)) >= 150
+    assert {instance.family for instance in SMALL} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("instance", SMALL, ids=lambda instance: instance.name)
+def test_status_objective_and_bound_are_those_of_highs(instance: Instance) -> None:
+    found = compare(instance, tolerance=1e-6, time_limit_s=20.0)
+    assert highs(instance.program).status is instance.status
+    assert found.solved
+    assert not found.broken_bound
+    assert instance.status is not Status.OPTIMAL or found.error <= 1e-5
+
+
+def test_a_round_of_an_allocation_changes_what_it_says() -> None:
+    allocation = GpuAllocation(200, 16)
+    before = list(allocation.parameters)
+    costs = {id: allocation.values(id) for id in before}
+    change = allocation.step()
+    stayed = [id for i, id in enumerate(before) if i not in change.left]
+    assert list(allocation.parameters) == list(allocation.program.requests) == stayed + change.came
+    assert len(change.left) == len(change.came) == 2
+    assert len(change.changed) == 10
+    for id in stayed:
+        assert np.array_equal(allocation.values(id), costs[id]) == (id not in change.changed)
