@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from coadapt.benchmarks.lp_exactness import compare, highs
 from coadapt.benchmarks.lp_instances import FAMILIES, GpuAllocation, Instance, generated
-from coadapt.optimizer import Status
+from coadapt.optimizer import ContinualProgram, Status
 
 SMALL = list(generated(sizes=1, draws=2))
 
@@ -22,6 +22,21 @@ def test_status_objective_and_bound_are_those_of_highs(instance: Instance) -> No
     assert found.solved
     assert not found.broken_bound
     assert instance.status is not Status.OPTIMAL or found.error <= 1e-5
+
+
+def test_after_a_small_change_programs_of_all_kinds_are_solved_in_half_the_iterations() -> None:
+    rng, warm, cold = np.random.default_rng(0), 0, 0
+    for instance in generated(sizes=2, draws=1):
+        if instance.status is Status.OPTIMAL:
+            program = ContinualProgram.of(instance.program)
+            assert program.solve(tolerance=1e-5, time_limit_s=20.0).status is Status.OPTIMAL
+            cost = instance.program.cost
+            program.change_request("x", cost=cost * (1 + 0.02 * rng.normal(size=len(cost))))
+            found = program.solve(tolerance=1e-5, time_limit_s=20.0)
+            again = program.solve(tolerance=1e-5, time_limit_s=20.0, warm=False)
+            assert found.objective == pytest.approx(again.objective, rel=1e-4, abs=1e-4)
+            warm, cold = warm + found.iterations, cold + again.iterations
+    assert 2 * warm < cold
 
 
 def test_a_round_of_an_allocation_changes_what_it_says() -> None:

@@ -140,7 +140,7 @@ class _Run:
     def _work_on(self, columns: np.ndarray, tolerance: float, patient: bool) -> Status | None:
         """Bring x, y to `tolerance` over these columns, the others left where they are; None: done.
 
-        Where that goes slowly, it is done as well if not `patient`, since columns may be missing; else a proof that
+        Where that goes slowly, it is done as well if not `patient`, as columns may be missing; else a proof that
         there is no optimum is looked for.
         """
         program = self._gathered(columns)
