@@ -125,7 +125,7 @@ def main() -> None:
         figures[f"highs_hot_p50_ms_{size}"] = round(hot, 1)
         figures[f"highs_scratch_over_warm_{size}"] = round(best / warm, 1)
         figures[f"max_rel_err_{size}"] = t.error
-    columns = ["size", "variables", "change ms", "warm ms", "cold ms", "hot simplex ms", "simplex ms", "ipm ms"]
+    columns = ["size", "variables", "change ms", "warm ms", "cold ms", "hot ms", "simplex ms", "ipm ms"]
     table("One round of a GPU allocation", [*columns, "scratch / warm", "hot / warm", "worst error"], rows)
     finish("continual_time", figures)
 

@@ -324,7 +324,7 @@ class Proximal:
             self.reduced,
         )
         objective, bound = objective + p.outside, bound + p.outside
-        gap = abs(objective - bound) / (1.0 + abs(objective) + abs(bound))
+        gap = abs(objective - bound) / (1.0 + max(abs(objective), abs(bound)))
         return Residuals(primal / p.side_norm, dual / p.cost_norm, gap, objective, bound)
 
     def step(self, tolerance: float, deadline: float) -> bool:

@@ -262,7 +262,7 @@ class _Run:
         kernels.activity(*self.entries, self.x, rows)
         primal = float(np.sqrt(np.sum((rows - np.clip(rows, self.row_lower, self.row_upper)) ** 2)))
         objective = kernels.dot(self.cost, self.x)
-        gap = abs(objective - bound) / (1.0 + abs(objective) + abs(bound))
+        gap = abs(objective - bound) / (1.0 + max(abs(objective), abs(bound)))
         return Residuals(primal / self.side_norm, math.sqrt(wrong) / self.cost_norm, gap, objective, bound)
 
     def _wanted(self, margin: float) -> np.ndarray:
