@@ -214,6 +214,18 @@ def test_a_solution_outlives_what_it_was_found_for() -> None:
         solution.price("tpu")
 
 
+def test_moving_the_storage_together_keeps_the_solution() -> None:
+    program = cluster(60)
+    for job in range(0, 60, 2):
+        program.remove_request(job)
+    before = program.solve(tolerance=1e-6)
+    program._compact(always=True)
+    after = program.solve(tolerance=1e-6)
+    assert after.iterations == 0
+    assert np.array_equal(before.values, after.values)
+    assert after.objective == pytest.approx(-exact(program.linear_program())[1], rel=1e-5)
+
+
 def test_a_shim_makes_whole_numbers_of_the_solution() -> None:
     solution = cluster(8).solve(shim=lambda found: np.floor(found.values))
     assert solution.integral is not None

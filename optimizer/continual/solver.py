@@ -25,7 +25,7 @@ from .storage import Storage
 SMALL = 20_000  # columns up to which all are worked on
 SAMPLE = 4096  # columns looked at to find how many a margin lets in
 ROUGH = 1e-2  # tolerance to which all columns are worked on when there is nothing to start from
-PARALLEL = 300_000  # entries from which pricing on more than one thread pays
+PARALLEL = 1_000_000  # entries from which pricing is shared by threads
 PROOF_EVERY, SLOW = 4, 0.3  # outer steps after which a proof is looked for, where residuals fell by less than this
 
 
@@ -85,9 +85,6 @@ class _Run:
     def solve(self, warm: bool) -> Outcome:
         np.clip(self.x, self.lower, self.upper, out=self.x)
         top = len(self.cost)
-        if not top or not len(self.y):
-            everything = np.arange(top)
-            return self._finish(self._work_on(everything, self.tolerance, True), self._judge())
         shrinks = top > SMALL and top > 8 * len(self.y)
         columns = np.arange(top)
         if shrinks:
