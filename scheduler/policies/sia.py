@@ -33,7 +33,7 @@ class SiaOptions(ProgramOptions):
 
 
 def restart_factors(jobs: Sequence[JobView]) -> np.ndarray:
-    """(jobs,) r = (T - N S) / (T + S), equation 3.3, within [0.1, 1]: T age, N restarts, S cost of one in seconds."""
+    """(jobs,) r = (T - N S) / (T + S), equation 3.3, within [0.1, 1]: T age, N restarts of S seconds each."""
     age = np.maximum([job.age_s for job in jobs], 0.0)
     cost = np.maximum([job.restart_cost_s for job in jobs], 0.0)
     restarts = np.array([job.restarts for job in jobs])
