@@ -78,8 +78,10 @@ class ChoiceProgram:
             groups = np.where(used.any(axis=0), used.argmax(axis=0), len(usage))
         size = usage.sum(axis=0) if size is None else np.asarray(size, float)
         for name, array in (("groups", groups), ("size", size)):
-            if array.shape != (columns,):
-                raise ValueError(f"{name}: has shape {array.shape}, not ({columns},) as usage says")
+            if np.shape(array) != (columns,):
+                raise ValueError(f"{name}: has shape {np.shape(array)}, not ({columns},) as usage says")
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name}: has entries that are not finite")
         kinds, group = np.unique(groups, return_inverse=True)
         self._group, self._size = group, size
         self._by_group = np.lexsort((np.arange(columns), usage.sum(axis=0), size, group)).astype(np.int64)
@@ -153,10 +155,16 @@ class ChoiceProgram:
         self._spare += range(size - 1, had - 1, -1)
 
     def _slots(self, ids: Sequence[str]) -> Ints:
+        """Of ids that are all there, each once."""
         try:
-            return np.fromiter((self._slot[id] for id in ids), np.int64, len(ids))
+            slots = np.fromiter((self._slot[id] for id in ids), np.int64, len(ids))
         except KeyError as error:
             raise ValueError(f"id: {error.args[0]!r} is not in the program") from None
+        seen = np.zeros(len(self._rows["start"]), bool)
+        seen[slots] = True
+        if seen.sum() < len(slots):
+            _checked_unique(ids)
+        return slots
 
     @contextmanager
     def _alone(self, what: str) -> Iterator[None]:
@@ -175,10 +183,11 @@ class ChoiceProgram:
         """
         shape = (len(ids), self._usage.shape[1])
         required = np.zeros(len(ids), bool) if required is None else required
-        arrays = (("value", value, shape), ("allowed", allowed, shape), ("required", required, shape[:1]))
-        for name, array, wanted in arrays:
-            if array.shape != wanted:
-                raise ValueError(f"{name}: has shape {array.shape}, not {wanted}")
+        _checked_shapes(shape, value=value, allowed=allowed)
+        _checked_shapes(shape[:1], required=required)
+        for name, array in (("allowed", allowed), ("required", required)):
+            if array.dtype != bool:
+                raise ValueError(f"{name}: is of {array.dtype}, not of bool")
         _checked_unique(ids)
         wrong = allowed & ~np.isfinite(value)
         if wrong.any():
@@ -222,7 +231,6 @@ class ChoiceProgram:
 
     def remove(self, ids: Sequence[str]) -> None:
         slots = self._slots(ids)
-        _checked_unique(ids)
         with self._alone("changed"):
             for id, slot in zip(ids, slots.tolist(), strict=True):
                 self._pool.release(int(self._rows["start"][slot]), int(self._rows["count"][slot]))
@@ -232,15 +240,17 @@ class ChoiceProgram:
     def weigh(self, ids: Sequence[str], offset: Floats, scale: Floats) -> None:
         """The rows' gains become offset + scale * value; scale > 0."""
         slots = self._slots(ids)
+        _checked_shapes((len(ids),), offset=offset, scale=scale)
         if not (np.isfinite(offset).all() and np.isfinite(scale).all() and (scale > 0).all()):
             raise ValueError("offset, scale: must be finite, and scale above 0")
         with self._alone("changed"):
             self._rows["offset"][slots], self._rows["scale"][slots] = offset, scale
 
     def stay(self, ids: Sequence[str], column: Ints, gain: Floats) -> None:
-        """What each row gains in a column of its own, -1: none. It counts instead of, or beside, its options."""
+        """What each row gains in a column of its own, -1: none. If that is one of its options, the more counts."""
         slots = self._slots(ids)
-        if not ((column >= -1) & (column < self._usage.shape[1])).all():
+        _checked_shapes((len(ids),), column=column, gain=gain)
+        if column.dtype.kind not in "iu" or not ((column >= -1) & (column < self._usage.shape[1])).all():
             raise ValueError(f"column: must be -1 (none) to {self._usage.shape[1] - 1}")
         if not np.isfinite(gain[column >= 0]).all():
             raise ValueError("gain: must be finite")
@@ -264,6 +274,7 @@ class ChoiceProgram:
             self._use(usage, capacity)
             chain = self._chains()
             if (chain | ~self._chain).all():
+                self._concave &= self._chain  # the others' rows have no envelope yet
                 return True
             self._chain = chain
             self._pool, self._slot, self._spare, self._rows = OptionPool(), {}, [], {}
@@ -288,14 +299,13 @@ class ChoiceProgram:
         at = np.arange(len(row)) - first[row] + r["start"][slots][row]
         gain = r["offset"][slots][row] + r["scale"][slots][row] * self._pool.value[at]
         column = self._pool.column[at].astype(np.int64)
+        own = column == r["stay_column"][slots][row]
+        gain[own] = np.maximum(gain[own], r["stay_gain"][slots][row[own]])
+        stays[row[own]] = False
         row = np.concatenate([row, np.flatnonzero(stays)])
         column = np.concatenate([column, r["stay_column"][slots][stays]])
         gain = np.concatenate([gain, r["stay_gain"][slots][stays]])
         fits = ~self._columns.barred[column]
-        # What a row gains where it is counts instead of what it would gain by moving there.
-        fits[: len(fits) - int(stays.sum())] &= (column != r["stay_column"][slots][row])[
-            : len(fits) - int(stays.sum())
-        ]
         by_row = np.lexsort((column, row))
         by_row = by_row[fits[by_row]]
         return Entries(row[by_row], column[by_row], gain[by_row])
@@ -309,13 +319,17 @@ class ChoiceProgram:
         return program, ids
 
     def solve(self, order: Sequence[str], gap: float = 1e-4, time_limit_s: float = np.inf) -> ChoiceSolution:
-        """Picks for the rows in `order`, which must be all there are; among equals earlier ones are served.
+        """Picks for the rows in `order`, which must be all there are.
 
-        Ends where the plan is proven to be within `gap` of the optimum, relative, and starts no further
-        search after the time limit. There is always a plan.
+        Rows that want one and the same thing have it in that order; where they may have several, what fills the
+        capacities best decides.
+        It ends where the plan is proven to be within `gap` of the optimum, relative, and starts no further search
+        after the time limit. There is always a plan.
         """
         start_s = time.perf_counter()
-        _checked_unique(order)
+        for name, number in (("gap", gap), ("time_limit_s", time_limit_s)):
+            if not number >= 0:
+                raise ValueError(f"{name}: {number} is not 0 or more")
         if len(order) != len(self._slot):
             raise ValueError(f"order: has {len(order)} ids, the program {len(self._slot)} rows")
         with self._alone("solved"):
@@ -463,7 +477,7 @@ class ChoiceProgram:
         r, pool = self._rows, self._pool
         shape = (len(slots), self._usage.shape[1])
         gain, pick = np.zeros(shape), np.full(shape, NOTHING, np.int64)
-        for i, slot in enumerate(slots):
+        for i, slot in enumerate(slots if shape[1] else ()):
             begin, end = r["full_begin"][slot, 0], r["full_end"][slot, -1]
             columns = pool.column[begin:end]
             gain[i, columns] = r["offset"][slot] + r["scale"][slot] * pool.value[begin:end]
@@ -495,14 +509,20 @@ class ChoiceProgram:
 
 def _checked_limits(usage: Floats, capacity: Floats) -> tuple[Floats, Floats]:
     usage, capacity = np.array(usage, float), np.array(capacity, float)
-    if usage.ndim != 2:
-        raise ValueError(f"usage: has shape {usage.shape}, not (limits, columns)")
+    if usage.ndim != 2 or not len(usage):
+        raise ValueError(f"usage: has shape {usage.shape}, not (limits, columns) with at least one limit")
     if capacity.shape != (len(usage),):
         raise ValueError(f"capacity: has shape {capacity.shape}, not ({len(usage)},) as usage says")
     for name, array in (("usage", usage), ("capacity", capacity)):
         if not np.isfinite(array).all() or (array < 0).any():
             raise ValueError(f"{name}: has entries that are negative or not finite; 0 or more is accepted")
     return usage, capacity
+
+
+def _checked_shapes(shape: tuple[int, ...], **arrays: np.ndarray) -> None:
+    for name, array in arrays.items():
+        if np.shape(array) != shape:
+            raise ValueError(f"{name}: has shape {np.shape(array)}, not {shape}")
 
 
 def _checked_unique(ids: Sequence[str]) -> None:

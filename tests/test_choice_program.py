@@ -1,0 +1,484 @@
+"""What the structured solver of choice programs promises: plans that fit, bounds that hold, whatever changed."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from coadapt.benchmarks.choice_instances import FAMILIES, draw
+from coadapt.optimizer import milp
+from coadapt.optimizer.choice import ChoiceProblem, ChoiceProgram, ChoiceSolution
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+families = st.sampled_from(list(FAMILIES))
+seeds = st.integers(0, 10**6)
+fixed = settings(max_examples=150, deadline=None, derandomize=True)
+
+
+def assert_holds(problem: ChoiceProblem, solution: ChoiceSolution) -> None:
+    """Within capacity, of allowed columns, worth what it says, and required rows picked or named."""
+    row = np.flatnonzero(solution.choice >= 0)
+    column = solution.choice[row]
+    assert problem.allowed[row, column].all()
+    assert (problem.usage[:, column].sum(axis=1) <= problem.capacity + 1e-9).all()
+    assert solution.objective == pytest.approx(problem.value[row, column].sum(), abs=1e-9)
+    assert solution.bound >= solution.objective
+    assert problem.required is not None
+    assert set(np.flatnonzero(problem.required)) == set(solution.unmet) | (
+        set(np.flatnonzero(problem.required)) & set(row)
+    )
+
+
+def assert_brackets(solution: ChoiceSolution, exact: ChoiceSolution) -> None:
+    """objective <= optimum <= bound, where the optimum lies between the two of `exact`."""
+    slack = 1e-6 * max(1.0, abs(exact.objective))
+    assert solution.objective <= exact.bound + slack
+    assert solution.bound >= exact.objective - slack
+
+
+@given(families, seeds)
+@fixed
+def test_a_plan_fits_and_the_optimum_lies_between_it_and_the_bound(family: str, seed: int) -> None:
+    instance = draw(family, seed)
+    problem, exact = instance.problem(), milp.solve(instance.problem(), gap=0.0)
+    solution = instance.program().solve(instance.ids, gap=1e-6)
+    assert_holds(problem, solution)
+    assert solution.unmet == exact.unmet
+    assert_brackets(solution, exact)
+    assert solution.proven
+    assert solution.gap <= 1e-6 + 1e-7
+
+
+@given(families, seeds, st.sampled_from([0.0, 1e-3, 0.1]))
+@fixed
+def test_a_plan_called_proven_is_within_the_gap_asked_for(family: str, seed: int, gap: float) -> None:
+    instance = draw(family, seed)
+    solution = instance.program().solve(instance.ids, gap)
+    exact = milp.solve(instance.problem(), gap=0.0)
+    assert_brackets(solution, exact)
+    if solution.proven:
+        assert exact.objective - solution.objective <= gap * abs(exact.objective) + 1e-6 * max(
+            1.0, abs(exact.objective)
+        )
+
+
+@given(families, seeds)
+@fixed
+def test_no_time_at_all_still_brings_a_plan_and_a_bound(family: str, seed: int) -> None:
+    instance = draw(family, seed)
+    solution = instance.program().solve(instance.ids, gap=0.0, time_limit_s=0.0)
+    assert_holds(instance.problem(), solution)
+    exact = milp.solve(instance.problem(), gap=0.0)
+    assert solution.unmet == exact.unmet
+    assert_brackets(solution, exact)
+
+
+class Changing:
+    """A program that changes at random, and beside it what it is by now."""
+
+    def __init__(self, family: str, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.now = draw(family, seed)
+        self.spare = draw(family, seed)  # what rows are made of
+        self.active = np.arange(len(self.now.value))
+        self.program = self.now.program()
+
+    def step(self) -> str:
+        kinds = (self.leave, self.come, self.change, self.weigh, self.move, self.resize, self.narrow)
+        chosen = kinds[int(self.rng.integers(len(kinds)))]
+        chosen()
+        return chosen.__name__
+
+    def some(self) -> np.ndarray:
+        return self.rng.permutation(self.active)[: int(self.rng.integers(0, len(self.active) + 1))]
+
+    def leave(self) -> None:
+        gone = self.some()
+        self.program.remove([f"row {i}" for i in gone])
+        self.active = self.active[~np.isin(self.active, gone)]
+
+    def come(self) -> None:
+        """Rows that had left are back, with the values of others."""
+        away = np.setdiff1d(np.arange(len(self.now.value)), self.active)
+        self.redraw(away)
+        self.now.put(self.program, away)
+        self.active = np.concatenate([self.active, away])
+
+    def change(self) -> None:
+        which = self.some()
+        self.redraw(which)
+        self.now.put(self.program, which)
+
+    def redraw(self, which: np.ndarray) -> None:
+        order = self.rng.integers(0, len(self.spare.value), len(which))
+        for name in ("value", "allowed", "required"):
+            getattr(self.now, name)[which] = getattr(self.spare, name)[order]
+
+    def weigh(self) -> None:
+        which = self.some()
+        self.now.offset[which] += self.rng.normal(0, 0.3, len(which))
+        self.now.scale[which] = self.rng.uniform(0.3, 3, len(which))
+        self.program.weigh([f"row {i}" for i in which], self.now.offset[which], self.now.scale[which])
+
+    def move(self) -> None:
+        which = self.some()
+        self.now.stay_column[which] = self.rng.integers(-1, len(self.now.size), len(which))
+        self.now.stay_gain[which] = self.rng.normal(1, 1, len(which))
+        self.program.stay([f"row {i}" for i in which], self.now.stay_column[which], self.now.stay_gain[which])
+
+    def resize(self) -> None:
+        """A node fails, or is back."""
+        self.now = replace(self.now, capacity=np.floor(self.now.capacity * self.rng.uniform(0, 2)))
+        self.program.set_capacity(self.now.capacity)
+
+    def narrow(self) -> None:
+        """A limit more, on large columns, or one less."""
+        usage, capacity = self.now.usage, self.now.capacity
+        if self.rng.random() < 0.5 and len(usage) > 1:
+            usage, capacity = usage[:-1], capacity[:-1]
+        else:
+            extra = np.where(self.now.size >= np.median(self.now.size), self.rng.integers(1, 4), 0)
+            if self.rng.random() < 0.3:
+                extra = self.rng.permutation(extra)
+            usage = np.concatenate([usage, extra[None]])
+            capacity = np.append(capacity, float(self.rng.integers(0, 12)))
+        self.now = replace(self.now, usage=usage, capacity=capacity)
+        if not self.program.set_limits(usage, capacity):
+            assert len(self.program) == 0
+            self.now.put(self.program, self.active)
+
+    def check(self) -> None:
+        order = np.sort(self.active)
+        ids = [f"row {i}" for i in order]
+        changed = self.program.solve(ids, gap=1e-6)
+        anew = ChoiceProgram(self.now.usage, self.now.capacity, self.now.group, self.now.size)
+        self.now.put(anew, order)
+        again = anew.solve(ids, gap=1e-6)
+        whole = self.now.problem()
+        assert whole.required is not None
+        problem = ChoiceProblem(
+            whole.value[order], whole.allowed[order], whole.usage, whole.capacity, whole.required[order]
+        )
+        assert_holds(problem, changed)
+        assert changed.unmet == again.unmet
+        slack = 3e-6 * max(1.0, abs(again.bound))
+        assert changed.bound == pytest.approx(again.bound, abs=slack)
+        assert changed.objective == pytest.approx(again.objective, abs=slack)
+        assert_brackets(changed, milp.solve(problem, gap=0.0))
+
+
+@given(families, seeds, st.integers(1, 12))
+@fixed
+def test_a_program_that_changed_is_solved_as_one_built_anew(family: str, seed: int, steps: int) -> None:
+    changing = Changing(family, seed)
+    for _ in range(steps):
+        changing.step()
+        if changing.rng.random() < 0.5:
+            changing.check()
+    changing.check()
+
+
+@given(seeds)
+@fixed
+def test_limits_under_which_a_group_gets_in_order_later_leave_its_bound_right(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = np.arange(1.0, 7.0)
+    value = rng.uniform(0, 5, (4, 6))
+    program = ChoiceProgram(np.array([sizes, sizes[::-1]]), np.array([12.0, 99.0]), np.zeros(6, int), sizes)
+    ids = [f"row {i}" for i in range(4)]
+    program.put(ids, value, np.ones((4, 6), bool))
+    program.set_limits(sizes[None], np.array([12.0]))
+    solution = program.solve(ids, gap=0.0)
+    exact = milp.solve(ChoiceProblem(value, np.ones((4, 6), bool), sizes[None], np.array([12.0])), gap=0.0)
+    assert_brackets(solution, exact)
+    assert solution.objective == pytest.approx(exact.objective, abs=1e-6)
+
+
+@given(families, seeds)
+@fixed
+def test_the_same_program_in_the_same_order_has_the_same_plan(family: str, seed: int) -> None:
+    first, second = draw(family, seed), draw(family, seed)
+    a, b = first.program().solve(first.ids), second.program().solve(second.ids)
+    assert (a.choice == b.choice).all()
+    assert (a.objective, a.bound) == (b.objective, b.bound)
+
+
+@given(families, seeds)
+@fixed
+def test_solving_again_changes_nothing_of_the_objective(family: str, seed: int) -> None:
+    instance = draw(family, seed)
+    program = instance.program()
+    first = program.solve(instance.ids, gap=1e-6)
+    again = program.solve(instance.ids, gap=1e-6)
+    assert again.objective == pytest.approx(first.objective, rel=3e-6, abs=3e-6)
+
+
+@given(st.integers(1, 30), st.integers(0, 40), st.integers(1, 4), seeds)
+@fixed
+def test_of_rows_that_are_all_alike_the_first_in_order_are_served(
+    rows: int, capacity: int, size: int, seed: int
+) -> None:
+    program = ChoiceProgram(np.array([[float(size)]]), np.array([float(capacity)]))
+    order = [f"row {i}" for i in np.random.default_rng(seed).permutation(rows)]
+    program.put(sorted(order), np.ones((rows, 1)), np.ones((rows, 1), bool))
+    served = program.solve(order).choice >= 0
+    assert served.tolist() == [i < capacity // size for i in range(rows)]
+
+
+@given(families, seeds)
+@fixed
+def test_prices_bound_what_more_of_a_limit_is_worth(family: str, seed: int) -> None:
+    """The value of the LP is concave in the capacities, and the prices are its slope."""
+    instance = draw(family, seed)
+    problem = instance.problem()
+    assert problem.required is not None
+    optional = replace(problem, required=np.zeros_like(problem.required))
+    program, ids = ChoiceProgram.of(optional)
+    prices = program.solve(ids).prices
+    assert (prices >= 0).all()
+    was = relaxed(optional)
+    for limit, price in enumerate(prices):
+        for step in (-1.0, 1.0):
+            capacity = problem.capacity.copy()
+            capacity[limit] += step
+            # Columns that fit only now were no options, so that the two are not of one program.
+            same = (problem.usage <= capacity[:, None]).all(axis=0) == (
+                problem.usage <= problem.capacity[:, None]
+            ).all(axis=0)
+            if capacity[limit] >= 0 and same.all():
+                assert relaxed(replace(optional, capacity=capacity)) <= was + price * step + 1e-5
+
+
+def relaxed(problem: ChoiceProblem) -> float:
+    """The value of the LP relaxation, by HiGHS, of what fits by itself."""
+    fits = problem.allowed & (problem.usage <= problem.capacity[:, None]).all(axis=0)
+    row, column = np.nonzero(fits)
+    if not len(row):
+        return 0.0
+    each = (row == np.arange(len(problem.value))[:, None]).astype(float)
+    found = linprog(
+        -problem.value[row, column],
+        A_ub=np.concatenate([each, problem.usage[:, column]]),
+        b_ub=np.concatenate([np.ones(len(each)), problem.capacity]),
+        method="highs",
+    )
+    return float(-found.fun)
+
+
+@given(families, seeds)
+@fixed
+def test_entries_are_what_was_put_but_for_what_can_never_matter(family: str, seed: int) -> None:
+    instance = draw(family, seed)
+    problem = instance.problem()
+    entries = instance.program().entries(instance.ids)
+    listed = np.full(problem.value.shape, -np.inf)
+    listed[entries.row, entries.column] = entries.gain
+    assert np.isfinite(listed).sum() == len(entries.row)
+    assert (np.diff(entries.row) >= 0).all()
+    for row, column in zip(*np.nonzero(problem.allowed), strict=True):
+        gain, usage = problem.value[row, column], problem.usage[:, column]
+        if np.isfinite(listed[row, column]):
+            assert listed[row, column] == pytest.approx(gain)
+        else:
+            # Something at least as good takes no more of anything, or the column fits nowhere.
+            no_more = (problem.usage <= usage[:, None]).all(axis=0)
+            assert listed[row, no_more].max() >= gain - 1e-9 or (usage > problem.capacity).any()
+    assert not np.isfinite(listed[~problem.allowed]).any()
+
+
+def test_in_the_column_where_a_row_may_stay_the_larger_gain_counts() -> None:
+    for stays, worth in ((0.5, 3.0), (4.0, 4.0)):
+        program = small()
+        program.stay(["a"], np.array([2]), np.array([stays]))
+        entries = program.entries(["a", "b"])
+        assert entries.gain[(entries.row == 0) & (entries.column == 2)].tolist() == [worth]
+        assert program.solve(["a", "b"]).objective == worth + 1.0
+
+
+@given(families, seeds, st.sampled_from([1e-3, 1e3, 1e6]))
+@fixed
+def test_what_gains_are_measured_in_is_nothing_to_the_plan(family: str, seed: int, unit: float) -> None:
+    instance = draw(family, seed)
+    other = replace(
+        instance, value=instance.value * unit, offset=instance.offset * unit, stay_gain=instance.stay_gain * unit
+    )
+    plan, scaled = instance.program().solve(instance.ids, 1e-5), other.program().solve(instance.ids, 1e-5)
+    slack = 3e-5 * max(1.0, abs(plan.objective))
+    assert scaled.objective / unit == pytest.approx(plan.objective, abs=max(slack, 1e-6 / unit))
+
+
+# Bad input
+
+
+def small() -> ChoiceProgram:
+    """Rows a and b, columns that use 1, 2 and 4 of the only limit, which is 5."""
+    program = ChoiceProgram(np.array([[1.0, 2.0, 4.0]]), np.array([5.0]))
+    program.put(["a", "b"], np.array([[1.0, 2.0, 3.0]] * 2), np.ones((2, 3), bool))
+    return program
+
+
+def state(program: ChoiceProgram) -> tuple[object, ...]:
+    """All that can be seen of a program."""
+    entries = program.entries(sorted(program.ids))
+    order = sorted(program.ids)
+    arrays = (entries.row, entries.column, entries.gain, program.required(order), program.usage, program.capacity)
+    return (*(array.tolist() for array in arrays), program.ids, program.solve(order).choice.tolist())
+
+
+ONE, TWO, ALL = np.ones(1), np.ones(2), np.ones((1, 3), bool)
+NAN, INFINITE = np.full((1, 3), np.nan), np.full((1, 3), np.inf)
+REFUSED: dict[str, tuple[Callable[[ChoiceProgram], object], str]] = {
+    "a value that is nan": (lambda p: p.put(["a"], NAN, ALL), r"value\['a', 0\]: is nan"),
+    "an infinite value": (lambda p: p.put(["c"], INFINITE, ALL), r"value\['c', 0\]: is inf"),
+    "values of too few columns": (lambda p: p.put(["a"], np.ones((1, 2)), ALL), r"value: has shape \(1, 2\)"),
+    "values of too many rows": (lambda p: p.put(["a"], np.ones((2, 3)), ALL), r"value: has shape \(2, 3\)"),
+    "allowed of another shape": (lambda p: p.put(["a"], np.ones((1, 3)), ALL[:, :2]), "allowed: has shape"),
+    "allowed that is no mask": (
+        lambda p: p.put(["a"], np.ones((1, 3)), np.ones((1, 3))),
+        "allowed: is of float64",
+    ),
+    "required of another shape": (
+        lambda p: p.put(["a"], np.ones((1, 3)), ALL, np.ones(2, bool)),
+        "required: has shape",
+    ),
+    "an id put twice": (
+        lambda p: p.put(["c", "c"], np.ones((2, 3)), np.ones((2, 3), bool)),
+        "id: 'c' is given twice",
+    ),
+    "an unknown id removed": (lambda p: p.remove(["a", "x"]), "id: 'x' is not in the program"),
+    "an id removed twice": (lambda p: p.remove(["a", "a"]), "id: 'a' is given twice"),
+    "an unknown id weighed": (lambda p: p.weigh(["a", "x"], TWO, TWO), "id: 'x' is not in the program"),
+    "an id weighed twice": (lambda p: p.weigh(["a", "a"], TWO, TWO), "id: 'a' is given twice"),
+    "a scale of 0": (lambda p: p.weigh(["a"], ONE, 0 * ONE), "scale above 0"),
+    "an offset that is nan": (lambda p: p.weigh(["a"], np.nan * ONE, ONE), "offset, scale: must be finite"),
+    "more scales than ids": (lambda p: p.weigh(["a"], 7 * ONE, 7 * TWO), r"scale: has shape \(2,\), not \(1,\)"),
+    "one offset for two": (lambda p: p.weigh(["a", "b"], 7 * ONE, TWO), r"offset: has shape \(1,\), not \(2,\)"),
+    "staying in no column there is": (lambda p: p.stay(["a"], np.array([3]), ONE), "column: must be -1"),
+    "staying in half a column": (lambda p: p.stay(["a"], np.array([0.5]), ONE), "column: must be -1"),
+    "staying for nan": (lambda p: p.stay(["a"], np.array([0]), np.nan * ONE), "gain: must be finite"),
+    "staying for two gains": (lambda p: p.stay(["a"], np.array([0]), TWO), r"gain: has shape \(2,\)"),
+    "an unknown id stays": (lambda p: p.stay(["x"], np.array([0]), ONE), "id: 'x' is not in the program"),
+    "an id stays twice": (lambda p: p.stay(["a", "a"], np.array([0, 1]), TWO), "id: 'a' is given twice"),
+    "a capacity below 0": (lambda p: p.set_capacity(np.array([-1.0])), "capacity: has entries that are negative"),
+    "an infinite capacity": (lambda p: p.set_capacity(np.array([np.inf])), "capacity: has entries that are"),
+    "a capacity too many": (lambda p: p.set_capacity(np.ones(2)), r"capacity: has shape \(2,\), not \(1,\)"),
+    "usage below 0": (lambda p: p.set_limits(-np.ones((1, 3)), ONE), "usage: has entries that are negative"),
+    "usage that is nan": (lambda p: p.set_limits(NAN, ONE), "usage: has entries that are negative or not finite"),
+    "usage of other columns": (lambda p: p.set_limits(np.ones((1, 2)), ONE), "usage: has 2 columns, not 3"),
+    "no limit at all": (lambda p: p.set_limits(np.ones((0, 3)), np.ones(0)), "at least one limit"),
+    "solved without a row": (lambda p: p.solve(["a"]), "order: has 1 ids, the program 2 rows"),
+    "solved for a row twice": (lambda p: p.solve(["a", "a"]), "id: 'a' is given twice"),
+    "solved for an unknown row": (lambda p: p.solve(["a", "x"]), "id: 'x' is not in the program"),
+    "a gap below 0": (lambda p: p.solve(["a", "b"], gap=-0.1), "gap: -0.1 is not 0 or more"),
+    "a gap that is nan": (lambda p: p.solve(["a", "b"], gap=float("nan")), "gap: nan is not 0 or more"),
+    "a time limit below 0": (lambda p: p.solve(["a", "b"], time_limit_s=-1.0), "time_limit_s: -1.0 is not"),
+    "entries of a row twice": (lambda p: p.entries(["b", "b"]), "id: 'b' is given twice"),
+    "whether unknown rows are required": (lambda p: p.required(["x"]), "id: 'x' is not in the program"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input_is_refused_in_a_sentence_and_the_program_is_as_it_was(name: str) -> None:
+    call, says = REFUSED[name]
+    program = small()
+    program.weigh(["a", "b"], np.array([0.1, 0.2]), np.array([1.0, 2.0]))
+    program.stay(["a"], np.array([1]), np.array([2.5]))
+    before = state(program)
+    with pytest.raises(ValueError, match=says) as refusal:
+        call(program)
+    assert "\n" not in str(refusal.value)
+    assert state(program) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((np.ones(3), np.ones(1)), "usage: has shape"),
+        ((np.ones((0, 3)), np.ones(0)), "at least one limit"),
+        ((np.ones((1, 3)), np.ones(2)), "capacity: has shape"),
+        ((np.ones((1, 3)), np.array([np.nan])), "capacity: has entries"),
+        ((np.full((1, 3), -1.0), np.ones(1)), "usage: has entries"),
+        ((np.ones((1, 3)), np.ones(1), np.zeros(2, int)), "groups: has shape"),
+        ((np.ones((1, 3)), np.ones(1), np.zeros(3, int), np.ones(4)), "size: has shape"),
+        ((np.ones((1, 3)), np.ones(1), np.zeros(3, int), np.array([1.0, np.nan, 2.0])), "size: has entries"),
+    ],
+)
+def test_limits_that_are_none_make_no_program(arguments: tuple[np.ndarray, ...], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        ChoiceProgram(*arguments)
+
+
+def test_values_where_nothing_is_allowed_are_not_read() -> None:
+    program = small()
+    program.put(["a"], np.array([[np.nan, 2.0, np.inf]]), np.array([[False, True, False]]))
+    assert program.solve(["a", "b"]).choice.tolist() == [1, 1]
+
+
+def test_a_program_without_rows_columns_or_capacity_has_an_empty_plan() -> None:
+    empty = ChoiceProgram(np.ones((1, 2)), np.ones(1)).solve([])
+    assert (empty.choice.tolist(), empty.objective, empty.bound) == ([], 0.0, 0.0)
+    columns = ChoiceProgram(np.ones((1, 0)), np.ones(1))
+    columns.put(["a", "b"], np.ones((2, 0)), np.ones((2, 0), bool), np.array([False, True]))
+    assert columns.solve(["a", "b"]).choice.tolist() == [-1, -1]
+    assert columns.solve(["a", "b"]).unmet == (1,)
+    program = small()
+    program.set_capacity(np.zeros(1))
+    none = program.solve(["a", "b"])
+    assert (none.choice.tolist(), none.bound) == ([-1, -1], 0.0)
+    program.set_capacity(np.array([5.0]))
+    assert program.solve(["a", "b"]).objective == 4.0
+
+
+@pytest.mark.parametrize("method", ["put", "remove", "weigh", "stay", "set_capacity", "solve"])
+def test_a_change_from_another_thread_while_it_is_solved_is_refused(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = small()
+    program.put(["a"], np.array([[1.0, 2.0, 3.0]]), ALL, np.array([True]))
+    before = state(program)
+    calls: dict[str, Callable[[], object]] = {
+        "put": lambda: program.put(["a"], np.zeros((1, 3)), ALL),
+        "remove": lambda: program.remove(["a"]),
+        "weigh": lambda: program.weigh(["a"], 9 * ONE, ONE),
+        "stay": lambda: program.stay(["a"], np.array([0]), 9 * ONE),
+        "set_capacity": lambda: program.set_capacity(np.zeros(1)),
+        "solve": lambda: program.solve(["a", "b"]),
+    }
+    refusals: list[str] = []
+
+    def attempt() -> None:
+        with pytest.raises(ValueError, match="while it is being solved or changed elsewhere") as refusal:
+            calls[method]()
+        refusals.append(str(refusal.value))
+
+    # Required rows are looked after in the middle of a solve: then another thread comes along.
+    meet_required = milp.meet_required
+
+    def interrupted(problem: ChoiceProblem) -> object:
+        other = threading.Thread(target=attempt)
+        other.start()
+        other.join()
+        return meet_required(problem)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(milp, "meet_required", interrupted)
+        solution = program.solve(["a", "b"])
+    assert len(refusals) == 1
+    assert solution.objective == 4.0
+    assert state(program) == before
+
+
+def test_families_are_as_they_are_named() -> None:
+    """The programs that all this is checked on do have what they are there for."""
+    drawn = {family: [draw(family, seed) for seed in range(40)] for family in FAMILIES}
+    assert any(i.required.any() for i in drawn["reservations"])
+    assert any(len(i.usage) > len(np.unique(i.group)) for i in drawn["blocks and whole nodes"])
+    assert any((i.capacity == 0).any() and (i.usage > 0).any() for i in drawn["scarce"])
+    assert any((i.usage > i.capacity[:, None]).any() for i in drawn["scarce"])
+    assert any(not i.usage.any(axis=0).all() for i in drawn["scarce"])
+    assert any((i.value[0] == i.value).all() and len(i.value) > 5 for i in drawn["rows alike"])
+    assert all(len(set(i.size[row])) <= 1 for i in drawn["rigid"] for row in i.allowed)
+    assert any((np.diff(i.value[:, :12]) == 0)[i.allowed[:, :11]].any() for i in drawn["pipelines"])
