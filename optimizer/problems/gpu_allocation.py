@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 
+from .. import milp
 from ..baselines.highs import Highs, HotHighs, LpSolver, Method
 from ..baselines.pop import solve_parts
-from ..choice import ChoiceProgram, ChoiceSolution
+from ..choice import ChoiceProblem, ChoiceProgram, ChoiceSolution
 from ..choice.program import Entries
 from ..linear_program import LinearProgram, LinearSolution
 
@@ -39,6 +40,40 @@ class Structured:
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
     ) -> ChoiceSolution:
         return program.solve(order, gap, time_limit_s)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """The integer program by HiGHS, of what the LP's reduced costs leave open (`optimizer/milp.py`)."""
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution:
+        start_s = time.perf_counter()
+        problem = _dense(program.entries(order), program.usage, program.capacity, program.required(order))
+        found = milp.solve(problem, time_limit_s, gap)
+        return replace(found, seconds=time.perf_counter() - start_s)
+
+
+def _dense(entries: Entries, usage: np.ndarray, capacity: np.ndarray, required: np.ndarray) -> ChoiceProblem:
+    value = np.zeros((len(required), usage.shape[1]))
+    allowed = np.zeros(value.shape, bool)
+    value[entries.row, entries.column] = entries.gain
+    allowed[entries.row, entries.column] = True
+    return ChoiceProblem(value, allowed, usage, capacity, required)
+
+
+def _satisfiable(entries: Entries, required: np.ndarray, usage: np.ndarray, capacity: np.ndarray) -> np.ndarray:
+    """(rows,) of the jobs that must pick something those that can, all together; earlier ones first."""
+    if not required.any():
+        return required
+    rows = np.flatnonzero(required)
+    mine = required[entries.row]
+    alone = Entries(np.searchsorted(rows, entries.row[mine]), entries.column[mine], entries.gain[mine])
+    _, unmet = milp.meet_required(_dense(alone, usage, capacity, np.ones(len(rows), bool)))
+    can = required.copy()
+    can[rows[list(unmet)]] = False
+    return can
 
 
 def linear_program(
@@ -93,16 +128,16 @@ class Relaxed:
     ) -> ChoiceSolution:
         start_s = time.perf_counter()
         entries, usage, capacity = program.entries(order), program.usage, program.capacity
-        required = program.required(order)
+        required = _satisfiable(entries, program.required(order), usage, capacity)
         linear = linear_program(entries, len(order), usage, capacity, required, integer=False)
         found = self._solve(linear, entries, order, usage.shape[1], len(capacity))
         if found.x is None:
-            return _solution(
-                np.full(len(order), -1), entries, np.inf, np.zeros(len(capacity)), gap, start_s, found
-            )
+            none = np.full(len(order), -1)
+            return _solution(none, program, order, entries, np.inf, np.zeros(len(capacity)), gap, start_s, found)
         choice = largest_weights(entries, found.x, len(order), usage, capacity)
         prices = np.zeros(len(capacity)) if found.row_dual is None else -found.row_dual[len(order) :]
-        return _solution(choice, entries, -found.bound, np.maximum(prices, 0.0), gap, start_s, found)
+        prices = np.maximum(prices, 0.0)
+        return _solution(choice, program, order, entries, -found.bound, prices, gap, start_s, found)
 
     def _solve(
         self, linear: LinearProgram, entries: Entries, order: Sequence[str], columns: int, limits: int
@@ -126,14 +161,15 @@ class Ilp:
     ) -> ChoiceSolution:
         start_s = time.perf_counter()
         entries, usage, capacity = program.entries(order), program.usage, program.capacity
-        required = program.required(order)
+        required = _satisfiable(entries, program.required(order), usage, capacity)
         linear = linear_program(entries, len(order), usage, capacity, required, integer=True)
         found = Highs(Method.EXACT, time_limit_s=time_limit_s, gap=max(gap, 1e-9)).solve(linear)
         weight = np.zeros(len(entries.row)) if found.x is None else found.x
         choice = np.full(len(order), -1, np.int64)
         picked = weight > 0.5
         choice[entries.row[picked]] = entries.column[picked]
-        return _solution(choice, entries, -found.bound, np.zeros(len(capacity)), gap, start_s, found)
+        none = np.zeros(len(capacity))
+        return _solution(choice, program, order, entries, -found.bound, none, gap, start_s, found)
 
 
 @dataclass(frozen=True)
@@ -175,9 +211,7 @@ class _Partition:
         return parts
 
     def solve(self, part: _Part) -> np.ndarray:
-        has = np.zeros(len(part.rows), bool)
-        has[part.entries.row] = True
-        required = self.required[part.rows] & has
+        required = _satisfiable(part.entries, self.required[part.rows], self.usage, part.capacity)
         linear = linear_program(part.entries, len(part.rows), self.usage, part.capacity, required, integer=True)
         found = Highs(Method.EXACT, time_limit_s=self.time_limit_s, gap=max(self.gap, 1e-9)).solve(linear)
         choice = np.full(len(part.rows), -1, np.int64)
@@ -217,7 +251,16 @@ class Pop:
         value = _objective(found.whole, entries)
         none = np.zeros(len(program.capacity))
         return ChoiceSolution(
-            found.whole, value, np.inf, np.inf, none, False, (), seconds, seconds, len(entries.row)
+            found.whole,
+            value,
+            np.inf,
+            np.inf,
+            none,
+            False,
+            _unmet(program, order, found.whole),
+            seconds,
+            seconds,
+            len(entries.row),
         )
 
 
@@ -225,8 +268,15 @@ def _objective(choice: np.ndarray, entries: Entries) -> float:
     return float(entries.gain[choice[entries.row] == entries.column].sum())
 
 
+def _unmet(program: ChoiceProgram, order: Sequence[str], choice: np.ndarray) -> tuple[int, ...]:
+    """Jobs that had to pick something and did not, the last ones first."""
+    return tuple(np.flatnonzero(program.required(order) & (choice < 0))[::-1].tolist())
+
+
 def _solution(
     choice: np.ndarray,
+    program: ChoiceProgram,
+    order: Sequence[str],
     entries: Entries,
     bound: float,
     prices: np.ndarray,
@@ -245,7 +295,7 @@ def _solution(
         relative,
         prices,
         relative <= gap + 1e-7,
-        (),
+        _unmet(program, order, choice),
         seconds,
         found.seconds,
         len(entries.row),
@@ -254,6 +304,7 @@ def _solution(
 
 _SOLVERS: dict[str, Callable[[], AllocationSolver]] = {
     "structured": Structured,
+    "milp": Reduced,
     "ilp": Ilp,
     "highs": lambda: Relaxed(Highs(Method.SIMPLEX)),
     "highs-ipm": lambda: Relaxed(Highs(Method.INTERIOR_POINT)),

@@ -1,0 +1,213 @@
+"""Whether the structured solver's plans and bounds are right, on thousands of small programs of eleven families.
+
+    python -m benchmarks.exactness [--instances 10000] [--gap 1e-6] [--processes 2]
+
+HiGHS solves every one whole, as an integer program of all options, to the very optimum. The structured solver
+does so from nothing, and once more by a program that had other capacities and half of the rows before. It is wrong
+where the optimum is outside [objective, bound] by more than 1e-6 of it (or of 1), where a plan is not within
+capacity or picks what is not allowed, and where it leaves out required rows that could all be served.
+
+General linear programs are the matter of `lp_exactness`, whose largest error is repeated here; `--no-lp` leaves
+that out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import multiprocessing
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+from coadapt.optimizer.baselines.highs import Highs, Method
+from coadapt.optimizer.choice import ChoiceProblem, ChoiceSolution
+from coadapt.optimizer.choice.program import Entries
+from coadapt.optimizer.linear_program import Status
+from coadapt.optimizer.problems.gpu_allocation import linear_program
+
+from .choice_instances import FAMILIES, Instance, draw
+from .harness import finish, table
+
+RELATIVE = 1e-6
+CHUNK = 100
+LP_LIMIT_S = 10.0  # of each program of lp_exactness
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The worse of the two solves. shortfall: of the plan to HiGHS' optimum, relative. seconds: from nothing."""
+
+    outside: bool
+    infeasible: bool
+    gap: float
+    shortfall: float
+    seconds: float
+    highs_s: float
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """low: the gain of a plan that fits, high: what none exceeds; both -inf if what is required does not fit."""
+
+    low: float
+    high: float
+    seconds: float
+
+    def outside(self, solution: ChoiceSolution) -> bool:
+        if self.high == -np.inf:
+            return True
+        slack = RELATIVE * max(abs(self.low), 1.0)
+        return solution.objective > self.high + slack or solution.bound < self.low - slack
+
+
+def optimum(problem: ChoiceProblem, required: np.ndarray) -> Optimum:
+    """By HiGHS, of all options as they are; (rows,) required.
+
+    Raises:
+        RuntimeError: if HiGHS says anything but optimal or infeasible.
+    """
+    row, column = np.nonzero(problem.allowed)
+    if (required & ~problem.allowed.any(axis=1)).any():
+        return Optimum(-np.inf, -np.inf, 0.0)
+    if not len(row):
+        return Optimum(0.0, 0.0, 0.0)
+    entries = Entries(row, column, problem.value[row, column])
+    linear = linear_program(entries, len(required), problem.usage, problem.capacity, required, integer=True)
+    found = Highs(Method.EXACT, gap=1e-9).solve(linear)
+    if found.status is Status.INFEASIBLE:
+        return Optimum(-np.inf, -np.inf, found.seconds)
+    if found.status is not Status.OPTIMAL or found.x is None:
+        raise RuntimeError(f"HiGHS ended with {found.status}")
+    picked = found.x > 0.5
+    if (problem.usage[:, column[picked]].sum(axis=1) > problem.capacity).any():
+        raise RuntimeError("HiGHS' plan, rounded, does not fit")
+    return Optimum(float(entries.gain[picked].sum()), -found.bound, found.seconds)
+
+
+def fits(problem: ChoiceProblem, solution: ChoiceSolution) -> bool:
+    """Within capacity, of allowed columns, worth what it says, and required rows picked or named."""
+    row = np.flatnonzero(solution.choice >= 0)
+    column = solution.choice[row]
+    value = float(problem.value[row, column].sum())
+    idle = set() if problem.required is None else set(np.flatnonzero(problem.required & (solution.choice < 0)))
+    return bool(
+        problem.allowed[row, column].all()
+        and (problem.usage[:, column].sum(axis=1) <= problem.capacity).all()
+        and abs(value - solution.objective) <= RELATIVE * max(abs(value), 1.0)
+        and idle <= set(solution.unmet)
+    )
+
+
+def after_changes(instance: Instance, gap: float) -> ChoiceSolution:
+    """By a program that was solved for half of the rows and other capacities before."""
+    program = instance.program()
+    later = instance.ids[::2]
+    program.set_capacity(np.ceil(instance.capacity * 1.5))
+    program.remove(later)
+    program.solve(instance.ids[1::2], gap)
+    program.set_capacity(instance.capacity)
+    instance.put(program, np.arange(0, len(instance.value), 2))
+    return program.solve(instance.ids, gap)
+
+
+def check(family: str, seed: int, gap: float) -> Checked:
+    instance = draw(family, seed)
+    problem = instance.problem()
+    began = time.perf_counter()
+    cold = instance.program().solve(instance.ids, gap)
+    seconds = time.perf_counter() - began
+    warm = after_changes(instance, gap)
+    required = np.zeros(len(problem.value), bool) if problem.required is None else problem.required.copy()
+    required[list(cold.unmet)] = False
+    exact = optimum(problem, required)
+    outside = exact.outside(cold) or exact.outside(warm) or cold.unmet != warm.unmet
+    if cold.unmet and problem.required is not None:
+        outside |= optimum(problem, problem.required).high > -np.inf
+    worse = min(cold.objective, warm.objective)
+    return Checked(
+        outside,
+        not (fits(problem, cold) and fits(problem, warm)),
+        max(cold.gap, warm.gap),
+        max(exact.low - worse, 0.0) / max(abs(exact.low), 1.0),
+        seconds,
+        exact.seconds,
+    )
+
+
+def check_all(job: tuple[str, int, int, float]) -> list[Checked]:
+    family, first, last, gap = job
+    return [check(family, seed, gap) for seed in range(first, last)]
+
+
+def lp_max_rel_err() -> float | None:
+    """Of `lp_exactness` over the programs it generates; None where that benchmark is not there."""
+    name = f"{__package__}.lp_exactness"
+    if find_spec(name) is None:
+        print("without general linear programs: there is no benchmark lp_exactness")
+        return None
+    exactness, instances = importlib.import_module(name), importlib.import_module(f"{__package__}.lp_instances")
+    errors = [exactness.compare(each, RELATIVE, LP_LIMIT_S).error for each in instances.generated()]
+    return float(np.nanmax([0.0, *errors]))
+
+
+def row_of(family: str, found: Sequence[Checked]) -> list[object]:
+    return [
+        family,
+        len(found),
+        sum(each.outside for each in found),
+        sum(each.infeasible for each in found),
+        sum(each.gap <= RELATIVE for each in found),
+        max(each.gap for each in found),
+        max(each.shortfall for each in found),
+        1e3 * float(np.median([each.seconds for each in found])),
+        1e3 * float(np.median([each.highs_s for each in found])),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--instances", type=int, default=10_000)
+    parser.add_argument("--gap", type=float, default=1e-6, help="that the structured solver is asked for")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--no-lp", action="store_true")
+    args = parser.parse_args()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of the processes: their matrices are small
+    each = -(-args.instances // len(FAMILIES))
+    jobs = [
+        (family, first, min(first + CHUNK, each), args.gap)
+        for family in FAMILIES
+        for first in range(0, each, CHUNK)
+    ]
+    found: dict[str, list[Checked]] = {family: [] for family in FAMILIES}
+    with ProcessPoolExecutor(args.processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for job, some in zip(jobs, pool.map(check_all, jobs), strict=True):
+            found[job[0]] += some
+    every = [checked for some in found.values() for checked in some]
+    columns = ["family", "instances", "outside", "infeasible", "proven exact", "largest gap", "largest shortfall"]
+    rows = [row_of(family, some) for family, some in found.items()]
+    table(
+        "Structured solver against the optimum by HiGHS",
+        [*columns, "p50 ms", "HiGHS p50 ms"],
+        [*rows, row_of("all", every)],
+    )
+    finish(
+        "exactness",
+        {
+            "instances": len(every),
+            "gap_violations": sum(checked.outside for checked in every),
+            "infeasible_plans": sum(checked.infeasible for checked in every),
+            "proven_exact": sum(checked.gap <= RELATIVE for checked in every),
+            "max_gap": max(checked.gap for checked in every),
+            "max_shortfall": max(checked.shortfall for checked in every),
+            "lp_max_rel_err": None if args.no_lp else lp_max_rel_err(),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""One program, many solvers: each brings a plan that fits, and those that claim the same agree."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from coadapt.benchmarks.choice_instances import FAMILIES, Instance, draw
+from coadapt.optimizer import milp
+from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
+from coadapt.optimizer.choice.program import Entries
+from coadapt.optimizer.problems.gpu_allocation import (
+    Pop,
+    allocation_solver,
+    allocation_solvers,
+    largest_weights,
+    linear_program,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+EXACT = ("structured", "milp", "ilp")
+VERTEX = ("highs", "highs-ipm", "highs-hot")
+FIRST_ORDER = ("highs-pdlp", "highs-pdlp-hot")
+families = st.sampled_from(list(FAMILIES))
+seeds = st.integers(0, 10**6)
+
+
+def solved(name: str, instance: Instance, gap: float = 1e-6) -> ChoiceSolution:
+    return allocation_solver(name).solve(instance.program(), instance.ids, gap, 10.0)
+
+
+def assert_fits(instance: Instance, solution: ChoiceSolution) -> None:
+    problem = instance.problem()
+    row = np.flatnonzero(solution.choice >= 0)
+    column = solution.choice[row]
+    assert problem.allowed[row, column].all()
+    assert (problem.usage[:, column].sum(axis=1) <= problem.capacity + 1e-9).all()
+    assert solution.objective == pytest.approx(problem.value[row, column].sum(), abs=1e-9)
+    assert solution.bound >= solution.objective
+    assert problem.required is not None
+    assert set(np.flatnonzero(problem.required & (solution.choice < 0))) == set(solution.unmet)
+
+
+def test_all_solvers_there_are_are_looked_at_here() -> None:
+    assert set(allocation_solvers()) == {*EXACT, *VERTEX, *FIRST_ORDER, "pop"}
+
+
+@pytest.mark.parametrize("name", allocation_solvers())
+@given(family=families, seed=seeds)
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_every_solver_finds_a_plan_that_fits(name: str, family: str, seed: int) -> None:
+    instance = draw(family, seed)
+    assert_fits(instance, solved(name, instance))
+
+
+@given(families, seeds)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_exact_solvers_agree_and_no_bound_is_below_them(family: str, seed: int) -> None:
+    instance = draw(family, seed)
+    best = milp.solve(instance.problem(), gap=0.0)
+    slack = 2e-6 * max(1.0, abs(best.objective))
+    for name in EXACT:
+        found = solved(name, instance)
+        assert found.objective == pytest.approx(best.objective, abs=slack), name
+        assert found.bound >= best.objective - slack, name
+        assert found.unmet == best.unmet, name
+    for name in (*VERTEX, "pop"):
+        found = solved(name, instance)
+        # A plan that leaves out what was required may gain more by that.
+        assert found.objective <= best.objective + slack or len(found.unmet) > len(best.unmet), name
+        assert found.bound >= best.objective - slack, name
+
+
+@given(families, seeds)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_bounds_of_the_relaxation_agree(family: str, seed: int) -> None:
+    instance = draw(family, seed)
+    relaxed = {name: solved(name, instance).bound for name in VERTEX}
+    slack = 1e-6 * max(1.0, abs(relaxed["highs"]))
+    for name in VERTEX:
+        assert relaxed[name] == pytest.approx(relaxed["highs"], abs=slack), name
+    assert solved("structured", instance).bound <= relaxed["highs"] + slack
+
+
+@pytest.mark.parametrize("name", allocation_solvers())
+def test_a_solver_goes_on_with_a_program_that_changes(name: str) -> None:
+    """What a hot one keeps is that of the last round, and never shows."""
+    instance = draw("sia's, with moves", 7)
+    solver, program, active = allocation_solver(name), instance.program(), list(range(len(instance.value)))
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        gone = int(rng.choice(active))
+        active.remove(gone)
+        program.remove([f"row {gone}"])
+        capacity = rng.integers(1, 12, len(instance.capacity)).astype(float)
+        program.set_capacity(capacity)
+        now = replace(
+            instance,
+            capacity=capacity,
+            **{
+                field: getattr(instance, field)[active]
+                for field in ("value", "allowed", "required", "offset", "scale", "stay_column", "stay_gain")
+            },
+        )
+        found = solver.solve(program, [f"row {i}" for i in active], 1e-6, 10.0)
+        assert_fits(now, found)
+        if name in EXACT + VERTEX:
+            anew = allocation_solver(name).solve(program, [f"row {i}" for i in active], 1e-6, 10.0)
+            assert found.bound == pytest.approx(anew.bound, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", allocation_solvers())
+def test_required_jobs_that_do_not_fit_together_are_named_and_the_others_have_their_plan(name: str) -> None:
+    program = ChoiceProgram(np.array([[4.0]]), np.array([8.0]))
+    ids = ["a", "b", "c"]
+    program.put(ids, np.array([[1.0], [1.0], [5.0]]), np.ones((3, 1), bool), np.ones(3, bool))
+    solver = Pop(k=1) if name == "pop" else allocation_solver(name)
+    solution = solver.solve(program, ids, 1e-6, 10.0)
+    assert solution.choice.tolist() == [0, 0, -1]
+    assert solution.unmet == (2,)
+
+
+# The shim of COpter, section 4.4.1
+
+USAGE = np.array([[1.0, 2.0, 4.0, 0.0], [0.0, 0.0, 0.0, 2.0]])
+
+
+def picks(weights: dict[tuple[int, int], float], capacity: list[float], rows: int = 3) -> list[int]:
+    """{(row, column): weight} -> column of each row."""
+    row, column = np.array(list(weights)).T
+    entries = Entries(row, column, np.zeros(len(row)))
+    weight = np.array(list(weights.values()))
+    return largest_weights(entries, weight, rows, USAGE, np.array(capacity)).tolist()
+
+
+def test_a_job_takes_the_configuration_of_its_largest_weight() -> None:
+    assert picks({(0, 0): 0.4, (0, 2): 0.6, (1, 1): 1.0}, [6.0, 0.0]) == [2, 1, -1]
+
+
+def test_where_that_does_not_fit_it_takes_the_next() -> None:
+    assert picks({(0, 0): 0.4, (0, 2): 0.6, (1, 2): 0.9}, [5.0, 0.0]) == [0, 2, -1]
+
+
+def test_larger_weights_choose_first_and_equal_ones_in_the_order_of_jobs() -> None:
+    assert picks({(0, 1): 0.5, (1, 1): 0.7, (2, 1): 0.7}, [2.0, 0.0]) == [-1, 1, -1]
+
+
+def test_what_the_relaxation_gave_no_weight_is_not_picked_even_where_there_is_room() -> None:
+    assert picks({(0, 0): 0.0, (1, 1): 1e-9, (2, 3): 1.0}, [8.0, 8.0]) == [-1, -1, 3]
+
+
+def test_a_whole_solution_of_the_relaxation_is_the_plan() -> None:
+    weights = {(0, 0): 1.0, (0, 2): 0.0, (1, 1): 1.0, (2, 3): 1.0}
+    assert picks(weights, [3.0, 2.0]) == [0, 1, 3]
+
+
+# POP
+
+
+@given(st.integers(1, 40), st.integers(1, 16), seeds)
+@settings(max_examples=20, deadline=None, derandomize=True)
+def test_pop_covers_every_job_once_whatever_the_number_of_parts(jobs: int, k: int, seed: int) -> None:
+    """With a GPU in every part for each job, each gets one, and none gets two."""
+    program = ChoiceProgram(np.array([[1.0]]), np.array([float(k * jobs)]))
+    ids = [f"row {i}" for i in range(jobs)]
+    program.put(ids, np.ones((jobs, 1)), np.ones((jobs, 1), bool))
+    solution = Pop(k=k, seed=seed).solve(program, ids, 1e-6, 10.0)
+    assert solution.choice.tolist() == [0] * jobs
+    assert solution.objective == jobs
+
+
+@given(st.integers(1, 9), st.integers(0, 20), seeds)
+@settings(max_examples=20, deadline=None, derandomize=True)
+def test_pop_gives_every_unit_to_some_part(k: int, capacity: int, seed: int) -> None:
+    """Of more jobs than GPUs in every part as many run as there are GPUs."""
+    jobs = k * (capacity + 1)
+    program = ChoiceProgram(np.array([[1.0]]), np.array([float(capacity)]))
+    ids = [f"row {i}" for i in range(jobs)]
+    program.put(ids, np.ones((jobs, 1)), np.ones((jobs, 1), bool))
+    assert Pop(k=k, seed=seed).solve(program, ids, 1e-6, 10.0).objective == capacity
+
+
+def test_pop_in_one_part_is_the_whole_program() -> None:
+    instance = draw("blocks and whole nodes", 3)
+    whole = Pop(k=1).solve(instance.program(), instance.ids, 1e-6, 10.0)
+    assert whole.objective == pytest.approx(solved("ilp", instance).objective)
+
+
+def test_the_linear_program_is_what_is_not_gained_of_every_entry() -> None:
+    entries = Entries(np.array([0, 0, 1]), np.array([0, 2, 3]), np.array([1.0, 3.0, 2.0]))
+    program = linear_program(entries, 2, USAGE, np.array([5.0, 6.0]), np.array([True, False]), integer=True)
+    assert program.cost.tolist() == [-1, -3, -2]
+    assert program.matrix.toarray().tolist() == [[1, 1, 0], [0, 0, 1], [1, 4, 0], [0, 0, 2]]
+    assert program.row_lower.tolist() == [1, -np.inf, -np.inf, -np.inf]
+    assert program.row_upper.tolist() == [1, 1, 5, 6]
+    assert program.upper.tolist() == [1, 1, 1]
+    assert program.integer is not None
+    assert program.integer.all()
+
+
+def test_a_solver_nobody_knows_is_refused() -> None:
+    with pytest.raises(ValueError, match="solver: 'gurobi' is unknown; accepted: structured, milp, ilp"):
+        allocation_solver("gurobi")
