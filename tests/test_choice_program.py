@@ -1,5 +1,6 @@
 """What the structured solver of choice programs promises: plans that fit, bounds that hold, whatever changed."""
 
+import pickle
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -482,3 +483,18 @@ def test_families_are_as_they_are_named() -> None:
     assert any((i.value[0] == i.value).all() and len(i.value) > 5 for i in drawn["rows alike"])
     assert all(len(set(i.size[row])) <= 1 for i in drawn["rigid"] for row in i.allowed)
     assert any((np.diff(i.value[:, :12]) == 0)[i.allowed[:, :11]].any() for i in drawn["pipelines"])
+
+
+def test_a_program_goes_on_after_it_was_pickled() -> None:
+    rng = np.random.default_rng(3)
+    value, usage = rng.uniform(0.5, 4.0, (30, 8)), np.tile([1.0, 2.0, 4.0, 8.0], 2)
+    limits = np.array([usage * ([1] * 4 + [0] * 4), usage * ([0] * 4 + [1] * 4)])
+    program, ids = ChoiceProgram(limits, np.array([20.0, 30.0])), [f"row-{i}" for i in range(30)]
+    program.put(ids, value, np.ones_like(value, bool))
+    program.solve(ids)
+    other = pickle.loads(pickle.dumps(program))
+    for one in (program, other):
+        one.put(ids[:3], 2 * value[:3], np.ones((3, 8), bool))
+    first, second = program.solve(ids), other.solve(ids)
+    np.testing.assert_array_equal(first.choice, second.choice)
+    assert first.bound == second.bound

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 EXACT = ("structured", "milp", "ilp")
 VERTEX = ("highs", "highs-ipm", "highs-hot")
-FIRST_ORDER = ("highs-pdlp", "highs-pdlp-hot")
+FIRST_ORDER = ("highs-pdlp", "highs-pdlp-hot", "continual")
 families = st.sampled_from(list(FAMILIES))
 seeds = st.integers(0, 10**6)
 

@@ -119,6 +119,13 @@ class ChoiceProgram:
         starts, ends = self._group_begin[:-1], self._group_begin[1:]
         return np.array([bool(ordered[:, a:b].all()) for a, b in zip(starts, ends, strict=True)], dtype=bool)
 
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
     def __len__(self) -> int:
         return len(self._slot)
 

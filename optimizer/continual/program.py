@@ -71,6 +71,13 @@ class ContinualProgram:
         self._solver = Solver(self._storage)
         self._busy = threading.Lock()
 
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "_busy"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._busy = threading.Lock()
+
     def __len__(self) -> int:
         """Live variables."""
         return self._storage.columns.live

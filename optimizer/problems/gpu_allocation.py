@@ -1,7 +1,7 @@
 """Which jobs get how many GPUs of which type (Sia's program, COpter section 4.4), by different solvers.
 
 Every solver takes the same `ChoiceProgram`, whose rows are jobs and whose columns are configurations. Only
-`structured` goes on from the last round by itself; the others read all of it, which is part of what they cost.
+`structured` works on it as it is; the others read all of it, which is part of what they cost.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..baselines.highs import Highs, HotHighs, LpSolver, Method
 from ..baselines.pop import solve_parts
 from ..choice import ChoiceProblem, ChoiceProgram, ChoiceSolution
 from ..choice.program import Entries
+from ..continual import ContinualProgram, Row
 from ..linear_program import LinearProgram, LinearSolution
 
 _PARTS = 16  # of POP, as in COpter's table 4.1
@@ -264,6 +265,68 @@ class Pop:
         )
 
 
+@dataclass
+class Continual:
+    """The LP relaxation by the continual engine, told what changed since the last round, and COpter's shim.
+
+    Jobs are its requests; those whose options are others are replaced, those whose gains alone are get new costs.
+    """
+
+    tolerance: float = 1e-4
+    threads: int = 2
+    _engine: ContinualProgram = field(default_factory=lambda: ContinualProgram(maximise=True))
+    _known: dict[str, tuple[bool, np.ndarray, np.ndarray]] = field(default_factory=dict)
+    _limits: tuple[np.ndarray, np.ndarray] | None = None  # usage, capacity
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution:
+        start_s = time.perf_counter()
+        entries, usage, capacity = program.entries(order), program.usage, program.capacity
+        self._tell(
+            entries, order, _satisfiable(entries, program.required(order), usage, capacity), usage, capacity
+        )
+        limit_s = time_limit_s if np.isfinite(time_limit_s) else float("inf")
+        found = self._engine.solve(self.tolerance, self.threads, limit_s)
+        weight = np.concatenate([found.x(id) for id in order]) if order else np.zeros(0)
+        choice = largest_weights(entries, weight, len(order), usage, capacity)
+        prices = np.maximum([found.price(f"limit-{i}") for i in range(len(capacity))], 0.0)
+        linear = LinearSolution(found.status, seconds=found.seconds)
+        return _solution(choice, program, order, entries, found.bound, prices, gap, start_s, linear)
+
+    def _tell(
+        self, entries: Entries, order: Sequence[str], required: np.ndarray, usage: np.ndarray, capacity: np.ndarray
+    ) -> None:
+        engine = self._engine
+        if self._limits is None or not np.array_equal(self._limits[0], usage):
+            engine = self._engine = ContinualProgram(maximise=True)
+            self._known = {}
+        for i, most in enumerate(capacity.tolist()):
+            if self._limits is None or not self._known or self._limits[1][i] != most:
+                engine.set_capacity(f"limit-{i}", most)
+        self._limits = usage, capacity
+        for id in self._known.keys() - set(order):
+            engine.remove_request(id)
+            del self._known[id]
+        begin = np.searchsorted(entries.row, np.arange(len(order) + 1)).tolist()
+        ids: list[str] = []
+        costs: list[np.ndarray] = []
+        for i, id in enumerate(order):
+            columns, gains = entries.column[begin[i] : begin[i + 1]], entries.gain[begin[i] : begin[i + 1]]
+            known = self._known.get(id)
+            if known is not None and known[0] == required[i] and np.array_equal(known[1], columns):
+                if not np.array_equal(known[2], gains):
+                    ids.append(id)
+                    costs.append(gains)
+            else:
+                if known is not None:
+                    engine.remove_request(id)
+                uses = {f"limit-{u}": usage[u, columns] for u in np.flatnonzero(usage[:, columns].any(axis=1))}
+                engine.add_request(id, gains, uses, [Row(1.0, 1.0 if required[i] else -np.inf, 1.0)])
+            self._known[id] = bool(required[i]), columns, gains
+        engine.change_costs(ids, costs)
+
+
 def _objective(choice: np.ndarray, entries: Entries) -> float:
     return float(entries.gain[choice[entries.row] == entries.column].sum())
 
@@ -312,6 +375,7 @@ _SOLVERS: dict[str, Callable[[], AllocationSolver]] = {
     "highs-hot": lambda: Relaxed(HotHighs(Method.SIMPLEX)),
     "highs-pdlp-hot": lambda: Relaxed(HotHighs(Method.PDLP)),
     "pop": Pop,
+    "continual": Continual,
 }
 
 
