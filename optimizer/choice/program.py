@@ -31,7 +31,7 @@ _PIVOTS = 50  # at most, a row
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
 _FILL_ROUNDS = 20
 # What the searches do not close HiGHS may, where options are so few, in so much time.
-_MOST_FOR_HIGHS, _MOST_HIGHS_S = 20_000, 5.0
+_MOST_FOR_HIGHS, _MOST_HIGHS_S = 2_000, 2.0
 _ROW_ARRAYS = ("begin", "end", "full_begin", "full_end")
 
 
