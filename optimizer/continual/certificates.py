@@ -11,6 +11,7 @@ from .storage import Storage
 
 MOST_TIGHTENING = 3  # rounds; bounds that more would imply are worth little
 RAY_TOLERANCE = 1e-7  # of a ray's own size
+HINT = 1e-2  # of a ray's value, missed by it
 DUST = (1e-5, 0.0)  # what is below this share of a ray's largest entry is tried as zero
 
 
@@ -120,6 +121,14 @@ class Certificates:
         if not (size > 0.0 and math.isfinite(size)):
             return False
         return any(self._refutes(np.where(np.abs(ray) < dust * size, 0.0, ray / size)) for dust in DUST)
+
+    def nearly_infeasible(self, ray: np.ndarray) -> bool:
+        """Whether `ray` (rows,) all but shows that nothing is feasible, so that a closer look is worth it."""
+        size = float(np.abs(ray).max(initial=0.0))
+        if not (size > 0.0 and math.isfinite(size)):
+            return False
+        value, wrong, _ = self._value(np.zeros(len(self.cost)), ray / size)
+        return value > 1e-9 and wrong <= HINT * value
 
     def _refutes(self, ray: np.ndarray) -> bool:
         zero = np.zeros(len(self.cost))

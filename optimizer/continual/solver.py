@@ -28,6 +28,8 @@ ROUGH = 1e-2  # tolerance to which all columns are worked on when there is nothi
 PARALLEL = 1_000_000  # entries from which pricing is shared by threads
 PROOF_EVERY, SLOW = 4, 0.3  # outer steps after which a proof is looked for, where residuals fell by less than this
 
+FIRST_LOOK = 40  # outer steps of a first look at feasibility alone; the next ones are twice as long
+
 
 class Solver:
     def __init__(self, storage: Storage) -> None:
@@ -73,6 +75,8 @@ class _Run:
         self.iterations = 0
         self.certificates = Certificates(storage)
         self._proven: float | None = None  # bound at the present y
+        self.feasible = False  # known to be
+        self.looks = FIRST_LOOK  # outer steps of the next look for a proof that nothing is
         self.pool = None
         if threads > 1 and storage.entries.live > PARALLEL:
             self.pool = ThreadPoolExecutor(threads)
@@ -170,19 +174,45 @@ class _Run:
             return Status.INFEASIBLE
         ray = np.zeros(len(self.cost))
         ray[columns] = (program.x - proximal.x0) * program.column_scale
-        if not self.certificates.improving(ray):
-            return None
-        # Unbounded if anything is feasible, which the program without costs tells.
+        improves = self.certificates.improving(ray)
+        if not improves:
+            prices = program.y * program.row_scale
+            if self.feasible or not self.certificates.nearly_infeasible(prices):
+                return None
+        verdict = self._least_violation(math.inf if improves else self.looks)
+        self.looks *= 2
+        return Status.UNBOUNDED if verdict is None and self.feasible and improves else verdict
+
+    def _least_violation(self, steps: float) -> Status | None:
+        """Whether rows can be kept, by so many outer steps on the program that only pays for breaking them.
+
+        That program always has an optimum; where it is not 0, its prices are a ray that proves that nothing is
+        feasible, and a far cleaner one than those of a program without an optimum.
+        """
         program = self._gathered(np.arange(len(self.cost)))
-        program.cost[:], program.y[:] = 0.0, 0.0
-        program.cost_norm, program.outside = 1.0, 0.0
+        rows, columns = len(self.y), len(self.cost)
+        spare = np.arange(1, 2 * rows + 1)
+        program.start = np.concatenate([program.start, program.start[-1] + spare])
+        program.row = np.concatenate([program.row, np.arange(rows), np.arange(rows)]).astype(np.int32)
+        program.value = np.concatenate([program.value, np.ones(rows), -np.ones(rows)])
+        program.cost = np.concatenate([np.zeros(columns), np.ones(2 * rows)])
+        program.lower = np.concatenate([program.lower, np.zeros(2 * rows)])
+        program.upper = np.concatenate([program.upper, np.full(2 * rows, np.inf)])
+        program.column_scale = np.concatenate([program.column_scale, np.ones(2 * rows)])
+        program.x = np.concatenate([program.x, np.zeros(2 * rows)])
+        program.y[:] = 0.0
+        program.cost_norm, program.outside = 1.0 + math.sqrt(2 * rows), 0.0
         proximal = Proximal(program, Steps.cold(program))
-        while proximal.residuals().primal > self.tolerance:
+        while not self.feasible and steps > 0:
             if time.perf_counter() > self.deadline or not proximal.step(self.tolerance, self.deadline):
                 return Status.STOPPED
-            if self._refuted(program, proximal):
+            if self.certificates.infeasible(program.y * program.row_scale):
                 return Status.INFEASIBLE
-        return Status.UNBOUNDED
+            broken = float(np.sqrt(np.sum((program.x[columns:] / np.tile(program.row_scale, 2)) ** 2)))
+            kept = proximal.residuals().primal <= self.tolerance
+            self.feasible = kept and broken <= self.tolerance * self.side_norm
+            steps -= 1
+        return None
 
     def _refuted(self, program: Scaled, proximal: Proximal) -> bool:
         rays = (program.y - proximal.y0, program.y)
