@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from coadapt.scheduler.cluster import Cluster
 from coadapt.scheduler.policies import make_policy
-from coadapt.scheduler.policies.sia import restart_factor
+from coadapt.scheduler.policies.sia import restart_factors
 from coadapt.scheduler.round import JobView, Round
 from hypothesis import given as cases
 from hypothesis import settings
@@ -178,9 +178,8 @@ def test_without_the_restart_factor_every_gain_counts() -> None:
 def test_the_restart_factor_is_equation_3_3_within_bounds(
     age_s: float, restarts: int, cost_s: float, expected: float
 ) -> None:
-    assert restart_factor(job("x", age_s=age_s, restarts=restarts, restart_cost_s=cost_s)) == pytest.approx(
-        expected
-    )
+    view = job("x", age_s=age_s, restarts=restarts, restart_cost_s=cost_s)
+    assert restart_factors([view]) == pytest.approx(expected)
 
 
 def test_a_job_doubles_from_one_gpu_to_the_whole_cluster_round_by_round() -> None:
