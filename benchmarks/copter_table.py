@@ -1,6 +1,6 @@
 """Sia's policy on clusters of 10,240 and 25,600 GPUs: table 4.1 of the thesis on COpter (section 4.5).
 
-    python -m benchmarks.copter_table [--scales 10,40,100] [--methods structured] [--hours H] [--seed 0] [--out DIR]
+    python -m benchmarks.copter_table [--scales 10,40,100] [--methods structured] [--hours H] [--out DIR]
     python -m benchmarks.copter_table --scales 40 --dump-rounds DIR --from-hour 3.4 --rounds 60
 
 Jobs, goodputs and clusters are those of COpter's public code: 7 GPU types, 256 GPUs times the scale, rounds of
@@ -12,9 +12,9 @@ drawn once. Unlike there every job, not only one that trains, at most doubles th
 shape costs a restart, and no configuration is larger than the largest that some job has a goodput for.
 
 A method is a value of sia's option `solver`: LP* of the paper is highs-ipm here, the faster of HiGHS's solvers
-from scratch, with COpter's shim. Each method and scale runs in a process of its own; what is done lies in `--out` and is not run
-again, and what was interrupted goes on. Times are of this machine: the solver's own, and the whole policy's, which
-also values, builds and places.
+from scratch, with COpter's shim. Each method and scale runs in a process of its own; what is done lies in
+`--out` and is not run again, and what was interrupted goes on. Times are of this machine: the solver's own, and
+the whole policy's, which also values, builds and places.
 
 With --dump-rounds nothing is tabulated: the programs of consecutive rounds are written to DIR, to be solved again
 offline (format and reader: benchmarks/programs.py), until there are `--rounds` from `--from-hour` on.

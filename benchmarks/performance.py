@@ -116,6 +116,74 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "exactness",
+        "Plans of the structured solver are feasible, their proven gaps hold; the engine's LPs are exact.",
+        (
+            Figure("instances", "random small instances, against the exact program by HiGHS", ">= 10000"),
+            Figure("gap_violations", "optima outside the proven bounds", "= 0"),
+            Figure("infeasible_plans", "plans beyond a capacity or of what is not allowed", "= 0"),
+            Figure(
+                "lp_max_rel_err",
+                "LPs by the continual engine: largest relative error of what it solved",
+                "<= 1e-4",
+            ),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
+        "small_scale",
+        "On a 64-GPU cluster sia with the structured solver schedules as well as with the exact program.",
+        (
+            Figure("mean_jct_ratio", "mean JCT, structured over exact", "<= 1.01"),
+            Figure("policy_time_ratio", "policy time, structured over exact", "<= 0.2"),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
+        "allocation_scaling",
+        "Rounds of 10,000 GPUs and 2,000 jobs by every solver; those of the structured one are promised.",
+        (
+            Figure("structured_p50_s", "structured: median, s"),
+            Figure("structured_p99_s", "structured: 99th percentile, s", "<= 0.25"),
+            Figure("structured_gap", "structured: largest proven gap", "<= 1e-3"),
+            Figure("continual_p50_s", "continual engine: median, s"),
+            Figure("highs_hot_p50_s", "HiGHS simplex, hot: median, s"),
+            Figure("highs_ipm_p50_s", "HiGHS interior point, from scratch: median, s"),
+            Figure("pop_p50_s", "POP-16: median, s"),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
+        "whole_round",
+        "A whole round at 25,000 GPUs and 5,000 jobs: incremental goodput, program and placing.",
+        (
+            Figure("p50_s", "median, s"),
+            Figure("p99_s", "99th percentile, s", "<= 2"),
+            Figure("first_s", "the first round, from nothing, s"),
+            Figure("solver_p50_s", "of it the solver: median, s"),
+            Figure("worst_gap", "largest proven gap", "<= 1e-3"),
+            Figure("peak_gib", "peak memory, GiB"),
+        ),
+    ),
+    Benchmark(
+        "placer_speed",
+        "Placing on 64 to 250,000 GPUs.",
+        (),
+        timeout_s=1800.0,
+    ),
+    Benchmark(
+        "shard_balancing",
+        "Shards over servers: COpter's figures 5.2 and 5.3.",
+        (),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
+        "traffic_engineering",
+        "Flows over WAN links: COpter's figures 5.5 and 5.6.",
+        (),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
         "policy_time",
         "One scheduling decision: goodput matrix, program, placement.",
         (
