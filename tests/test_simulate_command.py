@@ -38,7 +38,7 @@ def test_a_trace_of_fixed_lengths_is_replayed(tmp_path: Path, capsys: pytest.Cap
     assert "JCT, mean (h)" in capsys.readouterr().out
 
 
-def test_goodput_tables_serve_policies_of_fixed_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_goodput_tables_serve_policies_of_fixed_and_of_chosen_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tables, trace = tmp_path / "tables", tmp_path / "trace.csv"
     tables.mkdir()
     (tables / "vgg.csv").write_text("progress,t4:1n1g,t4:1n2g\n100,1,1.5\n400,2,3\n")
@@ -48,8 +48,13 @@ def test_goodput_tables_serve_policies_of_fixed_sizes(tmp_path: Path, capsys: py
     found = json.loads(capsys.readouterr().out)["las"]
     # Both ask for two GPUs, one after the other; each takes 90 s to start, then 100 / 1.5 + 300 / 3 s: 256.7 s.
     assert found["makespan_h"] == pytest.approx((257 + 256 + 2 / 3) / 3600)
-    assert run([*arguments, "--policy", "sia"]) == 2
-    assert "use a fixed one" in " ".join(capsys.readouterr().err.split())
+    assert run([*arguments, "--policy", "sia"]) == 0
+    found = json.loads(capsys.readouterr().out)["sia"]
+    # Each starts at once on one GPU, and has it to itself.
+    assert found["makespan_h"] * 3600 < 256 + 2 / 3 + 180
+    assert found["jobs"] == 2
+    assert run([*arguments, "--policy", "pollux"]) == 2
+    assert "pollux" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(
