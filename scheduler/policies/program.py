@@ -35,7 +35,7 @@ class ProgramOptions(BaseModel):
     gap: float = Field(default=1e-4, ge=0, lt=1)  # relative; how far from the optimum a plan may be
     solver: str = "structured"
     # Relative change of a job's goodput that is not worth working out its values again.
-    tolerance: float = Field(default=0.0, ge=0, lt=1)
+    tolerance: float = Field(default=0.01, ge=0, lt=1)
 
     @field_validator("solver")
     @classmethod
