@@ -38,7 +38,7 @@ def test_a_trace_of_fixed_lengths_is_replayed(tmp_path: Path, capsys: pytest.Cap
     assert "JCT, mean (h)" in capsys.readouterr().out
 
 
-def test_goodput_tables_serve_policies_of_fixed_and_of_chosen_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_goodput_tables_serve_policies_of_any_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tables, trace = tmp_path / "tables", tmp_path / "trace.csv"
     tables.mkdir()
     (tables / "vgg.csv").write_text("progress,t4:1n1g,t4:1n2g\n100,1,1.5\n400,2,3\n")

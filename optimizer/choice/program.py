@@ -20,9 +20,9 @@ from .refine import refine
 from .rows import NOTHING, STAY, Columns, Flags, Floats, Ints, Rows, dual_value
 from .simplex import from_plan, optimise, price_in, torn_rows
 
-# Rows and combinations that are searched where the plan at hand is not good enough, one after the other; the last
+# Rows, rows of them that would make the same change, and combinations that are searched where the plan at hand is not good enough, one after the other; the last
 # search, which takes longest, is left out in a program of many rows that is as near to its bound as this.
-_SEARCHES = ((40, 256), (64, 512), (64, 2048))
+_SEARCHES = ((40, 2, 256), (40, 1, 512), (64, 1, 512), (64, 3, 1024))
 _MANY_ROWS, _NEAR = 256, 5e-4
 _COLD_WIDTH, _WIDTH = 0.3, 2e-3  # of the smoothed dual, in units of a row's worth
 _ENOUGH = 1e-4  # of the dual, that a step must gain for the prices to be worth another
@@ -394,15 +394,15 @@ class ChoiceProgram:
             take_best(rows._replace(order=slots[~required[slots]]), columns, prices, picks, room)
         fill(everything, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
         value = objective(rows, picks)
-        for most_rows, width in _SEARCHES:
+        for search in _SEARCHES:
             # A first search that can look at every row costs so little that it goes for the very optimum.
-            exact = len(slots) <= most_rows and (most_rows, width) == _SEARCHES[0]
-            last = len(slots) > _MANY_ROWS and (most_rows, width) == _SEARCHES[-1]
+            exact = len(slots) <= search[0] and search is _SEARCHES[0]
+            last = len(slots) > _MANY_ROWS and search is _SEARCHES[-1]
             wanted = 0.0 if exact else max(gap, _NEAR if last else 0.0) * min(abs(bound), abs(value))
             if bound - value <= wanted + TOLERANCE or time.perf_counter() - start_s > time_limit_s:
                 break
             budget = dual - value - wanted
-            found, left_out = refine(everything, columns, capacity, prices, picks, torn, budget, most_rows, width)
+            found, left_out = refine(everything, columns, capacity, prices, picks, torn, budget, *search)
             if found < np.inf:
                 room = capacity - self._used(picks, slots)
                 fill(everything, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)

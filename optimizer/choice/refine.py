@@ -14,7 +14,7 @@ from numba import njit
 from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of
 
 _SLACK = 1e-9
-_ALIKE = 2  # rows that are searched of those that would make the same change
+_OFF = 0.5  # weight of what is likely to be over or left, in the choice of combinations to keep
 
 
 @njit(cache=True)
@@ -69,8 +69,46 @@ def _find(table: Ints, used: Floats, key: Floats, size: int) -> np.int64:
 
 
 @njit(cache=True)
+def _cheapest_change(
+    rows: Rows, columns: Columns, row: int, best: int, top: float, cost: Floats, prices: Floats, work: Floats
+) -> tuple[float, int]:
+    """The pick that loses least against the best for the worth of GPUs it moves, and that loss a unit."""
+    least, chosen = np.inf, best
+    base = column_of(rows, row, best)
+    for g in range(-2, len(rows.concave)):
+        begin, end = (rows.begin[row, g], rows.end[row, g]) if g >= 0 else (g, g + 1)
+        for k in range(begin, end):
+            column = column_of(rows, row, k)
+            if k == best or (k == NOTHING and rows.required[row]) or (k == STAY and column < 0):
+                continue
+            loss = top - gain_of(rows, row, k) + (cost[column] if column >= 0 else 0.0)
+            work[:] = 0.0
+            if base >= 0:
+                for e in range(columns.begin[base], columns.begin[base + 1]):
+                    work[columns.limit[e]] += columns.amount[e]
+            if column >= 0:
+                for e in range(columns.begin[column], columns.begin[column + 1]):
+                    work[columns.limit[e]] -= columns.amount[e]
+            moved = 0.0
+            for u in range(len(prices)):
+                moved += prices[u] * abs(work[u])
+            if moved > 0.0 and loss < least * moved:
+                least, chosen = loss / moved, column
+    return least, chosen
+
+
+@njit(cache=True)
 def _select(
-    rows: Rows, cost: Floats, picks: Ints, torn: Ints, budget: float, most_rows: int, base: Ints
+    rows: Rows,
+    columns: Columns,
+    prices: Floats,
+    cost: Floats,
+    picks: Ints,
+    torn: Ints,
+    budget: float,
+    most_rows: int,
+    most_alike: int,
+    base: Ints,
 ) -> tuple[Ints, float, float]:
     """Places in `order` of the rows to search over, dearest alternatives first.
 
@@ -80,7 +118,8 @@ def _select(
     """
     count = len(rows.order)
     option, lost = np.empty(2, np.int64), np.empty(2)
-    second, change = np.full(count, np.inf), np.empty((count, 2), np.int64)
+    second, change = np.full(count, np.inf), np.empty((count, 3), np.int64)
+    ratio, work = np.full(count, np.inf), np.empty(len(prices))
     for i in range(count):
         row = rows.order[i]
         n, _ = _alternatives(rows, row, cost, budget, option, lost, 2)
@@ -88,7 +127,10 @@ def _select(
         if n > 1:
             second[i] = lost[1]
             change[i, 0], change[i, 1] = column_of(rows, row, option[0]), column_of(rows, row, option[1])
-    alike_most = _ALIKE if (second < np.inf).sum() > most_rows else count
+            top, _ = best_of(rows, row, cost)
+            ratio[i], change[i, 2] = _cheapest_change(rows, columns, row, option[0], top, cost, prices, work)
+    if (second < np.inf).sum() <= most_rows:
+        most_alike = count
     chosen = np.empty(most_rows, np.int64)
     is_open = np.zeros(count, np.bool_)
     n, left_out = 0, np.inf
@@ -96,18 +138,20 @@ def _select(
         if n < most_rows and second[i] < np.inf and (torn == rows.order[i]).any():
             chosen[n], is_open[i] = i, True
             n += 1
-    for i in np.argsort(second, kind="mergesort"):
-        if second[i] == np.inf:
-            break
-        if is_open[i]:
+    # In turn, what loses least and what loses least for what it moves: small changes and large ones are needed.
+    by_loss, by_ratio = np.argsort(second, kind="mergesort"), np.argsort(ratio, kind="mergesort")
+    for at in range(2 * count):
+        i = by_loss[at // 2] if at % 2 == 0 else by_ratio[at // 2]
+        if second[i] == np.inf or is_open[i]:
             continue
-        alike = 0
+        alike, kind = 0, 1 + at % 2
         for m in range(n):
-            alike += change[chosen[m], 0] == change[i, 0] and change[chosen[m], 1] == change[i, 1]
-        if n < most_rows and alike < alike_most:
+            alike += change[chosen[m], 0] == change[i, 0] and change[chosen[m], kind] == change[i, kind]
+        if n < most_rows and alike < most_alike:
             chosen[n], is_open[i] = i, True
             n += 1
-        else:
+    for i in range(count):
+        if second[i] < np.inf and not is_open[i]:
             left_out = 0.0
     loss = 0.0
     for i in range(count):
@@ -116,7 +160,13 @@ def _select(
             top, _ = best_of(rows, rows.order[i], cost)
             loss += max(top - gain_of(rows, rows.order[i], base[i]) + (cost[column] if column >= 0 else 0.0), 0.0)
     chosen = chosen[:n]
-    return chosen[np.argsort(-second[chosen], kind="mergesort")], loss, left_out
+    worth = np.empty(n)
+    for m in range(n):
+        worth[m] = 0.0
+        for column in change[chosen[m], :2]:
+            if column >= 0:
+                worth[m] = max(worth[m], cost[column])
+    return chosen[np.argsort(-worth, kind="mergesort")], loss, left_out
 
 
 @njit(cache=True, nogil=True)
@@ -129,6 +179,7 @@ def refine(
     torn: Ints,
     budget: float,
     most_rows: int,
+    most_alike: int,
     width: int,
 ) -> tuple[float, float]:
     """Replace `picks` by the best plan that falls short of the bound by less than `budget`, if one is found.
@@ -143,7 +194,9 @@ def refine(
     costs(columns, prices, cost)
     count = len(rows.order)
     base = np.empty(count, np.int64)
-    open_rows, closed_loss, dropped = _select(rows, cost, picks, torn, budget, most_rows, base)
+    open_rows, closed_loss, dropped = _select(
+        rows, columns, prices, cost, picks, torn, budget, most_rows, most_alike, base
+    )
     is_open = np.zeros(count, np.bool_)
     is_open[open_rows] = True
     taken = np.zeros(limits)
@@ -159,6 +212,7 @@ def refine(
     counts = np.empty(depth, np.int64)
     uses = np.zeros((depth, most, limits))
     least, greatest = np.zeros((depth + 1, limits)), np.zeros((depth + 1, limits))
+    likely = np.zeros((depth + 1, limits))
     for d in range(depth - 1, -1, -1):
         row = rows.order[open_rows[d]]
         counts[d], left_out = _alternatives(rows, row, cost, budget, options[d], losses[d], most)
@@ -175,14 +229,16 @@ def refine(
         for u in range(limits):
             least[d, u] += least[d + 1, u]
             greatest[d, u] += greatest[d + 1, u]
+            likely[d, u] = uses[d, 0, u] + likely[d + 1, u]
 
     size = 1
-    while size < 4 * width:
+    while size < 32 * width:
         size *= 2
     most_labels = size // 2
     table = np.empty(size, np.int64)
     used, next_used = np.empty((most_labels, limits)), np.empty((most_labels, limits))
     loss, next_loss, sure = np.empty(most_labels), np.empty(most_labels), np.empty(most_labels)
+    rank = np.empty(most_labels)
     parent, taken_option = np.empty((depth, most_labels), np.int32), np.empty((depth, most_labels), np.int8)
     used[0], loss[0] = taken, closed_loss
     labels = 1
@@ -218,20 +274,25 @@ def refine(
                 elif next_loss[m] <= total:
                     continue
                 next_loss[m], sure[m] = total, total + unsold
+                # What is likely to be over or left at the end, at what it would sell for, and what is lost by now.
+                rank[m] = total
+                for u in range(limits):
+                    rank[m] += _OFF * prices[u] * abs(capacity[u] - key[u] - likely[d + 1, u])
                 parent[d, m], taken_option[d, m] = p, i
         if made == 0:
             return np.inf, dropped
         if made > width:
-            order = np.argsort(sure[:made], kind="mergesort")
-            dropped = min(dropped, sure[order[width]])
-            kept = np.sort(order[:width])
+            order = np.argsort(rank[:made], kind="mergesort")
+            dropped = min(dropped, sure[order[width:]].min())
+            order = order[:width]
             for m in range(width):
-                k = kept[m]
-                next_used[m], next_loss[m] = next_used[k], next_loss[k]
-                parent[d, m], taken_option[d, m] = parent[d, k], taken_option[d, k]
+                k = order[m]
+                used[m], loss[m] = next_used[k], next_loss[k]
+            parent[d, :width], taken_option[d, :width] = parent[d][order], taken_option[d][order]
             made = width
-        used, next_used = next_used, used
-        loss, next_loss = next_loss, loss
+        else:
+            used, next_used = next_used, used
+            loss, next_loss = next_loss, loss
         labels = made
 
     shortest, chosen = np.inf, -1
