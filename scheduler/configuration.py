@@ -200,8 +200,16 @@ class ConfigurationSet:
         if and only if for every k the parts of at least 2^k GPUs (a whole node counting as its own blocks of at
         least 2^k) take no more than sum over v of floor(f_v / 2^k) * 2^k, and the whole nodes of each size are
         no more than there are free. Limits that follow from others are left out: a type whose nodes have
-        one size, a power of two, needs only the first.
+        one size, a power of two, needs only the first. Without placements, it is the same object every time.
         """
+        held = tuple(held)
+        return self._limits(held) if held else self._empty_limits
+
+    @cached_property
+    def _empty_limits(self) -> Limits:
+        return self._limits(())
+
+    def _limits(self, held: Iterable[Placement]) -> Limits:
         free = {t: size.copy() for t, size in self._node_gpus.items()}
         for placement in held:
             found = self.of(placement)

@@ -95,3 +95,10 @@ def test_a_job_that_may_not_move_keeps_the_rest_of_its_whole_node() -> None:
     found = ConfigurationSet(cluster("2x b:6"), [("b", 5, 1)])
     assert found.of(on("b", n0=5)) == Configuration(1, 5, "b", 6)
     assert found.limits([on("b", n0=5)]).capacity[0] == 6
+
+
+def test_limits_of_an_empty_cluster_are_worked_out_once() -> None:
+    found = ConfigurationSet(cluster("2x a:4, 1x b:6"))
+    first = found.limits()
+    assert found.limits([on("a", n0=2)]).capacity.tolist() != first.capacity.tolist()
+    assert found.limits(()) is first

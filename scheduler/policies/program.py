@@ -99,6 +99,7 @@ class ProgramPolicy(ABC):
         self._goodput = GoodputRows(options.tolerance)
         self._configurations: tuple[tuple[object, ...], ConfigurationSet] | None = None
         self._program: ChoiceProgram | None = None
+        self._limits: Limits | None = None  # those of the program
         self._kept: dict[str, _Kept] = {}
         self._rest_until: dict[str, float] = {}  # when the job may have its next turn
         self._ran: dict[str, float] = {}  # when it last held GPUs
@@ -146,7 +147,8 @@ class ProgramPolicy(ABC):
         program.stay(ids, current[free], weights.stay_gain[free])
         to_come = self.to_come(jobs, configurations, round.now)
         others = [f"\0{i}" for i in range(len(to_come))]  # no job is called that
-        program.put(others, to_come, to_come > 0)
+        if others:
+            program.put(others, to_come, to_come > 0)
         solution = self._solver.solve(program, ids + others, self._options.gap, self._options.time_limit_s)
         program.remove(others)
 
@@ -190,8 +192,9 @@ class ProgramPolicy(ABC):
             sizes = arrays.gpus.astype(float)
             self._program = ChoiceProgram(limits.usage, limits.capacity, groups=arrays.type_index, size=sizes)
             self._kept = {}
-        elif not self._program.set_limits(limits.usage, limits.capacity):
+        elif limits is not self._limits and not self._program.set_limits(limits.usage, limits.capacity):
             self._kept = {}
+        self._limits = limits
         return self._program
 
     def _value(
