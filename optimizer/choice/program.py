@@ -27,6 +27,7 @@ _MANY_ROWS, _NEAR = 256, 5e-4
 _COLD_WIDTH, _WIDTH = 0.3, 2e-3  # of the smoothed dual, in units of a row's worth
 _ENOUGH = 1e-4  # of the dual, that a step must gain for the prices to be worth another
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
+_SLACK = 1e-9  # by which rounding may exceed a capacity
 _PIVOTS = 50  # at most, a row
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
 _FILL_ROUNDS = 20
@@ -387,7 +388,12 @@ class ChoiceProgram:
         dual = bound = dual_value(rows, columns, capacity, prices)
         picks[torn] = NOTHING
         room = capacity - self._used(picks, slots)
-        take_best(rows._replace(order=np.sort(torn)), columns, prices, picks, room)
+        if (room < -_SLACK).any():  # what is whole fits with the little more only
+            picks[:] = NOTHING
+            room = capacity.copy()
+            take_best(rows, columns, prices, picks, room)
+        else:
+            take_best(rows._replace(order=np.sort(torn)), columns, prices, picks, room)
         if base is not None and (picks[slots[required[slots]]] == NOTHING).any():
             picks = base.copy()
             room = capacity - self._used(picks, slots)
@@ -472,8 +478,9 @@ class ChoiceProgram:
         dense, pick = self._dense(slots)
         problem = ChoiceProblem(dense, pick != NOTHING, self._usage, self._capacity, required[slots])
         found = milp.solve(problem, min(time_limit_s, _MOST_HIGHS_S), gap)
-        if not found.unmet and found.objective > value:
-            served = found.choice >= 0
+        served = found.choice >= 0
+        used = self._usage[:, found.choice[served]].sum(axis=1)
+        if not found.unmet and found.objective > value and (used <= self._capacity + _SLACK).all():
             picks[slots] = NOTHING
             picks[slots[served]] = pick[np.flatnonzero(served), found.choice[served]]
             value = found.objective
