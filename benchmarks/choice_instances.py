@@ -63,7 +63,8 @@ class Instance:
 
 def draw(family: str, seed: int) -> Instance:
     """Raises KeyError for an unknown family."""
-    return FAMILIES[family](np.random.default_rng([list(FAMILIES).index(family), seed]))
+    every = {**FAMILIES, **LARGER}
+    return every[family](np.random.default_rng([list(every).index(family), seed]))
 
 
 def _instance(
@@ -228,6 +229,25 @@ def _anything(rng: np.random.Generator) -> Instance:
     )
 
 
+def _many(rng: np.random.Generator) -> Instance:
+    """More rows than can be searched at once, many of them alike, under several limits."""
+    gpus, group = _doublings(rng)
+    rows = int(rng.integers(45, 90))
+    kinds = int(rng.choice([1, 2, 3, rows]))
+    value = _speed(rng, kinds, gpus, group)[rng.integers(0, kinds, rows)]
+    if rng.random() < 0.5:
+        value = 1.1 - value**-0.5
+    if rng.random() < 0.3:
+        value = np.round(value, 1)
+    found = _instance(rng, gpus, group, value, 0.2)
+    found = replace(found, allowed=rng.random(value.shape) < rng.choice([0.8, 1.0]))
+    if rng.random() < 0.7:
+        return found
+    large = np.where(gpus >= 2, gpus, 0) + rng.integers(0, 3, len(gpus))
+    usage, capacity = np.vstack([found.usage, large]), np.append(found.capacity, float(rng.integers(3, rows)))
+    return replace(found, usage=usage, capacity=capacity)
+
+
 FAMILIES: dict[str, Callable[[np.random.Generator], Instance]] = {
     "goodput of powers of two": _goodput,
     "sia's, with moves": _sia,
@@ -241,3 +261,6 @@ FAMILIES: dict[str, Callable[[np.random.Generator], Instance]] = {
     "columns alike": _twins,
     "anything": _anything,
 }
+
+# Which HiGHS needs a hundred times as long for.
+LARGER: dict[str, Callable[[np.random.Generator], Instance]] = {"many rows": _many}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from coadapt.benchmarks.choice_instances import FAMILIES, draw
+from coadapt.benchmarks.choice_instances import FAMILIES, LARGER, draw
 from coadapt.optimizer import milp
 from coadapt.optimizer.choice import ChoiceProblem, ChoiceProgram, ChoiceSolution
 from hypothesis import given, settings
@@ -51,6 +51,17 @@ def test_a_plan_fits_and_the_optimum_lies_between_it_and_the_bound(family: str, 
     assert_brackets(solution, exact)
     assert solution.proven
     assert solution.gap <= 1e-6 + 1e-7
+
+
+@given(st.sampled_from(list(LARGER)), seeds)
+@settings(max_examples=15, deadline=None, derandomize=True)
+def test_what_cannot_be_searched_as_a_whole_still_has_a_bound_that_holds(family: str, seed: int) -> None:
+    instance = draw(family, seed)
+    exact = milp.solve(instance.problem(), time_limit_s=2.0)
+    for time_limit_s in (0.0, 0.1):
+        solution = instance.program().solve(instance.ids, gap=0.0, time_limit_s=time_limit_s)
+        assert_holds(instance.problem(), solution)
+        assert_brackets(solution, exact)
 
 
 @given(families, seeds, st.sampled_from([0.0, 1e-3, 0.1]))

@@ -53,7 +53,7 @@ class ChoiceProblem:
 
 @dataclass(frozen=True)
 class ChoiceSolution:
-    """choice: (rows,) picked column or -1; always within capacity.
+    """choice: (rows,) picked column or -1; always within capacity, to 1e-9 (HiGHS alone: to 1e-6).
 
     objective <= optimum <= bound; gap = (bound - objective) / |bound|. prices: (limits,) duals of the LP
     relaxation, what one more unit of each capacity would add to the objective. unmet: required rows that could not
