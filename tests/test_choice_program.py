@@ -336,6 +336,23 @@ def test_what_gains_are_measured_in_is_nothing_to_the_plan(family: str, seed: in
     assert scaled.objective / unit == pytest.approx(plan.objective, abs=max(slack, 1e-6 / unit))
 
 
+@given(families, seeds)
+@fixed
+def test_a_program_that_was_pickled_goes_on_as_it_was(family: str, seed: int) -> None:
+    instance = draw(family, seed)
+    program = instance.program()
+    program.solve(instance.ids)
+    copy = pickle.loads(pickle.dumps(program))
+    program.set_capacity(instance.capacity + 1)
+    copy.set_capacity(instance.capacity + 1)
+    one, other = program.solve(instance.ids), copy.solve(instance.ids)
+    assert (one.choice == other.choice).all()
+    assert (one.objective, one.bound) == (other.objective, other.bound)
+    copy.remove(instance.ids)
+    assert len(copy) == 0
+    assert len(program) == len(instance.ids)
+
+
 # Bad input
 
 

@@ -124,8 +124,7 @@ class ChoiceProgram:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
+        self.__dict__.update(state, _lock=threading.Lock())
 
     def __len__(self) -> int:
         return len(self._slot)
