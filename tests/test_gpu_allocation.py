@@ -1,5 +1,6 @@
 """One program, many solvers: each brings a plan that fits, and those that claim the same agree."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -107,6 +108,17 @@ def test_a_solver_goes_on_with_a_program_that_changes(name: str) -> None:
         if name in EXACT + VERTEX:
             anew = allocation_solver(name).solve(program, [f"row {i}" for i in active], 1e-6, 10.0)
             assert found.bound == pytest.approx(anew.bound, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", allocation_solvers())
+def test_a_solver_can_be_pickled_between_rounds(name: str) -> None:
+    instance = draw("goodput of powers of two", 5)
+    solver, program = allocation_solver(name), instance.program()
+    first = solver.solve(program, instance.ids, 1e-6, 10.0)
+    again = pickle.loads(pickle.dumps(solver)).solve(program, instance.ids, 1e-6, 10.0)
+    assert_fits(instance, again)
+    if name != "pop":
+        assert again.bound == pytest.approx(first.bound, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", allocation_solvers())

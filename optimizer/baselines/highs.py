@@ -8,7 +8,7 @@ first-order solver is known to stop at once when told to maximise.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Protocol
 
@@ -166,6 +166,14 @@ class HotHighs(Highs):
         super().__post_init__()
         if self.method is Method.INTERIOR_POINT:
             raise ValueError("method: is 'ipm', which HiGHS cannot start hot; simplex, pdlp and mip are accepted")
+        self._highs = self._solver()
+
+    def __getstate__(self) -> dict[str, object]:
+        """HiGHS itself cannot be pickled: what is read back is set as this one, and begins from nothing."""
+        return {part.name: getattr(self, part.name) for part in fields(self) if part.init}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, _model=None, _last=None)
         self._highs = self._solver()
 
     @property
