@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from .throughput import ThroughputModel, step_time_s
 
 
+@lru_cache(maxsize=4096)  # a job's speeds are seldom fitted anew, its noise scale with every report
 def bootstrap(own: ThroughputModel, donor: ThroughputModel) -> ThroughputModel:
     """`own`'s compute with `donor`'s links, scaled by the ratio of their one-replica step times.
 
