@@ -20,8 +20,9 @@ from .refine import refine
 from .rows import NOTHING, STAY, Columns, Flags, Floats, Ints, Rows, dual_value
 from .simplex import from_plan, optimise, price_in, torn_rows
 
-# Rows, rows of them that would make the same change, and combinations that are searched where the plan at hand is not good enough, one after the other; the last
-# search, which takes longest, is left out in a program of many rows that is as near to its bound as this.
+# Rows that are searched where the plan at hand is not good enough, how many of them would make the same change,
+# and combinations that are kept: one search after the other. The last one, which takes longest, is left out in a
+# program of many rows that is as near to its bound as this.
 _SEARCHES = ((40, 2, 256), (40, 1, 512), (64, 1, 512), (64, 3, 1024))
 _MANY_ROWS, _NEAR = 256, 5e-4
 _COLD_WIDTH, _WIDTH = 0.3, 2e-3  # of the smoothed dual, in units of a row's worth
