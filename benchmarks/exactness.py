@@ -15,14 +15,12 @@ that out.
 from __future__ import annotations
 
 import argparse
-import importlib
 import multiprocessing
 import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 from coadapt.optimizer.baselines.highs import Highs, Method
@@ -33,12 +31,15 @@ from coadapt.optimizer.problems.gpu_allocation import linear_program
 
 from .choice_instances import FAMILIES, LARGER, Instance, draw
 from .harness import finish, table
+from .lp_exactness import compare
+from .lp_instances import generated, netlib
 
 RELATIVE = 1e-6
 CHUNK = 100
 HIGHS_LIMIT_S = 10.0
 LARGER_SHARE = 20  # as many times fewer
 LP_LIMIT_S = 10.0  # of each program of lp_exactness
+LP_DRAWS = 4  # of every family and size: 224 programs
 
 
 @dataclass(frozen=True)
@@ -150,15 +151,16 @@ def check_all(job: tuple[str, int, int, float]) -> list[Checked]:
     return [check(family, seed, gap) for seed in range(first, last)]
 
 
-def lp_max_rel_err() -> float | None:
-    """Of `lp_exactness` over the programs it generates; None where that benchmark is not there."""
-    name = f"{__package__}.lp_exactness"
-    if find_spec(name) is None:
-        print("without general linear programs: there is no benchmark lp_exactness")
-        return None
-    exactness, instances = importlib.import_module(name), importlib.import_module(f"{__package__}.lp_instances")
-    errors = [exactness.compare(each, RELATIVE, LP_LIMIT_S).error for each in instances.generated()]
-    return float(np.nanmax([0.0, *errors]))
+def general_programs() -> dict[str, float | int]:
+    """What `lp_exactness` says of the programs it generates, and of Netlib's where they were fetched."""
+    instances = [*generated(draws=LP_DRAWS), *netlib()]
+    found = [compare(each, RELATIVE, LP_LIMIT_S) for each in instances]
+    return {
+        "lps": len(found),
+        "lps_solved": sum(each.solved for each in found),
+        "lps_wrong_status": sum(each.wrong for each in found),
+        "lp_max_rel_err": float(np.nanmax([0.0, *(each.error for each in found)])),
+    }
 
 
 def row_of(family: str, found: Sequence[Checked]) -> list[object]:
@@ -211,7 +213,7 @@ def main() -> None:
             "proven_exact": sum(checked.gap <= RELATIVE for checked in every),
             "max_gap": max(checked.gap for checked in every),
             "max_shortfall": max(checked.shortfall for checked in every),
-            "lp_max_rel_err": None if args.no_lp else lp_max_rel_err(),
+            **({} if args.no_lp else general_programs()),
         },
     )
 

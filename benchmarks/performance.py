@@ -190,8 +190,8 @@ BENCHMARKS = (
             Figure("p50_ms_64_gpus", "64 GPUs, 47 jobs: median, ms", "<= 15"),
             Figure("p95_ms_64_gpus", "64 GPUs, 47 jobs: 95th percentile, ms"),
             Figure("p50_ms_2048_gpus", "2,048 GPUs, 1,500 jobs, 3 types: median, ms", "<= 1000"),
-            Figure("highs_share_64_gpus", "share of HiGHS in it, 64 GPUs"),
-            Figure("highs_share_2048_gpus", "share of HiGHS in it, 2,048 GPUs"),
+            Figure("solver_share_64_gpus", "share of the solver in it, 64 GPUs"),
+            Figure("solver_share_2048_gpus", "share of the solver in it, 2,048 GPUs"),
         ),
     ),
     Benchmark(

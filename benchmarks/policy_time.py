@@ -140,7 +140,7 @@ def whole_program_s(plan: Plan) -> tuple[float, float]:
 @dataclass(frozen=True)
 class Measured:
     policy_s: np.ndarray
-    highs_s: np.ndarray
+    solver_s: np.ndarray
     peer_s: np.ndarray
     worst_gap: float
     worse_than_peer: float  # largest relative amount by which the peer's objective was higher
@@ -149,7 +149,7 @@ class Measured:
 
     @property
     def share(self) -> float:
-        return float(self.highs_s.sum() / self.policy_s.sum())
+        return float(self.solver_s.sum() / self.policy_s.sum())
 
 
 def plans(workload: Workload, rounds: int) -> Iterator[tuple[float, Plan]]:
@@ -165,10 +165,10 @@ def plans(workload: Workload, rounds: int) -> Iterator[tuple[float, Plan]]:
 
 
 def measure(workload: Workload, rounds: int, peer_rounds: int) -> Measured:
-    policy_s, highs_s, peer_s, gaps, worse, evictions, columns = [], [], [], [0.0], [0.0], 0, 0
+    policy_s, solver_s, peer_s, gaps, worse, evictions, columns = [], [], [], [0.0], [0.0], 0, 0
     for i, (took, plan) in enumerate(plans(workload, rounds)):
         policy_s.append(took)
-        highs_s.append(plan.solver_s)
+        solver_s.append(plan.solver_s)
         gaps.append(plan.gap)
         evictions += plan.evictions
         columns = len(plan.configurations or ())
@@ -177,7 +177,13 @@ def measure(workload: Workload, rounds: int, peer_rounds: int) -> Measured:
             peer_s.append(seconds)
             worse.append((objective - plan.objective) / abs(objective))
     return Measured(
-        np.array(policy_s), np.array(highs_s), np.array(peer_s), max(gaps), max(worse), columns, evictions / rounds
+        np.array(policy_s),
+        np.array(solver_s),
+        np.array(peer_s),
+        max(gaps),
+        max(worse),
+        columns,
+        evictions / rounds,
     )
 
 
@@ -211,7 +217,7 @@ def main() -> None:
                 m.evictions,
             ]
         )
-    columns = ["cluster", "columns", "p50 ms", "p95 ms", "HiGHS share", "worst gap"]
+    columns = ["cluster", "columns", "p50 ms", "p95 ms", "solver share", "worst gap"]
     peer = ["whole p50 ms", "whole p95 ms", "its gain over ours", "evictions"]
     table("Sia policy: goodput matrix + integer program + placement, per round", [*columns, *peer], rows)
     few, many = found.values()
@@ -221,8 +227,8 @@ def main() -> None:
             "p50_ms_64_gpus": round(float(np.median(few.policy_s)) * 1e3, 2),
             "p95_ms_64_gpus": round(float(np.percentile(few.policy_s, 95)) * 1e3, 2),
             "p50_ms_2048_gpus": round(float(np.median(many.policy_s)) * 1e3, 1),
-            "highs_share_64_gpus": round(few.share, 3),
-            "highs_share_2048_gpus": round(many.share, 3),
+            "solver_share_64_gpus": round(few.share, 3),
+            "solver_share_2048_gpus": round(many.share, 3),
             "whole_mip_p50_ms_64_gpus": round(float(np.median(few.peer_s)) * 1e3, 2),
             "whole_mip_p50_ms_2048_gpus": round(float(np.median(many.peer_s)) * 1e3, 1),
         },
