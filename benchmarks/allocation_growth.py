@@ -1,0 +1,327 @@
+"""How the time of a round grows: with GPUs, with jobs, with what changed since the last round, with GPU types.
+
+    python -m benchmarks.allocation_growth [--axes gpus,jobs,change,types] [--most-gpus 250000] [--rounds 7]
+        [--pictures DIR] [--seed 0]
+
+GPUs, jobs and types: rounds of sia (benchmarks/large_rounds.py): five GPUs a job, 1 % replaced, 4 % valued anew.
+In each of them every running job is weighed anew, because its restart factor grows with its age. Timed are all
+changes of the program and its solution to the policy's gap; the first two rounds are left out.
+
+Change: the program of such a round, in which then a part of the rows alone changes: of it a fifth leaves and as
+many arrive, the rest gets other gains. So that what nothing changed in costs is seen as well, 0 is measured too.
+
+`LP`: the solution without the searches that close what is left of the gap, of a copy of the program beside it.
+`cold`: a new program, all rows put, solved. Exponents are least squares on logarithms over the range named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
+from coadapt.scheduler.configuration import ConfigurationArrays
+from coadapt.scheduler.policies import make_policy
+from coadapt.scheduler.policies.program import ProgramPolicy
+
+from .allocation_scaling import Measured
+from .harness import finish, table
+from .large_rounds import LEARN, Workload, cluster
+
+GPUS_A_JOB = 5
+GPUS = (64, 256, 1_024, 4_096, 16_384, 65_536, 250_000)
+JOBS, JOBS_GPUS = (500, 1_000, 2_000, 5_000, 10_000, 20_000), 25_000
+FRACTIONS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+CHANGE_AT = ((10_000, 2_000), (25_000, 5_000))  # GPUs, jobs
+TYPES, TYPES_AT = (1, 2, 3, 5, 7, 10, 14, 20), (10_000, 2_000)
+LEFT_OUT = 2  # rounds: the first starts from nothing, in the second most jobs get their first GPUs
+GAP = 1e-4
+REPLACED = 0.2  # of the rows that change
+AT_ONCE = 2_000  # rows put together
+
+
+@dataclass(frozen=True)
+class Point:
+    """Seconds of a round; lp_s: of its solution without searches; cold_s: of a program made anew. Medians."""
+
+    x: float
+    warm_s: float
+    lp_s: float
+    cold_s: float
+    rows: int
+    options: int
+    worst_gap: float
+
+
+@dataclass
+class Allocation:
+    """The program of a round of sia, which can be made anew and changed row by row."""
+
+    program: ChoiceProgram
+    order: list[str]
+    arrays: ConfigurationArrays
+    rng: np.random.Generator
+    made: int = 0
+
+    def gains(self, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, columns) what each row gains in each column now, and where it may be."""
+        entries = self.program.entries(ids)
+        gain = np.zeros((len(ids), self.program.usage.shape[1]))
+        allowed = np.zeros(gain.shape, bool)
+        gain[entries.row, entries.column], allowed[entries.row, entries.column] = entries.gain, True
+        return gain, allowed
+
+    def cold_s(self) -> float:
+        """Seconds of the same program from nothing."""
+        parts = [self.order[at : at + AT_ONCE] for at in range(0, len(self.order), AT_ONCE)]
+        rows = [(ids, *self.gains(ids)) for ids in parts]
+        usage, capacity = self.program.usage, self.program.capacity
+        began = time.perf_counter()
+        fresh = ChoiceProgram(usage, capacity, self.arrays.type_index, self.arrays.gpus.astype(float))
+        for ids, gain, allowed in rows:
+            fresh.put(ids, gain, allowed)
+        fresh.solve(self.order, GAP)
+        return time.perf_counter() - began
+
+    def change(self, fraction: float) -> tuple[float, float, float, float]:
+        """A round in which so much changes: (seconds of the changes, of the solution, without searches, gap)."""
+        count = round(fraction * len(self.order))
+        which = np.sort(self.rng.choice(len(self.order), count, replace=False))
+        ids = [self.order[i] for i in which]
+        gain, allowed = self.gains(ids)
+        gain *= np.exp(LEARN * self.rng.normal(size=(count, 1)))
+        gone = self.rng.random(count) < REPLACED
+        replaced = [id for id, leaves in zip(ids, gone, strict=True) if leaves]
+        for i in np.flatnonzero(gone):
+            self.made += 1
+            ids[i] = f"new-{self.made:08d}"
+        gain[gone] = gain[gone][::-1]  # what comes is another row than what went
+        allowed[gone] = allowed[gone][::-1]
+        order = list(self.order)
+        for i, id in zip(which, ids, strict=True):
+            order[i] = id
+        nowhere, nothing = np.full(count, -1), np.zeros(count)
+        began = time.perf_counter()
+        if count:
+            self.program.remove(replaced)
+            self.program.put(ids, gain, allowed)
+            self.program.weigh(ids, nothing, np.ones(count))
+            self.program.stay(ids, nowhere, nothing)
+        changes_s = time.perf_counter() - began
+        lp_s = without_searches(self.program, order)
+        began = time.perf_counter()
+        found = self.program.solve(order, GAP)
+        self.order = order
+        return changes_s, time.perf_counter() - began, lp_s, found.gap
+
+
+def without_searches(program: ChoiceProgram, order: Sequence[str]) -> float:
+    """Seconds of a copy's solution: prices, the LP's vertex and a plan."""
+    beside = copy.deepcopy(program)
+    began = time.perf_counter()
+    beside.solve(order, GAP, time_limit_s=0.0)
+    return time.perf_counter() - began
+
+
+class Kept(Measured):
+    """Also keeps the order of the last round, and what solutions take without searches."""
+
+    def __init__(self) -> None:
+        super().__init__("structured")
+        self.order: list[str] = []
+        self.lp_s: list[float] = []
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution:
+        self.order = list(order)
+        self.lp_s.append(without_searches(program, order))
+        return super().solve(program, order, gap, time_limit_s)
+
+
+def rounds_of_sia(gpus: int, jobs: int, types: int, rounds: int, seed: int) -> tuple[Kept, Allocation]:
+    """What was measured of so many rounds and those left out, and the last one's program."""
+    measured = Kept()
+    policy = make_policy("sia", tolerance=0.01)
+    assert isinstance(policy, ProgramPolicy)
+    policy._solver = measured
+    workload = Workload(cluster(gpus, types), jobs, seed=seed)
+    for _ in range(rounds + LEFT_OUT):
+        plan = policy.plan(workload.round())
+        workload.step(plan)
+    assert plan.configurations is not None
+    assert measured.watched is not None
+    rng = np.random.default_rng(seed)
+    return measured, Allocation(measured.watched, measured.order, plan.configurations.arrays, rng)
+
+
+def point(x: float, gpus: int, jobs: int, types: int, args: argparse.Namespace) -> Point:
+    measured, allocation = rounds_of_sia(gpus, jobs, types, args.rounds, args.seed)
+    seconds, gaps, _, options = np.array(measured.rounds[LEFT_OUT:]).T
+    return Point(
+        x,
+        float(np.median(seconds)),
+        float(np.median(measured.lp_s[LEFT_OUT:])),
+        float(np.median([allocation.cold_s() for _ in range(3)])),
+        len(allocation.order),
+        int(options[-1]),
+        float(gaps.max()),
+    )
+
+
+def changes(gpus: int, jobs: int, args: argparse.Namespace) -> list[tuple[Point, float]]:
+    """A point for each fraction, and of its time that of the changes."""
+    _, allocation = rounds_of_sia(gpus, jobs, 7, 1, args.seed)
+    cold_s = float(np.median([allocation.cold_s() for _ in range(3)]))
+    found = []
+    for fraction in FRACTIONS:
+        rounds = np.array([allocation.change(fraction) for _ in range(args.rounds + LEFT_OUT)])[LEFT_OUT:]
+        whole_s, lp_s = float(np.median(rounds[:, 0] + rounds[:, 1])), float(np.median(rounds[:, 2]))
+        options = len(allocation.program.entries(allocation.order).row)
+        at = Point(fraction, whole_s, lp_s, cold_s, len(allocation.order), options, float(rounds[:, 3].max()))
+        found.append((at, float(np.median(rounds[:, 0]))))
+    return found
+
+
+def exponent(points: Sequence[Point], least: float = 1e-12, *, lp: bool = False) -> float:
+    """b of seconds = a x^b, from x = `least` on; nan of fewer than two points."""
+    some = [p for p in points if p.x >= least]
+    if len(some) < 2:
+        return float("nan")
+    seconds = [p.lp_s if lp else p.warm_s for p in some]
+    return float(np.polyfit(np.log([p.x for p in some]), np.log(seconds), 1)[0])
+
+
+def show(title: str, name: str, points: Sequence[Point], changes_s: Sequence[float] = ()) -> None:
+    columns = [name, "jobs", "options", "warm ms", "LP ms", "cold ms", "cold / warm", "worst gap"]
+    rows = [
+        [
+            f"{p.x:.1%}" if changes_s else f"{p.x:,g}",
+            f"{p.rows:,}",
+            f"{p.options:,}",
+            p.warm_s * 1e3,
+            p.lp_s * 1e3,
+            p.cold_s * 1e3,
+            p.cold_s / p.warm_s,
+            p.worst_gap,
+            *([changes_s[i] * 1e3] if changes_s else []),
+        ]
+        for i, p in enumerate(points)
+    ]
+    table(title, [*columns, *(["of warm: changes ms"] if changes_s else [])], rows)
+
+
+def draw(folder: Path, name: str, label: str, series: dict[str, Sequence[Point]]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 4))
+    for what, points in series.items():
+        some = [p for p in points if p.x > 0]
+        x = [p.x for p in some]
+        (line,) = axes.plot(x, [p.warm_s * 1e3 for p in some], marker="o", label=f"{what}warm")
+        axes.plot(
+            x, [p.lp_s * 1e3 for p in some], color=line.get_color(), alpha=0.4, label=f"{what}warm, LP alone"
+        )
+        axes.plot(
+            x,
+            [p.cold_s * 1e3 for p in some],
+            marker="s",
+            linestyle="--",
+            color=line.get_color(),
+            label=f"{what}from scratch",
+        )
+        for p in points:
+            if p.x == 0:
+                axes.axhline(p.warm_s * 1e3, linestyle=":", color=line.get_color(), label=f"{what}nothing changed")
+    axes.set(xlabel=label, ylabel="changes and solution (ms per round)", xscale="log", yscale="log")
+    axes.grid(True, which="major", alpha=0.3)
+    axes.legend(fontsize=8)
+    figure.tight_layout()
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / f"growth_{name}.png", dpi=80)
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--axes", default="gpus,jobs,change,types")
+    parser.add_argument("--most-gpus", type=int, default=GPUS[-1])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--pictures", type=Path, help="folder for plots (needs the extra `report`)")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    axes = args.axes.split(",")
+    for name in axes:
+        if name not in ("gpus", "jobs", "change", "types"):
+            parser.error(f"axes: {name!r} is unknown; gpus, jobs, change and types are accepted")
+    rounds_of_sia(64, 20, 7, 3, args.seed)[1].cold_s()  # kernels are loaded, or compiled
+    figures: dict[str, float | int | str | None] = {}
+    pictures: dict[str, tuple[str, dict[str, Sequence[Point]]]] = {}
+
+    def kept(name: str, value: float) -> None:
+        figures[name] = float(f"{value:.3g}") if np.isfinite(value) else None
+
+    if "gpus" in axes:
+        found = [point(g, g, max(g // GPUS_A_JOB, 1), 7, args) for g in GPUS if g <= args.most_gpus]
+        kept("gpus_exponent", exponent(found, 1_000))
+        kept("gpus_lp_exponent", exponent(found, 1_000, lp=True))
+        show(
+            f"GPUs, a job for {GPUS_A_JOB}: warm time ~ GPUs^{figures['gpus_exponent']} from 1,000 on",
+            "GPUs",
+            found,
+        )
+        kept("warm_s_at_most_gpus", found[-1].warm_s)
+        pictures["gpus"] = "GPUs, five a job", {"": found}
+    if "jobs" in axes:
+        found = [point(j, JOBS_GPUS, j, 7, args) for j in JOBS]
+        kept("jobs_exponent", exponent(found))
+        kept("jobs_lp_exponent", exponent(found, lp=True))
+        show(
+            f"Jobs on {JOBS_GPUS:,} GPUs: warm time ~ jobs^{figures['jobs_exponent']}, from {JOBS[0]:,} on",
+            "jobs",
+            found,
+        )
+        pictures["jobs"] = f"jobs on {JOBS_GPUS:,} GPUs", {"": found}
+    if "change" in axes:
+        series: dict[str, Sequence[Point]] = {}
+        for gpus, jobs in CHANGE_AT:
+            both = changes(gpus, jobs, args)
+            found = [p for p, _ in both]
+            b = exponent(found, 0.01)
+            show(
+                f"Rows that changed, of {jobs:,} on {gpus:,} GPUs: warm time ~ fraction^{b:.3g} from 1 % on",
+                "changed",
+                found,
+                [changes_s for _, changes_s in both],
+            )
+            series[f"{jobs:,} jobs, "] = found
+            of = "" if (gpus, jobs) == CHANGE_AT[0] else f"_{gpus}_gpus"
+            kept(f"change_exponent{of}", b)
+            kept(f"change_lp_exponent{of}", exponent(found, 0.01, lp=True))
+            for fraction, text in ((0.0, "0"), (0.001, "0.1"), (0.01, "1"), (1.0, "100")):
+                kept(f"warm_s_at_{text}_percent{of}", next(p.warm_s for p in found if p.x == fraction))
+        pictures["change"] = "part of the rows that changed", series
+    if "types" in axes:
+        gpus, jobs = TYPES_AT
+        found = [point(t, gpus, jobs, t, args) for t in TYPES]
+        kept("types_exponent", exponent(found))
+        kept("types_lp_exponent", exponent(found, lp=True))
+        title = f"GPU types, {gpus:,} GPUs, {jobs:,} jobs: warm time ~ types^{figures['types_exponent']}"
+        show(f"{title}, {TYPES[0]} to {TYPES[-1]}", "types", found)
+        pictures["types"] = f"GPU types, {gpus:,} GPUs, {jobs:,} jobs", {"": found}
+    if args.pictures is not None:
+        for name, (label, lines) in pictures.items():
+            draw(args.pictures, name, label, lines)
+    finish("allocation_growth", figures, f"medians of {args.rounds} rounds, gap {GAP:g}, one thread")
+
+
+if __name__ == "__main__":
+    main()
