@@ -91,6 +91,7 @@ class ChoiceProgram:
         self._lock = threading.Lock()
         self._pool = OptionPool()
         self._slot: dict[str, int] = {}
+        self._asked: tuple[list[str], Ints] = [], np.empty(0, np.int64)  # ids, and their slots
         self._spare: list[int] = []
         self._rows: dict[str, np.ndarray] = {}
         self._grow(64)
@@ -122,10 +123,10 @@ class ChoiceProgram:
         return np.array([bool(ordered[:, a:b].all()) for a, b in zip(starts, ends, strict=True)], dtype=bool)
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_asked")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
+        self.__dict__.update(state, _lock=threading.Lock(), _asked=([], np.empty(0, np.int64)))
 
     def __len__(self) -> int:
         return len(self._slot)
@@ -164,6 +165,10 @@ class ChoiceProgram:
 
     def _slots(self, ids: Sequence[str]) -> Ints:
         """Of ids that are all there, each once."""
+        # Rounds ask for the same rows again and again, and equal lists of the same strings are soon compared.
+        known, slots = self._asked
+        if len(known) == len(ids) and known == list(ids):
+            return slots
         try:
             slots = np.fromiter((self._slot[id] for id in ids), np.int64, len(ids))
         except KeyError as error:
@@ -172,6 +177,8 @@ class ChoiceProgram:
         seen[slots] = True
         if seen.sum() < len(slots):
             _checked_unique(ids)
+        if 2 * len(slots) > len(self._slot):
+            self._asked = list(ids), slots
         return slots
 
     @contextmanager
@@ -238,31 +245,33 @@ class ChoiceProgram:
         rows["required"][slots] = required
 
     def remove(self, ids: Sequence[str]) -> None:
-        slots = self._slots(ids)
         with self._alone("changed"):
+            slots = self._slots(ids)
             for id, slot in zip(ids, slots.tolist(), strict=True):
                 self._pool.release(int(self._rows["start"][slot]), int(self._rows["count"][slot]))
                 self._spare.append(slot)
                 del self._slot[id]
+            if len(slots):
+                self._asked = [], slots[:0]
 
     def weigh(self, ids: Sequence[str], offset: Floats, scale: Floats) -> None:
         """The rows' gains become offset + scale * value; scale > 0."""
-        slots = self._slots(ids)
         _checked_shapes((len(ids),), offset=offset, scale=scale)
         if not (np.isfinite(offset).all() and np.isfinite(scale).all() and (scale > 0).all()):
             raise ValueError("offset, scale: must be finite, and scale above 0")
         with self._alone("changed"):
+            slots = self._slots(ids)
             self._rows["offset"][slots], self._rows["scale"][slots] = offset, scale
 
     def stay(self, ids: Sequence[str], column: Ints, gain: Floats) -> None:
         """What each row gains in a column of its own, -1: none. If that is one of its options, the more counts."""
-        slots = self._slots(ids)
         _checked_shapes((len(ids),), column=column, gain=gain)
         if column.dtype.kind not in "iu" or not ((column >= -1) & (column < self._usage.shape[1])).all():
             raise ValueError(f"column: must be -1 (none) to {self._usage.shape[1] - 1}")
         if not np.isfinite(gain[column >= 0]).all():
             raise ValueError("gain: must be finite")
         with self._alone("changed"):
+            slots = self._slots(ids)
             self._rows["stay_column"][slots], self._rows["stay_gain"][slots] = column, gain
 
     def set_capacity(self, capacity: Floats) -> None:
@@ -286,6 +295,7 @@ class ChoiceProgram:
                 return True
             self._chain = chain
             self._pool, self._slot, self._spare, self._rows = OptionPool(), {}, [], {}
+            self._asked = [], np.empty(0, np.int64)
             self._grow(64)
             return False
 
@@ -377,15 +387,16 @@ class ChoiceProgram:
         self._take(rows, prices, picks, room, base)
         basis = from_plan(picks, room)
         pivots, torn = 0, slots[:0]
+        dual = dual_value(rows, columns, capacity, prices)
         if price_in(rows, columns, basis, prices):
-            enough = _LEFT * gap * max(dual_value(rows, columns, capacity, prices), 0.0)
+            enough = _LEFT * gap * max(dual, 0.0)
             _, pivots = optimise(rows, columns, basis, _TOLERANCE, enough, _PIVOTS * len(slots))
             better = np.maximum(basis.prices, 0.0)
-            if dual_value(rows, columns, capacity, better) < dual_value(rows, columns, capacity, prices):
-                prices = better
+            found_dual = dual_value(rows, columns, capacity, better)
+            if found_dual < dual:
+                prices, dual = better, found_dual
             torn = torn_rows(basis)
-        self._prices = prices
-        dual = bound = dual_value(rows, columns, capacity, prices)
+        self._prices, bound = prices, dual
         picks[torn] = NOTHING
         room = capacity - self._used(picks, slots)
         if (room < -_SLACK).any():  # what is whole fits with the little more only
