@@ -544,16 +544,15 @@ def test_a_program_goes_on_after_it_was_pickled() -> None:
 
 def test_rows_that_left_and_came_back_are_found_under_the_list_that_named_them_before() -> None:
     program = ChoiceProgram(np.ones((1, 1)), np.ones(1))
-    ids, offset = ["a", "b"], np.array([5.0, 0.0])
-    program.put(ids, np.ones((2, 1)), np.ones((2, 1), bool))
-    program.weigh(ids, offset, np.ones(2))
-    assert program.solve(ids).choice.tolist() == [0, -1]
+    ids = ["a", "b", "c", "d", "e"]
+    offset = np.array([5.0, 4.0, 0.0, 0.0, 0.0])
+    program.put(ids, np.ones((5, 1)), np.ones((5, 1), bool))
+    program.weigh(ids, offset, np.ones(5))
+    assert program.solve(ids).choice.tolist() == [0, -1, -1, -1, -1]
     program.remove(["b"])
     program.remove(["a"])
-    program.put(["b"], np.full((1, 1), 2.0), np.ones((1, 1), bool))
-    program.put(["a"], np.full((1, 1), 1.0), np.ones((1, 1), bool))
-    assert program.solve(ids).choice.tolist() == [-1, 0]
-    program.weigh(ids, offset, np.ones(2))
-    assert program.solve(ids).choice.tolist() == [0, -1]
+    program.put(["b"], np.ones((1, 1)), np.ones((1, 1), bool))
+    program.put(["a"], np.ones((1, 1)), np.ones((1, 1), bool))
+    program.weigh(ids, offset, np.ones(5))
     ids.reverse()
-    assert program.solve(ids).choice.tolist() == [-1, 0]
+    assert program.solve(ids).choice.tolist() == [-1, -1, -1, -1, 0]
