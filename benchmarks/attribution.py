@@ -1,0 +1,213 @@
+"""What makes a round fast: the solver, telling it only what changed, or starting where the last round ended.
+
+    python -m benchmarks.attribution [--gpus 10000] [--jobs 2000] [--types 7] [--rounds 12] [--tolerance 1e-4]
+
+COpter's figure 4.6 (section 4.5.2) for our solvers: the LP relaxation of rounds of sia, by methods that all meet
+the same rounds (benchmarks/large_rounds.py: 1 % of the jobs replaced, 4 % valued anew, all that run weighed anew).
+Speedups are over HiGHS from scratch, reading and building the program included, by simplex or interior point,
+whichever is the faster in that round. One thread.
+
+HiGHS differential: the same less reading and building, which is the most that any such interface could save.
+HiGHS warm: a model built anew, but with the basis of the last round. Structured: prices, the LP's vertex and a
+plan, no searches; put whole into a new program, or changed where it changed; without or with the last prices.
+Continual: as arrays into a new program, or told the differences that are found by comparing; cold or warm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import pickle
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from unittest.mock import patch
+
+import numpy as np
+from coadapt.optimizer.baselines import highs
+from coadapt.optimizer.baselines.highs import Highs, HotHighs, Method
+from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
+from coadapt.optimizer.continual import ContinualProgram
+from coadapt.optimizer.linear_program import LinearProgram
+from coadapt.optimizer.problems.gpu_allocation import Continual, linear_program
+from coadapt.scheduler.policies import make_policy
+from coadapt.scheduler.policies.program import ProgramPolicy
+
+from .allocation_scaling import Updates
+from .harness import finish, table
+from .large_rounds import Workload, cluster
+
+GAP = 1e-4
+BASE = "HiGHS, from scratch"
+# What each row stacks, and what COpter's figure says of its own.
+METHODS = {
+    BASE: "",
+    "HiGHS, differential alone": "",
+    "HiGHS, warm start alone": "",
+    "HiGHS, differential and warm": "",
+    "structured, solver alone": "5",
+    "structured, + differential": "17.5",
+    "structured, + warm start": "24",
+    "structured, solver and warm": "",
+    "continual, solver alone": "5",
+    "continual, + differential": "17.5",
+    "continual, + warm start": "24",
+}
+
+
+def key(method: str) -> str:
+    return method.lower().replace(", ", "_").replace("+ ", "with_").replace(" ", "_")
+
+
+class Compared:
+    """Decides rounds by the structured solver, and lets every method solve their LP relaxation beside it."""
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+        self.updates = Updates()
+        self.watched: ChoiceProgram | None = None
+        self.built_anew, self.kept = HotHighs(Method.SIMPLEX), HotHighs(Method.SIMPLEX)
+        self.continual = Continual(tolerance, threads=1)
+        self.serial: dict[str, int] = {}
+        self.seconds: dict[str, list[float]] = defaultdict(list)
+        self.off: dict[str, float] = defaultdict(float)  # worst, of the optimum
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution:
+        if self.watched is not program:
+            self.updates.watch(program)
+            self.watched = program
+        changes_s = self.updates.take()
+        optimum = self._highs(program, order)
+        self._structured(program, order, changes_s, optimum)
+        self._continual(program, order, optimum)
+        found = program.solve(order, gap, time_limit_s)
+        self.updates.take()
+        return found
+
+    def _record(self, method: str, seconds: float, value: float, optimum: float) -> None:
+        self.seconds[method].append(seconds)
+        self.off[method] = max(self.off[method], abs(value - optimum) / abs(optimum))
+
+    def _highs(self, program: ChoiceProgram, order: Sequence[str]) -> float:
+        linear, read_s = self._read(program, order)
+        cold = [Highs(method).solve(linear) for method in (Method.SIMPLEX, Method.INTERIOR_POINT)]
+        best = min(cold, key=lambda found: found.seconds)
+        optimum = best.objective
+        self._record(BASE, read_s + best.seconds, best.objective, optimum)
+        self._record("HiGHS, differential alone", best.seconds - best.setup_s, best.objective, optimum)
+        names = self._names(program, order)
+        with patch.object(highs, "MAX_CHANGED_COEFFICIENTS", -1):  # so that models are always built anew
+            found = self.built_anew.solve(linear, *names)
+        self._record("HiGHS, warm start alone", read_s + found.seconds, found.objective, optimum)
+        found = self.kept.solve(linear, *names)
+        # Finding the differences is part of what the method costs, reading the program for it as well.
+        self._record("HiGHS, differential and warm", read_s + found.seconds, found.objective, optimum)
+        return optimum
+
+    def _read(self, program: ChoiceProgram, order: Sequence[str]) -> tuple[LinearProgram, float]:
+        began = time.perf_counter()
+        entries = program.entries(order)
+        linear = linear_program(
+            entries, len(order), program.usage, program.capacity, program.required(order), integer=False
+        )
+        return linear, time.perf_counter() - began
+
+    def _names(self, program: ChoiceProgram, order: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Of columns and rows, the same in every round."""
+        entries, (limits, columns) = program.entries(order), program.usage.shape
+        serial = np.array([self.serial.setdefault(id, len(self.serial)) for id in order], np.int64)
+        return serial[entries.row] * columns + entries.column, np.concatenate([limits + serial, np.arange(limits)])
+
+    def _structured(self, program: ChoiceProgram, order: Sequence[str], changes_s: float, optimum: float) -> None:
+        warm, cold = copy.deepcopy(program), copy.deepcopy(program)
+        cold._prices = None
+        entries = program.entries(order)
+        gain = np.zeros((len(order), program.usage.shape[1]))
+        allowed = np.zeros(gain.shape, bool)
+        gain[entries.row, entries.column], allowed[entries.row, entries.column] = entries.gain, True
+
+        def anew(prices: np.ndarray | None) -> ChoiceSolution:
+            fresh = ChoiceProgram(program.usage, program.capacity, program._group, program._size)
+            fresh.put(order, gain, allowed)
+            fresh._prices = prices
+            return fresh.solve(order, GAP, time_limit_s=0.0)
+
+        runs: dict[str, tuple[float, Callable[[], ChoiceSolution]]] = {
+            "structured, solver alone": (0.0, lambda: anew(None)),
+            "structured, + differential": (changes_s, lambda: cold.solve(order, GAP, time_limit_s=0.0)),
+            "structured, + warm start": (changes_s, lambda: warm.solve(order, GAP, time_limit_s=0.0)),
+            "structured, solver and warm": (0.0, lambda: anew(warm_prices)),
+        }
+        warm_prices = None if program._prices is None else program._prices.copy()
+        for method, (before_s, run) in runs.items():
+            began = time.perf_counter()
+            found = run()
+            self._record(method, before_s + time.perf_counter() - began, -found.bound, optimum)
+
+    def _continual(self, program: ChoiceProgram, order: Sequence[str], optimum: float) -> None:
+        linear, read_s = self._read(program, order)
+        began = time.perf_counter()
+        found = ContinualProgram.of(linear).solve(self.tolerance, threads=1)
+        seconds = read_s + time.perf_counter() - began
+        self._record("continual, solver alone", seconds, found.objective, optimum)
+        began = time.perf_counter()
+        entries = program.entries(order)
+        told = self.continual
+        told._tell(entries, order, program.required(order), program.usage, program.capacity)
+        tell_s = time.perf_counter() - began
+        engine = told._engine
+        beside: ContinualProgram = pickle.loads(pickle.dumps(engine))
+        for name, which, warm in (("+ differential", beside, False), ("+ warm start", engine, True)):
+            began = time.perf_counter()
+            solution = which.solve(self.tolerance, 1, warm=warm)
+            seconds = tell_s + time.perf_counter() - began
+            self._record(f"continual, {name}", seconds, -solution.objective, optimum)
+
+
+def compare(gpus: int, jobs: int, types: int, rounds: int, tolerance: float, seed: int) -> Compared:
+    compared = Compared(tolerance)
+    policy = make_policy("sia", tolerance=0.01)
+    assert isinstance(policy, ProgramPolicy)
+    policy._solver = compared
+    workload = Workload(cluster(gpus, types), jobs, seed=seed)
+    for _ in range(rounds + 2):
+        workload.step(policy.plan(workload.round()))
+    return compared
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpus", type=int, default=10_000)
+    parser.add_argument("--jobs", type=int, default=2_000)
+    parser.add_argument("--types", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--tolerance", type=float, default=1e-4, help="of the continual engine")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    compare(64, 20, args.types, 1, args.tolerance, args.seed)  # kernels are loaded, or compiled
+    compared = compare(args.gpus, args.jobs, args.types, args.rounds, args.tolerance, args.seed)
+    # The first round starts from nothing, and in the second most jobs get their first GPUs.
+    seconds = {method: np.array(compared.seconds[method][2:]) for method in METHODS}
+    rows: list[list[object]] = []
+    figures: dict[str, float | int | str | None] = {"gpus": args.gpus, "jobs": args.jobs}
+    for method, paper in METHODS.items():
+        times = seconds[BASE] / seconds[method]
+        spread = [float(times.mean()), *(float(np.quantile(times, q)) for q in (0.5, 0.1, 0.9))]
+        median_s = float(np.median(seconds[method]))
+        rows.append([method, median_s * 1e3, *spread, paper, compared.off[method]])
+        figures[f"{key(method)}_p50_s"] = float(f"{median_s:.4g}")
+        for name, value in zip(("mean", "p50", "p10", "p90"), spread, strict=True):
+            figures[f"{key(method)}_speedup_{name}"] = float(f"{value:.4g}")
+    columns = ["LP relaxation", "median ms", "speedup: mean", "median", "p10", "p90", "COpter", "off optimum"]
+    table(
+        f"{args.gpus:,} GPUs of {args.types} types, {args.jobs:,} jobs, {args.rounds} rounds; COpter's over CPLEX",
+        columns,
+        rows,
+    )
+    finish("attribution", figures, "one thread")
+
+
+if __name__ == "__main__":
+    main()
