@@ -222,13 +222,17 @@ def draw(folder: Path, name: str, label: str, series: dict[str, Sequence[Point]]
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(6, 4))
+    figure, axes = plt.subplots(figsize=(8.5, 4))
     for what, points in series.items():
         some = [p for p in points if p.x > 0]
         x = [p.x for p in some]
         (line,) = axes.plot(x, [p.warm_s * 1e3 for p in some], marker="o", label=f"{what}warm")
         axes.plot(
-            x, [p.lp_s * 1e3 for p in some], color=line.get_color(), alpha=0.4, label=f"{what}warm, LP alone"
+            x,
+            [p.lp_s * 1e3 for p in some],
+            color=line.get_color(),
+            alpha=0.4,
+            label=f"{what}warm, without searches",
         )
         axes.plot(
             x,
@@ -243,7 +247,7 @@ def draw(folder: Path, name: str, label: str, series: dict[str, Sequence[Point]]
                 axes.axhline(p.warm_s * 1e3, linestyle=":", color=line.get_color(), label=f"{what}nothing changed")
     axes.set(xlabel=label, ylabel="changes and solution (ms per round)", xscale="log", yscale="log")
     axes.grid(True, which="major", alpha=0.3)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"growth_{name}.png", dpi=80)
