@@ -111,6 +111,12 @@ class OptionPool:
     def release(self, start: int, count: int) -> None:
         self._free.setdefault(_block(count), []).append(start)
 
+    @staticmethod
+    def same_block(before: Ints, now: Ints) -> Flags:
+        """(rows,) whether so many options go where so many went before."""
+        bits = [np.frexp(np.maximum(count - 1, 7).astype(float))[1] for count in (before, now)]
+        return np.asarray(bits[0] == bits[1])
+
     @property
     def gib(self) -> float:
         return (self.column.nbytes + self.value.nbytes) / 2**30

@@ -231,17 +231,16 @@ class ChoiceProgram:
             rows["start"][slot] = rows["stay_column"][slot] = -1
             rows["offset"][slot], rows["scale"][slot] = 0.0, 1.0
         slots = self._slots(ids)
-        at = 0
-        for slot, count in zip(slots.tolist(), counts.tolist(), strict=True):
-            if rows["start"][slot] >= 0:
-                pool.release(int(rows["start"][slot]), int(rows["count"][slot]))
-            start = pool.reserve(count)
-            pool.column[start : start + count] = column[at : at + count]
-            pool.value[start : start + count] = gain[at : at + count]
-            rows["start"][slot], rows["count"][slot] = start, count
-            at += count
+        start, had = rows["start"][slots], rows["count"][slots]
+        for i in np.flatnonzero((start < 0) | ~pool.same_block(had, counts)).tolist():
+            if start[i] >= 0:
+                pool.release(int(start[i]), int(had[i]))
+            start[i] = pool.reserve(int(counts[i]))
+        at = np.repeat(start - np.cumsum(counts) + counts, counts) + np.arange(total)
+        pool.column[at], pool.value[at] = column, gain
+        rows["start"][slots], rows["count"][slots] = start, counts
         for name, array in zip(_ROW_ARRAYS, ranges, strict=True):
-            rows[name][slots] = array + rows["start"][slots][:, None]
+            rows[name][slots] = array + start[:, None]
         rows["required"][slots] = required
 
     def remove(self, ids: Sequence[str]) -> None:
