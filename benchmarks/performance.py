@@ -195,6 +195,35 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "allocation_growth",
+        "How the structured solver's time grows; [scaling.md](scaling.md) has the plots that this draws.",
+        (
+            Figure("gpus_exponent", "GPUs, five a job, from 1,000 on: exponent of the warm time"),
+            Figure("gpus_lp_exponent", "the same without searches"),
+            Figure("warm_s_at_most_gpus", "250,000 GPUs, 50,000 jobs: changes and solution, warm, s"),
+            Figure("jobs_exponent", "jobs on 25,000 GPUs, 500 to 20,000"),
+            Figure("types_exponent", "GPU types, 1 to 20, 10,000 GPUs, 2,000 jobs"),
+            Figure("change_exponent", "part of the rows that changed, from 1 % on, 10,000 GPUs, 2,000 jobs"),
+            Figure("warm_s_at_0.1_percent", "0.1 % changed, s"),
+            Figure("warm_s_at_100_percent", "all changed, s"),
+        ),
+        arguments=("--pictures", "docs/scaling"),
+    ),
+    Benchmark(
+        "attribution",
+        "LP relaxations of rounds on 10,000 GPUs: what the solver, changes alone and a warm start bring, over "
+        "HiGHS from scratch (COpter, figure 4.6); [scaling.md](scaling.md) says what each method is.",
+        (
+            Figure("highs_from_scratch_p50_s", "HiGHS from scratch: median, s"),
+            Figure("structured_solver_alone_speedup_mean", "structured, solver alone: mean speedup (COpter: 5)"),
+            Figure("structured_with_differential_speedup_mean", "and told what changed alone (COpter: 17.5)"),
+            Figure("structured_with_warm_start_speedup_mean", "and from the last prices (COpter: 24)"),
+            Figure("continual_with_warm_start_speedup_mean", "continual engine, all three"),
+            Figure("highs_differential_and_warm_speedup_mean", "HiGHS, kept model and basis"),
+        ),
+        rest=False,
+    ),
+    Benchmark(
         "goodput_matrix",
         "Goodput of every job on every configuration at its best batch size, one core.",
         (Figure("pairs_per_s", "(job, configuration) pairs per second", ">= 5e6"),),
