@@ -7,33 +7,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .. import milp
+from .exact import meet_required
 from .options import OptionPool, sift
-from .plan import fill, objective, take_best
-from .prices import find_prices
 from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
-from .refine import refine
-from .rows import NOTHING, STAY, Columns, Flags, Floats, Ints, Rows, dual_value
-from .simplex import from_plan, optimise, price_in, torn_rows
+from .rows import Columns, Flags, Floats, Ints, Rows
+from .snapshot import Snapshot
+from .solver import solve
 
-# Rows that are searched where the plan at hand is not good enough, how many of them would make the same change,
-# and combinations that are kept: one search after the other. The last one, which takes longest, is left out in a
-# program of many rows that is as near to its bound as this.
-_SEARCHES = ((40, 2, 256), (40, 1, 512), (64, 1, 512), (64, 3, 1024))
-_MANY_ROWS, _NEAR = 256, 5e-4
-_COLD_WIDTH, _WIDTH = 0.3, 2e-3  # of the smoothed dual, in units of a row's worth
-_ENOUGH = 1e-4  # of the dual, that a step must gain for the prices to be worth another
-_LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
-_SLACK = 1e-9  # by which rounding may exceed a capacity
-_PIVOTS = 50  # at most, a row
-_LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
-_FILL_ROUNDS = 20
-# What the searches do not close HiGHS may, where options are so few, in so much time.
-_MOST_FOR_HIGHS, _MOST_HIGHS_S = 2_000, 2.0
 _ROW_ARRAYS = ("begin", "end", "full_begin", "full_end")
 
 
@@ -350,185 +334,49 @@ class ChoiceProgram:
         if len(order) != len(self._slot):
             raise ValueError(f"order: has {len(order)} ids, the program {len(self._slot)} rows")
         with self._alone("solved"):
-            slots = self._slots(order)
-            required = self._rows["required"]
+            snapshot = self._snapshot(self._slots(order))
+            rows = snapshot.rows
             unmet: tuple[int, ...] = ()
             base = None
-            if required[slots].any():
-                base, unmet = self._meet_required(slots)
-                required = required.copy()
-                required[slots[list(unmet)]] = False
-            return self._solve(slots, required, base, unmet, gap, start_s, time_limit_s)
+            if rows.required[rows.order].any():
+                base, unmet = meet_required(snapshot)
+                required = rows.required.copy()
+                required[rows.order[list(unmet)]] = False
+                snapshot = replace(
+                    snapshot,
+                    rows=rows._replace(required=required),
+                    everything=snapshot.everything._replace(required=required),
+                )
+            left_s = time_limit_s - (time.perf_counter() - start_s)
+            found = solve(snapshot, self._prices, base, gap, left_s)
+            self._prices = found.prices
+        relative = (found.bound - found.objective) / max(abs(found.bound), TOLERANCE)
+        seconds = time.perf_counter() - start_s
+        return ChoiceSolution(
+            choice=snapshot.columns_of(found.picks),
+            objective=found.objective,
+            bound=found.bound,
+            gap=relative,
+            prices=found.prices.copy(),
+            proven=relative <= gap + TOLERANCE,
+            unmet=unmet,
+            seconds=seconds,
+            solver_s=seconds,
+            entries=snapshot.options,
+            passes=found.passes,
+            pivots=found.pivots,
+        )
 
-    def _solve(
-        self,
-        slots: Ints,
-        required: Flags,
-        base: Ints | None,
-        unmet: tuple[int, ...],
-        gap: float,
-        start_s: float,
-        time_limit_s: float,
-    ) -> ChoiceSolution:
-        r, pool, columns, capacity = self._rows, self._pool, self._columns, self._capacity
-        frame = (pool.column, pool.value, r["offset"], r["scale"], r["stay_column"], r["stay_gain"], required)
+    def _snapshot(self, slots: Ints) -> Snapshot:
+        r, pool = self._rows, self._pool
+        frame = (pool.column, pool.value, r["offset"], r["scale"], r["stay_column"], r["stay_gain"], r["required"])
         begin, end = r["begin"], r["end"]
         if not self._concave.all():
             begin = np.where(self._concave, begin, r["full_begin"])
             end = np.where(self._concave, end, r["full_end"])
         rows = Rows(slots, begin, end, self._concave, *frame)
         everything = Rows(slots, r["full_begin"], r["full_end"], np.zeros_like(self._concave), *frame)
-
-        prices, passes = self._find_prices(rows)
-        picks = np.full(len(required), NOTHING, np.int64)
-        # A little more than the capacity, by amounts unlike each other, so that no two basic variables tie.
-        room = capacity + _LIFT * (1 + np.arange(len(capacity)) * _GOLDEN % 1)
-        self._take(rows, prices, picks, room, base)
-        basis = from_plan(picks, room)
-        pivots, torn = 0, slots[:0]
-        dual = dual_value(rows, columns, capacity, prices)
-        if price_in(rows, columns, basis, prices):
-            enough = _LEFT * gap * max(dual, 0.0)
-            _, pivots = optimise(rows, columns, basis, _TOLERANCE, enough, _PIVOTS * len(slots))
-            better = np.maximum(basis.prices, 0.0)
-            found_dual = dual_value(rows, columns, capacity, better)
-            if found_dual < dual:
-                prices, dual = better, found_dual
-            torn = torn_rows(basis)
-        self._prices, bound = prices, dual
-        picks[torn] = NOTHING
-        room = capacity - self._used(picks, slots)
-        if (room < -_SLACK).any():  # what is whole fits with the little more only
-            picks[:] = NOTHING
-            room = capacity.copy()
-            take_best(rows, columns, prices, picks, room)
-        else:
-            take_best(rows._replace(order=np.sort(torn)), columns, prices, picks, room)
-        if base is not None and (picks[slots[required[slots]]] == NOTHING).any():
-            picks = base.copy()
-            room = capacity - self._used(picks, slots)
-            take_best(rows._replace(order=slots[~required[slots]]), columns, prices, picks, room)
-        fill(everything, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
-        value = objective(rows, picks)
-        for search in _SEARCHES:
-            # A first search that can look at every row costs so little that it goes for the very optimum.
-            exact = len(slots) <= search[0] and search is _SEARCHES[0]
-            last = len(slots) > _MANY_ROWS and search is _SEARCHES[-1]
-            wanted = 0.0 if exact else max(gap, _NEAR if last else 0.0) * min(abs(bound), abs(value))
-            if bound - value <= wanted + TOLERANCE or time.perf_counter() - start_s > time_limit_s:
-                break
-            budget = dual - value - wanted
-            found, left_out = refine(everything, columns, capacity, prices, picks, torn, budget, *search)
-            if found < np.inf:
-                room = capacity - self._used(picks, slots)
-                fill(everything, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
-            value = objective(rows, picks)
-            # Plans that were left out fall short of the dual by that much; the others are no better than this one.
-            bound = max(value, min(bound, dual - min(left_out, budget)))
-        left_s = time_limit_s - (time.perf_counter() - start_s)
-        wanted = gap * min(abs(bound), abs(value))
-        if bound - value > wanted + TOLERANCE and left_s > 0 and r["count"][slots].sum() <= _MOST_FOR_HIGHS:
-            value, bound = self._branch(picks, slots, required, value, bound, gap, left_s)
-        chosen = self._columns_of(picks, slots)
-        bound = max(bound, value)
-        relative = (bound - value) / max(abs(bound), TOLERANCE)
-        seconds = time.perf_counter() - start_s
-        return ChoiceSolution(
-            choice=chosen,
-            objective=value,
-            bound=bound,
-            gap=relative,
-            prices=prices.copy(),
-            proven=relative <= gap + TOLERANCE,
-            unmet=unmet,
-            seconds=seconds,
-            solver_s=seconds,
-            entries=int(r["count"][slots].sum()),
-            passes=passes,
-            pivots=pivots,
-        )
-
-    def _find_prices(self, rows: Rows) -> tuple[Floats, int]:
-        """Prices near the optimum's, from those of the last solve if there was one, and passes over the rows."""
-        capacity, columns = self._capacity, self._columns
-        count = max(len(rows.order), 1)
-        cold = self._prices is None or not self._prices.any()
-        prices = np.zeros(len(capacity)) if self._prices is None else self._prices.copy()
-        free = rows._replace(required=np.zeros_like(rows.required))
-        unit = dual_value(free, columns, capacity, prices) / count
-        unit = unit if unit > TOLERANCE else 1.0
-        if cold:
-            prices[:] = unit * count / max(float(capacity.sum()), 1.0)
-        width = (_COLD_WIDTH if cold else _WIDTH) * unit
-        passes = find_prices(rows, columns, capacity, prices, width, _WIDTH * unit, _ENOUGH * unit * count)
-        return prices, passes
-
-    def _take(self, rows: Rows, prices: Floats, picks: Ints, room: Floats, base: Ints | None) -> None:
-        """A feasible plan at the prices; if required rows lack room that way, they have their picks of `base`."""
-        start = room.copy()
-        take_best(rows, self._columns, prices, picks, room)
-        needed = rows.order[rows.required[rows.order]]
-        if base is not None and (picks[needed] == NOTHING).any():
-            picks[:] = base
-            room[:] = start - self._used(base, rows.order)
-            others = rows.order[~rows.required[rows.order]]
-            take_best(rows._replace(order=others), self._columns, prices, picks, room)
-
-    def _branch(
-        self,
-        picks: Ints,
-        slots: Ints,
-        required: Flags,
-        value: float,
-        bound: float,
-        gap: float,
-        time_limit_s: float,
-    ) -> tuple[float, float]:
-        """(objective, bound) by HiGHS of a small program that was not closed; a better plan goes to `picks`."""
-        dense, pick = self._dense(slots)
-        problem = ChoiceProblem(dense, pick != NOTHING, self._usage, self._capacity, required[slots])
-        found = milp.solve(problem, min(time_limit_s, _MOST_HIGHS_S), gap)
-        served = found.choice >= 0
-        used = self._usage[:, found.choice[served]].sum(axis=1)
-        if not found.unmet and found.objective > value and (used <= self._capacity + _SLACK).all():
-            picks[slots] = NOTHING
-            picks[slots[served]] = pick[np.flatnonzero(served), found.choice[served]]
-            value = found.objective
-        return value, max(min(bound, found.bound), value)
-
-    def _dense(self, slots: Ints) -> tuple[Floats, Ints]:
-        """(rows, columns) gain and pick of what each row may pick, NOTHING where it may not."""
-        r, pool = self._rows, self._pool
-        shape = (len(slots), self._usage.shape[1])
-        gain, pick = np.zeros(shape), np.full(shape, NOTHING, np.int64)
-        for i, slot in enumerate(slots if shape[1] else ()):
-            begin, end = r["full_begin"][slot, 0], r["full_end"][slot, -1]
-            columns = pool.column[begin:end]
-            gain[i, columns] = r["offset"][slot] + r["scale"][slot] * pool.value[begin:end]
-            pick[i, columns] = np.arange(begin, end)
-            stay = r["stay_column"][slot]
-            if stay >= 0 and (pick[i, stay] == NOTHING or gain[i, stay] < r["stay_gain"][slot]):
-                gain[i, stay], pick[i, stay] = r["stay_gain"][slot], STAY
-        return gain, pick
-
-    def _columns_of(self, picks: Ints, slots: Ints) -> Ints:
-        mine = picks[slots]
-        columns = np.where(mine >= 0, self._pool.column[np.maximum(mine, 0)], -1)
-        return np.where(mine == STAY, self._rows["stay_column"][slots], columns).astype(np.int64)
-
-    def _used(self, picks: Ints, slots: Ints) -> Floats:
-        columns = self._columns_of(picks, slots)
-        return np.asarray(self._usage[:, columns[columns >= 0]].sum(axis=1))
-
-    def _meet_required(self, slots: Ints) -> tuple[Ints, tuple[int, ...]]:
-        """Picks that satisfy the required rows, by slot, and the places in `slots` of those that cannot be."""
-        places = np.flatnonzero(self._rows["required"][slots])
-        value, pick = self._dense(slots[places])
-        choice, unmet = milp.meet_required(ChoiceProblem(value, pick != NOTHING, self._usage, self._capacity))
-        picks = np.full(len(self._rows["start"]), NOTHING, np.int64)
-        met = np.flatnonzero(choice >= 0)
-        picks[slots[places[met]]] = pick[met, choice[met]]
-        return picks, tuple(int(places[i]) for i in unmet)
+        return Snapshot(rows, everything, self._columns, self._usage, self._capacity)
 
 
 def _checked_limits(usage: Floats, capacity: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,59 @@
+"""A choice program as it is when it is solved: flat arrays, read by everything that solves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """rows: with the envelopes where they are all that matters; everything: with all options.
+
+    Both have the same rows and pools. usage: (limits, columns); capacity: (limits,). Picks are by row, as the
+    arrays of `rows` are; of rows that are not in `rows.order` they are NOTHING.
+    """
+
+    rows: Rows
+    everything: Rows
+    columns: Columns
+    usage: Floats
+    capacity: Floats
+
+    @property
+    def options(self) -> int:
+        """Of all rows together."""
+        of, order = self.everything, self.rows.order
+        return int((of.end[order] - of.begin[order]).sum())
+
+    def no_picks(self) -> Ints:
+        return np.full(len(self.rows.required), NOTHING, np.int64)
+
+    def columns_of(self, picks: Ints) -> Ints:
+        """(rows of the order,) columns, -1 for nothing."""
+        mine = picks[self.rows.order]
+        columns = np.where(mine >= 0, self.rows.column[np.maximum(mine, 0)], -1)
+        return np.where(mine == STAY, self.rows.stay_column[self.rows.order], columns).astype(np.int64)
+
+    def room(self, picks: Ints) -> Floats:
+        """(limits,) what the picks leave of the capacity."""
+        columns = self.columns_of(picks)
+        return self.capacity - np.asarray(self.usage[:, columns[columns >= 0]].sum(axis=1))
+
+    def dense(self, rows: Ints) -> tuple[Floats, Ints]:
+        """(rows, columns) gain and pick of what each row may pick, NOTHING where it may not."""
+        of = self.everything
+        shape = (len(rows), self.usage.shape[1])
+        gain, pick = np.zeros(shape), np.full(shape, NOTHING, np.int64)
+        for i, row in enumerate(rows if shape[1] else ()):
+            begin, end = of.begin[row, 0], of.end[row, -1]
+            columns = of.column[begin:end]
+            gain[i, columns] = of.offset[row] + of.scale[row] * of.value[begin:end]
+            pick[i, columns] = np.arange(begin, end)
+            stay = of.stay_column[row]
+            if stay >= 0 and (pick[i, stay] == NOTHING or gain[i, stay] < of.stay_gain[row]):
+                gain[i, stay], pick[i, stay] = of.stay_gain[row], STAY
+        return gain, pick
