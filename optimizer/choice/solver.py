@@ -17,10 +17,10 @@ from .simplex import from_plan, optimise, price_in, torn_rows
 from .snapshot import Snapshot
 
 # Rows that are searched where the plan at hand is not good enough, how many of them would make the same change,
-# and combinations that are kept: one search after the other. The last one, which takes longest, is left out in a
-# program of many rows that is as near to its bound as this.
-_SEARCHES = ((40, 2, 256), (40, 1, 512), (64, 1, 512), (64, 3, 1024))
-_MANY_ROWS, _NEAR = 256, 5e-4
+# and combinations that are kept: one search after the other. The later ones, which take longest, are left out in a
+# program of many rows that is as near to its bound as the last number.
+_SEARCHES = ((40, 2, 256, 0.0), (40, 1, 512, 0.0), (64, 1, 512, 0.0), (64, 3, 1024, 5e-4), (128, 4, 2048, 1e-3))
+_MANY_ROWS = 256
 _COLD_WIDTH, _WIDTH = 0.3, 2e-3  # of the smoothed dual, in units of a row's worth
 _ENOUGH = 1e-4  # of the dual, that a step must gain for the prices to be worth another
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
@@ -141,12 +141,12 @@ def _search(
     for search in _SEARCHES:
         # A first search that can look at every row costs so little that it goes for the very optimum.
         exact = count <= search[0] and search is _SEARCHES[0]
-        last = count > _MANY_ROWS and search is _SEARCHES[-1]
-        wanted = 0.0 if exact else max(gap, _NEAR if last else 0.0) * min(abs(bound), abs(value))
+        near = search[3] if count > _MANY_ROWS else 0.0
+        wanted = 0.0 if exact else max(gap, near) * min(abs(bound), abs(value))
         if bound - value <= wanted + TOLERANCE or time.perf_counter() > until_s:
             break
         budget = dual - value - wanted
-        found, left_out = refine(everything, columns, capacity, prices, picks, torn, budget, *search)
+        found, left_out = refine(everything, columns, capacity, prices, picks, torn, budget, *search[:3])
         if found < np.inf:
             fill(everything, columns, prices, picks, snapshot.room(picks), TOLERANCE, _FILL_ROUNDS)
         value = objective(snapshot.rows, picks)
