@@ -198,7 +198,7 @@ def exponent(points: Sequence[Point], least: float = 1e-12, *, lp: bool = False)
 
 
 def show(title: str, name: str, points: Sequence[Point], changes_s: Sequence[float] = ()) -> None:
-    columns = [name, "jobs", "options", "warm ms", "LP ms", "cold ms", "cold / warm", "worst gap"]
+    columns = [name, "rows", "options", "warm ms", "LP ms", "cold ms", "cold / warm", "worst gap"]
     rows = [
         [
             f"{p.x:.1%}" if changes_s else f"{p.x:,g}",
