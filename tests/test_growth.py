@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 @given(st.floats(-2, 3), st.floats(1e-6, 1e3))
 @settings(deadline=None, derandomize=True)
 def test_the_exponent_of_a_power_is_that_power_from_where_it_holds(power: float, factor: float) -> None:
-    point = Point(1.0, 1.0, 1.0, 1.0, 1, 1, 0.0)
+    point = Point(1.0, 1.0, 1.0, 1.0, 1, 1, 0.0, 0.0)
     points = [replace(point, x=x, warm_s=factor * x**power) for x in (10.0, 100.0, 1000.0)]
     points.insert(0, replace(point, x=1.0, warm_s=1e6))  # before it holds
     points.insert(0, replace(point, x=0.0, warm_s=1e6))  # nothing changed
