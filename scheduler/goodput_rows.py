@@ -43,14 +43,9 @@ class GoodputRows:
     def update(self, jobs: Sequence[JobView], configurations: ConfigurationSet) -> np.ndarray:
         """Take in the jobs of a round, all of them; (jobs,) whose row is not what it was in the last."""
         if configurations is not self._configurations:
-            self.__init__(self.tolerance)  # type: ignore[misc]
-            self._configurations = configurations
-            self._rows = np.zeros((64, len(configurations)), np.float32)
-            self._free = list(range(63, -1, -1))
-            self._models = [None] * 64
-            self._probes = _probes(configurations)
-        gone = self._place.keys() - {job.id for job in jobs} if len(jobs) or self._place else set()
-        for id in gone:
+            self._begin(configurations)
+        # Sorted, so that which row a place holds next never hangs on the order of a set.
+        for id in sorted(self._place.keys() - {job.id for job in jobs}):
             place = self._place.pop(id)
             self._models[place] = None
             self._free.append(place)
@@ -69,6 +64,11 @@ class GoodputRows:
         moved[judged] = self._moved([jobs[i] for i in judged])
         self._compute([jobs[i] for i in np.flatnonzero(moved).tolist()])
         return moved
+
+    def _begin(self, configurations: ConfigurationSet) -> None:
+        self._configurations, self._probes = configurations, _probes(configurations)
+        self._rows = np.zeros((64, len(configurations)), np.float32)
+        self._place, self._free, self._models = {}, list(range(63, -1, -1)), [None] * 64
 
     def of(self, jobs: Sequence[JobView]) -> np.ndarray:
         """(jobs, configurations) goodput of jobs of this round, 0 where a job cannot run or has no model."""
