@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from coadapt.cli.main import run as cli
+from coadapt.estimators.tabulated import TabulatedModel
 from coadapt.executor.config import Adaptivity
 from coadapt.scheduler.cluster import Cluster
 from coadapt.scheduler.placement import NodeShare, Placement
@@ -60,9 +61,9 @@ class Scripted:
     def plan(self, round: Round) -> Plan:
         held = self.script[min(int(round.now / 60), len(self.script) - 1)]
         (job,) = round.jobs
-        assert job.model is not None
-        items = job.model.configurations.items  # type: ignore[attr-defined]
-        goodput = job.model.goodput.tolist()  # type: ignore[attr-defined]
+        assert isinstance(job.model, TabulatedModel)
+        items = job.model.configurations.items
+        goodput = job.model.goodput.tolist()
         self.seen.append({f"{t}_{gpus}": value for (t, _, gpus), value in zip(items, goodput, strict=True)})
         return Plan({} if held is None else {job.id: placed(round.cluster, held)})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from coadapt.optimizer import ContinualProgram, Row
+from coadapt.optimizer import ContinualProgram, Row, Solution
 from coadapt.optimizer.linear_program import LinearProgram, Status
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -277,3 +277,18 @@ def test_a_change_while_the_program_is_solved_is_refused(monkeypatch: pytest.Mon
 def test_a_solve_that_makes_no_sense_is_refused(named: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ContinualProgram().solve(**named)
+
+
+def test_the_dual_of_a_constraint_is_what_one_more_unit_of_its_side_adds() -> None:
+    def worth(most: float) -> Solution:
+        program = ContinualProgram(maximise=True)
+        program.add_request("a", [3.0, 1.0], upper=4.0)
+        program.add_request("b", [2.0], upper=4.0)
+        program.add_constraint("both", {("a", 0): 1.0, ("b", 0): 1.0}, upper=most)
+        return program.solve(tolerance=1e-8)
+
+    here = worth(5.0)
+    assert here.constraint_dual("both") == pytest.approx(2.0, abs=1e-5)
+    assert worth(6.0).objective - here.objective == pytest.approx(2.0, abs=1e-5)
+    with pytest.raises(ValueError, match="constraint 'none': was not part of the program"):
+        here.constraint_dual("none")

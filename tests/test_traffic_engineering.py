@@ -1,5 +1,6 @@
 """Traffic engineering: flows within every demand and capacity, as much as the linear program's, with a bound."""
 
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -160,14 +161,14 @@ def test_paths_lead_from_source_to_target_and_share_no_edge(seed: int, k: int) -
     [(kdl_like, 754, 1790, 58, 22.7), (asn_like, 1739, 8558, 8, 3.2)],
 )
 def test_random_topologies_have_the_published_size_and_distances(
-    make: object, nodes: int, edges: int, diameter: int, mean_hops: float
+    make: Callable[[int], Topology], nodes: int, edges: int, diameter: int, mean_hops: float
 ) -> None:
-    topology = make(0)  # type: ignore[operator]
+    topology = make(0)
     hops = topology.hops()
     assert (topology.nodes, topology.edges) == (nodes, edges)
     assert abs(hops.max() - diameter) <= 0.15 * diameter
     assert abs(hops[hops > 0].mean() - mean_hops) <= 0.15 * mean_hops
-    again = make(0)  # type: ignore[operator]
+    again = make(0)
     assert (again.tail == topology.tail).all()
     assert (again.head == topology.head).all()
 
