@@ -140,6 +140,8 @@ def find_prices(
     rows: Rows,
     columns: Columns,
     capacity: Floats,
+    low: Floats,
+    high: Floats,
     prices: Floats,
     first_width: float,
     last_width: float,
@@ -147,8 +149,8 @@ def find_prices(
 ) -> int:
     """Improve `prices` in place, from the first width to the last; returns the number of passes over the rows.
 
-    Newton steps, damped as their promises are kept or not (Levenberg and Marquardt). A width is done with when a
-    step promises less than `enough`.
+    low, high: (limits,) between which they stay. Newton steps, damped as their promises are kept or not (Levenberg
+    and Marquardt). A width is done with when a step promises less than `enough`.
     """
     size = len(capacity)
     cost = np.empty(len(columns.begin) - 1)
@@ -159,12 +161,12 @@ def find_prices(
         value = smoothed_dual(rows, columns, capacity, prices, width, cost, gradient, hessian)
         passes += 1
         for _ in range(_STEPS):
-            free = (prices > 0.0) | (gradient < 0.0)
+            free = ((prices > low) | (gradient < 0.0)) & ((prices < high) | (gradient > 0.0))
             system = hessian.copy()
             for i in range(size):
                 # A limit that nobody is torn about gives no curvature; a little of its capacity's stands in.
                 system[i, i] += damping * max(hessian[i, i], 1e-3 * capacity[i] / width) + 1e-12
-            trial = np.maximum(prices + _solve(system, -gradient, free), 0.0)
+            trial = np.minimum(np.maximum(prices + _solve(system, -gradient, free), low), high)
             promised = 0.0
             for i in range(size):
                 promised -= gradient[i] * (trial[i] - prices[i])

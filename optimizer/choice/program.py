@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .exact import meet_required
+from .near import UNKNOWN, Memory
 from .options import OptionPool, sift
 from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
 from .rows import Columns, Flags, Floats, Ints, Rows
@@ -28,6 +29,19 @@ class Entries:
     row: Ints
     column: Ints
     gain: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    slots: Ints
+    gap: float
+    time_limit_s: float
+    solution: ChoiceSolution
+
+    def answers(self, slots: Ints, gap: float, time_limit_s: float) -> bool:
+        """Whether solving again would find nothing else."""
+        done = self.solution.proven or time_limit_s <= self.time_limit_s
+        return done and gap == self.gap and np.array_equal(slots, self.slots)
 
 
 class ChoiceProgram:
@@ -69,7 +83,7 @@ class ChoiceProgram:
             if not np.isfinite(array).all():
                 raise ValueError(f"{name}: has entries that are not finite")
         kinds, group = np.unique(groups, return_inverse=True)
-        self._group, self._size = group, size
+        self._group, self._size = group.astype(np.int64), size
         self._by_group = np.lexsort((np.arange(columns), usage.sum(axis=0), size, group)).astype(np.int64)
         self._group_begin = np.searchsorted(group[self._by_group], np.arange(len(kinds) + 1)).astype(np.int64)
         self._lock = threading.Lock()
@@ -79,7 +93,8 @@ class ChoiceProgram:
         self._spare: list[int] = []
         self._rows: dict[str, np.ndarray] = {}
         self._grow(64)
-        self._prices: Floats | None = None
+        self._memory = Memory()
+        self._solved: _Solved | None = None  # what is still true of the last solve
         self._use(usage, capacity)
         self._chain = self._chains()
 
@@ -87,9 +102,14 @@ class ChoiceProgram:
         self._usage, self._capacity = usage, capacity
         column, limit = np.nonzero(usage.T)
         begin = np.searchsorted(column, np.arange(usage.shape[1] + 1))
-        barred = np.asarray((usage > capacity[:, None] + TOLERANCE).any(axis=0))
+        barred = self._barred(usage, capacity)
+        self._least = np.where(usage > 0, usage, np.inf).min(axis=1, initial=np.inf)
         self._columns = Columns(
-            begin.astype(np.int64), limit.astype(np.int64), np.ascontiguousarray(usage.T[column, limit]), barred
+            begin.astype(np.int64),
+            limit.astype(np.int64),
+            np.ascontiguousarray(usage.T[column, limit]),
+            barred,
+            self._group,
         )
         # Where one limit alone counts, in proportion to size, nothing but the envelope matters at any price.
         self._concave = np.zeros(len(self._group_begin) - 1, bool)
@@ -100,6 +120,10 @@ class ChoiceProgram:
                 each = usage[used[0], mine] / self._size[mine]
                 self._concave[g] = bool(np.allclose(each, each[0], rtol=1e-12, atol=0))
 
+    @staticmethod
+    def _barred(usage: Floats, capacity: Floats) -> Flags:
+        return np.asarray((usage > capacity[:, None] + TOLERANCE).any(axis=0))
+
     def _chains(self) -> Flags:
         ordered = np.diff(self._usage[:, self._by_group], axis=1, prepend=0) >= 0
         ordered[:, self._group_begin[:-1][self._group_begin[:-1] < ordered.shape[1]]] = True
@@ -107,10 +131,10 @@ class ChoiceProgram:
         return np.array([bool(ordered[:, a:b].all()) for a, b in zip(starts, ends, strict=True)], dtype=bool)
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_asked")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_asked", "_solved")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock(), _asked=([], np.empty(0, np.int64)))
+        self.__dict__.update(state, _lock=threading.Lock(), _asked=([], np.empty(0, np.int64)), _solved=None)
 
     def __len__(self) -> int:
         return len(self._slot)
@@ -137,8 +161,8 @@ class ChoiceProgram:
 
     def _grow(self, size: int) -> None:
         groups = len(self._group_begin) - 1
-        kinds: dict[str, type] = dict.fromkeys(("start", "count", "stay_column"), np.int64)
-        kinds |= {"offset": float, "scale": float, "stay_gain": float, "required": bool}
+        kinds: dict[str, type] = dict.fromkeys(("start", "count", "stay_column", "settled"), np.int64)
+        kinds |= {"offset": float, "scale": float, "stay_gain": float, "required": bool, "state": np.int8}
         had = len(self._rows["start"]) if self._rows else 0
         rows: dict[str, np.ndarray] = {name: np.zeros(size, kind) for name, kind in kinds.items()}
         rows |= {name: np.zeros((size, groups), np.int64) for name in _ROW_ARRAYS}
@@ -196,6 +220,7 @@ class ChoiceProgram:
                 f"value[{ids[row]!r}, {column}]: is {found}, not a finite number, where it is allowed"
             )
         with self._alone("changed"):
+            self._solved = None
             self._put(ids, np.ascontiguousarray(value, float), np.ascontiguousarray(allowed), required)
 
     def _put(self, ids: Sequence[str], value: Floats, allowed: Flags, required: Flags) -> None:
@@ -226,10 +251,12 @@ class ChoiceProgram:
         for name, array in zip(_ROW_ARRAYS, ranges, strict=True):
             rows[name][slots] = array + start[:, None]
         rows["required"][slots] = required
+        rows["state"][slots] = UNKNOWN
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._alone("changed"):
             slots = self._slots(ids)
+            self._solved = None
             for id, slot in zip(ids, slots.tolist(), strict=True):
                 self._pool.release(int(self._rows["start"][slot]), int(self._rows["count"][slot]))
                 self._spare.append(slot)
@@ -243,8 +270,7 @@ class ChoiceProgram:
         if not (np.isfinite(offset).all() and np.isfinite(scale).all() and (scale > 0).all()):
             raise ValueError("offset, scale: must be finite, and scale above 0")
         with self._alone("changed"):
-            slots = self._slots(ids)
-            self._rows["offset"][slots], self._rows["scale"][slots] = offset, scale
+            self._change(self._slots(ids), offset=offset, scale=scale)
 
     def stay(self, ids: Sequence[str], column: Ints, gain: Floats) -> None:
         """What each row gains in a column of its own, -1: none. If that is one of its options, the more counts."""
@@ -254,8 +280,17 @@ class ChoiceProgram:
         if not np.isfinite(gain[column >= 0]).all():
             raise ValueError("gain: must be finite")
         with self._alone("changed"):
-            slots = self._slots(ids)
-            self._rows["stay_column"][slots], self._rows["stay_gain"][slots] = column, gain
+            self._change(self._slots(ids), stay_column=column, stay_gain=gain)
+
+    def _change(self, slots: Ints, **arrays: np.ndarray) -> None:
+        """Write the rows' arrays; only rows to which that makes a difference count as changed."""
+        changed = np.zeros(len(slots), bool)
+        for name, array in arrays.items():
+            changed |= self._rows[name][slots] != array
+            self._rows[name][slots] = array
+        if changed.any():
+            self._rows["state"][slots[changed]] = UNKNOWN
+            self._solved = None
 
     def set_capacity(self, capacity: Floats) -> None:
         self.set_limits(self._usage, capacity)
@@ -269,8 +304,14 @@ class ChoiceProgram:
         if usage.shape[1] != self._usage.shape[1]:
             raise ValueError(f"usage: has {usage.shape[1]} columns, not {self._usage.shape[1]}")
         with self._alone("changed"):
+            if np.array_equal(usage, self._usage) and np.array_equal(capacity, self._capacity):
+                return True
+            self._solved = None
             if len(usage) != len(self._usage):
-                self._prices = None
+                self._memory = Memory()
+            barred = self._columns.barred
+            if not (np.array_equal(usage, self._usage) and np.array_equal(barred, self._barred(usage, capacity))):
+                self._rows["state"][:] = UNKNOWN
             self._use(usage, capacity)
             chain = self._chains()
             if (chain | ~self._chain).all():
@@ -334,12 +375,17 @@ class ChoiceProgram:
         if len(order) != len(self._slot):
             raise ValueError(f"order: has {len(order)} ids, the program {len(self._slot)} rows")
         with self._alone("solved"):
-            snapshot = self._snapshot(self._slots(order))
+            slots = self._slots(order)
+            if self._solved is not None and self._solved.answers(slots, gap, time_limit_s):
+                return replace(self._solved.solution.again(time.perf_counter() - start_s), passes=0, pivots=0)
+            snapshot = self._snapshot(slots)
             rows = snapshot.rows
             unmet: tuple[int, ...] = ()
             base = None
             if rows.required[rows.order].any():
                 base, unmet = meet_required(snapshot)
+                rows_of = rows.order[rows.required[rows.order]]
+                snapshot.state[rows_of] = UNKNOWN  # which of them can be met others decide
                 required = rows.required.copy()
                 required[rows.order[list(unmet)]] = False
                 snapshot = replace(
@@ -348,24 +394,25 @@ class ChoiceProgram:
                     everything=snapshot.everything._replace(required=required),
                 )
             left_s = time_limit_s - (time.perf_counter() - start_s)
-            found = solve(snapshot, self._prices, base, gap, left_s)
-            self._prices = found.prices
-        relative = (found.bound - found.objective) / max(abs(found.bound), TOLERANCE)
-        seconds = time.perf_counter() - start_s
-        return ChoiceSolution(
-            choice=snapshot.columns_of(found.picks),
-            objective=found.objective,
-            bound=found.bound,
-            gap=relative,
-            prices=found.prices.copy(),
-            proven=relative <= gap + TOLERANCE,
-            unmet=unmet,
-            seconds=seconds,
-            solver_s=seconds,
-            entries=snapshot.options,
-            passes=found.passes,
-            pivots=found.pivots,
-        )
+            found = solve(snapshot, self._memory, base, gap, left_s)
+            relative = (found.bound - found.objective) / max(abs(found.bound), TOLERANCE)
+            seconds = time.perf_counter() - start_s
+            solution = ChoiceSolution(
+                choice=snapshot.columns_of(found.picks),
+                objective=found.objective,
+                bound=found.bound,
+                gap=relative,
+                prices=found.prices.copy(),
+                proven=relative <= gap + TOLERANCE,
+                unmet=unmet,
+                seconds=seconds,
+                solver_s=seconds,
+                entries=snapshot.options,
+                passes=found.passes,
+                pivots=found.pivots,
+            )
+            self._solved = _Solved(slots, gap, time_limit_s, solution)
+            return solution.again(seconds)
 
     def _snapshot(self, slots: Ints) -> Snapshot:
         r, pool = self._rows, self._pool
@@ -376,7 +423,9 @@ class ChoiceProgram:
             end = np.where(self._concave, end, r["full_end"])
         rows = Rows(slots, begin, end, self._concave, *frame)
         everything = Rows(slots, r["full_begin"], r["full_end"], np.zeros_like(self._concave), *frame)
-        return Snapshot(rows, everything, self._columns, self._usage, self._capacity)
+        return Snapshot(
+            rows, everything, self._columns, self._usage, self._capacity, self._least, r["state"], r["settled"]
+        )
 
 
 def _checked_limits(usage: Floats, capacity: Floats) -> tuple[Floats, Floats]:

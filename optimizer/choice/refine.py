@@ -8,12 +8,17 @@ them that take the same of every limit differ only in what they lose. That is a 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of
 
 _SLACK = 1e-9
+_MOST_OPTIONS = 32  # of a row
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 _OFF = 0.5  # weight of what is likely to be over or left, in the choice of combinations to keep
 
 
@@ -46,26 +51,6 @@ def _alternatives(
             picks[i], losses[i] = k, max(loss, 0.0)
             n += 1
     return n, dropped
-
-
-@njit(cache=True)
-def _find(table: Ints, used: Floats, key: Floats, size: int) -> np.int64:
-    """Place of a usage vector in the hash table, or of the free entry where it belongs."""
-    h = np.uint64(1469598103934665603)
-    for i in range(len(key)):
-        h = (h ^ np.uint64(np.int64(np.round(key[i] * 64.0)))) * np.uint64(1099511628211)
-        h ^= h >> np.uint64(29)
-    at = np.int64(h & np.uint64(size - 1))
-    while table[at] >= 0:
-        same = True
-        for i in range(len(key)):
-            if used[table[at], i] != key[i]:
-                same = False
-                break
-        if same:
-            return at
-        at = (at + 1) & (size - 1)
-    return at
 
 
 @njit(cache=True)
@@ -169,6 +154,215 @@ def _select(
     return chosen[np.argsort(-worth, kind="mergesort")], loss, left_out
 
 
+class _Opened(NamedTuple):
+    """What the rows that are searched may pick, by place in the search and cheapest first.
+
+    option, loss, column: (rows, options), of which `counts` count. least, greatest, likely: (rows + 1, limits)
+    what is taken from a row on if each takes the least of a limit, the most, and what is best for it.
+    """
+
+    option: Ints
+    loss: Floats
+    column: Ints
+    counts: Ints
+    least: Floats
+    greatest: Floats
+    likely: Floats
+
+
+class _Labels(NamedTuple):
+    """Combinations of picks of the rows so far that take different things: the cheapest of each kind.
+
+    used: (labels, limits); digest: of `used`; loss: (labels,) so far; short: what it must fall short by at least,
+    rank: what it is likely to.
+    """
+
+    used: Floats
+    digest: NDArray[np.uint64]
+    loss: Floats
+    short: Floats
+    rank: Floats
+
+
+@njit(cache=True)
+def _labels(count: int, limits: int) -> _Labels:
+    return _Labels(
+        np.empty((count, limits)), np.zeros(count, np.uint64), np.empty(count), np.empty(count), np.empty(count)
+    )
+
+
+@njit(cache=True)
+def _factors(limits: int) -> NDArray[np.uint64]:
+    """Odd numbers unlike each other: digests are sums of what is taken, times these."""
+    found = np.empty(limits, np.uint64)
+    state = _MIX
+    for u in range(limits):
+        state = (state ^ (state >> np.uint64(31))) * _MIX + np.uint64(u)
+        found[u] = state | np.uint64(1)
+    return found
+
+
+@njit(cache=True)
+def _open(
+    rows: Rows, columns: Columns, cost: Floats, budget: float, which: Ints, limits: int
+) -> tuple[_Opened, float]:
+    """Also returned: the least that a pick left out loses."""
+    depth, dropped = len(which), np.inf
+    shape = (depth, _MOST_OPTIONS)
+    opened = _Opened(
+        np.empty(shape, np.int64),
+        np.empty(shape),
+        np.empty(shape, np.int64),
+        np.empty(depth, np.int64),
+        np.zeros((depth + 1, limits)),
+        np.zeros((depth + 1, limits)),
+        np.zeros((depth + 1, limits)),
+    )
+    use = np.empty(limits)
+    for d in range(depth - 1, -1, -1):
+        row = rows.order[which[d]]
+        opened.counts[d], left_out = _alternatives(
+            rows, row, cost, budget, opened.option[d], opened.loss[d], _MOST_OPTIONS
+        )
+        dropped = min(dropped, left_out)
+        opened.least[d] = np.inf
+        for i in range(opened.counts[d]):
+            column = opened.column[d, i] = column_of(rows, row, opened.option[d, i])
+            use[:] = 0.0
+            if column >= 0:
+                for e in range(columns.begin[column], columns.begin[column + 1]):
+                    use[columns.limit[e]] = columns.amount[e]
+            for u in range(limits):
+                opened.least[d, u] = min(opened.least[d, u], use[u])
+                opened.greatest[d, u] = max(opened.greatest[d, u], use[u])
+                if i == 0:
+                    opened.likely[d, u] = use[u]
+        for u in range(limits):
+            opened.least[d, u] += opened.least[d + 1, u]
+            opened.greatest[d, u] += opened.greatest[d + 1, u]
+            opened.likely[d, u] += opened.likely[d + 1, u]
+    return opened, dropped
+
+
+@njit(cache=True)
+def _same(columns: Columns, column: int, used: Floats, grown: Floats) -> bool:
+    """Whether `grown` is `used` and what `column` takes."""
+    for u in range(len(used)):
+        more = 0.0
+        if column >= 0:
+            for e in range(columns.begin[column], columns.begin[column + 1]):
+                if columns.limit[e] == u:
+                    more = columns.amount[e]
+        if used[u] + more != grown[u]:
+            return False
+    return True
+
+
+@njit(cache=True)
+def _extend(
+    opened: _Opened,
+    d: int,
+    columns: Columns,
+    capacity: Floats,
+    prices: Floats,
+    budget: float,
+    enough: float,
+    labels: _Labels,
+    count: int,
+    grown: _Labels,
+    table: Ints,
+    factors: NDArray[np.uint64],
+    parent: NDArray[np.int32],
+    taken: NDArray[np.int8],
+) -> tuple[int, float, int]:
+    """`grown`: the labels with one row more; (how many, least that one left out falls short by, a plan or -1).
+
+    A plan is a label that falls short by no more than `enough` if all rows after it take their best.
+    """
+    limits, size = len(capacity), np.uint64(len(table) - 1)
+    table[:] = -1
+    made, dropped = 0, np.inf
+    for p in range(count):
+        # As if the row took nothing; what it takes changes that in a limit or two.
+        unsold, off, over, excess = 0.0, 0.0, 0.0, 0
+        for u in range(limits):
+            left = capacity[u] - labels.used[p, u]
+            unsold += max(left - opened.greatest[d + 1, u], 0.0) * prices[u]
+            spare = left - opened.likely[d + 1, u]
+            off += abs(spare) * prices[u]
+            over += max(spare, 0.0) * prices[u]
+            excess += spare < -_SLACK
+        for i in range(opened.counts[d]):
+            loss = labels.loss[p] + opened.loss[d, i]
+            if loss > budget:
+                break
+            column = opened.column[d, i]
+            fits, short, rank, whole, lacks = True, loss + unsold, loss + _OFF * off, loss + over, excess
+            digest = labels.digest[p]
+            if column >= 0:
+                for e in range(columns.begin[column], columns.begin[column + 1]):
+                    u, amount = columns.limit[e], columns.amount[e]
+                    left, price = capacity[u] - labels.used[p, u], prices[u]
+                    fits = fits and amount + opened.least[d + 1, u] <= left + _SLACK
+                    spare = left - opened.greatest[d + 1, u]
+                    short -= (max(spare, 0.0) - max(spare - amount, 0.0)) * price
+                    spare = left - opened.likely[d + 1, u]
+                    rank += _OFF * (abs(spare - amount) - abs(spare)) * price
+                    whole -= (max(spare, 0.0) - max(spare - amount, 0.0)) * price
+                    lacks += (spare - amount < -_SLACK) - (spare < -_SLACK)
+                    digest += np.uint64(np.int64(np.round(amount * 64.0))) * factors[u]
+            if not fits or short > budget:
+                continue
+            at = (digest ^ (digest >> np.uint64(29))) * _MIX >> np.uint64(20) & size
+            m = table[at]
+            while m >= 0 and not (
+                grown.digest[m] == digest and _same(columns, column, labels.used[p], grown.used[m])
+            ):
+                at = at + np.uint64(1) & size
+                m = table[at]
+            if m < 0:
+                if made == len(grown.loss):
+                    dropped = min(dropped, short)
+                    continue
+                m = table[at] = made
+                made += 1
+                grown.used[m] = labels.used[p]
+                grown.digest[m] = digest
+                if column >= 0:
+                    for e in range(columns.begin[column], columns.begin[column + 1]):
+                        grown.used[m, columns.limit[e]] += columns.amount[e]
+            elif grown.loss[m] <= loss:
+                continue
+            grown.loss[m], grown.short[m], grown.rank[m] = loss, short, rank
+            parent[m], taken[m] = p, i
+            if lacks == 0 and whole <= enough:
+                return made, 0.0, m
+    return made, dropped, -1
+
+
+@njit(cache=True)
+def _keep(
+    grown: _Labels, made: int, width: int, kept: _Labels, parent: NDArray[np.int32], taken: NDArray[np.int8]
+) -> tuple[int, float]:
+    """The `width` labels of the lowest rank; (how many, least that one left out falls short by)."""
+    bar = np.inf
+    if made > width:
+        bar = np.partition(grown.rank[:made], width - 1)[width - 1]
+    at_bar = width
+    for m in range(made):
+        at_bar -= grown.rank[m] < bar
+    n, dropped = 0, np.inf
+    for m in range(made):
+        if grown.rank[m] > bar or (grown.rank[m] == bar and at_bar == 0):
+            dropped = min(dropped, grown.short[m])
+            continue
+        at_bar -= grown.rank[m] == bar
+        kept.used[n], kept.digest[n], kept.loss[n] = grown.used[m], grown.digest[m], grown.loss[m]
+        parent[n], taken[n] = parent[m], taken[m]
+        n += 1
+    return n, dropped
+
+
 @njit(cache=True, nogil=True)
 def refine(
     rows: Rows,
@@ -178,137 +372,86 @@ def refine(
     picks: Ints,
     torn: Ints,
     budget: float,
+    enough: float,
     most_rows: int,
     most_alike: int,
     width: int,
 ) -> tuple[float, float]:
     """Replace `picks` by the best plan that falls short of the bound by less than `budget`, if one is found.
 
-    Of the rows `most_rows` are searched, `torn` ones among them; of combinations of what is taken, `width` are
-    kept after each row, those that are sure to lose least. Returns (shortfall of the new plan, inf where there
-    is none; least that any plan left out falls short by).
+    The first that is found to fall short by no more than `enough` is taken as it is. Of the rows `most_rows` are
+    searched, `torn` ones among them; of combinations of what is taken, `width` are kept after each row, those that
+    are likely to fall short least. Returns (shortfall of the new plan, inf where there is none; least that a plan
+    left out falls short by).
     """
     limits = len(capacity)
-    most = 32
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
     count = len(rows.order)
     base = np.empty(count, np.int64)
-    open_rows, closed_loss, dropped = _select(
+    which, closed_loss, dropped = _select(
         rows, columns, prices, cost, picks, torn, budget, most_rows, most_alike, base
     )
+    opened, left_out = _open(rows, columns, cost, budget, which, limits)
+    dropped = min(dropped, left_out)
+    size = 1
+    while size < 32 * width:
+        size *= 2
+    factors = _factors(limits)
+    table, grown, labels = np.empty(size, np.int64), _labels(size // 2, limits), _labels(width, limits)
     is_open = np.zeros(count, np.bool_)
-    is_open[open_rows] = True
-    taken = np.zeros(limits)
+    is_open[which] = True
+    labels.used[0], labels.loss[0] = 0.0, closed_loss
     for i in range(count):
         column = column_of(rows, rows.order[i], base[i])
         if not is_open[i] and column >= 0:
             for e in range(columns.begin[column], columns.begin[column + 1]):
-                taken[columns.limit[e]] += columns.amount[e]
+                labels.used[0, columns.limit[e]] += columns.amount[e]
 
-    depth = len(open_rows)
-    options = np.empty((depth, most), np.int64)
-    losses = np.empty((depth, most))
-    counts = np.empty(depth, np.int64)
-    uses = np.zeros((depth, most, limits))
-    least, greatest = np.zeros((depth + 1, limits)), np.zeros((depth + 1, limits))
-    likely = np.zeros((depth + 1, limits))
-    for d in range(depth - 1, -1, -1):
-        row = rows.order[open_rows[d]]
-        counts[d], left_out = _alternatives(rows, row, cost, budget, options[d], losses[d], most)
-        dropped = min(dropped, left_out)
-        least[d], greatest[d] = np.inf, 0.0
-        for i in range(counts[d]):
-            column = column_of(rows, row, options[d, i])
-            if column >= 0:
-                for e in range(columns.begin[column], columns.begin[column + 1]):
-                    uses[d, i, columns.limit[e]] += columns.amount[e]
-            for u in range(limits):
-                least[d, u] = min(least[d, u], uses[d, i, u])
-                greatest[d, u] = max(greatest[d, u], uses[d, i, u])
-        for u in range(limits):
-            least[d, u] += least[d + 1, u]
-            greatest[d, u] += greatest[d + 1, u]
-            likely[d, u] = uses[d, 0, u] + likely[d + 1, u]
-
-    size = 1
-    while size < 32 * width:
-        size *= 2
-    most_labels = size // 2
-    table = np.empty(size, np.int64)
-    used, next_used = np.empty((most_labels, limits)), np.empty((most_labels, limits))
-    loss, next_loss, sure = np.empty(most_labels), np.empty(most_labels), np.empty(most_labels)
-    rank = np.empty(most_labels)
-    parent, taken_option = np.empty((depth, most_labels), np.int32), np.empty((depth, most_labels), np.int8)
-    used[0], loss[0] = taken, closed_loss
-    labels = 1
-    key = np.empty(limits)
+    depth = len(which)
+    parent, taken = np.empty((depth, size // 2), np.int32), np.empty((depth, size // 2), np.int8)
+    n, last, chosen, shortest = 1, depth - 1, -1, np.inf
     for d in range(depth):
-        table[:] = -1
-        made = 0
-        for p in range(labels):
-            for i in range(counts[d]):
-                total = loss[p] + losses[d, i]
-                if total > budget:
-                    break
-                fits, unsold = True, 0.0
-                for u in range(limits):
-                    key[u] = used[p, u] + uses[d, i, u]
-                    if key[u] + least[d + 1, u] > capacity[u] + _SLACK:
-                        fits = False
-                        break
-                    spare = capacity[u] - key[u] - greatest[d + 1, u]
-                    if spare > 0.0:
-                        unsold += spare * prices[u]
-                if not fits or total + unsold > budget:
-                    continue
-                at = _find(table, next_used, key, size)
-                m = table[at]
-                if m < 0:
-                    if made == most_labels:
-                        dropped = min(dropped, total + unsold)
-                        continue
-                    m = table[at] = made
-                    next_used[m] = key
-                    made += 1
-                elif next_loss[m] <= total:
-                    continue
-                next_loss[m], sure[m] = total, total + unsold
-                # What is likely to be over or left at the end, at what it would sell for, and what is lost by now.
-                rank[m] = total
-                for u in range(limits):
-                    rank[m] += _OFF * prices[u] * abs(capacity[u] - key[u] - likely[d + 1, u])
-                parent[d, m], taken_option[d, m] = p, i
+        made, left_out, chosen = _extend(
+            opened,
+            d,
+            columns,
+            capacity,
+            prices,
+            budget,
+            enough,
+            labels,
+            n,
+            grown,
+            table,
+            factors,
+            parent[d],
+            taken[d],
+        )
+        dropped = min(dropped, left_out)
+        if chosen >= 0:
+            last, shortest = d, enough
+            break
         if made == 0:
             return np.inf, dropped
-        if made > width:
-            order = np.argsort(rank[:made], kind="mergesort")
-            dropped = min(dropped, sure[order[width:]].min())
-            order = order[:width]
-            for m in range(width):
-                k = order[m]
-                used[m], loss[m] = next_used[k], next_loss[k]
-            parent[d, :width], taken_option[d, :width] = parent[d][order], taken_option[d][order]
-            made = width
-        else:
-            used, next_used = next_used, used
-            loss, next_loss = next_loss, loss
-        labels = made
-
-    shortest, chosen = np.inf, -1
-    for p in range(labels):
-        short, fits = loss[p], True
-        for u in range(limits):
-            spare = capacity[u] - used[p, u]
-            fits = fits and spare >= -_SLACK
-            short += max(spare, 0.0) * prices[u]
-        if fits and short < shortest:
-            shortest, chosen = short, p
-    if chosen < 0 or shortest >= budget:
+        n, left_out = _keep(grown, made, width, labels, parent[d], taken[d])
+        dropped = min(dropped, left_out)
+    if chosen < 0:
+        for p in range(n):
+            short, fits = labels.loss[p], True
+            for u in range(limits):
+                spare = capacity[u] - labels.used[p, u]
+                fits = fits and spare >= -_SLACK
+                short += max(spare, 0.0) * prices[u]
+            if fits and short < min(shortest, budget):
+                shortest, chosen = short, p
+    if chosen < 0:
         return np.inf, dropped
     for i in range(count):
         picks[rows.order[i]] = base[i]
-    for d in range(depth - 1, -1, -1):
-        picks[rows.order[open_rows[d]]] = options[d, taken_option[d, chosen]]
+    for d in range(depth):
+        picks[rows.order[which[d]]] = opened.option[d, 0]
+    for d in range(last, -1, -1):
+        picks[rows.order[which[d]]] = opened.option[d, taken[d, chosen]]
         chosen = parent[d, chosen]
     return shortest, dropped

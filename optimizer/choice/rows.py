@@ -39,12 +39,16 @@ class Rows(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What each column uses: `amount` of `limit`, entries begin[c] .. begin[c + 1]; barred: it fits nowhere."""
+    """What each column uses: `amount` of `limit`, entries begin[c] .. begin[c + 1]; barred: it fits nowhere.
+
+    group: (columns,) the group that its options are in.
+    """
 
     begin: Ints
     limit: Ints
     amount: Floats
     barred: Flags
+    group: Ints
 
 
 @njit(cache=True)

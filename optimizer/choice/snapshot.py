@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows
 
@@ -13,8 +14,10 @@ from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows
 class Snapshot:
     """rows: with the envelopes where they are all that matters; everything: with all options.
 
-    Both have the same rows and pools. usage: (limits, columns); capacity: (limits,). Picks are by row, as the
-    arrays of `rows` are; of rows that are not in `rows.order` they are NOTHING.
+    Both have the same rows and pools. usage: (limits, columns); capacity, and the least that a
+    column takes of each limit: (limits,). Picks are by row, as the
+    arrays of `rows` are; of rows that are not in `rows.order` they are NOTHING. state, settled: the program's own,
+    written by who solves it: by row what is known of it near the last prices, and its pick there (`near.py`).
     """
 
     rows: Rows
@@ -22,6 +25,9 @@ class Snapshot:
     columns: Columns
     usage: Floats
     capacity: Floats
+    least: Floats
+    state: NDArray[np.int8]
+    settled: Ints
 
     @property
     def options(self) -> int:

@@ -8,19 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from .exact import SLACK, branch
+from .near import SETTLED, Memory, Near, box, everywhere
 from .plan import fill, objective, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
 from .refine import refine
-from .rows import NOTHING, Floats, Ints, dual_value
+from .rows import NOTHING, Columns, Floats, Ints, dual_value
 from .simplex import from_plan, optimise, price_in, torn_rows
 from .snapshot import Snapshot
 
 # Rows that are searched where the plan at hand is not good enough, how many of them would make the same change,
-# and combinations that are kept: one search after the other. The later ones, which take longest, are left out in a
-# program of many rows that is as near to its bound as the last number.
-_SEARCHES = ((40, 2, 256, 0.0), (40, 1, 512, 0.0), (64, 1, 512, 0.0), (64, 3, 1024, 5e-4), (128, 4, 2048, 1e-3))
+# and combinations that are kept. First among rows that are open very near the prices, then among all, one search
+# after the other. The later ones, which take longest, are left out in a program of many rows that is as near to
+# its bound as the last number.
+_FIRST_SEARCH = (24, 2, 128)
+_SEARCHES = ((40, 1, 256, 0.0), (40, 2, 512, 0.0), (64, 3, 1024, 5e-4), (128, 4, 2048, 1e-3))
 _MANY_ROWS = 256
+# How far prices are expected to go, as a part of them: this many times as far as at last, within limits; and from
+# the smoothed dual's to the vertex.
+_AHEAD, _LEAST_REACH, _MOST_REACH, _SMALL_REACH = 3.0, 0.02, 0.15, 0.01
 _COLD_WIDTH, _WIDTH = 0.3, 2e-3  # of the smoothed dual, in units of a row's worth
 _ENOUGH = 1e-4  # of the dual, that a step must gain for the prices to be worth another
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
@@ -43,65 +49,98 @@ class Found:
     pivots: int
 
 
-def solve(snapshot: Snapshot, before: Floats | None, base: Ints | None, gap: float, time_limit_s: float) -> Found:
+def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, time_limit_s: float) -> Found:
     """The best plan found, to a relative gap; no search is begun after the time limit.
 
-    before: prices of the last solve, None: there was none. base: picks that serve the required rows, None: there
-    are no such rows.
+    memory: of the last solve; that of this one is written into it. base: picks that serve the required rows, None:
+    there are no such rows.
     """
     start_s = time.perf_counter()
-    prices, passes = _first_prices(snapshot, before)
-    picks, prices, dual, torn, pivots = _vertex(snapshot, prices, base, gap)
-    _make_whole(snapshot, prices, picks, torn, base)
-    value, bound = _search(snapshot, prices, dual, picks, torn, gap, start_s + time_limit_s)
+    near, prices, passes = _first_prices(snapshot, memory)
+    picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, base, gap)
+    _make_whole(snapshot, near, prices, picks, torn, base)
+    value, bound = _search(snapshot, near, nearest, prices, dual, picks, torn, gap, start_s + time_limit_s)
     left_s = start_s + time_limit_s - time.perf_counter()
     wanted = gap * min(abs(bound), abs(value))
     if bound - value > wanted + TOLERANCE and left_s > 0 and snapshot.options <= _MOST_FOR_HIGHS:
         value, bound = branch(snapshot, picks, value, bound, gap, min(left_s, _MOST_HIGHS_S))
+    memory.prices = prices
     return Found(picks, value, max(bound, value), prices, passes, pivots)
 
 
-def _first_prices(snapshot: Snapshot, before: Floats | None) -> tuple[Floats, int]:
-    """Prices near the optimum's, and passes over the rows."""
-    rows, columns, capacity = snapshot.rows, snapshot.columns, snapshot.capacity
-    count = max(len(rows.order), 1)
-    cold = before is None or not before.any()
-    prices = np.zeros(len(capacity)) if before is None else before.copy()
-    free = rows._replace(required=np.zeros_like(rows.required))
-    unit = dual_value(free, columns, capacity, prices) / count
-    unit = unit if unit > TOLERANCE else 1.0
-    if cold:
-        prices[:] = unit * count / max(float(capacity.sum()), 1.0)
-    width = (_COLD_WIDTH if cold else _WIDTH) * unit
-    passes = find_prices(rows, columns, capacity, prices, width, _WIDTH * unit, _ENOUGH * unit * count)
-    return prices, passes
+def _first_prices(snapshot: Snapshot, memory: Memory) -> tuple[Near, Floats, int]:
+    """Prices near the optimum's, the rows that are open near them, and passes over rows."""
+    columns = snapshot.columns
+    count = max(len(snapshot.rows.order), 1)
+    every = everywhere(snapshot)
+    passes = 0
+    if memory.prices is None or not memory.prices.any():
+        free = snapshot.rows._replace(required=np.zeros_like(snapshot.rows.required))
+        zero = np.zeros(len(snapshot.capacity))
+        memory.worth = dual_value(free, columns, snapshot.capacity, zero) / count
+        memory.worth = memory.worth if memory.worth > TOLERANCE else 1.0
+        prices = np.full(len(snapshot.capacity), memory.typical(snapshot))
+        passes += _improve(every, columns, memory.worth, count, prices, _COLD_WIDTH)
+        return memory.near(snapshot, prices, _LEAST_REACH), prices, passes
+    before = memory.prices
+    prices = before.copy()
+    near = memory.near(snapshot, prices, min(max(_AHEAD * memory.moved, _LEAST_REACH), _MOST_REACH))
+    passes += _improve(near, columns, memory.worth, count, prices, _WIDTH)
+    if not near.holds(prices):
+        passes += _improve(every, columns, memory.worth, count, prices, _WIDTH)
+        near = memory.near(snapshot, prices, _LEAST_REACH)
+    memory.moved = float(
+        (np.abs(prices - before) / np.maximum(prices + memory.typical(snapshot), TOLERANCE)).max()
+    )
+    memory.worth = max(abs(near.dual(columns, prices)) / count, TOLERANCE)
+    return near, prices, passes
+
+
+def _improve(near: Near, columns: Columns, worth: float, count: int, prices: Floats, width: float) -> int:
+    enough = _ENOUGH * worth * count
+    given = (near.rows, columns, near.room, near.low, near.high, prices)
+    return find_prices(*given, width * worth, _WIDTH * worth, enough)
 
 
 def _vertex(
-    snapshot: Snapshot, prices: Floats, base: Ints | None, gap: float
-) -> tuple[Ints, Floats, float, Ints, int]:
-    """The LP's optimum: its keys as picks, its prices, its value, the rows that are torn in it; and pivots."""
-    rows, columns, capacity = snapshot.rows, snapshot.columns, snapshot.capacity
+    snapshot: Snapshot, memory: Memory, near: Near, prices: Floats, base: Ints | None, gap: float
+) -> tuple[Ints, Near, Floats, float, Ints, int]:
+    """The LP's optimum: its keys as picks, rows open around it, prices, value, torn rows; and pivots."""
+    columns, capacity = snapshot.columns, snapshot.capacity
     # A little more than the capacity, by amounts unlike each other, so that no two basic variables tie.
     lift: Floats = _LIFT * (1.0 + np.arange(len(capacity), dtype=np.float64) * _GOLDEN % 1.0)
-    picks, room = snapshot.no_picks(), capacity + lift
-    take_best(rows, columns, prices, picks, room)
+    picks = np.where(snapshot.state == SETTLED, snapshot.settled, NOTHING)
+    nearest = near.nearer(columns, *box(prices, _SMALL_REACH, memory.typical(snapshot)), picks)
+    every = everywhere(snapshot)
+    levels = [nearest, near, every]
+    room = nearest.room + lift
+    if (nearest.room < 0.0).any():
+        levels, picks, room = [every], snapshot.no_picks(), capacity + lift
+    take_best(levels[0].rows, columns, prices, picks, room)
     if base is not None and _unserved(snapshot, picks):
+        levels = [every]
         picks, room = _around(snapshot, prices, base, lift)
     basis = from_plan(picks, room)
-    dual = dual_value(rows, columns, capacity, prices)
-    if not price_in(rows, columns, basis, prices):
-        return picks, prices, dual, rows.order[:0], 0
+    dual = near.dual(columns, prices)
+    if not price_in(levels[0].rows, columns, basis, prices):
+        return picks, near, prices, dual, snapshot.rows.order[:0], 0
     enough = _LEFT * gap * max(dual, 0.0)
-    _, pivots = optimise(rows, columns, basis, _TOLERANCE, enough, _PIVOTS * len(rows.order))
-    better = np.maximum(basis.prices, 0.0)
-    found_dual = dual_value(rows, columns, capacity, better)
+    pivots, better = 0, prices
+    for level in levels:
+        _, more = optimise(level.rows, columns, basis, _TOLERANCE, enough, _PIVOTS * len(snapshot.rows.order))
+        pivots += more
+        better = np.maximum(basis.prices, 0.0)
+        if level.holds(better):
+            break
+    found_dual = level.dual(columns, better)
     if found_dual < dual:
         prices, dual = better, found_dual
-    return picks, prices, dual, torn_rows(basis), pivots
+    return picks, level, prices, dual, torn_rows(basis), pivots
 
 
-def _make_whole(snapshot: Snapshot, prices: Floats, picks: Ints, torn: Ints, base: Ints | None) -> None:
+def _make_whole(
+    snapshot: Snapshot, near: Near, prices: Floats, picks: Ints, torn: Ints, base: Ints | None
+) -> None:
     """A plan within the capacities: what is whole of the vertex, the torn rows anew, and what is left filled."""
     rows, columns = snapshot.rows, snapshot.columns
     picks[torn] = NOTHING
@@ -114,7 +153,16 @@ def _make_whole(snapshot: Snapshot, prices: Floats, picks: Ints, torn: Ints, bas
         take_best(rows._replace(order=np.sort(torn)), columns, prices, picks, room)
     if base is not None and _unserved(snapshot, picks):
         picks[:], room = _around(snapshot, prices, base, np.zeros(len(room)))
-    fill(snapshot.everything, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
+    _fill(snapshot, near, prices, picks, room)
+
+
+def _fill(snapshot: Snapshot, near: Near, prices: Floats, picks: Ints, room: Floats) -> None:
+    """Give away what is left: to rows that are open near the prices first, which mostly is enough."""
+    columns, all_rows = snapshot.columns, snapshot.everything
+    few = all_rows._replace(order=near.rows.order)
+    fill(few, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
+    if len(near.rows.order) < len(all_rows.order) and ((room >= snapshot.least) & (prices > 0.0)).any():
+        fill(all_rows, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
 
 
 def _unserved(snapshot: Snapshot, picks: Ints) -> bool:
@@ -133,23 +181,66 @@ def _around(snapshot: Snapshot, prices: Floats, base: Ints, lift: Floats) -> tup
 
 
 def _search(
-    snapshot: Snapshot, prices: Floats, dual: float, picks: Ints, torn: Ints, gap: float, until_s: float
+    snapshot: Snapshot,
+    near: Near,
+    nearest: Near,
+    prices: Floats,
+    dual: float,
+    picks: Ints,
+    torn: Ints,
+    gap: float,
+    until_s: float,
 ) -> tuple[float, float]:
     """(objective, bound) after as many searches as are needed; better plans are written to `picks`."""
     everything, columns, capacity = snapshot.everything, snapshot.columns, snapshot.capacity
     count, bound, value = len(everything.order), dual, objective(snapshot.rows, picks)
+    # A first search that can look at every row costs so little that it goes for the very optimum.
+    exact = count <= _SEARCHES[0][0]
+    wanted = gap * min(abs(bound), abs(value))
+    if not exact and bound - value > wanted + TOLERANCE and time.perf_counter() < until_s:
+        value = _search_near(snapshot, near, nearest, prices, dual, value, picks, torn, wanted)
     for search in _SEARCHES:
-        # A first search that can look at every row costs so little that it goes for the very optimum.
-        exact = count <= search[0] and search is _SEARCHES[0]
-        near = search[3] if count > _MANY_ROWS else 0.0
-        wanted = 0.0 if exact else max(gap, near) * min(abs(bound), abs(value))
+        far = search[3] if count > _MANY_ROWS else 0.0
+        wanted = 0.0 if exact else max(gap, far) * min(abs(bound), abs(value))
+        exact = False
         if bound - value <= wanted + TOLERANCE or time.perf_counter() > until_s:
             break
-        budget = dual - value - wanted
-        found, left_out = refine(everything, columns, capacity, prices, picks, torn, budget, *search[:3])
+        # A plan that falls short by `wanted` will do; that none falls short by the rest proves this one.
+        budget = max(dual - value - wanted, wanted)
+        found, left_out = refine(everything, columns, capacity, prices, picks, torn, budget, wanted, *search[:3])
         if found < np.inf:
-            fill(everything, columns, prices, picks, snapshot.room(picks), TOLERANCE, _FILL_ROUNDS)
+            _fill(snapshot, near, prices, picks, snapshot.room(picks))
         value = objective(snapshot.rows, picks)
         # Plans that were left out fall short of the dual by that much; the others are no better than this one.
         bound = max(value, min(bound, dual - min(left_out, budget)))
     return value, bound
+
+
+def _search_near(
+    snapshot: Snapshot,
+    near: Near,
+    nearest: Near,
+    prices: Floats,
+    dual: float,
+    value: float,
+    picks: Ints,
+    torn: Ints,
+    wanted: float,
+) -> float:
+    """Search among the rows that are open very near the prices, all others as they are; returns the objective."""
+    columns = snapshot.columns
+    rows = nearest.rows
+    few = snapshot.everything._replace(order=rows.order)
+    others = picks.copy()
+    others[rows.order] = NOTHING
+    room = snapshot.room(others)
+    # What the others lose for good.
+    lost = dual - value - (dual_value(rows, columns, room, prices) - objective(rows, picks))
+    enough = wanted - lost
+    if enough > 0.0:
+        budget = max(dual - value - wanted - lost, enough)
+        found, _ = refine(few, columns, room, prices, picks, torn, budget, enough, *_FIRST_SEARCH)
+        if found < np.inf:
+            _fill(snapshot, near, prices, picks, snapshot.room(picks))
+            return objective(snapshot.rows, picks)
+    return value

@@ -1,0 +1,173 @@
+"""Rows that prices near those at hand may turn; all others are settled, and nobody looks at them again.
+
+Prices move little while a round is solved, and not much more from round to round. Where prices are known to lie in
+a box, a row's pick is *settled* if it is worth most at every point of the box. Worths are linear in the prices, so
+that two corners show it. What the settled rows take and gain is two sums, whatever the prices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .plan import move
+from .rows import (
+    NOTHING,
+    STAY,
+    Columns,
+    Floats,
+    Ints,
+    Rows,
+    best_of,
+    column_of,
+    costs,
+    dual_value,
+    gain_of,
+    peak,
+)
+from .snapshot import Snapshot
+
+UNKNOWN, OPEN, SETTLED = 0, 1, 2  # states of a row
+_TOO_WIDE = 3.0  # times as wide as a box needs to be, that it is made anew
+_FLOOR = 0.1  # of a typical price, that a box is around one of 0
+
+
+@njit(cache=True)
+def _pick_in_box(rows: Rows, columns: Columns, row: int, low_cost: Floats, high_cost: Floats) -> tuple[bool, int]:
+    """Whether one pick is worth most in all of the box, and which."""
+    least, pick = best_of(rows, row, high_cost)
+    column = column_of(rows, row, pick)
+    own = columns.group[column] if column >= 0 else -1
+    if rows.required[row] or (pick != NOTHING and least <= 0.0):
+        return False, pick
+    # Against a pick of another group it is worth least where its own group costs most and the other least; where
+    # both are of one group with one price, at one end or the other.
+    most = gain_of(rows, row, pick) - (low_cost[column] if column >= 0 else 0.0)
+    stay = rows.stay_column[row]
+    if stay >= 0 and pick != STAY:
+        worth = rows.stay_gain[row] - low_cost[stay]
+        alike = columns.group[stay] == own and rows.concave[own]
+        if worth >= (most if alike else least) or rows.stay_gain[row] - high_cost[stay] >= least:
+            return False, pick
+    for g in range(len(rows.concave)):
+        begin, end = rows.begin[row, g], rows.end[row, g]
+        if begin == end:
+            continue
+        if rows.concave[g]:
+            begin = peak(rows, row, begin, end, low_cost)
+            end = begin + 1
+        bar = most if g == own and rows.concave[g] else least
+        for k in range(begin, end):
+            if k != pick and rows.offset[row] + rows.scale[row] * rows.value[k] - low_cost[rows.column[k]] >= bar:
+                return False, pick
+    return True, pick
+
+
+@njit(cache=True, nogil=True)
+def _settle(
+    rows: Rows, columns: Columns, low: Floats, high: Floats, state: NDArray[np.int8], picks: Ints, room: Floats
+) -> tuple[Ints, float]:
+    """Look at the rows whose state is UNKNOWN; (open rows, gain of the settled), and room less what these take."""
+    low_cost, high_cost = np.empty(len(columns.begin) - 1), np.empty(len(columns.begin) - 1)
+    costs(columns, low, low_cost)
+    costs(columns, high, high_cost)
+    found = np.empty(len(rows.order), np.int64)
+    n, gain = 0, 0.0
+    for row in rows.order:
+        if state[row] == UNKNOWN:
+            settled, pick = _pick_in_box(rows, columns, row, low_cost, high_cost)
+            state[row] = SETTLED if settled else OPEN
+            if settled:
+                picks[row] = pick
+        if state[row] == SETTLED:
+            gain += gain_of(rows, row, picks[row])
+            move(columns, -1, column_of(rows, row, picks[row]), room)
+        else:
+            found[n] = row
+            n += 1
+    return found[:n], gain
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """A box of prices, low to high: (limits,), and rows that are open in it.
+
+    room: (limits,) what the settled rows leave of the capacity; gain: theirs together.
+    """
+
+    low: Floats
+    high: Floats
+    rows: Rows
+    room: Floats
+    gain: float
+
+    def holds(self, prices: Floats) -> bool:
+        """Whether prices are inside, away from where the box ends; those of 0 are."""
+        return _inside(prices, self.low, self.high)
+
+    def dual(self, columns: Columns, prices: Floats) -> float:
+        """Of all rows, at prices within the box."""
+        return self.gain + dual_value(self.rows, columns, self.room, prices)
+
+    def nearer(self, columns: Columns, low: Floats, high: Floats, picks: Ints) -> Near:
+        """In a box within this one; picks of the rows that are settled then are written."""
+        state = np.zeros(len(picks), np.int8)
+        low, high = np.maximum(low, self.low), np.minimum(high, self.high)
+        room = self.room.copy()
+        order, gain = _settle(self.rows, columns, low, high, state, picks, room)
+        return Near(low, high, self.rows._replace(order=order), room, self.gain + gain)
+
+
+def everywhere(snapshot: Snapshot) -> Near:
+    """All prices, at which all rows are open."""
+    capacity = snapshot.capacity
+    return Near(np.zeros(len(capacity)), np.full(len(capacity), np.inf), snapshot.rows, capacity, 0.0)
+
+
+@dataclass(eq=False)
+class Memory:
+    """What one solve leaves for the next: prices, and the box in which the states of the program's rows hold.
+
+    worth: of a row, on average; moved: by what part prices changed at last.
+    """
+
+    prices: Floats | None = None
+    worth: float = 1.0
+    moved: float = 0.0
+    low: Floats | None = None
+    high: Floats | None = None
+    reach: float = 0.0  # of that box
+
+    def near(self, snapshot: Snapshot, prices: Floats, reach: float) -> Near:
+        """Around `prices`, by so large a part of them; in the box there was while it serves."""
+        state, order, columns = snapshot.state, snapshot.rows.order, snapshot.columns
+        low, high = self.low, self.high
+        wide = self.reach > _TOO_WIDE * reach
+        if low is None or high is None or wide or not _inside(prices, low, high) or _most_unknown(state[order]):
+            low, high = box(prices, reach, self.typical(snapshot))
+            self.low, self.high, self.reach = low, high, reach
+            state[:] = UNKNOWN
+        room = snapshot.capacity.copy()
+        open_rows, gain = _settle(snapshot.rows, columns, low, high, state, snapshot.settled, room)
+        return Near(low, high, snapshot.rows._replace(order=open_rows), room, gain)
+
+    def typical(self, snapshot: Snapshot) -> float:
+        """What a unit of a limit costs, about."""
+        return self.worth * len(snapshot.rows.order) / max(float(snapshot.capacity.sum()), 1.0)
+
+
+def box(prices: Floats, reach: float, typical: float) -> tuple[Floats, Floats]:
+    """Lowest and highest prices around `prices`, by a part of each and of what is typical."""
+    half = reach * (prices + _FLOOR * typical)
+    return np.maximum(prices - half, 0.0), prices + half
+
+
+def _most_unknown(states: NDArray[np.int8]) -> bool:
+    return bool(2 * (states == UNKNOWN).sum() > len(states))
+
+
+def _inside(prices: Floats, low: Floats, high: Floats) -> bool:
+    return bool(((prices > low) | (low == 0.0)).all() and (prices < high).all())

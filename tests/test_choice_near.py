@@ -1,0 +1,120 @@
+"""What the solver of choice programs remembers from one solve to the next never makes a plan or a bound wrong."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from coadapt.benchmarks.choice_instances import FAMILIES, LARGER, Instance, draw
+from coadapt.optimizer.choice import ChoiceProgram
+from coadapt.optimizer.choice.near import SETTLED, Memory
+from coadapt.optimizer.choice.rows import best_of, costs, dual_value
+from coadapt.optimizer.choice.snapshot import Snapshot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+every_family = st.sampled_from([*FAMILIES, *LARGER])
+seeds = st.integers(0, 10**6)
+fixed = settings(max_examples=60, deadline=None, derandomize=True)
+
+
+def snapshot_of(instance: Instance) -> Snapshot:
+    program = instance.program()
+    return program._snapshot(program._slots(instance.ids))
+
+
+def some_prices(snapshot: Snapshot, rng: np.random.Generator) -> np.ndarray:
+    """Those of some limits are 0."""
+    rows, columns = snapshot.rows, snapshot.columns
+    none = np.zeros(len(snapshot.capacity))
+    free = rows._replace(required=np.zeros_like(rows.required))
+    typical = dual_value(free, columns, snapshot.capacity, none) / max(snapshot.capacity.sum(), 1.0)
+    return np.where(rng.random(len(none)) < 0.3, 0.0, typical * rng.uniform(0, 2, len(none)))
+
+
+@given(every_family, seeds, st.sampled_from([1e-3, 0.03, 0.3]))
+@fixed
+def test_no_prices_in_the_box_turn_a_row_that_is_settled_in_it(family: str, seed: int, reach: float) -> None:
+    rng = np.random.default_rng(seed)
+    snapshot = snapshot_of(draw(family, seed))
+    near = Memory().near(snapshot, some_prices(snapshot, rng), reach)
+    nearest = near.nearer(snapshot.columns, near.low, (near.low + near.high) / 2, snapshot.settled.copy())
+    settled = snapshot.rows.order[snapshot.state[snapshot.rows.order] == SETTLED]
+    assert set(near.rows.order) == set(snapshot.rows.order) - set(settled)
+    assert set(nearest.rows.order) <= set(near.rows.order)
+    cost = np.empty(snapshot.usage.shape[1])
+    for part in rng.random((20, len(near.low))).round(rng.integers(0, 3)):  # corners, and points between
+        for box in (near, nearest):
+            prices = box.low + part * (box.high - box.low)
+            every = dual_value(snapshot.rows, snapshot.columns, snapshot.capacity, prices)
+            assert box.dual(snapshot.columns, prices) == pytest.approx(every, rel=1e-9, abs=1e-9)
+        prices = near.low + part * (near.high - near.low)
+        costs(snapshot.columns, prices, cost)
+        for row in settled:
+            assert best_of(snapshot.rows, row, cost)[1] == snapshot.settled[row]
+
+
+def changed(instance: Instance, program: ChoiceProgram, rng: np.random.Generator) -> Instance:
+    """Some rows are weighed, some have other values, some stay elsewhere; now and then so does the capacity."""
+    rows, columns = instance.value.shape
+    some = np.flatnonzero(rng.random(rows) < rng.choice([0.02, 0.2, 0.9]))
+    value, scale, stay = instance.value.copy(), instance.scale.copy(), instance.stay_column.copy()
+    match rng.integers(4):
+        case 0:
+            scale[some] *= rng.uniform(0.7, 1.4, len(some))
+        case 1:
+            value[some] *= rng.uniform(0.9, 1.1, (len(some), 1))
+        case 2:
+            stay[some] = rng.integers(-1, columns, len(some))
+    capacity = instance.capacity
+    if rng.random() < 0.3:
+        capacity = np.maximum(capacity + rng.integers(-2, 3, len(capacity)), 0.0)
+        program.set_capacity(capacity)
+    found = replace(instance, value=value, scale=scale, stay_column=stay, capacity=capacity)
+    found.put(program, some)
+    return found
+
+
+@given(every_family, seeds)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_a_program_kept_through_many_changes_finds_what_a_new_one_finds(family: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    instance = draw(family, seed)
+    program = instance.program()
+    for _ in range(6):
+        kept = program.solve(instance.ids, gap=1e-3, time_limit_s=0.5)
+        new = instance.program().solve(instance.ids, gap=1e-3, time_limit_s=0.5)
+        slack = 1e-6 * max(1.0, abs(new.bound))
+        assert kept.objective <= new.bound + slack
+        assert new.objective <= kept.bound + slack
+        assert kept.unmet == new.unmet
+        assert (program.usage[:, kept.choice[kept.choice >= 0]].sum(axis=1) <= program.capacity + 1e-9).all()
+        instance = changed(instance, program, rng)
+
+
+@given(every_family, seeds)
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_where_nothing_changed_the_last_plan_is_the_answer(family: str, seed: int) -> None:
+    instance = draw(family, seed)
+    program = instance.program()
+    first = program.solve(instance.ids, gap=0.01)
+    program.weigh(instance.ids, instance.offset, instance.scale)
+    program.stay(instance.ids, instance.stay_column, instance.stay_gain)
+    program.set_capacity(instance.capacity)
+    again = program.solve(instance.ids, gap=0.01)
+    assert (again.choice == first.choice).all()
+    assert (again.objective, again.bound, again.unmet) == (first.objective, first.bound, first.unmet)
+    assert again.passes == again.pivots == 0
+    again.choice[:] = -2  # a plan belongs to who asked for it
+    assert (program.solve(instance.ids, gap=0.01).choice == first.choice).all()
+
+
+def test_a_plan_that_time_ran_out_on_is_searched_for_again() -> None:
+    """Five rows that take 3 and 13 that there are: one of them must take 1."""
+    program = ChoiceProgram(np.array([[1.0, 3.0]]), np.array([13.0]))
+    ids = [f"row {i}" for i in range(5)]
+    program.put(ids, np.tile([1.0, 2.9], (5, 1)), np.ones((5, 2), bool))
+    hasty = program.solve(ids, gap=0.0, time_limit_s=0.0)
+    patient = program.solve(ids, gap=0.0)
+    assert hasty.passes > 0
+    assert patient.proven
+    assert patient.objective >= hasty.objective
