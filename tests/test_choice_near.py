@@ -75,7 +75,7 @@ def changed(instance: Instance, program: ChoiceProgram, rng: np.random.Generator
 
 
 @given(every_family, seeds)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 def test_a_program_kept_through_many_changes_finds_what_a_new_one_finds(family: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     instance = draw(family, seed)

@@ -129,9 +129,10 @@ def everywhere(snapshot: Snapshot) -> Near:
 
 @dataclass(eq=False)
 class Memory:
-    """What one solve leaves for the next: prices, and the box in which the states of the program's rows hold.
+    """What one solve leaves for the next: prices, the box in which the states of the program's rows hold, a basis.
 
-    worth: of a row, on average; moved: by what part prices changed at last.
+    worth: of a row, on average; moved: by what part prices changed at last. basic_row, basic_pick: (limits,) as in
+    `simplex.Basis`.
     """
 
     prices: Floats | None = None
@@ -140,6 +141,8 @@ class Memory:
     low: Floats | None = None
     high: Floats | None = None
     reach: float = 0.0  # of that box
+    basic_row: Ints | None = None
+    basic_pick: Ints | None = None
 
     def near(self, snapshot: Snapshot, prices: Floats, reach: float) -> Near:
         """Around `prices`, by so large a part of them; in the box there was while it serves."""

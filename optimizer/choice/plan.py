@@ -5,7 +5,21 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .rows import NOTHING, STAY, WORST, Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of, peak
+from .rows import (
+    NOTHING,
+    STAY,
+    UNKNOWN_PICK,
+    WORST,
+    Columns,
+    Floats,
+    Ints,
+    Rows,
+    best_of,
+    column_of,
+    costs,
+    gain_of,
+    peak,
+)
 
 
 @njit(cache=True)
@@ -49,7 +63,7 @@ def _best_that_fits(
         best, pick = rows.stay_gain[row] - cost[stay], STAY
     for g in range(len(rows.concave)):
         begin, end = rows.begin[row, g], rows.end[row, g]
-        if begin == end or (rows.concave[g] and not fits(columns, old, rows.column[begin], room)):
+        if begin == end or (rows.rising[g] and not fits(columns, old, rows.column[begin], room)):
             continue
         if rows.concave[g]:
             # Worth rises up to the peak, and the smaller options fit where a larger one does.
@@ -63,8 +77,11 @@ def _best_that_fits(
             begin, end = low, low + 1
         for k in range(begin, end):
             worth = rows.offset[row] + rows.scale[row] * rows.value[k] - cost[rows.column[k]]
-            if worth > best and fits(columns, old, rows.column[k], room):
-                best, pick = worth, k
+            if worth > best:
+                if fits(columns, old, rows.column[k], room):
+                    best, pick = worth, k
+                elif rows.rising[g]:
+                    break
     return best, pick
 
 
@@ -116,12 +133,42 @@ def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: F
 
 
 @njit(cache=True, nogil=True)
+def take_again(rows: Rows, columns: Columns, before: Ints, picks: Ints, room: Floats) -> Ints:
+    """Rows take what they had, `before` by row, where that is known and fits; returns the others."""
+    rest = np.empty(len(rows.order), np.int64)
+    n = 0
+    for row in rows.order:
+        pick = before[row]
+        column = -1 if pick == UNKNOWN_PICK else column_of(rows, row, pick)
+        if pick == UNKNOWN_PICK or (pick == STAY and column < 0) or not fits(columns, -1, column, room):
+            rest[n] = row
+            n += 1
+        else:
+            picks[row] = pick
+            move(columns, -1, column, room)
+    return rest[:n]
+
+
+@njit(cache=True)
+def is_left(columns: Columns, prices: Floats, room: Floats) -> bool:
+    """Whether some column takes no more of its limits than is left of them, of which one is worth something."""
+    for c in range(len(columns.begin) - 1):
+        fit, worth = True, 0.0
+        for e in range(columns.begin[c], columns.begin[c + 1]):
+            fit = fit and columns.amount[e] <= room[columns.limit[e]]
+            worth += columns.amount[e] * prices[columns.limit[e]]
+        if fit and worth > 0.0:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
 def fill(
     rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats, least_gain: float, most_rounds: int
 ) -> int:
     """Change single rows while that gains and fits: first what loses least at the prices, then what is left.
 
-    Returns the number of changes.
+    Again and again, while anything is left that has a price. Returns the number of changes.
     """
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
@@ -146,7 +193,7 @@ def fill(
                 move(columns, old, new, room)
                 picks[row] = pick
                 changes += 1
-        if changes == before:
+        if changes == before or not is_left(columns, prices, room):
             break
     return changes
 

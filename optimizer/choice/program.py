@@ -15,7 +15,7 @@ from .exact import meet_required
 from .near import UNKNOWN, Memory
 from .options import OptionPool, sift
 from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
-from .rows import Columns, Flags, Floats, Ints, Rows
+from .rows import UNKNOWN_PICK, Columns, Flags, Floats, Ints, Rows
 from .snapshot import Snapshot
 from .solver import solve
 
@@ -103,7 +103,6 @@ class ChoiceProgram:
         column, limit = np.nonzero(usage.T)
         begin = np.searchsorted(column, np.arange(usage.shape[1] + 1))
         barred = self._barred(usage, capacity)
-        self._least = np.where(usage > 0, usage, np.inf).min(axis=1, initial=np.inf)
         self._columns = Columns(
             begin.astype(np.int64),
             limit.astype(np.int64),
@@ -161,7 +160,7 @@ class ChoiceProgram:
 
     def _grow(self, size: int) -> None:
         groups = len(self._group_begin) - 1
-        kinds: dict[str, type] = dict.fromkeys(("start", "count", "stay_column", "settled"), np.int64)
+        kinds: dict[str, type] = dict.fromkeys(("start", "count", "stay_column", "settled", "key"), np.int64)
         kinds |= {"offset": float, "scale": float, "stay_gain": float, "required": bool, "state": np.int8}
         had = len(self._rows["start"]) if self._rows else 0
         rows: dict[str, np.ndarray] = {name: np.zeros(size, kind) for name, kind in kinds.items()}
@@ -251,12 +250,13 @@ class ChoiceProgram:
         for name, array in zip(_ROW_ARRAYS, ranges, strict=True):
             rows[name][slots] = array + start[:, None]
         rows["required"][slots] = required
-        rows["state"][slots] = UNKNOWN
+        rows["state"][slots], rows["key"][slots] = UNKNOWN, UNKNOWN_PICK
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._alone("changed"):
             slots = self._slots(ids)
             self._solved = None
+            self._rows["key"][slots] = UNKNOWN_PICK
             for id, slot in zip(ids, slots.tolist(), strict=True):
                 self._pool.release(int(self._rows["start"][slot]), int(self._rows["count"][slot]))
                 self._spare.append(slot)
@@ -421,11 +421,10 @@ class ChoiceProgram:
         if not self._concave.all():
             begin = np.where(self._concave, begin, r["full_begin"])
             end = np.where(self._concave, end, r["full_end"])
-        rows = Rows(slots, begin, end, self._concave, *frame)
-        everything = Rows(slots, r["full_begin"], r["full_end"], np.zeros_like(self._concave), *frame)
-        return Snapshot(
-            rows, everything, self._columns, self._usage, self._capacity, self._least, r["state"], r["settled"]
-        )
+        rows = Rows(slots, begin, end, self._concave, self._chain, *frame)
+        everything = Rows(slots, r["full_begin"], r["full_end"], np.zeros_like(self._concave), self._chain, *frame)
+        own = (r["state"], r["settled"], r["key"])
+        return Snapshot(rows, everything, self._columns, self._usage, self._capacity, *own)
 
 
 def _checked_limits(usage: Floats, capacity: Floats) -> tuple[Floats, Floats]:

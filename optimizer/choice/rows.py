@@ -13,6 +13,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 NOTHING, STAY = -1, -2  # picks of a row that are not in its list of options
+UNKNOWN_PICK = -3
 WORST = -1e300
 
 
@@ -20,15 +21,16 @@ class Rows(NamedTuple):
     """`order` lists the rows there are, first come first; all else is indexed by row or by option.
 
     Row j has the options of the pools `column` and `value`, each gaining offset[j] + scale[j] * value: those of
-    group g at begin[j, g] .. end[j, g], where concave[g] by rising usage with every step gaining less per
-    unit than the one before; one more, stay_column[j] gaining stay_gain[j], where that column is not -1; and
-    nothing, gaining 0, unless required[j].
+    group g at begin[j, g] .. end[j, g], where rising[g] each taking no less of any limit than the one before, and
+    where concave[g] with every step gaining less per unit as well; one more, stay_column[j] gaining stay_gain[j],
+    where that column is not -1; and nothing, gaining 0, unless required[j].
     """
 
     order: Ints
     begin: Ints
     end: Ints
     concave: Flags
+    rising: Flags
     column: NDArray[np.int32]
     value: Floats
     offset: Floats

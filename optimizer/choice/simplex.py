@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from .plan import move
-from .rows import Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of
+from .rows import STAY, UNKNOWN_PICK, Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of
 
 SLACK = -1  # instead of a row: the basic variable is what a limit leaves free
 _ZERO = 1e-11
@@ -268,6 +268,24 @@ def price_in(rows: Rows, columns: Columns, basis: Basis, prices: Floats) -> bool
 
 
 @njit(cache=True)
+def enter_again(
+    rows: Rows, columns: Columns, basis: Basis, before_row: Ints, before_pick: Ints, key: Ints
+) -> bool:
+    """Let what was basic `before` enter anew, of rows that still know their key; False where no basis is left."""
+    size = len(basis.row)
+    direction, change = np.empty(size), np.empty(size)
+    for i in range(len(before_row)):
+        row, pick = before_row[i], before_pick[i]
+        if row == SLACK or key[row] == UNKNOWN_PICK or basis.key[row] == pick:
+            continue
+        if pick == STAY and rows.stay_column[row] < 0:
+            continue
+        if _enter(rows, columns, basis, row, pick, direction, change) < 0:
+            return False
+    return True
+
+
+@njit(cache=True)
 def _improve(
     rows: Rows,
     columns: Columns,
@@ -341,7 +359,7 @@ def optimise(
                 return False, pivots
             if sweep == 0 and (moved == 0 or left <= enough):
                 return True, pivots
-            if moved == 0:
+            if moved == 0 or left <= enough:
                 break
 
 

@@ -14,10 +14,10 @@ from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows
 class Snapshot:
     """rows: with the envelopes where they are all that matters; everything: with all options.
 
-    Both have the same rows and pools. usage: (limits, columns); capacity, and the least that a
-    column takes of each limit: (limits,). Picks are by row, as the
-    arrays of `rows` are; of rows that are not in `rows.order` they are NOTHING. state, settled: the program's own,
-    written by who solves it: by row what is known of it near the last prices, and its pick there (`near.py`).
+    Both have the same rows and pools. usage: (limits, columns); capacity: (limits,). Picks are by row, as the
+    arrays of `rows` are; of rows that are not in `rows.order` they are NOTHING. The last three are the program's,
+    written by who solves it, by row: what is known of it near the last prices, its pick there (`near.py`), and its
+    pick at the last vertex.
     """
 
     rows: Rows
@@ -25,9 +25,9 @@ class Snapshot:
     columns: Columns
     usage: Floats
     capacity: Floats
-    least: Floats
     state: NDArray[np.int8]
     settled: Ints
+    key: Ints
 
     @property
     def options(self) -> int:

@@ -9,12 +9,12 @@ import numpy as np
 
 from .exact import SLACK, branch
 from .near import SETTLED, Memory, Near, box, everywhere
-from .plan import fill, objective, take_best
+from .plan import fill, is_left, objective, take_again, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
 from .refine import refine
 from .rows import NOTHING, Columns, Floats, Ints, dual_value
-from .simplex import from_plan, optimise, price_in, torn_rows
+from .simplex import enter_again, from_plan, optimise, price_in, torn_rows
 from .snapshot import Snapshot
 
 # Rows that are searched where the plan at hand is not good enough, how many of them would make the same change,
@@ -116,13 +116,23 @@ def _vertex(
     room = nearest.room + lift
     if (nearest.room < 0.0).any():
         levels, picks, room = [every], snapshot.no_picks(), capacity + lift
-    take_best(levels[0].rows, columns, prices, picks, room)
+    rows = levels[0].rows
+    again = memory.moved < _SMALL_REACH and memory.basic_row is not None
+    if again:
+        rows = rows._replace(order=take_again(rows, columns, snapshot.key, picks, room))
+    take_best(rows, columns, prices, picks, room)
     if base is not None and _unserved(snapshot, picks):
         levels = [every]
         picks, room = _around(snapshot, prices, base, lift)
     basis = from_plan(picks, room)
     dual = near.dual(columns, prices)
-    if not price_in(levels[0].rows, columns, basis, prices):
+    if again:
+        assert memory.basic_row is not None
+        assert memory.basic_pick is not None
+        begun = enter_again(snapshot.rows, columns, basis, memory.basic_row, memory.basic_pick, snapshot.key)
+    else:
+        begun = price_in(levels[0].rows, columns, basis, prices)
+    if not begun:
         return picks, near, prices, dual, snapshot.rows.order[:0], 0
     enough = _LEFT * gap * max(dual, 0.0)
     pivots, better = 0, prices
@@ -132,6 +142,8 @@ def _vertex(
         better = np.maximum(basis.prices, 0.0)
         if level.holds(better):
             break
+    memory.basic_row, memory.basic_pick = basis.row, basis.pick
+    snapshot.key[levels[0].rows.order] = picks[levels[0].rows.order]
     found_dual = level.dual(columns, better)
     if found_dual < dual:
         prices, dual = better, found_dual
@@ -161,7 +173,7 @@ def _fill(snapshot: Snapshot, near: Near, prices: Floats, picks: Ints, room: Flo
     columns, all_rows = snapshot.columns, snapshot.everything
     few = all_rows._replace(order=near.rows.order)
     fill(few, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
-    if len(near.rows.order) < len(all_rows.order) and ((room >= snapshot.least) & (prices > 0.0)).any():
+    if len(near.rows.order) < len(all_rows.order) and is_left(columns, prices, room):
         fill(all_rows, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
 
 
