@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiled import kernel
 from .plan import move
 from .rows import (
     NOTHING,
@@ -28,6 +28,7 @@ from .rows import (
     gain_of,
     peak,
 )
+from .simplex import Entering
 from .snapshot import Snapshot
 
 UNKNOWN, OPEN, SETTLED = 0, 1, 2  # states of a row
@@ -35,7 +36,7 @@ _TOO_WIDE = 3.0  # times as wide as a box needs to be, that it is made anew
 _FLOOR = 0.1  # of a typical price, that a box is around one of 0
 
 
-@njit(cache=True)
+@kernel
 def _pick_in_box(rows: Rows, columns: Columns, row: int, low_cost: Floats, high_cost: Floats) -> tuple[bool, int]:
     """Whether one pick is worth most in all of the box, and which."""
     least, pick = best_of(rows, row, high_cost)
@@ -66,7 +67,7 @@ def _pick_in_box(rows: Rows, columns: Columns, row: int, low_cost: Floats, high_
     return True, pick
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _settle(
     rows: Rows, columns: Columns, low: Floats, high: Floats, state: NDArray[np.int8], picks: Ints, room: Floats
 ) -> tuple[Ints, float]:
@@ -131,8 +132,7 @@ def everywhere(snapshot: Snapshot) -> Near:
 class Memory:
     """What one solve leaves for the next: prices, the box in which the states of the program's rows hold, a basis.
 
-    worth: of a row, on average; moved: by what part prices changed at last. basic_row, basic_pick: (limits,) as in
-    `simplex.Basis`.
+    worth: of a row, on average; moved: by what part prices changed at last.
     """
 
     prices: Floats | None = None
@@ -141,8 +141,7 @@ class Memory:
     low: Floats | None = None
     high: Floats | None = None
     reach: float = 0.0  # of that box
-    basic_row: Ints | None = None
-    basic_pick: Ints | None = None
+    basic: Entering | None = None
 
     def near(self, snapshot: Snapshot, prices: Floats, reach: float) -> Near:
         """Around `prices`, by so large a part of them; in the box there was while it serves."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiled import kernel
 from .rows import Flags, Floats, Ints
 
 
-@njit(cache=True)
+@kernel
 def sift(
     value: Floats,
     allowed: Flags,

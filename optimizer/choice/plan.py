@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ..compiled import kernel
 from .rows import (
     NOTHING,
     STAY,
@@ -15,6 +15,7 @@ from .rows import (
     Ints,
     Rows,
     best_of,
+    by_rising,
     column_of,
     costs,
     gain_of,
@@ -22,7 +23,7 @@ from .rows import (
 )
 
 
-@njit(cache=True)
+@kernel
 def fits(columns: Columns, old: int, new: int, room: Floats) -> bool:
     """Whether a row may go from one column to another (-1: none) within `room`: (limits,)."""
     if new < 0:
@@ -40,7 +41,7 @@ def fits(columns: Columns, old: int, new: int, room: Floats) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def move(columns: Columns, old: int, new: int, room: Floats) -> None:
     """Take the change out of `room`."""
     if old >= 0:
@@ -51,7 +52,7 @@ def move(columns: Columns, old: int, new: int, room: Floats) -> None:
             room[columns.limit[e]] -= columns.amount[e]
 
 
-@njit(cache=True)
+@kernel
 def _best_that_fits(
     rows: Rows, columns: Columns, row: int, now: int, cost: Floats, room: Floats
 ) -> tuple[float, int]:
@@ -70,7 +71,7 @@ def _best_that_fits(
             low, high = begin, peak(rows, row, begin, end, cost)
             while low < high:
                 middle = (low + high + 1) >> 1
-                if fits(columns, old, rows.column[middle], room):
+                if fits(columns, old, column_of(rows, row, middle), room):
                     low = middle
                 else:
                     high = middle - 1
@@ -85,7 +86,7 @@ def _best_that_fits(
     return best, pick
 
 
-@njit(cache=True)
+@kernel
 def _regret(rows: Rows, row: int, cost: Floats) -> float:
     """What a row loses at the prices if it cannot have its best pick."""
     best, pick = best_of(rows, row, cost)
@@ -106,7 +107,7 @@ def _regret(rows: Rows, row: int, cost: Floats) -> float:
     return min(best - second, -WORST)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats) -> int:
     """Rows take what is worth most at the prices and still fits; returns how many did not get their best.
 
@@ -115,24 +116,24 @@ def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: F
     """
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
-    regret = np.empty(len(rows.order))
+    relief = np.empty(len(rows.order))
     for i in range(len(rows.order)):
-        regret[i] = np.inf if rows.required[rows.order[i]] else _regret(rows, rows.order[i], cost)
+        relief[i] = -np.inf if rows.required[rows.order[i]] else -_regret(rows, rows.order[i], cost)
     missed = 0
-    for i in np.argsort(-regret, kind="mergesort"):
+    for i in by_rising(relief):
         row = rows.order[i]
         _, pick = best_of(rows, row, cost)
         column = column_of(rows, row, pick)
-        if not fits(columns, -1, column, room):
+        if not fits(columns, NOTHING, column, room):
             missed += 1
             _, pick = _best_that_fits(rows, columns, row, NOTHING, cost, room)
             column = column_of(rows, row, pick)
         picks[row] = pick
-        move(columns, -1, column, room)
+        move(columns, NOTHING, column, room)
     return missed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_again(rows: Rows, columns: Columns, before: Ints, picks: Ints, room: Floats) -> Ints:
     """Rows take what they had, `before` by row, where that is known and fits; returns the others."""
     rest = np.empty(len(rows.order), np.int64)
@@ -149,7 +150,7 @@ def take_again(rows: Rows, columns: Columns, before: Ints, picks: Ints, room: Fl
     return rest[:n]
 
 
-@njit(cache=True)
+@kernel
 def is_left(columns: Columns, prices: Floats, room: Floats) -> bool:
     """Whether some column takes no more of its limits than is left of them, of which one is worth something."""
     for c in range(len(columns.begin) - 1):
@@ -162,7 +163,7 @@ def is_left(columns: Columns, prices: Floats, room: Floats) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill(
     rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats, least_gain: float, most_rounds: int
 ) -> int:
@@ -186,7 +187,7 @@ def fill(
                 loss[found], wanted[found], who[found] = has - worth, pick, row
                 found += 1
         before = changes
-        for i in np.argsort(loss[:found], kind="mergesort"):
+        for i in by_rising(loss[:found]):
             row, pick = who[i], wanted[i]
             old, new = column_of(rows, row, picks[row]), column_of(rows, row, pick)
             if fits(columns, old, new, room):
@@ -198,7 +199,7 @@ def fill(
     return changes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def objective(rows: Rows, picks: Ints) -> float:
     total = 0.0
     for row in rows.order:

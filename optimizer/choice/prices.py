@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ..compiled import kernel
 from .rows import WORST, Columns, Flags, Floats, Ints, Rows, best_of, costs, peak
 
 _BAND = 20.0  # options worth less than the best by this many widths do not count
 _SHRINK, _STEPS = 0.3, 12  # from width to width; at most, at each
 
 
-@njit(cache=True)
+@kernel
 def _near(
     rows: Rows, row: int, cost: Floats, best: float, width: float, chosen: Ints, odds: Floats
 ) -> tuple[int, float]:
@@ -55,7 +55,7 @@ def _near(
     return n, best + width * np.log(total)
 
 
-@njit(cache=True)
+@kernel
 def smoothed_dual(
     rows: Rows,
     columns: Columns,
@@ -110,15 +110,15 @@ def smoothed_dual(
     return value
 
 
-@njit(cache=True)
+@kernel
 def _solve(matrix: Floats, right: Floats, free: Flags) -> Floats:
     """Gaussian elimination over the free variables, others 0."""
     size = len(right)
     work, x = matrix.copy(), right.copy()
     for i in range(size):
         if not free[i]:
-            work[i, :] = 0.0
-            work[:, i] = 0.0
+            for j in range(size):
+                work[i, j] = work[j, i] = 0.0
             work[i, i] = 1.0
             x[i] = 0.0
     for i in range(size):
@@ -135,7 +135,7 @@ def _solve(matrix: Floats, right: Floats, free: Flags) -> Floats:
     return x
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_prices(
     rows: Rows,
     columns: Columns,
@@ -156,17 +156,22 @@ def find_prices(
     cost = np.empty(len(columns.begin) - 1)
     gradient, hessian = np.empty(size), np.empty((size, size))
     next_gradient, next_hessian = np.empty(size), np.empty((size, size))
+    free, down, trial, system = np.empty(size, np.bool_), np.empty(size), np.empty(size), np.empty((size, size))
     passes, width, damping = 0, first_width, 1e-3
     while True:
         value = smoothed_dual(rows, columns, capacity, prices, width, cost, gradient, hessian)
         passes += 1
         for _ in range(_STEPS):
-            free = ((prices > low) | (gradient < 0.0)) & ((prices < high) | (gradient > 0.0))
-            system = hessian.copy()
             for i in range(size):
+                free[i] = (prices[i] > low[i] or gradient[i] < 0.0) and (prices[i] < high[i] or gradient[i] > 0.0)
+                down[i] = -gradient[i]
+                for j in range(size):
+                    system[i, j] = hessian[i, j]
                 # A limit that nobody is torn about gives no curvature; a little of its capacity's stands in.
                 system[i, i] += damping * max(hessian[i, i], 1e-3 * capacity[i] / width) + 1e-12
-            trial = np.minimum(np.maximum(prices + _solve(system, -gradient, free), low), high)
+            step = _solve(system, down, free)
+            for i in range(size):
+                trial[i] = min(max(prices[i] + step[i], low[i]), high[i])
             promised = 0.0
             for i in range(size):
                 promised -= gradient[i] * (trial[i] - prices[i])
@@ -178,7 +183,8 @@ def find_prices(
             passes += 1
             kept = (value - found) / promised
             if found < value:
-                prices[:] = trial
+                for i in range(size):
+                    prices[i] = trial[i]
                 value = found
                 gradient, next_gradient = next_gradient, gradient
                 hessian, next_hessian = next_hessian, hessian

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of
+from ..compiled import kernel
+from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, best_of, by_rising, column_of, costs, gain_of, holds
 
 _SLACK = 1e-9
 _MOST_OPTIONS = 32  # of a row
@@ -22,13 +22,16 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _OFF = 0.5  # weight of what is likely to be over or left, in the choice of combinations to keep
 
 
-@njit(cache=True)
+@kernel
 def _alternatives(
-    rows: Rows, row: int, cost: Floats, budget: float, picks: Ints, losses: Floats, most: int
+    rows: Rows, row: int, cost: Floats, budget: float, picks: Ints, losses: Floats
 ) -> tuple[int, float]:
-    """Picks that lose at most `budget` against the best, cheapest first, and the least that one left out loses."""
+    """Picks that lose at most `budget` against the best, cheapest first, and the least that one left out loses.
+
+    As many as `picks` and `losses` have room for are written there; their number is returned.
+    """
     top, _ = best_of(rows, row, cost)
-    n, dropped = 0, np.inf
+    n, most, dropped = 0, len(picks), np.inf
     groups = len(rows.concave)
     for g in range(-2, groups):
         begin, end = (rows.begin[row, g], rows.end[row, g]) if g >= 0 else (g, g + 1)
@@ -53,7 +56,7 @@ def _alternatives(
     return n, dropped
 
 
-@njit(cache=True)
+@kernel
 def _cheapest_change(
     rows: Rows, columns: Columns, row: int, best: int, top: float, cost: Floats, prices: Floats, work: Floats
 ) -> tuple[float, int]:
@@ -82,7 +85,7 @@ def _cheapest_change(
     return least, chosen
 
 
-@njit(cache=True)
+@kernel
 def _select(
     rows: Rows,
     columns: Columns,
@@ -103,28 +106,31 @@ def _select(
     """
     count = len(rows.order)
     option, lost = np.empty(2, np.int64), np.empty(2)
-    second, change = np.full(count, np.inf), np.empty((count, 3), np.int64)
-    ratio, work = np.full(count, np.inf), np.empty(len(prices))
+    second, change = np.empty(count), np.empty((count, 3), np.int64)
+    ratio, work = np.empty(count), np.empty(len(prices))
+    second[:] = ratio[:] = np.inf
+    undecided = 0
     for i in range(count):
         row = rows.order[i]
-        n, _ = _alternatives(rows, row, cost, budget, option, lost, 2)
+        n, _ = _alternatives(rows, row, cost, budget, option, lost)
         base[i] = picks[row] if n > 1 else option[0]
         if n > 1:
+            undecided += 1
             second[i] = lost[1]
             change[i, 0], change[i, 1] = column_of(rows, row, option[0]), column_of(rows, row, option[1])
             top, _ = best_of(rows, row, cost)
             ratio[i], change[i, 2] = _cheapest_change(rows, columns, row, option[0], top, cost, prices, work)
-    if (second < np.inf).sum() <= most_rows:
+    if undecided <= most_rows:
         most_alike = count
     chosen = np.empty(most_rows, np.int64)
     is_open = np.zeros(count, np.bool_)
     n, left_out = 0, np.inf
     for i in range(count):
-        if n < most_rows and second[i] < np.inf and (torn == rows.order[i]).any():
+        if n < most_rows and second[i] < np.inf and holds(torn, rows.order[i]):
             chosen[n], is_open[i] = i, True
             n += 1
     # In turn, what loses least and what loses least for what it moves: small changes and large ones are needed.
-    by_loss, by_ratio = np.argsort(second, kind="mergesort"), np.argsort(ratio, kind="mergesort")
+    by_loss, by_ratio = by_rising(second), by_rising(ratio)
     for at in range(2 * count):
         i = by_loss[at // 2] if at % 2 == 0 else by_ratio[at // 2]
         if second[i] == np.inf or is_open[i]:
@@ -144,14 +150,16 @@ def _select(
             column = column_of(rows, rows.order[i], base[i])
             top, _ = best_of(rows, rows.order[i], cost)
             loss += max(top - gain_of(rows, rows.order[i], base[i]) + (cost[column] if column >= 0 else 0.0), 0.0)
-    chosen = chosen[:n]
-    worth = np.empty(n)
+    worth = np.zeros(n)  # less than nothing: the dearest come first
     for m in range(n):
-        worth[m] = 0.0
-        for column in change[chosen[m], :2]:
+        for c in range(2):
+            column = change[chosen[m], c]
             if column >= 0:
-                worth[m] = max(worth[m], cost[column])
-    return chosen[np.argsort(-worth, kind="mergesort")], loss, left_out
+                worth[m] = min(worth[m], -cost[column])
+    dearest = by_rising(worth)
+    for m in range(n):
+        dearest[m] = chosen[dearest[m]]
+    return dearest, loss, left_out
 
 
 class _Opened(NamedTuple):
@@ -184,14 +192,14 @@ class _Labels(NamedTuple):
     rank: Floats
 
 
-@njit(cache=True)
+@kernel
 def _labels(count: int, limits: int) -> _Labels:
     return _Labels(
         np.empty((count, limits)), np.zeros(count, np.uint64), np.empty(count), np.empty(count), np.empty(count)
     )
 
 
-@njit(cache=True)
+@kernel
 def _factors(limits: int) -> NDArray[np.uint64]:
     """Odd numbers unlike each other: digests are sums of what is taken, times these."""
     found = np.empty(limits, np.uint64)
@@ -202,7 +210,7 @@ def _factors(limits: int) -> NDArray[np.uint64]:
     return found
 
 
-@njit(cache=True)
+@kernel
 def _open(
     rows: Rows, columns: Columns, cost: Floats, budget: float, which: Ints, limits: int
 ) -> tuple[_Opened, float]:
@@ -221,9 +229,7 @@ def _open(
     use = np.empty(limits)
     for d in range(depth - 1, -1, -1):
         row = rows.order[which[d]]
-        opened.counts[d], left_out = _alternatives(
-            rows, row, cost, budget, opened.option[d], opened.loss[d], _MOST_OPTIONS
-        )
+        opened.counts[d], left_out = _alternatives(rows, row, cost, budget, opened.option[d], opened.loss[d])
         dropped = min(dropped, left_out)
         opened.least[d] = np.inf
         for i in range(opened.counts[d]):
@@ -244,7 +250,7 @@ def _open(
     return opened, dropped
 
 
-@njit(cache=True)
+@kernel
 def _same(columns: Columns, column: int, used: Floats, grown: Floats) -> bool:
     """Whether `grown` is `used` and what `column` takes."""
     for u in range(len(used)):
@@ -258,7 +264,7 @@ def _same(columns: Columns, column: int, used: Floats, grown: Floats) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def _extend(
     opened: _Opened,
     d: int,
@@ -326,7 +332,8 @@ def _extend(
                     continue
                 m = table[at] = made
                 made += 1
-                grown.used[m] = labels.used[p]
+                for u in range(limits):
+                    grown.used[m, u] = labels.used[p, u]
                 grown.digest[m] = digest
                 if column >= 0:
                     for e in range(columns.begin[column], columns.begin[column + 1]):
@@ -340,14 +347,39 @@ def _extend(
     return made, dropped, -1
 
 
-@njit(cache=True)
+@kernel
+def _smallest(numbers: Floats, count: int, width: int) -> float:
+    """The one of the first `count` that is in place `width` when they are sorted."""
+    found = np.empty(count)
+    for i in range(count):
+        found[i] = numbers[i]
+    low, high = 0, count - 1
+    while low < high:
+        middle = found[(low + high) >> 1]
+        i, j = low, high
+        while i <= j:
+            while found[i] < middle:
+                i += 1
+            while found[j] > middle:
+                j -= 1
+            if i <= j:
+                found[i], found[j] = found[j], found[i]
+                i, j = i + 1, j - 1
+        if width - 1 <= j:
+            high = j
+        elif width - 1 >= i:
+            low = i
+        else:
+            break
+    return found[width - 1]
+
+
+@kernel
 def _keep(
     grown: _Labels, made: int, width: int, kept: _Labels, parent: NDArray[np.int32], taken: NDArray[np.int8]
 ) -> tuple[int, float]:
     """The `width` labels of the lowest rank; (how many, least that one left out falls short by)."""
-    bar = np.inf
-    if made > width:
-        bar = np.partition(grown.rank[:made], width - 1)[width - 1]
+    bar = np.inf if made <= width else _smallest(grown.rank, made, width)
     at_bar = width
     for m in range(made):
         at_bar -= grown.rank[m] < bar
@@ -357,13 +389,15 @@ def _keep(
             dropped = min(dropped, grown.short[m])
             continue
         at_bar -= grown.rank[m] == bar
-        kept.used[n], kept.digest[n], kept.loss[n] = grown.used[m], grown.digest[m], grown.loss[m]
+        kept.digest[n], kept.loss[n] = grown.digest[m], grown.loss[m]
+        for u in range(kept.used.shape[1]):
+            kept.used[n, u] = grown.used[m, u]
         parent[n], taken[n] = parent[m], taken[m]
         n += 1
     return n, dropped
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refine(
     rows: Rows,
     columns: Columns,
@@ -400,8 +434,11 @@ def refine(
     factors = _factors(limits)
     table, grown, labels = np.empty(size, np.int64), _labels(size // 2, limits), _labels(width, limits)
     is_open = np.zeros(count, np.bool_)
-    is_open[which] = True
-    labels.used[0], labels.loss[0] = 0.0, closed_loss
+    for i in which:
+        is_open[i] = True
+    labels.loss[0] = closed_loss
+    for u in range(limits):
+        labels.used[0, u] = 0.0
     for i in range(count):
         column = column_of(rows, rows.order[i], base[i])
         if not is_open[i] and column >= 0:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..compiled import constant, kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-NOTHING, STAY = -1, -2  # picks of a row that are not in its list of options
-UNKNOWN_PICK = -3
+NOTHING, STAY = constant(-1), constant(-2)  # picks of a row that are not in its list of options
+UNKNOWN_PICK = constant(-3)
 WORST = -1e300
 
 
@@ -53,7 +54,39 @@ class Columns(NamedTuple):
     group: Ints
 
 
-@njit(cache=True)
+@kernel
+def holds(array: Ints, item: int) -> bool:
+    found = False
+    for other in array:
+        found = found or other == item
+    return found
+
+
+@kernel
+def by_rising(keys: Floats) -> Ints:
+    """Places of `keys` in rising order, equal ones as they come: a merge sort that compiles fast."""
+    count = len(keys)
+    order, spare = np.empty(count, np.int64), np.empty(count, np.int64)
+    for i in range(count):
+        order[i] = i
+    width = 1
+    while width < count:
+        for begin in range(0, count, 2 * width):
+            middle, end = min(begin + width, count), min(begin + 2 * width, count)
+            i, j = begin, middle
+            for k in range(begin, end):
+                if j >= end or (i < middle and keys[order[i]] <= keys[order[j]]):
+                    spare[k] = order[i]
+                    i += 1
+                else:
+                    spare[k] = order[j]
+                    j += 1
+        order, spare = spare, order
+        width *= 2
+    return order
+
+
+@kernel
 def column_of(rows: Rows, row: int, pick: int) -> int:
     """Column of a row's pick, -1 for nothing."""
     if pick >= 0:
@@ -61,7 +94,7 @@ def column_of(rows: Rows, row: int, pick: int) -> int:
     return int(rows.stay_column[row]) if pick == STAY else -1
 
 
-@njit(cache=True)
+@kernel
 def gain_of(rows: Rows, row: int, pick: int) -> float:
     if pick >= 0:
         return rows.offset[row] + rows.scale[row] * rows.value[pick]
@@ -70,7 +103,7 @@ def gain_of(rows: Rows, row: int, pick: int) -> float:
     return WORST if rows.required[row] else 0.0
 
 
-@njit(cache=True)
+@kernel
 def costs(columns: Columns, prices: Floats, out: Floats) -> None:
     """out: (columns,) what each column costs at the prices of the limits, inf where it is barred."""
     for c in range(len(out)):
@@ -79,7 +112,7 @@ def costs(columns: Columns, prices: Floats, out: Floats) -> None:
             out[c] += columns.amount[e] * prices[columns.limit[e]]
 
 
-@njit(cache=True)
+@kernel
 def peak(rows: Rows, row: int, begin: int, end: int, cost: Floats) -> int:
     """Where worth is most among concave options: the first step down, found by halving."""
     scale, last = rows.scale[row], end - 1
@@ -93,7 +126,7 @@ def peak(rows: Rows, row: int, begin: int, end: int, cost: Floats) -> int:
     return begin
 
 
-@njit(cache=True)
+@kernel
 def best_of(rows: Rows, row: int, cost: Floats) -> tuple[float, int]:
     """(worth, pick) of what gains most beyond its cost; among equals staying, nothing, the first option."""
     best, pick = (WORST if rows.required[row] else 0.0), NOTHING
@@ -115,7 +148,7 @@ def best_of(rows: Rows, row: int, cost: Floats) -> tuple[float, int]:
     return best, pick
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dual_value(rows: Rows, columns: Columns, capacity: Floats, prices: Floats) -> float:
     """What no plan can exceed, whatever the prices of at least 0: every row at its best, and the capacity sold."""
     cost = np.empty(len(columns.begin) - 1)

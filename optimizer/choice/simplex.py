@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..compiled import constant, kernel
 from .plan import move
-from .rows import STAY, UNKNOWN_PICK, Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of
+from .rows import STAY, UNKNOWN_PICK, Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of, holds
 
-SLACK = -1  # instead of a row: the basic variable is what a limit leaves free
+SLACK = constant(-1)  # instead of a row: the basic variable is what a limit leaves free
 _ZERO = 1e-11
 _REFRESH = 50  # pivots between two inversions of the basis
 _MINOR = 50  # sweeps over the rows that pivoted before all are looked at again
@@ -51,7 +51,7 @@ def from_plan(picks: Ints, room: Floats) -> Basis:
     )
 
 
-@njit(cache=True)
+@kernel
 def _cost_of(columns: Columns, column: int, prices: Floats) -> float:
     cost = 0.0
     if column >= 0:
@@ -62,7 +62,7 @@ def _cost_of(columns: Columns, column: int, prices: Floats) -> float:
     return cost
 
 
-@njit(cache=True)
+@kernel
 def _invert(matrix: Floats, inverse: Floats) -> bool:
     """Gauss-Jordan with partial pivoting; False where the matrix is singular."""
     size = len(matrix)
@@ -94,7 +94,7 @@ def _invert(matrix: Floats, inverse: Floats) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def _change(columns: Columns, old: int, new: int, out: Floats) -> None:
     """out: what of each limit a row takes more in one column than in another (-1: none)."""
     out[:] = 0.0
@@ -106,7 +106,7 @@ def _change(columns: Columns, old: int, new: int, out: Floats) -> None:
             out[columns.limit[e]] -= columns.amount[e]
 
 
-@njit(cache=True)
+@kernel
 def _refresh(rows: Rows, columns: Columns, basis: Basis) -> bool:
     """Inverse, levels and prices from the basic variables; False where they are no basis."""
     size = len(basis.row)
@@ -117,14 +117,15 @@ def _refresh(rows: Rows, columns: Columns, basis: Basis) -> bool:
             matrix[basis.pick[i], i] = 1.0
         else:
             _change(columns, column_of(rows, row, basis.key[row]), column_of(rows, row, basis.pick[i]), change)
-            matrix[:, i] = change
+            for u in range(size):
+                matrix[u, i] = change[u]
     if not _invert(matrix, basis.inverse):
         return False
     _settle(rows, basis)
     return True
 
 
-@njit(cache=True)
+@kernel
 def _settle(rows: Rows, basis: Basis) -> None:
     """Levels and prices that follow from the inverse."""
     size = len(basis.row)
@@ -141,7 +142,7 @@ def _settle(rows: Rows, basis: Basis) -> None:
                 basis.prices[u] += more * basis.inverse[i, u]
 
 
-@njit(cache=True)
+@kernel
 def _enter(
     rows: Rows, columns: Columns, basis: Basis, row: int, pick: int, direction: Floats, change: Floats
 ) -> int:
@@ -163,7 +164,7 @@ def _enter(
         direction[i] = d
 
     # How far: until a basic variable is at 0, or the key of a row that has one.
-    step, leaving, heirless = np.inf, -1, -1
+    step, leaving, heirless = np.inf, -1, SLACK
     own = False
     for i in range(size):
         if direction[i] > _ZERO:
@@ -191,8 +192,9 @@ def _enter(
             if reach < step:
                 step, leaving, heirless = reach, -1, other
     if row != SLACK and not own and step > 1.0:
-        basis.room[:] -= change
-        basis.level[:] -= direction
+        for i in range(size):
+            basis.room[i] -= change[i]
+            basis.level[i] -= direction[i]
         basis.key[row] = pick
         return 0
     if leaving < 0 and heirless < 0:
@@ -219,13 +221,36 @@ def _enter(
     return 2 if _refresh(rows, columns, basis) else -1
 
 
-@njit(cache=True)
-def _cheapest_growth(
-    rows: Rows, columns: Columns, basis: Basis, cost: Floats, prices: Floats, row_of: Ints, pick_of: Ints
-) -> None:
-    """For every limit that has a price the row and pick that take more of it and lose least a unit."""
+class Entering(NamedTuple):
+    """Picks that are to be basic, of rows (`SLACK`: none of any)."""
+
+    row: Ints
+    pick: Ints
+
+
+def nothing_first() -> Entering:
+    return Entering(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def those_before(rows: Rows, before: Entering, key: Ints) -> Entering:
+    """What was basic before, of rows that still know their key at that time: (rows,), UNKNOWN_PICK where not."""
+    known = (before.row != SLACK) & (key[before.row] != UNKNOWN_PICK)
+    known &= (before.pick != STAY) | (rows.stay_column[before.row] >= 0)
+    return Entering(np.where(known, before.row, SLACK), before.pick)
+
+
+@kernel
+def cheapest_growth(rows: Rows, columns: Columns, basis: Basis, prices: Floats) -> Entering:
+    """For every limit that has a price the row and pick that take more of it and lose least a unit.
+
+    With these the basis has about the prices given.
+    """
     size = len(prices)
-    least, change = np.full(size, np.inf), np.empty(size)
+    cost = np.empty(len(columns.begin) - 1)
+    costs(columns, prices, cost)
+    row_of, pick_of = np.empty(size, np.int64), np.zeros(size, np.int64)
+    least, change = np.empty(size), np.empty(size)
+    least[:] = np.inf
     row_of[:] = SLACK
     for row in rows.order:
         key = basis.key[row]
@@ -233,7 +258,7 @@ def _cheapest_growth(
         worth = gain_of(rows, row, key) - (cost[old] if old >= 0 else 0.0)
         for g in range(len(rows.concave)):
             for k in range(rows.begin[row, g], rows.end[row, g]):
-                column = rows.column[k]
+                column = column_of(rows, row, k)
                 if columns.begin[column] == columns.begin[column + 1]:
                     continue
                 loss = worth - (rows.offset[row] + rows.scale[row] * rows.value[k] - cost[column])
@@ -247,56 +272,14 @@ def _cheapest_growth(
                             least[u], row_of[u], pick_of[u] = loss / change[u], row, k
                 if grows and rows.concave[g]:
                     break
+    return Entering(row_of, pick_of)
 
 
-@njit(cache=True)
-def price_in(rows: Rows, columns: Columns, basis: Basis, prices: Floats) -> bool:
-    """Pivot so that the basis has about these prices; False where rounding left no basis."""
-    size = len(prices)
-    cost = np.empty(len(columns.begin) - 1)
-    costs(columns, prices, cost)
-    direction, change = np.empty(size), np.empty(size)
-    row_of, pick_of = np.empty(size, np.int64), np.empty(size, np.int64)
-    _cheapest_growth(rows, columns, basis, cost, prices, row_of, pick_of)
-    for u in range(size):
-        row, pick = row_of[u], pick_of[u]
-        if row == SLACK or (basis.row == row).any():
-            continue
-        if _enter(rows, columns, basis, row, pick, direction, change) < 0:
-            return False
-    return True
-
-
-@njit(cache=True)
-def enter_again(
-    rows: Rows, columns: Columns, basis: Basis, before_row: Ints, before_pick: Ints, key: Ints
-) -> bool:
-    """Let what was basic `before` enter anew, of rows that still know their key; False where no basis is left."""
-    size = len(basis.row)
-    direction, change = np.empty(size), np.empty(size)
-    for i in range(len(before_row)):
-        row, pick = before_row[i], before_pick[i]
-        if row == SLACK or key[row] == UNKNOWN_PICK or basis.key[row] == pick:
-            continue
-        if pick == STAY and rows.stay_column[row] < 0:
-            continue
-        if _enter(rows, columns, basis, row, pick, direction, change) < 0:
-            return False
-    return True
-
-
-@njit(cache=True)
-def _improve(
-    rows: Rows,
-    columns: Columns,
-    basis: Basis,
-    row: int,
-    cost: Floats,
-    tolerance: float,
-    direction: Floats,
-    change: Floats,
+@kernel
+def _wanted(
+    rows: Rows, columns: Columns, basis: Basis, row: int, cost: Floats, tolerance: float
 ) -> tuple[int, float]:
-    """Let what is best for a row at `cost`, maybe some pivots old, enter if it still gains; -2: it does not.
+    """What is best for a row at `cost`, maybe some pivots old, if it still gains; the row's key: it does not.
 
     Also returned: what the row would gain at `cost`.
     """
@@ -306,24 +289,37 @@ def _improve(
     has = gain_of(rows, row, key)
     more = worth - has + (cost[column] if column >= 0 else 0.0)
     if pick == key or more <= tolerance:
-        return -2, 0.0
+        return key, 0.0
     gains = gain_of(rows, row, pick) - _cost_of(columns, column_of(rows, row, pick), basis.prices)
     if gains <= has - _cost_of(columns, column, basis.prices) + tolerance:
-        return -2, more
-    return _enter(rows, columns, basis, row, pick, direction, change), more
+        return key, more
+    return pick, more
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def optimise(
-    rows: Rows, columns: Columns, basis: Basis, tolerance: float, enough: float, most_pivots: int
+    rows: Rows,
+    columns: Columns,
+    basis: Basis,
+    first: Entering,
+    tolerance: float,
+    enough: float,
+    most_pivots: int,
 ) -> tuple[bool, int]:
     """Pivot to the optimum, or to where no more than `enough` is left to gain; (whether that was reached, pivots).
 
-    All rows are swept over, then again and again those that ever pivoted, until nothing changes any more.
+    What is to be `first` enters before all. Then all rows are swept over, again and again those that ever pivoted,
+    until nothing changes any more.
     """
     size = len(basis.row)
     cost = np.empty(len(columns.begin) - 1)
     direction, change = np.empty(size), np.empty(size)
+    for i in range(len(first.row)):
+        row, pick = first.row[i], first.pick[i]
+        if row == SLACK or pick == basis.key[row] or holds(basis.row, row):
+            continue
+        if _enter(rows, columns, basis, row, pick, direction, change) < 0:
+            return False, 0
     again = np.empty(len(rows.order), np.int64)
     is_again = np.zeros(len(basis.key), np.bool_)
     count, pivots, since = 0, 0, 0
@@ -339,11 +335,12 @@ def optimise(
             total = len(rows.order) if sweep == 0 else count
             for i in range(total):
                 row = rows.order[i] if sweep == 0 else again[i]
-                done, more = _improve(rows, columns, basis, row, cost, tolerance, direction, change)
+                pick, more = _wanted(rows, columns, basis, row, cost, tolerance)
                 left += more
-                if done == -2:
+                if pick == basis.key[row]:
                     continue
-                if done == -1:
+                done = _enter(rows, columns, basis, row, pick, direction, change)
+                if done < 0:
                     return False, pivots
                 if not is_again[row]:
                     again[count], is_again[row] = row, True
@@ -363,14 +360,6 @@ def optimise(
                 break
 
 
-@njit(cache=True)
 def torn_rows(basis: Basis) -> Ints:
     """Rows that are not whole, each once."""
-    found = np.empty(len(basis.row), np.int64)
-    n = 0
-    for i in range(len(basis.row)):
-        row = basis.row[i]
-        if row != SLACK and (found[:n] != row).all():
-            found[n] = row
-            n += 1
-    return found[:n]
+    return np.unique(basis.row[basis.row != SLACK])

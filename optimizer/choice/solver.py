@@ -14,7 +14,7 @@ from .prices import find_prices
 from .problem import TOLERANCE
 from .refine import refine
 from .rows import NOTHING, Columns, Floats, Ints, dual_value
-from .simplex import enter_again, from_plan, optimise, price_in, torn_rows
+from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimise, those_before, torn_rows
 from .snapshot import Snapshot
 
 # Rows that are searched where the plan at hand is not good enough, how many of them would make the same change,
@@ -117,7 +117,7 @@ def _vertex(
     if (nearest.room < 0.0).any():
         levels, picks, room = [every], snapshot.no_picks(), capacity + lift
     rows = levels[0].rows
-    again = memory.moved < _SMALL_REACH and memory.basic_row is not None
+    again = memory.moved < _SMALL_REACH and memory.basic is not None
     if again:
         rows = rows._replace(order=take_again(rows, columns, snapshot.key, picks, room))
     take_best(rows, columns, prices, picks, room)
@@ -126,23 +126,20 @@ def _vertex(
         picks, room = _around(snapshot, prices, base, lift)
     basis = from_plan(picks, room)
     dual = near.dual(columns, prices)
-    if again:
-        assert memory.basic_row is not None
-        assert memory.basic_pick is not None
-        begun = enter_again(snapshot.rows, columns, basis, memory.basic_row, memory.basic_pick, snapshot.key)
+    if again and memory.basic is not None:
+        first = those_before(snapshot.rows, memory.basic, snapshot.key)
     else:
-        begun = price_in(levels[0].rows, columns, basis, prices)
-    if not begun:
-        return picks, near, prices, dual, snapshot.rows.order[:0], 0
+        first = cheapest_growth(levels[0].rows, columns, basis, prices)
     enough = _LEFT * gap * max(dual, 0.0)
     pivots, better = 0, prices
     for level in levels:
-        _, more = optimise(level.rows, columns, basis, _TOLERANCE, enough, _PIVOTS * len(snapshot.rows.order))
-        pivots += more
+        most = _PIVOTS * len(snapshot.rows.order)
+        _, more = optimise(level.rows, columns, basis, first, _TOLERANCE, enough, most)
+        pivots, first = pivots + more, nothing_first()
         better = np.maximum(basis.prices, 0.0)
         if level.holds(better):
             break
-    memory.basic_row, memory.basic_pick = basis.row, basis.pick
+    memory.basic = Entering(basis.row, basis.pick)
     snapshot.key[levels[0].rows.order] = picks[levels[0].rows.order]
     found_dual = level.dual(columns, better)
     if found_dual < dual:

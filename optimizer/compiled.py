@@ -1,0 +1,30 @@
+"""How the optimizer's kernels are compiled: once per install, and as little of it as is used.
+
+numba links every kernel that another one calls into it and optimises both again, so what is compiled for each
+counts many times. Of what it makes by default two things are of no use here: an entry for C callers, which unpacks
+every array anew, and an exception for every division by zero. What else costs most, seconds of it, is kept out of
+the kernels' bodies: one array assigned to another in slices (whose error message brings in numba's strings),
+arithmetic of whole arrays, numpy's sorts, and arguments of several types where one does (a constant of Python is a
+type of its own, one of numpy is an int64).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import njit
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def kernel(function: _Function) -> _Function:
+    """The function compiled on its first call; of division by zero comes what numpy makes of it."""
+    compiled: _Function = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)  # type: ignore[call-overload]
+    return compiled
+
+
+def constant(value: int) -> int:
+    """A constant that kernels take as any other int64."""
+    return np.int64(value)  # type: ignore[return-value]
