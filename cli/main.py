@@ -58,6 +58,10 @@ def run(args: Sequence[str]) -> int:
         return _fail(str(error) or INTERRUPTED, code)
 
 
+def _tell(text: str) -> None:
+    print(f"coadapt: {text}", file=sys.stderr)
+
+
 def _fail(message: str, code: Exit) -> int:
     print("\n".join(f"coadapt: {line}" for line in message.splitlines()), file=sys.stderr)
     return int(code)
@@ -140,7 +144,7 @@ def up(
         make_policy(policy, **options)
     except ValueError as error:
         raise typer.BadParameter(f"--policy: {error}") from None
-    client = laptop.up(emulate=emulate, address=address, settings=settings)
+    client = laptop.up(emulate=emulate, address=address, settings=settings, tell=_tell)
     _print(show.cluster_table(client.cluster()), False)
 
 
@@ -372,6 +376,7 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Replay a trace of jobs under one or more policies in virtual time, without a cluster."""
+    from ..scheduler.warm_up import COMPILING, telling
     from ..simulator.engine import Stuck, Timing
     from ..simulator.identity import digest
     from ..simulator.knowledge import Knows
@@ -393,7 +398,8 @@ def simulate(
         before = None if knows is None else Knows(knows)
         under = Conditions(timing, before, noise, seed, failures, profiling_cost)
         if out is None:
-            outcomes = simulation.run(workload, cluster, chosen, under, profiles)
+            with telling(lambda: _tell(COMPILING)):
+                outcomes = simulation.run(workload, cluster, chosen, under, profiles)
             summaries = {name: outcome.summary() for name, outcome in outcomes.items()}
         else:
             about: dict[str, Any] = {
@@ -409,7 +415,8 @@ def simulate(
                 "node_mtbf_h": node_mtbf,
                 "node_repair_h": None if node_mtbf is None else node_repair,
             }
-            summaries = simulation.run_kept(workload, cluster, chosen, under, profiles, out, about)
+            with telling(lambda: _tell(COMPILING)):
+                summaries = simulation.run_kept(workload, cluster, chosen, under, profiles, out, about)
     except KeyboardInterrupt:
         kept = "the same command goes on" if out else "with --out the same command would go on later"
         raise Interrupted(f"interrupted; {kept}") from None
@@ -454,7 +461,7 @@ def sweep(
     from . import sweep as sweeping
 
     try:
-        figures, failed = sweeping.run(file, out, not no_ray, num_cpus)
+        figures, failed = sweeping.run(file, out, not no_ray, num_cpus, _tell)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; the same command goes on with what is missing in {out}") from None
     except ValueError as error:

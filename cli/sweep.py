@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console, RenderableType
@@ -17,6 +18,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from ..scheduler.warm_up import COMPILING, telling, warm_up
 from ..simulator.metrics import MEANING, spread
 from ..simulator.saved import load
 from ..simulator.sweep import Done, check, folder_of, here, is_done, on_ray
@@ -25,9 +27,11 @@ from ..simulator.sweep_file import Cell, cells, read_sweep
 Figures = dict[str, dict[str, tuple[float, float]]]
 
 
-def run(file: Path, out: Path, use_ray: bool, num_cpus: int | None) -> tuple[Figures, list[str]]:
+def run(
+    file: Path, out: Path, use_ray: bool, num_cpus: int | None, tell: Callable[[str], None]
+) -> tuple[Figures, list[str]]:
     """Run what is not there yet. The figures of each policy on each cluster (mean, deviation), and what failed
-    and why.
+    and why; `tell` is given a line on what else is waited for.
 
     Raises ValueError for whatever is wrong with the file, before anything is run.
     """
@@ -43,7 +47,11 @@ def run(file: Path, out: Path, use_ray: bool, num_cpus: int | None) -> tuple[Fig
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
     missing = [cell for cell in every if not is_done(cell, out)]
-    failed = _run(every, missing, out, use_ray, num_cpus or os.cpu_count() or 1, console, warnings)
+    with telling(lambda: tell(COMPILING)):
+        # Or every process would compile the same at the same time.
+        for policy, options in sorted({(cell.policy, cell.options) for cell in missing}) if use_ray else ():
+            warm_up(policy, json.loads(options))
+        failed = _run(every, missing, out, use_ray, num_cpus or os.cpu_count() or 1, console, warnings)
     gone = {done.folder for done in failed}
     problems = [f"{named(done.cell, _several(every))}: {done.problem}" for done in failed]
     return _figures([cell for cell in every if folder_of(cell, out) not in gone], out), problems

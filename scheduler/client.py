@@ -13,7 +13,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -97,8 +97,12 @@ class Client:
         return cast(str, _ray(record).get_runtime_context().gcs_address)
 
     @classmethod
-    def start_service(cls, record: ClusterRecord, settings: Settings) -> Client:
+    def start_service(
+        cls, record: ClusterRecord, settings: Settings, tell: Callable[[str], None] = lambda text: None
+    ) -> Client:
         """Start the service on a cluster unless it runs, and wait until every node started with it is leased.
+
+        tell: is given the line that says what else is waited for, where that takes long.
 
         Raises: ValueError for a policy or option that is none, NoClusterError, SettingsError where it runs already
             with other settings.
@@ -109,6 +113,7 @@ class Client:
         make_policy(settings.policy, **settings.policy_options)
         ray = _ray(record)
         from .service import SchedulerService
+        from .warm_up import COMPILING
 
         on_head = any(node["Labels"].get("role") == "head" for node in ray.nodes() if node["Alive"])
         service = (
@@ -130,8 +135,13 @@ class Client:
         running = Settings.model_validate(client._call("settings"))
         if running != settings:
             raise SettingsError(_difference(running, settings))
-        deadline = time.monotonic() + RETRY_S
+        deadline, told = time.monotonic() + RETRY_S, False
         while not client._call("ping") or len(client.cluster()["nodes"]) < len(record.nodes):
+            if client._call("compiling"):
+                deadline = time.monotonic() + RETRY_S
+                if not told:
+                    tell(COMPILING)
+                told = True
             if time.monotonic() > deadline:
                 raise NoClusterError(f"the nodes of the cluster could not be leased in {RETRY_S:.0f} s")
             time.sleep(0.05)

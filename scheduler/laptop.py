@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -128,8 +128,11 @@ def up(
     *,
     address: str | None = None,
     settings: Settings | None = None,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Client:
     """Start a cluster of emulated nodes, or with `address` only the service; returns a connected client.
+
+    tell: is given a line on what is waited for, where that takes long.
 
     Raises: EmulationError, LaptopError (one runs already, Ray did not start), ValueError for bad settings.
     """
@@ -155,7 +158,7 @@ def up(
         record = _start_cluster(nodes, Path(settings.state_dir))
     record.save(settings.state_dir)
     try:
-        return Client.start_service(record, settings)
+        return Client.start_service(record, settings, tell)
     except BaseException:
         if record.started:
             end_processes(record)

@@ -46,6 +46,7 @@ from .round import Plan, Round
 from .settings import Settings
 from .snapshot import MEASURED_IN, allowed_types, split_profile_id, take_round, waiting_reason
 from .store import Event, Interval, Store
+from .warm_up import COMPILING, telling, warm_up
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,8 @@ class SchedulerService:
         self._lock = threading.RLock()
         self._wake = threading.Event()
         self._stopping = False
+        self._compiling = False
+        self._warm = threading.Event()
         self._round_asked_s: float | None = 0.0
         self._last_round_s = 0.0
         self._last: RoundResult | None = None
@@ -188,9 +191,12 @@ class SchedulerService:
         return self._settings.model_dump()
 
     def ping(self) -> bool:
-        """Whether Ray's view of the nodes is known and every GPU node is leased."""
-        snapshot = self._nodes.snapshot
-        return snapshot.ready
+        """Whether rounds are run: Ray's view of the nodes is known, and what rounds call is compiled."""
+        return self._nodes.snapshot.ready and self._warm.is_set()
+
+    def compiling(self) -> bool:
+        """Whether the first round waits for its kernels, as it does once per install."""
+        return self._compiling and not self._warm.is_set()
 
     def on_event(self, job_id: str, event: ExecutorEvent) -> None:
         """An executor's event; repeated and late ones do no harm."""
@@ -231,11 +237,23 @@ class SchedulerService:
 
     def _loop(self) -> None:
         self._guard(self._reattach)
+        self._guard(self._warm_up)
+        self._warm.set()
         while not self._stopping:
             self._wake.wait(self._until_due())
             self._wake.clear()
             if not self._stopping and self._nodes.snapshot.ready:
                 self._guard(self._tick)
+
+    def _warm_up(self) -> None:
+        """Nobody has submitted anything yet, as a rule: better now than in the first round."""
+
+        def tell() -> None:
+            self._compiling = True
+            log.info(COMPILING)
+
+        with telling(tell):
+            warm_up(self._settings.policy, self._settings.policy_options)
 
     def _guard(self, work: Callable[[], None]) -> None:
         """A round that goes wrong is logged and not the last one."""

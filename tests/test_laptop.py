@@ -107,7 +107,7 @@ def test_the_cluster_found_by_auto_is_recorded_by_its_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Client, "address_of", lambda record: "10.0.0.1:6379")
-    monkeypatch.setattr(Client, "start_service", lambda record, settings: None)
+    monkeypatch.setattr(Client, "start_service", lambda record, settings, tell: None)
     laptop.up(address="auto", settings=Settings(state_dir=str(tmp_path)))
     found = ClusterRecord.load(tmp_path)
     assert found is not None

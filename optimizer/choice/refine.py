@@ -316,7 +316,7 @@ def _extend(
                     rank += _OFF * (abs(spare - amount) - abs(spare)) * price
                     whole -= (max(spare, 0.0) - max(spare - amount, 0.0)) * price
                     lacks += (spare - amount < -_SLACK) - (spare < -_SLACK)
-                    digest += np.uint64(np.int64(np.round(amount * 64.0))) * factors[u]
+                    digest += np.uint64(np.int64(amount * 64.0 + 0.5)) * factors[u]
             if not fits or short > budget:
                 continue
             at = (digest ^ (digest >> np.uint64(29))) * _MIX >> np.uint64(20) & size

@@ -1,0 +1,79 @@
+"""Compiling what a policy's rounds call before the first of them has to wait for it.
+
+numba compiles a kernel on its first call and keeps it in a cache: once per install, all of them, for as long as
+`COMPILE_S`. Afterwards a process reads them in a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from numba.core import event
+
+from ..estimators.goodput import BatchLimits, JobModel, best_batch
+from ..estimators.throughput import ThroughputModel, ThroughputParams
+from .cluster import Cluster, Node
+from .job import Adaptivity, JobSpec
+from .placement import Placement
+from .policies import make_policy
+from .round import JobView, Round
+
+COMPILE_S = 20  # on one core
+COMPILING = f"compiling the solver's kernels, once per install: about {COMPILE_S} s"
+_OURS = __name__.split(".")[0]
+
+
+class _Listener(event.Listener):
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell: Callable[[], None] | None = tell
+
+    def on_start(self, event: event.Event) -> None:
+        if self._tell is not None and event.data["dispatcher"].py_func.__module__.split(".")[0] == _OURS:
+            tell, self._tell = self._tell, None
+            tell()
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+@contextmanager
+def telling(tell: Callable[[], None]) -> Iterator[None]:
+    """`tell` is called before the first kernel that is compiled within, if any is; those in the cache are not."""
+    with event.install_listener("numba:compile", _Listener(tell)):
+        yield
+
+
+def warm_up(policy: str, options: Mapping[str, Any]) -> None:
+    """Have everything compiled, or read from the cache, that rounds under a policy call.
+
+    Raises ValueError for an unknown policy or option.
+    """
+    made, first = make_policy(policy, **options), made_up_round({})
+    # Whatever goes wrong with a made-up round is told where it goes wrong in a real one.
+    with suppress(Exception):
+        plan = made.plan(first)
+        made.plan(made_up_round(plan.placements))
+    best_batch(_model(), "a", nodes=1, replicas=1)
+
+
+def made_up_round(placements: Mapping[str, Placement]) -> Round:
+    """A job of any size, and some of fixed sizes, which fit together so badly that only a search settles it."""
+    nodes = tuple(Node(f"{kind}-{i}", kind, 4) for kind in ("a", "b") for i in range(2))
+    model = _model()
+    jobs = [
+        JobView(name, _spec(name, gpus), model, placements.get(name), age_s=60.0)
+        for name, gpus in (("any", None), ("two", 2), ("four", 4), ("eight", 8), ("more", 8))
+    ]
+    return Round(0.0, 60.0, Cluster(nodes), jobs)
+
+
+def _model() -> JobModel:
+    throughput = ThroughputModel(ThroughputParams(alpha_c=0.01, beta_c=0.01, alpha_r=0.01, alpha_n=0.02), 64, 8)
+    return JobModel({"a": throughput, "b": throughput}, 1000.0, BatchLimits(32, 1024), {"a": 1, "b": 1})
+
+
+def _spec(name: str, gpus: int | None) -> JobSpec:
+    fixed = {"training": {"adaptivity": Adaptivity.RIGID}, "resources": {"gpus": gpus}}
+    return JobSpec.model_validate({"name": name, "script": "train.py", **(fixed if gpus else {})})

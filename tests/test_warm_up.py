@@ -1,0 +1,73 @@
+"""Nobody waits for a compiler in a round, or without being told what for."""
+
+import subprocess
+import sys
+
+import pytest
+from coadapt.scheduler.policies import make_policy, policy_names
+from coadapt.scheduler.warm_up import made_up_round, telling, warm_up
+from numba import njit
+
+# What a simulation uses beyond what the warm-up had loaded, by name and number of types it was compiled for.
+SIMULATION = """
+import gc, sys
+from numba.core.dispatcher import Dispatcher
+from coadapt.cli.main import run
+from coadapt.scheduler.warm_up import warm_up
+
+def compiled():
+    found = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]
+    return {(d.py_func.__qualname__, str(s)) for d in found for s in d.signatures}
+
+warm_up(sys.argv[1], {})
+before = compiled()
+assert run(["simulate", "--jobs", "40", "--rate", "60", "--policy", sys.argv[1], "--json"]) == 0
+print(len(before), sorted(compiled() - before), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_every_policy_plans_the_made_up_round_it_is_warmed_up_with(name: str) -> None:
+    policy = make_policy(name)
+    plan = policy.plan(made_up_round({}))
+    assert plan.placements
+    assert policy.plan(made_up_round(plan.placements)).placements
+
+
+@pytest.mark.parametrize("policy", ["sia", "coadapt"])
+def test_after_the_warm_up_a_simulation_has_nothing_left_to_compile(policy: str) -> None:
+    done = subprocess.run([sys.executable, "-c", SIMULATION, policy], capture_output=True, text=True, check=True)
+    loaded, left = done.stderr.strip().splitlines()[-1].split(" ", 1)
+    assert int(loaded) > 5
+    assert left == "[]"
+
+
+def test_an_unknown_policy_is_named() -> None:
+    with pytest.raises(ValueError, match="policy: 'best' is unknown"):
+        warm_up("best", {})
+
+
+def kernel(module: str):  # noqa: ANN201
+    def twice(x: int) -> int:
+        return 2 * x
+
+    twice.__module__ = module
+    return njit(twice)
+
+
+def test_it_is_told_once_that_kernels_are_compiled() -> None:
+    told: list[str] = []
+    with telling(lambda: told.append("compiling")):
+        kernel("coadapt.optimizer.some")(1)
+        kernel("coadapt.optimizer.other")(1)
+    assert told == ["compiling"]
+
+
+def test_nothing_is_told_of_kernels_that_are_there_nor_of_those_of_users() -> None:
+    told: list[str] = []
+    ours = kernel("coadapt.optimizer.some")
+    ours(1)
+    with telling(lambda: told.append("compiling")):
+        ours(2)
+        kernel("my_policy")(1)
+    assert told == []
