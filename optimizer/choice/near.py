@@ -85,7 +85,7 @@ def _settle(
                 picks[row] = pick
         if state[row] == SETTLED:
             gain += gain_of(rows, row, picks[row])
-            move(columns, -1, column_of(rows, row, picks[row]), room)
+            move(columns, NOTHING, column_of(rows, row, picks[row]), room)
         else:
             found[n] = row
             n += 1

@@ -64,7 +64,7 @@ def _best_that_fits(
         best, pick = rows.stay_gain[row] - cost[stay], STAY
     for g in range(len(rows.concave)):
         begin, end = rows.begin[row, g], rows.end[row, g]
-        if begin == end or (rows.rising[g] and not fits(columns, old, rows.column[begin], room)):
+        if begin == end or (rows.rising[g] and not fits(columns, old, column_of(rows, row, begin), room)):
             continue
         if rows.concave[g]:
             # Worth rises up to the peak, and the smaller options fit where a larger one does.
@@ -79,7 +79,7 @@ def _best_that_fits(
         for k in range(begin, end):
             worth = rows.offset[row] + rows.scale[row] * rows.value[k] - cost[rows.column[k]]
             if worth > best:
-                if fits(columns, old, rows.column[k], room):
+                if fits(columns, old, column_of(rows, row, k), room):
                     best, pick = worth, k
                 elif rows.rising[g]:
                     break
@@ -141,12 +141,12 @@ def take_again(rows: Rows, columns: Columns, before: Ints, picks: Ints, room: Fl
     for row in rows.order:
         pick = before[row]
         column = -1 if pick == UNKNOWN_PICK else column_of(rows, row, pick)
-        if pick == UNKNOWN_PICK or (pick == STAY and column < 0) or not fits(columns, -1, column, room):
+        if pick == UNKNOWN_PICK or (pick == STAY and column < 0) or not fits(columns, NOTHING, column, room):
             rest[n] = row
             n += 1
         else:
             picks[row] = pick
-            move(columns, -1, column, room)
+            move(columns, NOTHING, column, room)
     return rest[:n]
 
 

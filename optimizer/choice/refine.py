@@ -13,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import kernel
+from ..compiled import constant, kernel
 from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, best_of, by_rising, column_of, costs, gain_of, holds
 
 _SLACK = 1e-9
 _MOST_OPTIONS = 32  # of a row
+_FIRST = constant(1)  # labels, before any row
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _OFF = 0.5  # weight of what is likely to be over or left, in the choice of combinations to keep
 
@@ -447,7 +448,7 @@ def refine(
 
     depth = len(which)
     parent, taken = np.empty((depth, size // 2), np.int32), np.empty((depth, size // 2), np.int8)
-    n, last, chosen, shortest = 1, depth - 1, -1, np.inf
+    n, last, chosen, shortest = _FIRST, depth - 1, -1, np.inf
     for d in range(depth):
         made, left_out, chosen = _extend(
             opened,
