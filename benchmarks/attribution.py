@@ -155,7 +155,7 @@ class Compared:
         began = time.perf_counter()
         entries = program.entries(order)
         told = self.continual
-        told._tell(entries, order, program.required(order), program.usage, program.capacity)
+        told._tell(program, order, entries, program.required(order))
         tell_s = time.perf_counter() - began
         engine = told._engine
         beside: ContinualProgram = pickle.loads(pickle.dumps(engine))

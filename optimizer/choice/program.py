@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .exact import meet_required
+from .listing import list_options
 from .near import UNKNOWN, Memory
 from .options import OptionPool, sift
 from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
@@ -91,6 +92,7 @@ class ChoiceProgram:
         self._slot: dict[str, int] = {}
         self._asked: tuple[list[str], Ints] = [], np.empty(0, np.int64)  # ids, and their slots
         self._spare: list[int] = []
+        self._stamps = 0
         self._rows: dict[str, np.ndarray] = {}
         self._grow(64)
         self._memory = Memory()
@@ -103,6 +105,8 @@ class ChoiceProgram:
         column, limit = np.nonzero(usage.T)
         begin = np.searchsorted(column, np.arange(usage.shape[1] + 1))
         barred = self._barred(usage, capacity)
+        if self._slot and (barred != self._columns.barred).any():
+            self._stamp(np.fromiter(self._slot.values(), np.int64, len(self._slot)))
         self._columns = Columns(
             begin.astype(np.int64),
             limit.astype(np.int64),
@@ -160,7 +164,9 @@ class ChoiceProgram:
 
     def _grow(self, size: int) -> None:
         groups = len(self._group_begin) - 1
-        kinds: dict[str, type] = dict.fromkeys(("start", "count", "stay_column", "settled", "key"), np.int64)
+        kinds: dict[str, type] = dict.fromkeys(
+            ("start", "count", "stay_column", "settled", "key", "stamp"), np.int64
+        )
         kinds |= {"offset": float, "scale": float, "stay_gain": float, "required": bool, "state": np.int8}
         had = len(self._rows["start"]) if self._rows else 0
         rows: dict[str, np.ndarray] = {name: np.zeros(size, kind) for name, kind in kinds.items()}
@@ -169,6 +175,17 @@ class ChoiceProgram:
             rows[name][:had] = old
         self._rows = rows
         self._spare += range(size - 1, had - 1, -1)
+
+    def _stamp(self, slots: Ints) -> None:
+        self._rows["stamp"][slots] = self._stamps + np.arange(len(slots))
+        self._stamps += len(slots)
+
+    def stamps(self, order: Sequence[str]) -> Ints:
+        """(rows,) numbers that no other row of this program had or has; a row gets another with other options.
+
+        Options are the columns of `entries`, and whether one is required; what they gain is not looked at.
+        """
+        return np.asarray(self._rows["stamp"][self._slots(order)])
 
     def _slots(self, ids: Sequence[str]) -> Ints:
         """Of ids that are all there, each once."""
@@ -251,6 +268,7 @@ class ChoiceProgram:
             rows[name][slots] = array + start[:, None]
         rows["required"][slots] = required
         rows["state"][slots], rows["key"][slots] = UNKNOWN, UNKNOWN_PICK
+        self._stamp(slots)
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._alone("changed"):
@@ -280,7 +298,9 @@ class ChoiceProgram:
         if not np.isfinite(gain[column >= 0]).all():
             raise ValueError("gain: must be finite")
         with self._alone("changed"):
-            self._change(self._slots(ids), stay_column=column, stay_gain=gain)
+            slots = self._slots(ids)
+            self._stamp(slots[self._rows["stay_column"][slots] != column])
+            self._change(slots, stay_column=column, stay_gain=gain)
 
     def _change(self, slots: Ints, **arrays: np.ndarray) -> None:
         """Write the rows' arrays; only rows to which that makes a difference count as changed."""
@@ -330,27 +350,17 @@ class ChoiceProgram:
     def entries(self, order: Sequence[str]) -> Entries:
         """The rows in `order` for a solver that starts from nothing, without options that can never matter."""
         slots = self._slots(order)
-        r = self._rows
-        stays = r["stay_column"][slots] >= 0
+        r, pool = self._rows, self._pool
         groups = self._concave.shape[0]
-        counts = (
-            (r["full_end"][slots, groups - 1] - r["full_begin"][slots, 0]) if groups else np.zeros(len(slots), int)
+        begin = r["full_begin"][slots, 0] if groups else np.zeros(len(slots), np.int64)
+        end = r["full_end"][slots, groups - 1] if groups else begin
+        most = int((end - begin).sum()) + len(slots)
+        row, column, gain = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+        frame = (r["offset"], r["scale"], r["stay_column"], r["stay_gain"])
+        count = list_options(
+            slots, begin, end, *frame, pool.column, pool.value, self._columns.barred, row, column, gain
         )
-        row = np.repeat(np.arange(len(slots)), counts)
-        first = np.cumsum(counts) - counts
-        at = np.arange(len(row)) - first[row] + r["start"][slots][row]
-        gain = r["offset"][slots][row] + r["scale"][slots][row] * self._pool.value[at]
-        column = self._pool.column[at].astype(np.int64)
-        own = column == r["stay_column"][slots][row]
-        gain[own] = np.maximum(gain[own], r["stay_gain"][slots][row[own]])
-        stays[row[own]] = False
-        row = np.concatenate([row, np.flatnonzero(stays)])
-        column = np.concatenate([column, r["stay_column"][slots][stays]])
-        gain = np.concatenate([gain, r["stay_gain"][slots][stays]])
-        fits = ~self._columns.barred[column]
-        by_row = np.lexsort((column, row))
-        by_row = by_row[fits[by_row]]
-        return Entries(row[by_row], column[by_row], gain[by_row])
+        return Entries(row[:count], column[:count], gain[:count])
 
     @classmethod
     def of(cls, problem: ChoiceProblem) -> tuple[ChoiceProgram, list[str]]:

@@ -10,7 +10,7 @@ import math
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,12 @@ from ..linear_program import LinearProgram
 from .shim import Shim
 from .solution import Solution
 from .solver import Solver
-from .storage import CAPACITY, CONSTRAINT, OWN, Block, Storage, ranges
+from .storage import CAPACITY, CONSTRAINT, OWN, Block, Storage, ranges, spans
 
 # Dense, one per variable; a number, the same for all; or (indices, values).
 Coefficients = float | Sequence[float] | np.ndarray | tuple[Any, Any]
 Triplets = tuple[np.ndarray, np.ndarray, np.ndarray]
+Uses = dict[str, tuple[np.ndarray, np.ndarray]]  # resource: (indices, values)
 ALL = "x"  # the request that holds all of a plain LP
 
 
@@ -32,19 +33,13 @@ ALL = "x"  # the request that holds all of a plain LP
 class Row:
     """lower <= coefficients @ x <= upper over the variables of one request.
 
-    coefficients: one per variable, a number (the same for all), or (indices, values).
+    coefficients: one per variable, a number (the same for all), or (indices, values). lower, upper: of many
+    requests at once also (requests,).
     """
 
     coefficients: Coefficients
-    lower: float = -math.inf
-    upper: float = math.inf
-
-
-@dataclass(slots=True)
-class _Request:
-    block: Block
-    resources: set[str]
-    constraints: set[str] = field(default_factory=set)
+    lower: float | np.ndarray = -math.inf
+    upper: float | np.ndarray = math.inf
 
 
 class ContinualProgram:
@@ -63,7 +58,9 @@ class ContinualProgram:
     def __init__(self, maximise: bool = False) -> None:
         self.maximise = maximise
         self._storage = Storage()
-        self._requests: dict[Hashable, _Request] = {}
+        self._blocks: dict[Hashable, Block] = {}
+        self._resources: dict[Hashable, set[str]] = {}
+        self._terms: dict[Hashable, set[str]] = {}  # constraints that requests are part of
         self._capacities: dict[str, int] = {}
         self._users: dict[str, set[Hashable]] = {}
         self._constraints: dict[str, int] = {}
@@ -83,11 +80,11 @@ class ContinualProgram:
         return self._storage.columns.live
 
     def __contains__(self, id: Hashable) -> bool:
-        return id in self._requests
+        return id in self._blocks
 
     @property
     def requests(self) -> tuple[Hashable, ...]:
-        return tuple(self._requests)
+        return tuple(self._blocks)
 
     # Resources and constraints
 
@@ -106,7 +103,7 @@ class ContinualProgram:
         with self._changing():
             users = self._users.pop(resource)
             for id in users:
-                self._requests[id].resources.discard(resource)
+                self._resources[id].discard(resource)
             self._drop_row(self._capacities.pop(resource), users)
 
     def add_constraint(
@@ -125,7 +122,7 @@ class ContinualProgram:
         sides = _sides(f"constraint {name!r}", lower, upper)
         by_request: dict[Hashable, list[tuple[int, float]]] = {}
         for (id, index), value in terms.items():
-            columns = self._request(id).block.columns
+            columns = self._block(id).columns
             if not 0 <= index < columns:
                 raise ValueError(f"constraint {name!r}: {id!r} has no variable {index}, only 0 to {columns - 1}")
             if not math.isfinite(value):
@@ -137,17 +134,17 @@ class ContinualProgram:
             self._constraints[name], self._members[name] = slot, set(by_request)
             self._set_sides(slot, sides)
             for id, mine in by_request.items():
-                request = self._requests[id]
-                column, row, held = self._storage.read(request.block)
+                block = self._blocks[id]
+                column, row, held = self._storage.read(block)
                 at = np.array([i for i, _ in mine], dtype=np.int64)
                 added = np.array([v for _, v in mine], dtype=float)
                 self._storage.write(
-                    request.block,
+                    [block],
                     np.concatenate([column, at]),
                     np.concatenate([row, np.full(len(mine), slot, dtype=np.int32)]),
                     np.concatenate([held, added]),
                 )
-                request.constraints.add(name)
+                self._terms.setdefault(id, set()).add(name)
 
     def change_constraint(self, name: str, lower: float = -math.inf, upper: float = math.inf) -> None:
         """New sides for a constraint."""
@@ -161,7 +158,7 @@ class ContinualProgram:
         with self._changing():
             members = self._members.pop(name)
             for id in members:
-                self._requests[id].constraints.discard(name)
+                self._terms[id].discard(name)
             self._drop_row(self._constraints.pop(name), members)
 
     # Requests
@@ -176,16 +173,23 @@ class ContinualProgram:
         upper: float | Sequence[float] | np.ndarray = math.inf,
     ) -> None:
         """One variable per cost; uses: {resource: coefficients}; rows: over these variables alone."""
-        if id in self._requests:
-            raise ValueError(f"request {id!r}: is there already; an id that is not taken is accepted")
-        costs = _finite(f"cost of {id!r}", cost)
-        count = len(costs)
-        bounds = _bounds(id, lower, upper, count)
-        used = self._uses(id, uses or {}, count)
-        own, sides = _rows(id, rows, count)
-        with self._changing():
-            self._place(id, costs, bounds, used, own, sides)
-            self._note_uses(id, uses or {})
+        self._add([id], repr(id), None, cost, uses or {}, rows, lower, upper)
+
+    def add_requests(
+        self,
+        ids: Sequence[Hashable],
+        sizes: Sequence[int] | np.ndarray,
+        cost: Sequence[float] | np.ndarray,
+        uses: Mapping[str, Coefficients] | None = None,
+        rows: Sequence[Row] = (),
+        lower: float | Sequence[float] | np.ndarray = 0.0,
+        upper: float | Sequence[float] | np.ndarray = math.inf,
+    ) -> None:
+        """Many requests at once, of sizes[i] variables each; everything else is given one request behind another.
+
+        Each of `rows` is a row of every request, over those of its coefficients that are the request's.
+        """
+        self._add(ids, f"{len(ids)} requests", sizes, cost, uses or {}, rows, lower, upper)
 
     def change_request(
         self,
@@ -197,30 +201,33 @@ class ContinualProgram:
         upper: float | Sequence[float] | np.ndarray | None = None,
     ) -> None:
         """Whatever is given replaces what the request had; the number of variables stays."""
-        request = self._request(id)
-        block, storage = request.block, self._storage
+        block, storage = self._block(id), self._storage
         mine = slice(block.column, block.column + block.columns)
         costs = None if cost is None else _finite(f"cost of {id!r}", cost, block.columns)
         bounds = None
         if lower is not None or upper is not None:
             low = storage.lower[mine] if lower is None else lower
             high = storage.upper[mine] if upper is None else upper
-            bounds = _bounds(id, low, high, block.columns)
-        used = None if uses is None else self._uses(id, uses, block.columns)
-        defined = None if rows is None else _rows(id, rows, block.columns)
+            bounds = _bounds(repr(id), low, high, block.columns)
+        used = None if uses is None else self._uses(repr(id), uses, block.columns)
+        alone = np.array([block.columns])
+        defined = None if rows is None else _rows(repr(id), rows, alone)
         with self._changing():
             if costs is not None:
                 storage.cost[mine] = -costs if self.maximise else costs
             if bounds is not None:
                 storage.lower[mine], storage.upper[mine] = bounds
             if used is not None or defined is not None:
-                self._rewrite(request, used, defined)
-            if uses is not None:
-                self._note_uses(id, uses)
+                self._rewrite(id, None if used is None else self._entries(used), defined)
+            if used is not None:
+                for resource in self._resources[id]:
+                    self._users[resource].discard(id)
+                self._resources[id] = set()
+                self._note_uses([id], alone, used)
 
     def change_costs(self, ids: Sequence[Hashable], costs: Sequence[np.ndarray] | np.ndarray) -> None:
         """New costs of many requests at once: an array for each, or all of them one behind another."""
-        blocks = [self._request(id).block for id in ids]
+        blocks = [self._block(id) for id in ids]
         given = costs if isinstance(costs, np.ndarray) and costs.ndim == 1 else None
         if given is None:
             if len(costs) != len(ids):
@@ -236,14 +243,20 @@ class ContinualProgram:
             self._storage.cost[ranges(starts, counts)] = -flat if self.maximise else flat
 
     def remove_request(self, id: Hashable) -> None:
-        request = self._request(id)
+        self.remove_requests([id])
+
+    def remove_requests(self, ids: Sequence[Hashable]) -> None:
+        blocks = [self._block(id) for id in ids]
+        if len(set(ids)) < len(ids):
+            raise ValueError(f"ids: name a request twice among {len(ids)}; each at most once is accepted")
         with self._changing():
-            del self._requests[id]
-            for resource in request.resources:
-                self._users[resource].discard(id)
-            for name in request.constraints:
-                self._members[name].discard(id)
-            self._storage.free_block(request.block)
+            for id in ids:
+                del self._blocks[id]
+                for resource in self._resources.pop(id):
+                    self._users[resource].discard(id)
+                for name in self._terms.pop(id, ()):
+                    self._members[name].discard(id)
+            self._storage.free_blocks(blocks)
 
     # Solving
 
@@ -272,10 +285,7 @@ class ContinualProgram:
             solution = Solution(
                 outcome,
                 self.maximise,
-                {
-                    id: (r.block.column, r.block.columns, r.block.row, r.block.rows)
-                    for id, r in self._requests.items()
-                },
+                {**self._blocks},
                 {**self._capacities},
                 {**self._constraints},
             )
@@ -284,7 +294,8 @@ class ContinualProgram:
     def linear_program(self) -> LinearProgram:
         """What is solved, as plain arrays to be minimised (costs are negated where the program maximises)."""
         storage = self._storage
-        columns, rows = self._live_columns(), self._live_rows()
+        lie = spans(self._blocks.values())
+        columns, rows = lie.columns, np.concatenate([self._single_rows(), lie.rows])
         counts = storage.end[columns] - storage.start[columns]
         held = ranges(storage.start[columns], counts)
         position = np.zeros(storage.rows.top, dtype=np.int64)
@@ -307,15 +318,15 @@ class ContinualProgram:
     def of(cls, program: LinearProgram) -> ContinualProgram:
         """A plain LP as one request `ALL` whose own rows are the LP's rows; `integer` is not looked at."""
         made = cls()
-        entries = program.matrix.tocoo()
+        matrix = program.matrix.copy()
+        matrix.sum_duplicates()
+        entries = matrix.tocoo()
         kept = entries.data != 0
         own = (entries.col[kept].astype(np.int64), entries.row[kept].astype(np.int64), entries.data[kept])
-        none = np.zeros(0, dtype=np.int64)
         with made._changing():
-            bounds = (program.lower, program.upper)
-            made._place(
-                ALL, program.cost, bounds, (none, none, np.zeros(0)), own, (program.row_lower, program.row_upper)
-            )
+            bounds, sides = (program.lower, program.upper), (program.row_lower, program.row_upper)
+            made._place([ALL], np.array([len(program.cost)]), program.cost, bounds, _joined([]), own, sides)
+            made._resources[ALL] = set()
         return made
 
     # Inside
@@ -329,31 +340,65 @@ class ContinualProgram:
         finally:
             self._busy.release()
 
+    def _add(
+        self,
+        ids: Sequence[Hashable],
+        what: str,
+        sizes: Sequence[int] | np.ndarray | None,
+        cost: Sequence[float] | np.ndarray,
+        uses: Mapping[str, Coefficients],
+        rows: Sequence[Row],
+        lower: float | Sequence[float] | np.ndarray,
+        upper: float | Sequence[float] | np.ndarray,
+    ) -> None:
+        for id in ids:
+            if id in self._blocks:
+                raise ValueError(f"request {id!r}: is there already; an id that is not taken is accepted")
+        if len(set(ids)) < len(ids):
+            raise ValueError(f"ids: name a request twice among {len(ids)}; each at most once is accepted")
+        if sizes is None:
+            costs = _finite(f"cost of {what}", cost)
+            counts = np.array([len(costs)])
+        else:
+            counts = _sizes(sizes, len(ids))
+            costs = _finite(f"cost of {what}", cost, int(counts.sum()))
+        bounds = _bounds(what, lower, upper, len(costs))
+        used = self._uses(what, uses, len(costs))
+        own, sides = _rows(what, rows, counts)
+        with self._changing():
+            self._place(ids, counts, costs, bounds, self._entries(used), own, sides)
+            self._resources.update((id, set()) for id in ids)
+            self._note_uses(ids, counts, used)
+
     def _place(
         self,
-        id: Hashable,
+        ids: Sequence[Hashable],
+        sizes: np.ndarray,
         costs: np.ndarray,
         bounds: tuple[np.ndarray, np.ndarray],
         used: Triplets,
         own: Triplets,
         sides: tuple[np.ndarray, np.ndarray],
     ) -> None:
-        storage, count = self._storage, len(costs)
-        block = Block(storage.take_columns(count), count)
-        mine = slice(block.column, block.column + count)
-        storage.cost[mine] = -costs if self.maximise else costs
-        storage.lower[mine], storage.upper[mine] = bounds
-        request = self._requests[id] = _Request(block, set())
-        self._rewrite(request, used, (own, sides))
+        """own: rows counted over all the requests', as many of each; sides: of all of them."""
+        storage = self._storage
+        blocks = storage.take_blocks(sizes.tolist(), len(sides[0]) // len(ids) if len(ids) else 0)
+        self._blocks.update(zip(ids, blocks, strict=True))
+        lie = spans(blocks)
+        storage.cost[lie.columns] = -costs if self.maximise else costs
+        storage.lower[lie.columns], storage.upper[lie.columns] = bounds
+        storage.row_lower[lie.rows], storage.row_upper[lie.rows] = sides
+        column, row, value = own
+        storage.write(blocks, *_joined([used, (column, lie.rows[row], value)]))
 
     def _rewrite(
         self,
-        request: _Request,
+        id: Hashable,
         used: Triplets | None,
         defined: tuple[Triplets, tuple[np.ndarray, np.ndarray]] | None,
     ) -> None:
         """Replace the request's use of resources, its own rows, or both; what is None stays."""
-        storage, block = self._storage, request.block
+        storage, block = self._storage, self._blocks[id]
         column, row, value = storage.read(block)
         kind = storage.kind[row]
         keep = np.ones(len(row), dtype=bool)
@@ -368,63 +413,59 @@ class ContinualProgram:
             (own_column, own_row, own_value), (low, high) = defined
             if len(low) != block.rows:
                 storage.free_rows(block.row, block.rows)
-                block.row, block.rows = storage.take_rows(len(low), OWN), len(low)
+                block = replace(block, row=storage.take_rows(len(low), OWN), rows=len(low))
+                self._blocks[id] = block
             mine = slice(block.row, block.row + block.rows)
             storage.row_lower[mine], storage.row_upper[mine] = low, high
             parts.append((own_column, own_row + block.row, own_value))
-        storage.write(block, *(np.concatenate([part[i] for part in parts]) for i in range(3)))
+        storage.write([block], *_joined(parts))
 
-    def _uses(self, id: Hashable, uses: Mapping[str, Coefficients], count: int) -> Triplets:
-        parts = []
+    def _uses(self, what: str, uses: Mapping[str, Coefficients], count: int) -> Uses:
+        used = {}
         for resource, given in uses.items():
             if resource not in self._capacities:
-                raise ValueError(f"uses of {id!r}: resource {resource!r} is unknown; set_capacity makes it known")
-            index, value = _coefficients(f"uses of {id!r}, {resource!r}", given, count)
-            parts.append((index, np.full(len(index), self._capacities[resource], dtype=np.int64), value))
-        return _joined(parts)
+                raise ValueError(f"uses of {what}: resource {resource!r} is unknown; set_capacity makes it known")
+            used[resource] = _coefficients(f"uses of {what}, {resource!r}", given, count)
+        return used
 
-    def _note_uses(self, id: Hashable, uses: Iterable[str]) -> None:
-        request = self._requests[id]
-        for resource in request.resources.difference(uses):
-            self._users[resource].discard(id)
-        request.resources = set(uses)
-        for resource in request.resources:
-            self._users[resource].add(id)
+    def _entries(self, used: Uses) -> Triplets:
+        rows = self._capacities
+        return _joined([(index, np.full(len(index), rows[name]), value) for name, (index, value) in used.items()])
+
+    def _note_uses(self, ids: Sequence[Hashable], sizes: np.ndarray, used: Uses) -> None:
+        owner = np.repeat(np.arange(len(ids)), sizes)
+        for resource, (index, _) in used.items():
+            users = self._users[resource]
+            for i in np.flatnonzero(np.bincount(owner[index])).tolist():
+                self._resources[ids[i]].add(resource)
+                users.add(ids[i])
 
     def _set_sides(self, slot: int, sides: tuple[float, float]) -> None:
         self._storage.row_lower[slot], self._storage.row_upper[slot] = sides
 
     def _drop_row(self, slot: int, members: Iterable[Hashable]) -> None:
         for id in members:
-            block = self._requests[id].block
+            block = self._blocks[id]
             column, row, value = self._storage.read(block)
             keep = row != slot
-            self._storage.write(block, column[keep], row[keep], value[keep])
+            self._storage.write([block], column[keep], row[keep], value[keep])
         self._storage.free_rows(slot, 1)
 
     def _compact(self, always: bool = False) -> None:
         if not (always or self._storage.wasteful):
             return
-        single = np.array([*self._capacities.values(), *self._constraints.values()], dtype=np.int64)
-        slots = self._storage.compact([request.block for request in self._requests.values()], single)
-        names = [*self._capacities, *self._constraints]
-        for i, (name, slot) in enumerate(zip(names, slots, strict=True)):
-            (self._capacities if i < len(self._capacities) else self._constraints)[name] = int(slot)
+        blocks = self._storage.compact([*self._blocks.values()], self._single_rows())
+        self._blocks = dict(zip(self._blocks, blocks, strict=True))
+        self._capacities = {name: i for i, name in enumerate(self._capacities)}
+        first = len(self._capacities)
+        self._constraints = {name: first + i for i, name in enumerate(self._constraints)}
 
-    def _live_columns(self) -> np.ndarray:
-        blocks = [request.block for request in self._requests.values()]
-        shape = np.array([(b.column, b.columns) for b in blocks], dtype=np.int64).reshape(-1, 2)
-        return ranges(shape[:, 0], shape[:, 1])
+    def _single_rows(self) -> np.ndarray:
+        return np.array([*self._capacities.values(), *self._constraints.values()], dtype=np.int64)
 
-    def _live_rows(self) -> np.ndarray:
-        blocks = [request.block for request in self._requests.values()]
-        shape = np.array([(b.row, b.rows) for b in blocks], dtype=np.int64).reshape(-1, 2)
-        single = np.array([*self._capacities.values(), *self._constraints.values()], dtype=np.int64)
-        return np.concatenate([single, ranges(shape[:, 0], shape[:, 1])])
-
-    def _request(self, id: Hashable) -> _Request:
-        self._known(self._requests, "request", id)
-        return self._requests[id]
+    def _block(self, id: Hashable) -> Block:
+        self._known(self._blocks, "request", id)
+        return self._blocks[id]
 
     @staticmethod
     def _known(among: Mapping[Any, Any], what: str, name: Hashable) -> None:
@@ -457,18 +498,27 @@ def _finite(what: str, given: Sequence[float] | np.ndarray, count: int | None = 
     return array
 
 
-def _bounds(id: Hashable, lower: Any, upper: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _sizes(given: Sequence[int] | np.ndarray, count: int) -> np.ndarray:
+    sizes = np.asarray(given)
+    if sizes.shape != (count,):
+        raise ValueError(f"sizes: has shape {sizes.shape}, not ({count},), one for each id")
+    if count and (not np.issubdtype(sizes.dtype, np.integer) or sizes.min() < 0):
+        raise ValueError("sizes: has entries that are not whole or below 0; numbers of variables are accepted")
+    return sizes.astype(np.int64)
+
+
+def _bounds(what: str, lower: Any, upper: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
     sides = []
     for name, given in (("lower", lower), ("upper", upper)):
         array = np.asarray(given, dtype=float)
         if array.shape not in ((), (count,)):
-            raise ValueError(f"{name} of {id!r}: has shape {array.shape}, not () or ({count},)")
+            raise ValueError(f"{name} of {what}: has shape {array.shape}, not () or ({count},)")
         sides.append(np.broadcast_to(array, (count,)))
     low, high = sides
     wrong = ~((low <= high) & (low < np.inf) & (high > -np.inf))
     if wrong.any():
         i = int(wrong.argmax())
-        raise ValueError(f"bounds of {id!r}: lower {low[i]} and upper {high[i]} of variable {i} hold no number")
+        raise ValueError(f"bounds of {what}: lower {low[i]} and upper {high[i]} of variable {i} hold no number")
     return low, high
 
 
@@ -488,7 +538,9 @@ def _coefficients(what: str, given: Coefficients, count: int) -> tuple[np.ndarra
             raise ValueError(
                 f"{what}: indices reach from {index.min()} to {index.max()}, not within 0 to {count - 1}"
             )
-        if len(np.unique(index)) != len(index):
+        seen = np.zeros(count, dtype=bool)
+        seen[index] = True
+        if seen.sum() < len(index):
             raise ValueError(f"{what}: has an index twice; each at most once is accepted")
     else:
         value = np.asarray(given, dtype=float)
@@ -502,11 +554,20 @@ def _coefficients(what: str, given: Coefficients, count: int) -> tuple[np.ndarra
     return index[kept], value[kept]
 
 
-def _rows(id: Hashable, rows: Sequence[Row], count: int) -> tuple[Triplets, tuple[np.ndarray, np.ndarray]]:
-    parts, sides = [], []
+def _rows(what: str, rows: Sequence[Row], sizes: np.ndarray) -> tuple[Triplets, tuple[np.ndarray, np.ndarray]]:
+    """Rows of requests of these sizes, each request's together: entries, and sides (requests * rows,)."""
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    parts = []
+    low, high = np.empty((len(sizes), len(rows))), np.empty((len(sizes), len(rows)))
     for i, row in enumerate(rows):
-        index, value = _coefficients(f"row {i} of {id!r}", row.coefficients, count)
-        parts.append((index, np.full(len(index), i, dtype=np.int64), value))
-        sides.append(_sides(f"row {i} of {id!r}", row.lower, row.upper))
-    low, high = np.array(sides, dtype=float).reshape(-1, 2).T
-    return _joined(parts), (low, high)
+        index, value = _coefficients(f"row {i} of {what}", row.coefficients, len(owner))
+        parts.append((index, owner[index] * len(rows) + i, value))
+        for side, given in ((low, row.lower), (high, row.upper)):
+            if np.shape(given) not in ((), (len(sizes),)):
+                raise ValueError(
+                    f"row {i} of {what}: a side has shape {np.shape(given)}, not () or ({len(sizes)},)"
+                )
+            side[:, i] = given
+        for one, other in set(zip(low[:, i].tolist(), high[:, i].tolist(), strict=True)):
+            _sides(f"row {i} of {what}", one, other)
+    return _joined(parts), (low.ravel(), high.ravel())

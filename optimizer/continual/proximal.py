@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from .elimination import Elimination, eliminate, elimination
 from .kernels import activity, conjugate_gradients, transposed
 
 NEWTON_STEPS = 50  # of one outer step
@@ -29,6 +30,7 @@ HARD = 30  # Newton steps from which an outer step was too long
 CG_TOLERANCE, CG_MOST = 0.05, 2000
 SLOPE = 0.1  # a step along which D' falls to this share is long enough
 SHARE = 0.1  # inner residual left, of what the outer step moves
+FEW = 200  # rows left by elimination up to which Newton's systems are solved directly
 WORK = 2e8  # entries touched between two looks at the clock
 
 
@@ -178,6 +180,8 @@ def _ascend(
     floor: float,
     newton_steps: int,
     work: float,
+    rule: Elimination,
+    direct: bool,
 ) -> tuple[bool, int, int, float, float]:
     """Newton steps on D until its residual is SHARE of what the outer step moves, or `floor`.
 
@@ -188,12 +192,14 @@ def _ascend(
     activities, slope, step, along = np.empty(rows), np.empty(rows), np.empty(rows), np.empty(columns)
     scratch = np.empty((4, rows))
     free, row_free = np.empty(columns, np.int64), np.empty(rows, np.bool_)
+    is_free = np.empty(columns, np.bool_)
     steps, gradients = 0, 0
     while True:
         count, moved, objective, open_gap = 0, 0.0, outside, 0.0
         free_entries = 0
         for j in range(columns):
             at = x0[j] - sigma * reduced[j]
+            is_free[j] = lower[j] < at < upper[j]
             if at <= lower[j]:
                 x[j] = lower[j]
             elif at >= upper[j]:
@@ -231,10 +237,14 @@ def _ascend(
             return True, steps, gradients, primal_move, dual_move
         if steps >= newton_steps or work <= 0.0:
             return steps >= newton_steps, steps, gradients, primal_move, dual_move
-        most = max(100, min(2 * rows, CG_MOST))
-        tried = conjugate_gradients(
-            start, row, value, free[:count], row_free, sigma, rho, slope, step, CG_TOLERANCE, most, scratch
-        )
+        if direct:
+            eliminate(start, row, value, rule, is_free, row_free, sigma, rho, slope, step)
+            tried = 1
+        else:
+            most = max(100, min(2 * rows, CG_MOST))
+            tried = conjugate_gradients(
+                start, row, value, free[:count], row_free, sigma, rho, slope, step, CG_TOLERANCE, most, scratch
+            )
         transposed(start, start[1:], row, value, step, along)
         h0 = 0.0
         for i in range(rows):
@@ -305,6 +315,7 @@ class Proximal:
         self.s = np.clip(rows, program.row_lower, program.row_upper)
         self.x0, self.y0 = program.x.copy(), program.y.copy()
         self.floor = math.inf
+        self.rule = elimination(program.start, program.row, len(program.y))
 
     def residuals(self) -> Residuals:
         p = self.program
@@ -359,6 +370,8 @@ class Proximal:
                 self.floor,
                 NEWTON_STEPS - newton,
                 WORK,
+                self.rule,
+                self.rule.dense <= FEW,
             )
             newton += more
             self.iterations += gradients

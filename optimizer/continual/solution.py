@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..linear_program import Status
-from .storage import ranges
+from .storage import Block, spans
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,12 @@ class Outcome:
 class Solution:
     """A solution; it stays as it is when the program changes.
 
-    places: request -> (first column, columns, first row, rows). integral: (variables,) what a shim made of
-    `values`, None without one.
+    blocks: where the requests lay. integral: (variables,) what a shim made of `values`, None without one.
     """
 
     outcome: Outcome
     maximise: bool
-    places: Mapping[Hashable, tuple[int, int, int, int]] = field(repr=False)
+    blocks: Mapping[Hashable, Block] = field(repr=False)
     capacities: Mapping[str, int] = field(repr=False)
     constraints: Mapping[str, int] = field(repr=False)
     integral: np.ndarray | None = field(default=None, repr=False)
@@ -86,27 +85,32 @@ class Solution:
     @cached_property
     def values(self) -> np.ndarray:
         """(variables,) of all requests, in the order in which they were added."""
-        starts, counts = np.array(list(self.places.values()), dtype=np.int64).reshape(-1, 4)[:, :2].T
-        return self.outcome.x[ranges(starts, counts)]
+        return self.outcome.x[spans(self.blocks.values()).columns]
 
     @cached_property
     def _slices(self) -> dict[Hashable, slice]:
         slices, first = {}, 0
-        for id, (_, count, _, _) in self.places.items():
-            slices[id] = slice(first, first + count)
-            first += count
+        for id, block in self.blocks.items():
+            slices[id] = slice(first, first + block.columns)
+            first += block.columns
         return slices
 
     def of(self, id: Hashable) -> slice:
         """Where the request's variables are in `values` and `integral`."""
-        self._known(self.places, "request", id)
+        self._known(self.blocks, "request", id)
         return self._slices[id]
 
     def x(self, id: Hashable) -> np.ndarray:
         """(variables,) of the request."""
-        self._known(self.places, "request", id)
-        first, count, _, _ = self.places[id]
-        return self.outcome.x[first : first + count]
+        self._known(self.blocks, "request", id)
+        block = self.blocks[id]
+        return self.outcome.x[block.column : block.column + block.columns]
+
+    def of_all(self, ids: Sequence[Hashable]) -> np.ndarray:
+        """(variables,) of these requests, one behind another."""
+        for id in ids:
+            self._known(self.blocks, "request", id)
+        return self.outcome.x[spans([self.blocks[id] for id in ids]).columns]
 
     def price(self, resource: str) -> float:
         """What one more unit of the resource adds to the objective."""
@@ -120,9 +124,9 @@ class Solution:
 
     def row_duals(self, id: Hashable) -> np.ndarray:
         """(rows,) of the request: what one more unit of each row's side adds to the objective."""
-        self._known(self.places, "request", id)
-        _, _, first, count = self.places[id]
-        duals = self.outcome.y[first : first + count]
+        self._known(self.blocks, "request", id)
+        block = self.blocks[id]
+        duals = self.outcome.y[block.row : block.row + block.rows]
         return -duals if self.maximise else duals
 
     def with_integral(self, integral: np.ndarray) -> Solution:

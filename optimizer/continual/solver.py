@@ -23,6 +23,7 @@ from .solution import Outcome
 from .storage import Storage
 
 SMALL = 20_000  # columns up to which all are worked on
+WORKED_ON = 1.5  # columns for each row, at first
 SAMPLE = 4096  # columns looked at to find how many a margin lets in
 ROUGH = 1e-2  # tolerance to which all columns are worked on when there is nothing to start from
 PARALLEL = 1_000_000  # entries from which pricing is shared by threads
@@ -97,7 +98,7 @@ class _Run:
                 if verdict is not None:
                     return self._finish(verdict, self._judge())
             self._price()
-            columns = self._choose(4 * len(self.y) + 1000)
+            columns = self._choose(int(WORKED_ON * len(self.y)))
         patient = False
         while True:
             self.held[columns] = True

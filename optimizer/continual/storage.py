@@ -9,7 +9,9 @@ all slots need not know which ones are alive.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,7 +48,10 @@ class Slots:
 
 @dataclass(slots=True)
 class Block:
-    """Where a request lies: its columns, its own rows, and its entries with the room they have."""
+    """Where a request lies: its columns, its own rows, and its entries with the room they have.
+
+    Solutions hold blocks: one whose columns or rows are elsewhere is another block.
+    """
 
     column: int
     columns: int
@@ -60,6 +65,20 @@ def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """starts[0], starts[0] + 1, … (counts[0] of them), starts[1], …: the indices of many runs, in one array."""
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
+
+
+class Spans(NamedTuple):
+    """Slots of some blocks, one block behind another; and how many of them each block has."""
+
+    columns: np.ndarray
+    rows: np.ndarray
+    columns_each: np.ndarray
+    rows_each: np.ndarray
+
+
+def spans(blocks: Iterable[Block]) -> Spans:
+    shape = np.array([(b.column, b.columns, b.row, b.rows) for b in blocks], dtype=np.int64).reshape(-1, 4)
+    return Spans(ranges(shape[:, 0], shape[:, 1]), ranges(shape[:, 2], shape[:, 3]), shape[:, 1], shape[:, 3])
 
 
 def room_for(entries: int) -> int:
@@ -97,31 +116,35 @@ class Storage:
         self.entry_row, self.entry_value = np.zeros(0, dtype=np.int32), np.zeros(0)
         self.stale: dict[int, int] = {}  # first column of a block: its columns
 
-    def take_columns(self, count: int) -> int:
-        start = self.columns.take(count)
-        self._reserve(_COLUMN, self.columns.top)
-        return start
-
     def take_rows(self, count: int, kind: int) -> int:
         start = self.rows.take(count)
         self._reserve(_ROW, self.rows.top)
         self.kind[start : start + count] = kind
         return start
 
-    def free_columns(self, start: int, count: int) -> None:
-        self._clear(_COLUMN, start, count)
-        self.columns.free(start, count)
-
     def free_rows(self, start: int, count: int) -> None:
         """The rows have no entries left."""
-        self._clear(_ROW, start, count)
+        self._clear(_ROW, slice(start, start + count))
         self.rows.free(start, count)
 
-    def free_block(self, block: Block) -> None:
-        self.entries.free(block.entry, block.room)
-        self.stale.pop(block.column, None)
-        self.free_columns(block.column, block.columns)
-        self.free_rows(block.row, block.rows)
+    def take_blocks(self, columns: Sequence[int], rows: int) -> list[Block]:
+        """A block of so many columns for each, and of so many rows of its own."""
+        made = [Block(self.columns.take(count), count, self.rows.take(rows), rows) for count in columns]
+        self._reserve(_COLUMN, self.columns.top)
+        self._reserve(_ROW, self.rows.top)
+        self.kind[spans(made).rows] = OWN
+        return made
+
+    def free_blocks(self, blocks: Sequence[Block]) -> None:
+        held = spans(blocks)
+        self._clear(_COLUMN, held.columns)
+        self._clear(_ROW, held.rows)
+        for block in blocks:
+            if block.columns:
+                self.stale.pop(block.column, None)
+            self.columns.free(block.column, block.columns)
+            self.rows.free(block.row, block.rows)
+            self.entries.free(block.entry, block.room)
 
     def read(self, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(column within the block, row slot, value) of the block's entries."""
@@ -131,71 +154,78 @@ class Storage:
         column = np.repeat(np.arange(block.columns), counts)
         return column, self.entry_row[held].copy(), self.entry_value[held].copy()
 
-    def write(self, block: Block, column: np.ndarray, row: np.ndarray, value: np.ndarray) -> None:
-        """The block's entries become these, in any order, at their place where they fit in its room."""
-        count = len(column)
-        if not (block.room // 4 <= count <= block.room):
-            self.entries.free(block.entry, block.room)
-            block.room = room_for(count)
-            block.entry = self.entries.take(block.room)
-            self._reserve(_ENTRY, self.entries.top)
+    def write(self, blocks: Sequence[Block], column: np.ndarray, row: np.ndarray, value: np.ndarray) -> None:
+        """The blocks' entries become these, in any order, at their place where they fit in its room.
+
+        column: counted over the columns of all the blocks, one behind another.
+        """
+        sizes = np.array([block.columns for block in blocks], dtype=np.int64)
+        before = np.cumsum(sizes) - sizes
+        per_column = np.bincount(column, minlength=int(sizes.sum()))
+        ends = np.append(0, np.cumsum(per_column))
+        counts = ends[before + sizes] - ends[before]
+        for block, count in zip(blocks, counts.tolist(), strict=True):
+            if not (block.room // 4 <= count <= block.room):
+                self.entries.free(block.entry, block.room)
+                block.room = room_for(count)
+                block.entry = self.entries.take(block.room)
+            if block.columns:
+                self.stale[block.column] = block.columns
+        self._reserve(_ENTRY, self.entries.top)
+        places = np.array([block.entry for block in blocks], dtype=np.int64)
         order = np.argsort(column, kind="stable")
-        held = slice(block.entry, block.entry + count)
+        held = ranges(places, counts)
         self.entry_row[held], self.entry_value[held] = row[order], value[order]
-        ends = block.entry + np.cumsum(np.bincount(column, minlength=block.columns))
-        mine = slice(block.column, block.column + block.columns)
-        self.end[mine] = ends
-        self.start[mine] = np.concatenate(([block.entry], ends))[: block.columns]
-        self.stale[block.column] = block.columns
+        mine = ranges(np.array([block.column for block in blocks], dtype=np.int64), sizes)
+        self.end[mine] = ends[1:] + np.repeat(places - ends[before], sizes)
+        self.start[mine] = self.end[mine] - per_column
 
     @property
     def wasteful(self) -> bool:
         return self.columns.wasteful or self.rows.wasteful or self.entries.wasteful
 
-    def compact(self, blocks: list[Block], single_rows: np.ndarray) -> np.ndarray:
-        """Close all gaps: `single_rows` come first, then the blocks in their order. Returns their new slots.
+    def compact(self, blocks: Sequence[Block], single_rows: np.ndarray) -> list[Block]:
+        """Close all gaps: `single_rows` come first, then the blocks in their order. Returns where those lie now.
 
-        The blocks are told where they lie now. Costs the size of the program, and at least half of it was waste.
+        Costs the size of the program, and at least half of it was waste.
         """
-        shape = np.array([[b.column, b.columns, b.row, b.rows] for b in blocks], dtype=np.int64).reshape(-1, 4)
-        columns = ranges(shape[:, 0], shape[:, 1])
-        rows = np.concatenate([single_rows, ranges(shape[:, 2], shape[:, 3])])
+        columns, own_rows, columns_each, rows_each = spans(blocks)
+        rows = np.concatenate([single_rows, own_rows])
         counts = self.end[columns] - self.start[columns]
         held = ranges(self.start[columns], counts)
         renumbered = np.zeros(self.rows.top, dtype=np.int32)
         renumbered[rows] = np.arange(len(rows))
         entry_row, entry_value = renumbered[self.entry_row[held]], self.entry_value[held]
-        stale = [block for block in blocks if block.column in self.stale]
-        first = np.cumsum(shape[:, 1]) - shape[:, 1]
+        stale = [block.columns > 0 and block.column in self.stale for block in blocks]
+        first = np.cumsum(columns_each) - columns_each
         before = np.append(0, np.cumsum(counts))
-        sizes = before[first + shape[:, 1]] - before[first]
+        sizes = before[first + columns_each] - before[first]
         rooms = np.array([room_for(int(size)) for size in sizes], dtype=np.int64)
         places = np.cumsum(rooms) - rooms
         for name in _COLUMN:
             setattr(self, name, getattr(self, name)[columns])
         for name in _ROW:
             setattr(self, name, getattr(self, name)[rows])
-        offset = np.repeat(places - (np.cumsum(sizes) - sizes), shape[:, 1])
+        offset = np.repeat(places - (np.cumsum(sizes) - sizes), columns_each)
         self.end = np.cumsum(counts) + offset
         self.start = self.end - counts
         self.entry_row = np.zeros(int(rooms.sum()), dtype=np.int32)
         self.entry_value = np.zeros(int(rooms.sum()))
         into = ranges(self.start, counts)
         self.entry_row[into], self.entry_value[into] = entry_row, entry_value
-        row = len(single_rows) + np.cumsum(shape[:, 3]) - shape[:, 3]
-        for i, block in enumerate(blocks):
-            block.column, block.row = int(first[i]), int(row[i])
-            block.entry, block.room = int(places[i]), int(rooms[i])
+        row = len(single_rows) + np.cumsum(rows_each) - rows_each
+        moved = np.column_stack([first, columns_each, row, rows_each, places, rooms])
+        made = [Block(*each) for each in moved.tolist()]
         self.columns, self.rows = Slots(len(columns), len(columns)), Slots(len(rows), len(rows))
         self.entries = Slots(int(rooms.sum()), int(rooms.sum()))
-        self.stale = {block.column: block.columns for block in stale}
-        return np.arange(len(single_rows))
+        self.stale = {block.column: block.columns for block, was in zip(made, stale, strict=True) if was}
+        return made
 
     def _reserve(self, names: dict[str, float], size: int) -> None:
         if len(getattr(self, next(iter(names)))) < size:
             for name, fill in names.items():
                 setattr(self, name, _grown(getattr(self, name), max(2 * size, 64), fill))
 
-    def _clear(self, names: dict[str, float], start: int, count: int) -> None:
+    def _clear(self, names: dict[str, float], slots: slice | np.ndarray) -> None:
         for name, fill in names.items():
-            getattr(self, name)[start : start + count] = fill
+            getattr(self, name)[slots] = fill

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+from numba import njit
 from scipy import sparse
 
 from .. import milp
@@ -106,14 +107,20 @@ def largest_weights(
     Jobs, those of the largest weight first, pick the configuration of the highest weight in the LP's solution that
     fits what is left.
     """
-    choice = np.full(rows, -1, np.int64)
-    room = capacity.copy()
     heavy = np.flatnonzero(weight > 1e-6)
-    for k in heavy[np.lexsort((heavy, -weight[heavy]))]:
-        row, column = entries.row[k], entries.column[k]
-        if choice[row] < 0 and (usage[:, column] <= room + 1e-9).all():
-            choice[row] = column
-            room -= usage[:, column]
+    heavy = heavy[np.lexsort((heavy, -weight[heavy]))]
+    return _fill(entries.row[heavy], entries.column[heavy], rows, usage.T.copy(), capacity)
+
+
+@njit(cache=True, nogil=True)
+def _fill(row: np.ndarray, column: np.ndarray, rows: int, usage: np.ndarray, capacity: np.ndarray) -> np.ndarray:
+    """What each row picks where the first that fits is taken; usage: (columns, limits)."""
+    choice, room = np.full(rows, -1, np.int64), capacity.copy()
+    for k in range(len(row)):
+        used = usage[column[k]]
+        if choice[row[k]] < 0 and (used <= room + 1e-9).all():
+            choice[row[k]] = column[k]
+            room -= used
     return choice
 
 
@@ -269,13 +276,15 @@ class Pop:
 class Continual:
     """The LP relaxation by the continual engine, told what changed since the last round, and COpter's shim.
 
-    Jobs are its requests; those whose options are others are replaced, those whose gains alone are get new costs.
+    Jobs are its requests, by the stamps of their options: one whose options are others leaves, and comes anew; of
+    all others the costs are written over, as ageing alone changes them in every round.
     """
 
     tolerance: float = 1e-4
     threads: int = 2
     _engine: ContinualProgram = field(default_factory=lambda: ContinualProgram(maximise=True))
-    _known: dict[str, tuple[bool, np.ndarray, np.ndarray]] = field(default_factory=dict)
+    _told: ChoiceProgram | None = None
+    _known: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # requests there are
     _limits: tuple[np.ndarray, np.ndarray] | None = None  # usage, capacity
 
     def solve(
@@ -283,48 +292,42 @@ class Continual:
     ) -> ChoiceSolution:
         start_s = time.perf_counter()
         entries, usage, capacity = program.entries(order), program.usage, program.capacity
-        self._tell(
-            entries, order, _satisfiable(entries, program.required(order), usage, capacity), usage, capacity
-        )
+        required = _satisfiable(entries, program.required(order), usage, capacity)
+        requests = self._tell(program, order, entries, required)
         limit_s = time_limit_s if np.isfinite(time_limit_s) else float("inf")
         found = self._engine.solve(self.tolerance, self.threads, limit_s)
-        weight = np.concatenate([found.x(id) for id in order]) if order else np.zeros(0)
-        choice = largest_weights(entries, weight, len(order), usage, capacity)
+        choice = largest_weights(entries, found.of_all(requests), len(order), usage, capacity)
         prices = np.maximum([found.price(f"limit-{i}") for i in range(len(capacity))], 0.0)
         linear = LinearSolution(found.status, seconds=found.seconds)
         return _solution(choice, program, order, entries, found.bound, prices, gap, start_s, linear)
 
     def _tell(
-        self, entries: Entries, order: Sequence[str], required: np.ndarray, usage: np.ndarray, capacity: np.ndarray
-    ) -> None:
-        engine = self._engine
-        if self._limits is None or not np.array_equal(self._limits[0], usage):
-            engine = self._engine = ContinualProgram(maximise=True)
-            self._known = {}
+        self, program: ChoiceProgram, order: Sequence[str], entries: Entries, required: np.ndarray
+    ) -> list[int]:
+        """Bring the engine to this round; returns its request of each row."""
+        usage, capacity = program.usage, program.capacity
+        if self._told is not program or self._limits is None or not np.array_equal(self._limits[0], usage):
+            self._engine, self._told, self._limits = ContinualProgram(maximise=True), program, None
+            self._known = np.empty(0, np.int64)
         for i, most in enumerate(capacity.tolist()):
-            if self._limits is None or not self._known or self._limits[1][i] != most:
-                engine.set_capacity(f"limit-{i}", most)
+            if self._limits is None or self._limits[1][i] != most:
+                self._engine.set_capacity(f"limit-{i}", most)
         self._limits = usage, capacity
-        for id in self._known.keys() - set(order):
-            engine.remove_request(id)
-            del self._known[id]
-        begin = np.searchsorted(entries.row, np.arange(len(order) + 1)).tolist()
-        ids: list[str] = []
-        costs: list[np.ndarray] = []
-        for i, id in enumerate(order):
-            columns, gains = entries.column[begin[i] : begin[i + 1]], entries.gain[begin[i] : begin[i + 1]]
-            known = self._known.get(id)
-            if known is not None and known[0] == required[i] and np.array_equal(known[1], columns):
-                if not np.array_equal(known[2], gains):
-                    ids.append(id)
-                    costs.append(gains)
-            else:
-                if known is not None:
-                    engine.remove_request(id)
-                uses = {f"limit-{u}": usage[u, columns] for u in np.flatnonzero(usage[:, columns].any(axis=1))}
-                engine.add_request(id, gains, uses, [Row(1.0, 1.0 if required[i] else -np.inf, 1.0)])
-            self._known[id] = bool(required[i]), columns, gains
-        engine.change_costs(ids, costs)
+        requests = 2 * program.stamps(order) + required
+        stays = np.isin(requests, self._known)
+        self._engine.remove_requests(np.setdiff1d(self._known, requests[stays]).tolist())
+        self._known = requests
+        sizes = np.bincount(entries.row, minlength=len(order))
+        old = stays[entries.row]
+        self._engine.change_costs(requests[stays].tolist(), entries.gain[old])
+        column, come = entries.column[~old], np.flatnonzero(~stays)
+        uses = {}
+        for i, used in enumerate(usage):
+            index = np.flatnonzero(used[column])
+            uses[f"limit-{i}"] = index, used[column[index]]
+        one = Row(1.0, np.where(required[come], 1.0, -np.inf), 1.0)
+        self._engine.add_requests(requests[come].tolist(), sizes[come], entries.gain[~old], uses, [one])
+        return requests.tolist()
 
 
 def _objective(choice: np.ndarray, entries: Entries) -> float:
