@@ -557,3 +557,48 @@ def test_rows_that_left_and_came_back_are_found_under_the_list_that_named_them_b
     program.weigh(ids, offset, np.ones(5))
     ids.reverse()
     assert program.solve(ids).choice.tolist() == [-1, -1, -1, -1, 0]
+
+
+# Stamps: what tells a solver which rows have other options
+
+
+def test_a_stamp_moves_with_the_options_and_with_nothing_else() -> None:
+    """Over random changes: the stamp is the same exactly if the row's columns, and whether it is required, are."""
+    rng = np.random.default_rng(3)
+    program = ChoiceProgram(np.array([[1.0, 2.0, 3.0, 4.0, 0.0], [0.0, 0.0, 0.0, 0.0, 2.0]]), np.array([9.0, 9.0]))
+    ids = [f"row {i}" for i in range(6)]
+    program.put(ids, rng.random((6, 5)), np.ones((6, 5), bool))
+    seen: dict[int, tuple[object, ...]] = {}
+    for _ in range(300):
+        some = sorted(rng.choice(ids, 2, replace=False).tolist())
+        match int(rng.integers(5)):
+            case 0:
+                allowed = rng.random((2, 5)) < 0.8
+                program.put(some, np.sort(rng.random((2, 5)), axis=1), allowed, rng.random(2) < 0.3)
+            case 1:
+                program.stay(some, rng.integers(-1, 5, 2), rng.random(2))
+            case 2:
+                program.weigh(some, rng.random(2), 0.1 + rng.random(2))
+            case 3:
+                program.set_capacity(rng.choice([1.0, 3.0, 9.0], 2))
+            case 4:
+                program.remove(some)
+                program.put(some, rng.random((2, 5)), rng.random((2, 5)) < 0.8)
+        entries, required, stamps = program.entries(ids), program.required(ids), program.stamps(ids)
+        for i, stamp in enumerate(stamps.tolist()):
+            options = ids[i], tuple(entries.column[entries.row == i]), bool(required[i])
+            assert seen.setdefault(stamp, options) == options
+
+
+def test_what_is_worth_something_else_keeps_its_stamp() -> None:
+    program = ChoiceProgram(np.array([[1.0, 2.0, 4.0]]), np.array([8.0]))
+    program.put(["a", "b"], np.array([[1.0, 2.0, 3.0]] * 2), np.ones((2, 3), bool))
+    before = program.stamps(["a", "b"]).tolist()
+    program.put(["b"], np.array([[2.0, 3.0, 7.0]]), np.ones((1, 3), bool))
+    program.weigh(["a", "b"], np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    program.stay(["a"], np.array([1]), np.array([9.0]))
+    program.set_capacity(np.array([7.0]))
+    assert program.stamps(["a", "b"]).tolist() == before
+    program.put(["b"], np.array([[2.0, 3.0, 7.0]]), np.ones((1, 3), bool), np.array([True]))
+    assert program.stamps(["a"]).tolist() == before[:1]
+    assert program.stamps(["b"])[0] not in before

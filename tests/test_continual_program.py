@@ -109,6 +109,26 @@ class Changes(RuleBasedStateMachine):
         self.plain.requests[f"r{self.made}"] = request
         self.program.add_request(f"r{self.made}", **{**request, "rows": [Row(*row) for row in request["rows"]]})
 
+    @rule(data=st.data(), sizes=st.lists(st.integers(0, 3), max_size=4))
+    def add_requests(self, data: st.DataObject, sizes: list[int]) -> None:
+        """Many at once are the same as one after another."""
+        ids = [f"r{self.made + 1 + i}" for i in range(len(sizes))]
+        self.made += len(sizes)
+        flat = self.draw(data, sum(sizes))
+        ends = np.cumsum(sizes, dtype=int)
+        for id, first, last in zip(ids, ends - sizes, ends, strict=True):
+            self.plain.requests[id] = {
+                "cost": flat["cost"][first:last],
+                "uses": {resource: given[first:last] for resource, given in flat["uses"].items()},
+                "rows": [(given[first:last], lower, upper) for given, lower, upper in flat["rows"]],
+                "lower": flat["lower"],
+                "upper": flat["upper"],
+            }
+        rows = [
+            Row(given, np.full(len(ids), lower), np.full(len(ids), upper)) for given, lower, upper in flat["rows"]
+        ]
+        self.program.add_requests(ids, sizes, **{**flat, "rows": rows})
+
     @precondition(lambda self: self.plain.requests)
     @rule(data=st.data())
     def change_request(self, data: st.DataObject) -> None:
@@ -124,10 +144,11 @@ class Changes(RuleBasedStateMachine):
 
     @precondition(lambda self: self.plain.requests)
     @rule(data=st.data())
-    def remove_request(self, data: st.DataObject) -> None:
-        id = data.draw(st.sampled_from(sorted(self.plain.requests)))
-        self.program.remove_request(id)
-        del self.plain.requests[id]
+    def remove_requests(self, data: st.DataObject) -> None:
+        ids = data.draw(st.lists(st.sampled_from(sorted(self.plain.requests)), unique=True, max_size=3))
+        self.program.remove_requests(ids)
+        for id in ids:
+            del self.plain.requests[id]
 
     @precondition(lambda self: self.plain.requests)
     @rule(data=st.data())
@@ -195,6 +216,27 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("add_request", ("new", [1.0]), {"lower": 2.0, "upper": 1.0}, "bounds of 'new'"),
     ("add_request", ("new", [1.0]), {"upper": NAN}, "bounds of 'new'"),
     ("add_request", ("new", [1.0]), {"upper": [1.0, 2.0]}, "upper of 'new': has shape"),
+    ("add_requests", (["new", "job-1"], [1, 1], [1.0, 1.0]), {}, "request 'job-1': is there already"),
+    ("add_requests", (["new", "new"], [1, 1], [1.0, 1.0]), {}, "name a request twice among 2"),
+    ("add_requests", (["new"], [1, 1], [1.0, 1.0]), {}, r"sizes: has shape \(2,\), not \(1,\)"),
+    ("add_requests", (["new"], [-1], []), {}, "sizes: has entries that are not whole or below 0"),
+    ("add_requests", (["new"], [1.0], [1.0]), {}, "sizes: has entries that are not whole"),
+    ("add_requests", (["a", "b"], [1, 2], [1.0, 1.0]), {}, r"cost of 2 requests: has shape \(2,\), not \(3,\)"),
+    (
+        "add_requests",
+        (["a", "b"], [1, 1], [1.0, 1.0], {}, [Row(1.0, np.array([0.0, 2.0]), 1.0)]),
+        {},
+        "row 0 of 2 requests: lower 2.0 and upper 1.0",
+    ),
+    (
+        "add_requests",
+        (["a", "b"], [1, 1], [1.0, 1.0], {}, [Row(1.0, np.zeros(3))]),
+        {},
+        "row 0 of 2 requests: a side",
+    ),
+    ("remove_requests", (["job-1", "job-1"],), {}, "name a request twice among 2"),
+    ("remove_requests", (["job-1", "job-3"],), {}, "request 'job-3': is unknown"),
+    ("change_costs", (["job-1", "job-3"], np.ones(3)), {}, "request 'job-3': is unknown"),
     ("change_request", ("job-3",), {"cost": [1.0]}, "request 'job-3': is unknown"),
     ("change_request", ("job-1",), {"cost": [1.0, 2.0], "upper": -1.0}, "bounds of 'job-1'"),
     ("change_request", ("job-1",), {"cost": [1.0]}, "cost of 'job-1': has shape"),

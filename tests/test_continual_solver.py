@@ -210,6 +210,9 @@ def test_a_solution_outlives_what_it_was_found_for() -> None:
     program.solve()
     assert np.array_equal(solution.x(3), x)
     assert np.array_equal(solution.values[solution.of(3)], x)
+    assert np.array_equal(solution.of_all([4, 3]), np.concatenate([solution.x(4), x]))
+    with pytest.raises(ValueError, match="request 9: was not part"):
+        solution.of_all([3, 9])
     with pytest.raises(ValueError, match="resource 'tpu'"):
         solution.price("tpu")
 

@@ -25,7 +25,7 @@ def list_options(
     out_column: Ints,
     out_gain: Floats,
 ) -> int:
-    """Row i's options are those of the pools at begin[i] .. end[i] and where it may stay; returns how many there are.
+    """Row i's options are those of the pools at begin[i] .. end[i] and where it may stay; returns their number.
 
     begin, end: (rows,); offset, scale, stay_column, stay_gain: by slot. Written by rising row, and column within.
     """
@@ -49,3 +49,43 @@ def list_options(
             out_row[count], out_column[at], out_gain[at] = i, c, gain
             count += 1
     return count
+
+
+@kernel
+def lists(full_begin: Ints, full_end: Ints, column: NDArray[np.int32], wanted: Ints) -> Flags:
+    """(rows,) whether the row's options hold the wanted column, as they all hold -1; full_…: (rows, groups)."""
+    found = wanted < 0
+    for i in range(len(wanted)):
+        for g in range(full_begin.shape[1]):
+            for k in range(full_begin[i, g], full_end[i, g]):
+                found[i] |= column[k] == wanted[i]
+    return found
+
+
+@kernel
+def differ(
+    full_begin: Ints,
+    full_end: Ints,
+    start: Ints,
+    column: NDArray[np.int32],
+    new_begin: Ints,
+    new_end: Ints,
+    new_counts: Ints,
+    new_column: NDArray[np.int32],
+) -> Flags:
+    """(rows,) whether options are of other columns than before, or there were none; start: -1 of new rows.
+
+    full_…, new_…: (rows, groups), the latter counted from the row's first of new_counts in new_column.
+    """
+    found = start < 0
+    first = 0
+    for i in range(len(start)):
+        for g in range(full_begin.shape[1]):
+            size = full_end[i, g] - full_begin[i, g]
+            if found[i] or size != new_end[i, g] - new_begin[i, g]:
+                found[i] = True
+                break
+            for k in range(size):
+                found[i] |= column[full_begin[i, g] + k] != new_column[first + new_begin[i, g] + k]
+        first += new_counts[i]
+    return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .exact import meet_required
-from .listing import list_options
+from .listing import differ, list_options, lists
 from .near import UNKNOWN, Memory
 from .options import OptionPool, sift
 from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
@@ -107,7 +107,7 @@ class ChoiceProgram:
         barred = self._barred(usage, capacity)
         if self._slot and (barred != self._columns.barred).any():
             self._stamp(np.fromiter(self._slot.values(), np.int64, len(self._slot)))
-        self._columns = Columns(
+        self._columns: Columns = Columns(
             begin.astype(np.int64),
             limit.astype(np.int64),
             np.ascontiguousarray(usage.T[column, limit]),
@@ -254,9 +254,13 @@ class ChoiceProgram:
         for id in new:
             slot = self._slot[id] = self._spare.pop()
             rows["start"][slot] = rows["stay_column"][slot] = -1
+            rows["stamp"][slot] = -1
             rows["offset"][slot], rows["scale"][slot] = 0.0, 1.0
         slots = self._slots(ids)
         start, had = rows["start"][slots], rows["count"][slots]
+        listed = rows["full_begin"][slots], rows["full_end"][slots]
+        others = differ(*listed, start, pool.column, ranges[2], ranges[3], counts, column)
+        others |= rows["required"][slots] != required
         for i in np.flatnonzero((start < 0) | ~pool.same_block(had, counts)).tolist():
             if start[i] >= 0:
                 pool.release(int(start[i]), int(had[i]))
@@ -268,7 +272,7 @@ class ChoiceProgram:
             rows[name][slots] = array + start[:, None]
         rows["required"][slots] = required
         rows["state"][slots], rows["key"][slots] = UNKNOWN, UNKNOWN_PICK
-        self._stamp(slots)
+        self._stamp(slots[others])
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._alone("changed"):
@@ -299,7 +303,12 @@ class ChoiceProgram:
             raise ValueError("gain: must be finite")
         with self._alone("changed"):
             slots = self._slots(ids)
-            self._stamp(slots[self._rows["stay_column"][slots] != column])
+            r = self._rows
+            before = r["stay_column"][slots]
+            moved = np.flatnonzero(before != column)
+            at = slots[moved]
+            frame = r["full_begin"][at], r["full_end"][at], self._pool.column
+            self._stamp(at[~(lists(*frame, before[moved]) & lists(*frame, column[moved]))])
             self._change(slots, stay_column=column, stay_gain=gain)
 
     def _change(self, slots: Ints, **arrays: np.ndarray) -> None:

@@ -1,7 +1,7 @@
-"""Newton systems solved directly: rows that share no column go first, and leave a small dense system of the others.
+"""Newton systems solved directly: rows that share no column go first, and leave a small dense system of others.
 
-With a request's own "pick at most one" the matrix  sigma (A_F A_F.T + I_F) + rho  is diagonal over all those rows, so
-that what remains to be factorised is of the coupling rows alone: few, whatever the number of requests.
+Over such rows, as every request's own "pick at most one", the matrix  sigma (A_F A_F.T + I_free) + rho  is
+diagonal, and what remains to be factorised is of the coupling rows alone: few, whatever the number of requests.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from ..linear_program import LinearProgram
 from .shim import Shim
 from .solution import Solution
 from .solver import Solver
-from .storage import CAPACITY, CONSTRAINT, OWN, Block, Storage, ranges, spans
+from .storage import CAPACITY, CONSTRAINT, OWN, Block, Storage, column_spans, ranges, spans
 
 # Dense, one per variable; a number, the same for all; or (indices, values).
 Coefficients = float | Sequence[float] | np.ndarray | tuple[Any, Any]
@@ -227,7 +227,7 @@ class ContinualProgram:
 
     def change_costs(self, ids: Sequence[Hashable], costs: Sequence[np.ndarray] | np.ndarray) -> None:
         """New costs of many requests at once: an array for each, or all of them one behind another."""
-        blocks = [self._block(id) for id in ids]
+        blocks = self._several(ids)
         given = costs if isinstance(costs, np.ndarray) and costs.ndim == 1 else None
         if given is None:
             if len(costs) != len(ids):
@@ -236,17 +236,16 @@ class ContinualProgram:
                 if np.shape(cost) != (block.columns,):
                     raise ValueError(f"cost of {id!r}: has shape {np.shape(cost)}, not ({block.columns},)")
             given = np.concatenate(costs) if len(costs) else np.zeros(0)
-        counts = np.array([block.columns for block in blocks], dtype=np.int64)
-        flat = _finite("costs", given, int(counts.sum()))
-        starts = np.array([block.column for block in blocks], dtype=np.int64)
+        columns = column_spans(blocks)
+        flat = _finite("costs", given, len(columns))
         with self._changing():
-            self._storage.cost[ranges(starts, counts)] = -flat if self.maximise else flat
+            self._storage.cost[columns] = -flat if self.maximise else flat
 
     def remove_request(self, id: Hashable) -> None:
         self.remove_requests([id])
 
     def remove_requests(self, ids: Sequence[Hashable]) -> None:
-        blocks = [self._block(id) for id in ids]
+        blocks = self._several(ids)
         if len(set(ids)) < len(ids):
             raise ValueError(f"ids: name a request twice among {len(ids)}; each at most once is accepted")
         with self._changing():
@@ -466,6 +465,12 @@ class ContinualProgram:
     def _block(self, id: Hashable) -> Block:
         self._known(self._blocks, "request", id)
         return self._blocks[id]
+
+    def _several(self, ids: Iterable[Hashable]) -> list[Block]:
+        try:
+            return [*map(self._blocks.__getitem__, ids)]
+        except KeyError as error:
+            return [self._block(error.args[0])]  # which says that it is unknown
 
     @staticmethod
     def _known(among: Mapping[Any, Any], what: str, name: Hashable) -> None:

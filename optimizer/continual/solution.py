@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..linear_program import Status
-from .storage import Block, spans
+from .storage import Block, column_spans
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Solution:
     @cached_property
     def values(self) -> np.ndarray:
         """(variables,) of all requests, in the order in which they were added."""
-        return self.outcome.x[spans(self.blocks.values()).columns]
+        return self.outcome.x[column_spans(self.blocks.values())]
 
     @cached_property
     def _slices(self) -> dict[Hashable, slice]:
@@ -109,8 +109,9 @@ class Solution:
     def of_all(self, ids: Sequence[Hashable]) -> np.ndarray:
         """(variables,) of these requests, one behind another."""
         for id in ids:
-            self._known(self.blocks, "request", id)
-        return self.outcome.x[spans([self.blocks[id] for id in ids]).columns]
+            if id not in self.blocks:
+                self._known(self.blocks, "request", id)
+        return self.outcome.x[column_spans([self.blocks[id] for id in ids])]
 
     def price(self, resource: str) -> float:
         """What one more unit of the resource adds to the objective."""

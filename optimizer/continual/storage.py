@@ -9,7 +9,7 @@ all slots need not know which ones are alive.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -74,6 +74,12 @@ class Spans(NamedTuple):
     rows: np.ndarray
     columns_each: np.ndarray
     rows_each: np.ndarray
+
+
+def column_spans(blocks: Collection[Block]) -> np.ndarray:
+    """Slots of the blocks' columns, one block behind another."""
+    starts = np.fromiter((block.column for block in blocks), np.int64, len(blocks))
+    return ranges(starts, np.fromiter((block.columns for block in blocks), np.int64, len(blocks)))
 
 
 def spans(blocks: Iterable[Block]) -> Spans:
