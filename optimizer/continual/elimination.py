@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-BLOCK = 48  # rows that are factorised at once
 SINGULAR = 1e-14  # a pivot below this share of what it was is one of a row that others imply
 
 
@@ -66,26 +65,17 @@ def elimination(start: np.ndarray, row: np.ndarray, rows: int) -> Elimination:
 @njit(cache=True, nogil=True)
 def _factorise(matrix: np.ndarray) -> None:
     """Cholesky of the lower triangle, in place; a pivot that vanishes becomes so large that its unknown is 0."""
-    size = len(matrix)
-    least = np.empty(size)
-    for i in range(size):
-        least[i] = SINGULAR * matrix[i, i]
-    for first in range(0, size, BLOCK):
-        last = min(first + BLOCK, size)
-        for j in range(first, last):
-            pivot = matrix[j, j]
-            for k in range(first, j):
-                pivot -= matrix[j, k] * matrix[j, k]
-            pivot = np.sqrt(pivot) if pivot > least[j] else 1e100
-            matrix[j, j] = pivot
-            for i in range(j + 1, size):
-                total = matrix[i, j]
-                for k in range(first, j):
-                    total -= matrix[i, k] * matrix[j, k]
-                matrix[i, j] = total / pivot
-        if last < size:
-            panel = np.ascontiguousarray(matrix[last:, first:last])
-            matrix[last:, last:] -= panel @ panel.T
+    for j in range(len(matrix)):
+        pivot = matrix[j, j]
+        least = SINGULAR * pivot
+        for k in range(j):
+            pivot -= matrix[j, k] * matrix[j, k]
+        matrix[j, j] = np.sqrt(pivot) if pivot > least else 1e100
+        for i in range(j + 1, len(matrix)):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = total / matrix[j, j]
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""The proximal point method for a linear program, with semismooth Newton steps inside and no factorisation.
+"""The proximal point method for a linear program, with semismooth Newton steps inside.
 
 The program is  min c @ x  subject to  A x = s, lower <= x <= upper, row_lower <= s <= row_upper. Around a centre
 (x0, s0, y0) an outer step maximises over y
@@ -7,8 +7,8 @@ The program is  min c @ x  subject to  A x = s, lower <= x <= upper, row_lower <
 
 whose inner minimum is a projection: x(y) = clip(x0 - sigma (c - A.T y)), s(y) = clip(s0 - sigma y). D is concave,
 once differentiable, D'(y) = s(y) - A x(y) - rho (y - y0), and D'' involves only the columns strictly between their
-bounds: - sigma (A_F A_F.T + I_F) - rho. A Newton step is a few conjugate gradients over those columns, and its
-length the root of D' along the step, which is found without touching A. (x(y), s(y), y) is the next centre. For
+bounds: - sigma (A_F A_F.T + I_F) - rho. A Newton step is solved directly where elimination leaves few rows, else it is
+a few conjugate gradients over those columns; its length is the root of D' along it, found without touching A. (x(y), s(y), y) is the next centre. For
 linear programs such steps end at an optimum after finitely many, once sigma is large enough (Rockafellar 1976; Li,
 Sun and Toh, SIAM J. Optim. 30, 2020, go this way from the dual).
 """
@@ -30,7 +30,7 @@ HARD = 30  # Newton steps from which an outer step was too long
 CG_TOLERANCE, CG_MOST = 0.05, 2000
 SLOPE = 0.1  # a step along which D' falls to this share is long enough
 SHARE = 0.1  # inner residual left, of what the outer step moves
-FEW = 200  # rows left by elimination up to which Newton's systems are solved directly
+FEW = 100  # rows left by elimination up to which Newton's systems are solved directly
 WORK = 2e8  # entries touched between two looks at the clock
 
 
@@ -185,7 +185,7 @@ def _ascend(
 ) -> tuple[bool, int, int, float, float]:
     """Newton steps on D until its residual is SHARE of what the outer step moves, or `floor`.
 
-    Updates x, s, y and reduced. Returns (done, Newton steps, conjugate gradients, what x moves, what y moves),
+    Updates x, s, y and reduced. Returns (done, Newton steps, iterations within them, what x moves, what y moves),
     the last two in the units of the termination test: as residuals, or as the gap they leave if that is more.
     """
     rows, columns = len(row_lower), len(cost)
@@ -193,7 +193,7 @@ def _ascend(
     scratch = np.empty((4, rows))
     free, row_free = np.empty(columns, np.int64), np.empty(rows, np.bool_)
     is_free = np.empty(columns, np.bool_)
-    steps, gradients = 0, 0
+    steps, iterations = 0, 0
     while True:
         count, moved, objective, open_gap = 0, 0.0, outside, 0.0
         free_entries = 0
@@ -234,31 +234,32 @@ def _ascend(
         dual_move = max(math.sqrt(held) / side_norm, abs(held_gap) / unit)
         rest = max(math.sqrt(left) / side_norm, abs(left_gap) / unit)
         if rest <= max(floor, SHARE * max(primal_move, dual_move)) or left == 0.0:
-            return True, steps, gradients, primal_move, dual_move
+            return True, steps, iterations, primal_move, dual_move
         if steps >= newton_steps or work <= 0.0:
-            return steps >= newton_steps, steps, gradients, primal_move, dual_move
+            return steps >= newton_steps, steps, iterations, primal_move, dual_move
         if direct:
             eliminate(start, row, value, rule, is_free, row_free, sigma, rho, slope, step)
-            tried = 1
+            tried, took = 1, 4.0 * free_entries + rule.dense**3
         else:
             most = max(100, min(2 * rows, CG_MOST))
             tried = conjugate_gradients(
                 start, row, value, free[:count], row_free, sigma, rho, slope, step, CG_TOLERANCE, most, scratch
             )
+            took = tried * (2.0 * free_entries + 6 * rows)
         transposed(start, start[1:], row, value, step, along)
         h0 = 0.0
         for i in range(rows):
             h0 += slope[i] * step[i]
         if not h0 > 0.0:
-            return True, steps, gradients, primal_move, dual_move
+            return True, steps, iterations, primal_move, dual_move
         t = _root(h0, x0, reduced, along, lower, upper, s0, y0, y, step, row_lower, row_upper, sigma, rho)
         for i in range(rows):
             y[i] += t * step[i]
         for j in range(columns):
             reduced[j] -= t * along[j]
         steps += 1
-        gradients += tried
-        work -= tried * (2 * free_entries + 6 * rows) + 3 * len(row) + 10 * (columns + rows)
+        iterations += tried
+        work -= took + 3 * len(row) + 10 * (columns + rows)
 
 
 @njit(cache=True, nogil=True)
@@ -304,7 +305,7 @@ class Proximal:
 
     def __init__(self, program: Scaled, steps: Steps) -> None:
         self.program, self.steps = program, steps
-        self.iterations = 0  # conjugate gradients
+        self.iterations = 0  # conjugate gradients, or one for a system that is solved directly
         self.reduced = program.cost.copy()
         out = np.empty_like(program.cost)
         transposed(program.start, program.start[1:], program.row, program.value, program.y, out)
@@ -316,6 +317,7 @@ class Proximal:
         self.x0, self.y0 = program.x.copy(), program.y.copy()
         self.floor = math.inf
         self.rule = elimination(program.start, program.row, len(program.y))
+        self.direct = self.rule.dense <= FEW
 
     def residuals(self) -> Residuals:
         p = self.program
@@ -346,7 +348,7 @@ class Proximal:
         s0 = self.s.copy()
         newton = 0
         while True:
-            done, more, gradients, primal_move, dual_move = _ascend(
+            done, more, iterations, primal_move, dual_move = _ascend(
                 p.start,
                 p.row,
                 p.value,
@@ -371,10 +373,10 @@ class Proximal:
                 NEWTON_STEPS - newton,
                 WORK,
                 self.rule,
-                self.rule.dense <= FEW,
+                self.direct,
             )
             newton += more
-            self.iterations += gradients
+            self.iterations += iterations
             if done or newton >= NEWTON_STEPS:
                 break
             if time.perf_counter() > deadline:

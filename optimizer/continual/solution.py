@@ -75,7 +75,7 @@ class Solution:
 
     @property
     def iterations(self) -> int:
-        """Conjugate gradient iterations."""
+        """Conjugate gradient iterations; a Newton system that is solved directly is one."""
         return self.outcome.iterations
 
     @property
