@@ -7,10 +7,10 @@ The program is  min c @ x  subject to  A x = s, lower <= x <= upper, row_lower <
 
 whose inner minimum is a projection: x(y) = clip(x0 - sigma (c - A.T y)), s(y) = clip(s0 - sigma y). D is concave,
 once differentiable, D'(y) = s(y) - A x(y) - rho (y - y0), and D'' involves only the columns strictly between their
-bounds: - sigma (A_F A_F.T + I_F) - rho. A Newton step is solved directly where elimination leaves few rows, else it is
-a few conjugate gradients over those columns; its length is the root of D' along it, found without touching A. (x(y), s(y), y) is the next centre. For
-linear programs such steps end at an optimum after finitely many, once sigma is large enough (Rockafellar 1976; Li,
-Sun and Toh, SIAM J. Optim. 30, 2020, go this way from the dual).
+bounds: - sigma (A_F A_F.T + I_F) - rho. A Newton step is solved directly where elimination leaves few rows, else
+by a few conjugate gradients over those columns; its length is the root of D' along it, found without touching A.
+(x(y), s(y), y) is the next centre. For linear programs such steps end at an optimum after finitely many, once
+sigma is large enough (Rockafellar 1976; Li, Sun and Toh, SIAM J. Optim. 30, 2020, go this way from the dual).
 """
 
 from __future__ import annotations
