@@ -10,6 +10,7 @@ from coadapt.optimizer import milp
 from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
 from coadapt.optimizer.choice.program import Entries
 from coadapt.optimizer.problems.gpu_allocation import (
+    Continual,
     Pop,
     allocation_solver,
     allocation_solvers,
@@ -130,6 +131,62 @@ def test_required_jobs_that_do_not_fit_together_are_named_and_the_others_have_th
     solution = solver.solve(program, ids, 1e-6, 10.0)
     assert solution.choice.tolist() == [0, 0, -1]
     assert solution.unmet == (2,)
+
+
+def test_the_continual_engine_follows_a_program_through_changes_of_all_kinds() -> None:
+    """After each, its bound is that of the relaxation solved from nothing, to its tolerance."""
+    instance = draw("sia's, with moves", 11)
+    program, rng = instance.program(), np.random.default_rng(1)
+    columns, spare = instance.value.shape[1], f"row {len(instance.value)}"
+    engine, exact, order = Continual(tolerance=1e-6), allocation_solver("highs"), list(instance.ids)
+    for change in (
+        "nothing",
+        "weigh",
+        "stay",
+        "put",
+        "come",
+        "go",
+        "capacity",
+        "weigh",
+        "required",
+        "new program",
+    ):
+        some = sorted(rng.choice(order, 3, replace=False).tolist())
+        value, allowed = rng.random((3, columns)), rng.random((3, columns)) < 0.7
+        match change:
+            case "weigh":
+                program.weigh(order, rng.random(len(order)), 0.5 + rng.random(len(order)))
+            case "stay":
+                program.stay(some, rng.integers(-1, columns, 3), rng.random(3))
+            case "put":
+                program.put(some, value, allowed)
+            case "come":
+                program.put([spare], value[:1], allowed[:1])
+                order.append(spare)
+            case "go":
+                program.remove([order.pop(0)])
+            case "capacity":
+                program.set_capacity(instance.capacity + 2)
+            case "required":
+                program.put(some[:1], value[:1], np.ones((1, columns), bool), np.ones(1, bool))
+            case "new program":
+                program, order = replace(instance, capacity=instance.capacity + 1).program(), list(instance.ids)
+        bound = engine.solve(program, order, 1e-6, 10.0).bound
+        assert bound == pytest.approx(exact.solve(program, order, 1e-6, 10.0).bound, rel=2e-5), change
+
+
+def test_where_gains_alone_change_no_request_of_the_engine_is_replaced() -> None:
+    instance = draw("sia's, with moves", 5)
+    program, solver = instance.program(), Continual()
+    solver.solve(program, instance.ids, 1e-4, 10.0)
+    before = solver._engine.requests
+    program.weigh(instance.ids, np.ones(len(instance.ids)), np.full(len(instance.ids), 2.0))
+    solver.solve(program, instance.ids, 1e-4, 10.0)
+    assert solver._engine.requests == before
+    program.put(instance.ids[:1], instance.value[:1], np.zeros_like(instance.allowed[:1]))
+    program.stay(instance.ids[:1], np.array([-1]), np.zeros(1))
+    solver.solve(program, instance.ids, 1e-4, 10.0)
+    assert len(set(before) - set(solver._engine.requests)) == 1
 
 
 # The shim of COpter, section 4.4.1
