@@ -23,7 +23,7 @@ from .solution import Outcome
 from .storage import Storage
 
 SMALL = 20_000  # columns up to which all are worked on
-WORKED_ON = 1.5  # columns for each row, at first
+WORKED_ON = 2500  # columns at first, beside two for each row
 SAMPLE = 4096  # columns looked at to find how many a margin lets in
 ROUGH = 1e-2  # tolerance to which all columns are worked on when there is nothing to start from
 PARALLEL = 1_000_000  # entries from which pricing is shared by threads
@@ -98,7 +98,7 @@ class _Run:
                 if verdict is not None:
                     return self._finish(verdict, self._judge())
             self._price()
-            columns = self._choose(int(WORKED_ON * len(self.y)))
+            columns = self._choose(2 * len(self.y) + WORKED_ON)
         patient = False
         while True:
             self.held[columns] = True
@@ -116,6 +116,10 @@ class _Run:
             if not len(more) and patient:
                 return self._finish(None, residuals)
             patient = not len(more)
+            if len(more) > len(columns):
+                # Prices that far off want what better ones will not: those of the most use are taken first.
+                size = -np.abs(self.reduced[more] * self.storage.column_scale[more])
+                more = np.sort(more[np.argpartition(size, len(columns))[: len(columns)]])
             columns = np.concatenate([columns, more])
 
     def _finish(self, verdict: Status | None, residuals: Residuals) -> Outcome:
