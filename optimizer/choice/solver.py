@@ -18,11 +18,19 @@ from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimi
 from .snapshot import Snapshot
 
 # Rows that are searched where the plan at hand is not good enough, how many of them would make the same change,
-# and combinations that are kept. First among rows that are open very near the prices, then among all, one search
-# after the other. The later ones, which take longest, are left out in a program of many rows that is as near to
-# its bound as the last number.
+# and combinations that are kept: first among rows that are open very near the prices, then among all, one search
+# after the other. The later ones, which take longest, are left out where the plan is as near to its bound as the
+# last number, in programs of many rows or if that is `_FAR`.
 _FIRST_SEARCH = (24, 2, 128)
-_SEARCHES = ((40, 1, 256, 0.0), (40, 2, 512, 0.0), (64, 3, 1024, 5e-4), (128, 4, 2048, 1e-3))
+_FAR = 1e-3
+_SEARCHES = (
+    (40, 1, 256, 0.0),
+    (40, 2, 512, 0.0),
+    (64, 1, 1024, 5e-4),
+    (128, 1, 2048, _FAR),
+    (128, 4, 2048, _FAR),
+    (48, 8, 4096, _FAR),
+)
 _MANY_ROWS = 256
 # How far prices are expected to go, as a part of them: this many times as far as at last, within limits; and from
 # the smoothed dual's to the vertex.
@@ -209,7 +217,7 @@ def _search(
     if not exact and bound - value > wanted + TOLERANCE and time.perf_counter() < until_s:
         value = _search_near(snapshot, near, nearest, prices, dual, value, picks, torn, wanted)
     for search in _SEARCHES:
-        far = search[3] if count > _MANY_ROWS else 0.0
+        far = search[3] if count > _MANY_ROWS or search[3] == _FAR else 0.0
         wanted = 0.0 if exact else max(gap, far) * min(abs(bound), abs(value))
         exact = False
         if bound - value <= wanted + TOLERANCE or time.perf_counter() > until_s:
