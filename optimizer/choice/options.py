@@ -18,31 +18,32 @@ def sift(
     size: Floats,
     chain: Flags,
     counts: Ints,
-    column: NDArray[np.int32],
-    gain: Floats,
     begin: Ints,
     end: Ints,
     full_begin: Ints,
     full_end: Ints,
-) -> int:
-    """Write what can matter of each row's values; where `column` is empty, only count it.
+) -> tuple[NDArray[np.int32], Floats]:
+    """(columns, gains) of what can matter of each row's values, one row behind another.
 
     value, allowed: (rows, columns). by_group: the columns of group g by rising usage, at group_begin[g] ..
     group_begin[g + 1]; size: (columns,). Where chain[g], a column takes no less of any limit than those before it:
-    then only what is worth more than all before it is kept, and apart from that the upper concave envelope
-    over size. full_begin, full_end, begin, end: (rows, groups) of the options and of the envelope, counted
-    from the row's first; the envelope of a group that is no chain is all of it. Returns the number written.
+    then only what is worth more than all before it is kept, and behind the row's options, where it is not all of
+    a group's, the upper concave envelope over size. Written are counts: (rows,), and full_begin, full_end, begin,
+    end: (rows, groups) of the options and of the envelope, counted from the row's first; the envelope of a group
+    that is no chain is all of it.
     """
-    writing = len(column) > 0
+    rows, columns = value.shape
     groups = len(group_begin) - 1
-    hull_at, hull_x, hull_y = (
-        np.empty(value.shape[1], np.int64),
-        np.empty(value.shape[1]),
-        np.empty(value.shape[1]),
-    )
+    hull = np.empty(columns, np.int64)
+    column, gain = np.empty(2 * columns + 32 * rows, np.int32), np.empty(2 * columns + 32 * rows)
     place = 0
-    for j in range(len(value)):
+    for j in range(rows):
         first = place
+        if first + 2 * columns > len(column):
+            more_columns, more_gains = np.empty(2 * len(column), np.int32), np.empty(2 * len(column))
+            for k in range(first):
+                more_columns[k], more_gains[k] = column[k], gain[k]
+            column, gain = more_columns, more_gains
         for g in range(groups):
             full_begin[j, g] = place - first
             most = -np.inf
@@ -50,8 +51,7 @@ def sift(
                 c = by_group[i]
                 if allowed[j, c] and (value[j, c] > most or not chain[g]):
                     most = value[j, c]
-                    if writing:
-                        column[place], gain[place] = c, most
+                    column[place], gain[place] = c, most
                     place += 1
             full_end[j, g] = place - first
         for g in range(groups):
@@ -59,30 +59,26 @@ def sift(
             if not chain[g]:
                 continue
             points = 0
-            most = -np.inf
-            for i in range(group_begin[g], group_begin[g + 1]):
-                c = by_group[i]
-                if not allowed[j, c] or value[j, c] <= most:
-                    continue
-                most = value[j, c]
-                x = size[c]
-                if points and hull_x[points - 1] == x:
+            for k in range(first + full_begin[j, g], first + full_end[j, g]):
+                x, y = size[column[k]], gain[k]
+                if points and size[column[hull[points - 1]]] == x:
                     points -= 1
-                while points > 1 and (most - hull_y[points - 2]) * (hull_x[points - 1] - hull_x[points - 2]) >= (
-                    hull_y[points - 1] - hull_y[points - 2]
-                ) * (x - hull_x[points - 2]):
+                while points > 1:
+                    at, before = hull[points - 1], hull[points - 2]
+                    run, rise = size[column[at]] - size[column[before]], gain[at] - gain[before]
+                    if (y - gain[before]) * run < rise * (x - size[column[before]]):
+                        break
                     points -= 1
-                hull_at[points], hull_x[points], hull_y[points] = c, x, most
+                hull[points] = k
                 points += 1
             if points < full_end[j, g] - full_begin[j, g]:
                 begin[j, g] = place - first
                 end[j, g] = begin[j, g] + points
-                if writing:
-                    for i in range(points):
-                        column[place + i], gain[place + i] = hull_at[i], hull_y[i]
-                place += points
+                for i in range(points):
+                    column[place], gain[place] = column[hull[i]], gain[hull[i]]
+                    place += 1
         counts[j] = place - first
-    return place
+    return column[:place], gain[:place]
 
 
 class OptionPool:

@@ -244,9 +244,8 @@ class ChoiceProgram:
         ranges = [np.empty((len(ids), groups), np.int64) for _ in _ROW_ARRAYS]
         counts = np.empty(len(ids), np.int64)
         given = (value, allowed, self._by_group, self._group_begin, self._size, self._chain, counts)
-        total = sift(*given, np.empty(0, np.int32), np.empty(0), *ranges)
-        column, gain = np.empty(total, np.int32), np.empty(total)
-        sift(*given, column, gain, *ranges)
+        column, gain = sift(*given, *ranges)
+        total = len(column)
         new = [id for id in ids if id not in self._slot]
         while len(self._spare) < len(new):
             self._grow(2 * len(self._rows["start"]))
