@@ -13,6 +13,7 @@ from coadapt.optimizer.problems.shard_balancing import (
     ShardProblem,
     first_problem,
     greedy,
+    keep_idle,
     place,
     relaxed_program,
     routed_of,
@@ -161,3 +162,19 @@ def test_bad_problems_get_one_clear_sentence() -> None:
     with pytest.raises(ValueError, match=r"routed\[:, 0\]: is 0"):
         place(good, np.zeros((2, 4)))
     assert isinstance(stay(good), Assignment)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 6), st.integers(2, 15))
+def test_idle_replicas_are_kept_beside_those_in_use_and_never_beyond_the_memory(
+    seed: int, servers: int, shards: int
+) -> None:
+    problem = random_problem(seed, servers, shards)
+    used = place(problem, np.random.default_rng(seed).dirichlet(np.ones(servers), shards).T)
+    kept = replace(used, replicas=keep_idle(problem, used.replicas))
+    assert kept.fits(problem)
+    assert kept.movements(problem) == used.movements(problem)
+    assert (used.replicas <= kept.replicas).all()
+    left_out = problem.held & ~kept.replicas
+    free = problem.memory_gib - kept.replicas @ problem.size_gib
+    assert (np.where(left_out, problem.size_gib, np.inf) > free[:, None]).all()

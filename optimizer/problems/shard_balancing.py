@@ -199,6 +199,22 @@ def place(problem: ShardProblem, routed: np.ndarray) -> Assignment:
     return Assignment(routed, replicas)
 
 
+def keep_idle(problem: ShardProblem, replicas: np.ndarray) -> np.ndarray:
+    """(servers, shards) bool: these and the held ones that fit beside them, those of the hottest shards first.
+
+    To keep a replica costs nothing and may save its start later; the program as stated removes it.
+    """
+    replicas = replicas.copy()
+    free = problem.memory_gib - replicas @ problem.size_gib
+    for i in range(len(free)):
+        idle = np.flatnonzero(problem.held[i] & ~replicas[i])
+        for j in idle[np.argsort(-problem.load[idle], kind="stable")]:
+            if problem.size_gib[j] <= free[i] + ROOM:
+                replicas[i, j] = True
+                free[i] -= problem.size_gib[j]
+    return replicas
+
+
 def stay(problem: ShardProblem) -> Assignment:
     """Nothing is moved; every shard is routed evenly to the replicas there are.
 

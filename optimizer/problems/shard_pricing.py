@@ -22,7 +22,7 @@ from scipy import sparse
 
 from ..baselines.highs import HotHighs
 from ..linear_program import LinearProgram
-from .shard_balancing import DUST, ROOM, Assignment, ShardProblem, place
+from .shard_balancing import DUST, Assignment, ShardProblem, keep_idle, place
 
 # What missing the load range by one mean load, or the memory by 1 GiB, costs, in replicas of mean size; far above
 # any chain of moves.
@@ -75,7 +75,7 @@ class PairPricing:
             master.run()
             candidates.append(master.routed())
         best = min((place(problem, routed) for routed in candidates), key=lambda a: _worth(a, problem))
-        replicas = _kept(problem, best.replicas) if self.keep_replicas else best.replicas
+        replicas = keep_idle(problem, best.replicas) if self.keep_replicas else best.replicas
         best = min(master.rebalance(replicas), best, key=lambda a: _worth(a, problem))
         gap = max(0.0, objective - bound) / max(objective, master.unit)
         return PricedAnswer(best, bound, gap, columns, pricings, time.perf_counter() - began)
@@ -183,16 +183,3 @@ def _worth(assignment: Assignment, problem: ShardProblem) -> tuple[float, int]:
     loads = assignment.routed @ problem.load / problem.mean_load
     missed = np.maximum(np.abs(loads - 1) - problem.epsilon, 0.0).max()
     return round(float(missed), 6), assignment.movements(problem)
-
-
-def _kept(problem: ShardProblem, replicas: np.ndarray) -> np.ndarray:
-    """With the held replicas that fit beside these, those of the hottest shards first."""
-    replicas = replicas.copy()
-    free = problem.memory_gib - replicas @ problem.size_gib
-    for i in range(len(free)):
-        idle = np.flatnonzero(problem.held[i] & ~replicas[i])
-        for j in idle[np.argsort(-problem.load[idle], kind="stable")]:
-            if problem.size_gib[j] <= free[i] + ROOM:
-                replicas[i, j] = True
-                free[i] -= problem.size_gib[j]
-    return replicas
