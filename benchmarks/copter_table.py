@@ -36,6 +36,7 @@ import numpy as np
 from coadapt.scheduler.cluster import Cluster
 from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.round import Plan, Policy, Round
+from coadapt.scheduler.warm_up import warm_up
 from coadapt.simulator import resume
 from coadapt.simulator.adaptive_tables import AdaptiveTableWorld
 from coadapt.simulator.cluster_file import WHOLE, SimulatedCluster, cluster_of
@@ -165,6 +166,7 @@ class Run:
         jobs = workload(JOBS[self.scale], self.seed)
         if self.hours is not None:
             jobs = jobs.select(jobs.submit_s < self.hours * 3600)
+        warm_up("sia", about["options"])  # or the first rounds' time limits pass with compiling
         policy = Recorded(make_policy("sia", **about["options"]))
         make = partial(simulation, jobs, self.scale, policy, self.seed)
         try:
