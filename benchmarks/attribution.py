@@ -21,12 +21,14 @@ import pickle
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
 from coadapt.optimizer.baselines import highs
 from coadapt.optimizer.baselines.highs import Highs, HotHighs, Method
 from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
+from coadapt.optimizer.choice.near import Memory
 from coadapt.optimizer.continual import ContinualProgram
 from coadapt.optimizer.linear_program import LinearProgram
 from coadapt.optimizer.problems.gpu_allocation import Continual, linear_program
@@ -122,25 +124,27 @@ class Compared:
 
     def _structured(self, program: ChoiceProgram, order: Sequence[str], changes_s: float, optimum: float) -> None:
         warm, cold = copy.deepcopy(program), copy.deepcopy(program)
-        cold._prices = None
+        cold._memory = Memory()
         entries = program.entries(order)
         gain = np.zeros((len(order), program.usage.shape[1]))
         allowed = np.zeros(gain.shape, bool)
         gain[entries.row, entries.column], allowed[entries.row, entries.column] = entries.gain, True
 
-        def anew(prices: np.ndarray | None) -> ChoiceSolution:
+        def anew(memory: Memory) -> ChoiceSolution:
             fresh = ChoiceProgram(program.usage, program.capacity, program._group, program._size)
             fresh.put(order, gain, allowed)
-            fresh._prices = prices
+            fresh._memory = memory
             return fresh.solve(order, GAP, time_limit_s=0.0)
 
         runs: dict[str, tuple[float, Callable[[], ChoiceSolution]]] = {
-            "structured, solver alone": (0.0, lambda: anew(None)),
+            "structured, solver alone": (0.0, lambda: anew(Memory())),
             "structured, + differential": (changes_s, lambda: cold.solve(order, GAP, time_limit_s=0.0)),
             "structured, + warm start": (changes_s, lambda: warm.solve(order, GAP, time_limit_s=0.0)),
-            "structured, solver and warm": (0.0, lambda: anew(warm_prices)),
+            "structured, solver and warm": (0.0, lambda: anew(prices_alone)),
         }
-        warm_prices = None if program._prices is None else program._prices.copy()
+        prices_alone = replace(
+            program._memory, low=None, high=None, basic=None
+        )  # boxes are of its rows
         for method, (before_s, run) in runs.items():
             began = time.perf_counter()
             found = run()
