@@ -142,9 +142,7 @@ class Compared:
             "structured, + warm start": (changes_s, lambda: warm.solve(order, GAP, time_limit_s=0.0)),
             "structured, solver and warm": (0.0, lambda: anew(prices_alone)),
         }
-        prices_alone = replace(
-            program._memory, low=None, high=None, basic=None
-        )  # boxes are of its rows
+        prices_alone = replace(program._memory, low=None, high=None, basic=None)  # boxes are of its rows
         for method, (before_s, run) in runs.items():
             began = time.perf_counter()
             found = run()

@@ -55,6 +55,13 @@ class Benchmark:
     rest: bool = True  # the page has figures that are not named here as well
 
 
+SHARD_METHODS = tuple(
+    part
+    for name in ("heuristic", "lp_relaxed", "lp_relaxed_keeping", "ours_removing")
+    for part in ("--method", name)
+)
+FLOW_METHODS = ("--method", "lp_top", "--method", "pop128", "--pop-parts", "2")
+
 BENCHMARKS = (
     Benchmark(
         "demo",
@@ -173,14 +180,30 @@ BENCHMARKS = (
     ),
     Benchmark(
         "shard_balancing",
-        "Shards over servers: COpter's figures 5.2 and 5.3.",
-        (),
+        "2,048 shards over 256 servers, COpter's figure 5.3; others: [other_problems.md](other_problems.md).",
+        (
+            Figure("shards_2048_stateless_ours_all_movements", "replicas started, ours, stateless loads"),
+            Figure("shards_2048_stateless_lp_relaxed_keeping_all_movements", "LP-Relaxed under the same rule"),
+            Figure("shards_2048_stateless_ours_imbalance", "imbalance, ours", "<= 0.1001"),
+            Figure("shards_2048_stateless_ours_s", "a round, ours, CPU s"),
+            Figure("shards_2048_stateless_lp_relaxed_keeping_s", "a round, LP-Relaxed, CPU s"),
+        ),
+        arguments=("--size", "2048", "--rounds", "6", "--skip", "1", *SHARD_METHODS),
         timeout_s=3600.0,
     ),
     Benchmark(
         "traffic_engineering",
-        "Flows over WAN links: COpter's figures 5.5 and 5.6.",
-        (),
+        "3 million flows on 8,558 links, COpter's figures 5.5, 5.6; more: [other_problems.md](other_problems.md).",
+        (
+            Figure("te_asn_poisson_ours_flow", "total flow, ours, Poisson demands"),
+            Figure("te_asn_poisson_pop128_flow", "POP-128, from two of its parts"),
+            Figure("te_asn_poisson_ours_s", "a round, ours, one core, CPU s"),
+            Figure("te_asn_poisson_pop128_s", "POP-128 on 64 cores, s"),
+            Figure("te_asn_poisson_pop128_two_cores_s", "POP-128 on two cores, s"),
+            Figure("te_asn_bimodal_ours_flow", "total flow, ours, Bimodal demands"),
+            Figure("te_asn_bimodal_pop128_flow", "POP-128, from two of its parts"),
+        ),
+        arguments=("--full", "--topology", "asn", "--rounds", "2", "--skip", "1", "--threads", "1", *FLOW_METHODS),
         timeout_s=3600.0,
     ),
     Benchmark(
