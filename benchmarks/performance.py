@@ -161,6 +161,25 @@ BENCHMARKS = (
         timeout_s=3600.0,
     ),
     Benchmark(
+        "copter_table",
+        "COpter's table 4.1: the PAI trace's day on 10,240 and 25,600 GPUs; [scaling.md](scaling.md) says more.",
+        (
+            Figure("40_structured_mean_jct_h", "10,240 GPUs, 40,000 jobs: mean JCT, structured, h"),
+            Figure("40_highs-ipm_mean_jct_h", "LP* (HiGHS interior point and shim), h"),
+            Figure("40_continual_mean_jct_h", "continual engine and shim, h"),
+            Figure("40_structured_makespan_h", "makespan, structured, h"),
+            Figure("40_structured_solver_p99_s", "99th percentile of solving, structured, s", "<= 0.25"),
+            Figure("40_structured_worst_gap", "largest proven gap", "<= 1e-3"),
+            Figure("100_structured_mean_jct_h", "25,600 GPUs, 100,000 jobs: mean JCT, structured, h"),
+            Figure("100_highs-ipm_mean_jct_h", "LP*, h"),
+            Figure("100_structured_solver_p99_s", "99th percentile of solving, structured, s", "<= 1"),
+            Figure("100_highs-ipm_solver_p99_s", "LP*, s"),
+            Figure("100_structured_worst_gap", "largest proven gap", "<= 1e-3"),
+        ),
+        arguments=("--scales", "40,100", "--methods", "structured,continual,highs-ipm"),
+        timeout_s=7200.0,
+    ),
+    Benchmark(
         "whole_round",
         "A whole round at 25,000 GPUs and 5,000 jobs: incremental goodput, program and placing.",
         (

@@ -1,5 +1,6 @@
 """What the solver of choice programs remembers from one solve to the next never makes a plan or a bound wrong."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -104,6 +105,8 @@ def test_where_nothing_changed_the_last_plan_is_the_answer(family: str, seed: in
     assert (again.choice == first.choice).all()
     assert (again.objective, again.bound, again.unmet) == (first.objective, first.bound, first.unmet)
     assert again.passes == again.pivots == 0
+    kept: ChoiceProgram = pickle.loads(pickle.dumps(program))
+    assert (kept.solve(instance.ids, gap=0.01).choice == first.choice).all()
     again.choice[:] = -2  # a plan belongs to who asked for it
     assert (program.solve(instance.ids, gap=0.01).choice == first.choice).all()
 

@@ -134,10 +134,10 @@ class ChoiceProgram:
         return np.array([bool(ordered[:, a:b].all()) for a, b in zip(starts, ends, strict=True)], dtype=bool)
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_asked", "_solved")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_asked")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock(), _asked=([], np.empty(0, np.int64)), _solved=None)
+        self.__dict__.update(state, _lock=threading.Lock(), _asked=([], np.empty(0, np.int64)))
 
     def __len__(self) -> int:
         return len(self._slot)
@@ -277,7 +277,7 @@ class ChoiceProgram:
         with self._alone("changed"):
             slots = self._slots(ids)
             self._solved = None
-            self._rows["key"][slots] = UNKNOWN_PICK
+            self._rows["state"][slots], self._rows["key"][slots] = UNKNOWN, UNKNOWN_PICK
             for id, slot in zip(ids, slots.tolist(), strict=True):
                 self._pool.release(int(self._rows["start"][slot]), int(self._rows["count"][slot]))
                 self._spare.append(slot)
