@@ -48,10 +48,10 @@ def run(
         raise ValueError(f"{file}: {error}") from None
     missing = [cell for cell in every if not is_done(cell, out)]
     with telling(lambda: tell(COMPILING)):
-        # Or every process would compile the same at the same time, and count it as its policy's.
-        for policy, options in sorted({(cell.policy, cell.options) for cell in missing}):
+        # Or every process would compile the same at the same time.
+        for policy, options in sorted({(cell.policy, cell.options) for cell in missing}) if use_ray else ():
             warm_up(policy, json.loads(options))
-    failed = _run(every, missing, out, use_ray, num_cpus or os.cpu_count() or 1, console, warnings)
+        failed = _run(every, missing, out, use_ray, num_cpus or os.cpu_count() or 1, console, warnings)
     gone = {done.folder for done in failed}
     problems = [f"{named(done.cell, _several(every))}: {done.problem}" for done in failed]
     return _figures([cell for cell in every if folder_of(cell, out) not in gone], out), problems
