@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 from coadapt.scheduler.policies import make_policy, policy_names
@@ -47,7 +48,7 @@ def test_an_unknown_policy_is_named() -> None:
         warm_up("best", {})
 
 
-def kernel(module: str):  # noqa: ANN201
+def kernel(module: str) -> Callable[[int], int]:
     def twice(x: int) -> int:
         return 2 * x
 
