@@ -37,6 +37,13 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
     Console(width=max(120, Console().width)).print(view)
 
 
+def statements(section: str, held: Sequence[tuple[str, str, bool]]) -> dict[str, int]:
+    """Print what a section of COpter's chapter 5 states, what was measured and whether it holds; how many do."""
+    rows = [[statement, measured, "yes" if holds else "NO"] for statement, measured, holds in held]
+    table(f"What section {section} states", ["statement (ours in place of COpter)", "measured", "holds"], rows)
+    return {"statements_held": sum(holds for _, _, holds in held), "statements": len(held)}
+
+
 def finish(benchmark: str, figures: Mapping[str, float | int | str | None], note: str = "") -> None:
     """Print the machine, with `note` behind it, and, last, the line of JSON that figures are followed by."""
     print("; ".join(part for part in (f"machine: {machine()}", note) if part))

@@ -249,6 +249,21 @@ def test_pop_gives_every_unit_to_some_part(k: int, capacity: int, seed: int) -> 
     assert Pop(k=k, seed=seed).solve(program, ids, 1e-6, 10.0).objective == capacity
 
 
+@given(seeds)
+@settings(max_examples=10, deadline=None, derandomize=True)
+def test_pop_leaves_jobs_in_their_part_from_round_to_round(seed: int) -> None:
+    """Twelve jobs in four parts with a GPU each: who waits goes on waiting, also when one leaves."""
+    program = ChoiceProgram(np.array([[1.0]]), np.array([4.0]))
+    ids = [f"row {i}" for i in range(12)]
+    program.put(ids, np.arange(1.0, 13.0)[:, None], np.ones((12, 1), bool))
+    pop = Pop(k=4, seed=seed)
+    first = pop.solve(program, ids, 1e-6, 10.0).choice
+    assert pop.solve(program, ids, 1e-6, 10.0).choice.tolist() == first.tolist()
+    gone = int(np.flatnonzero(first < 0)[0])
+    program.remove([ids.pop(gone)])
+    assert pop.solve(program, ids, 1e-6, 10.0).choice.tolist() == np.delete(first, gone).tolist()
+
+
 def test_pop_in_one_part_is_the_whole_program() -> None:
     instance = draw("blocks and whole nodes", 3)
     whole = Pop(k=1).solve(instance.program(), instance.ids, 1e-6, 10.0)

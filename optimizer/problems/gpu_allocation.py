@@ -191,13 +191,14 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Partition:
-    """POP of one round: jobs at random, capacities evenly, what is left over one by one.
+    """POP of one round: jobs evenly and at random, capacities evenly, what is left over one by one.
 
     A job takes one configuration, so none is split over parts; one larger than a part is no option in it.
+    Jobs that were in a part stay there, as in COpter's public code: else new neighbours alone would move them.
     """
 
     entries: Entries
-    jobs: int
+    held: np.ndarray  # (jobs,) the part a job was in, -1: it is new
     usage: np.ndarray
     capacity: np.ndarray
     required: np.ndarray
@@ -205,7 +206,11 @@ class _Partition:
     time_limit_s: float
 
     def split(self, k: int, rng: np.random.Generator) -> list[_Part]:
-        part_of = rng.permutation(np.arange(self.jobs) % k)
+        part_of = self.held.copy()
+        sizes = np.bincount(part_of[part_of >= 0], minlength=k)
+        for job in rng.permutation(np.flatnonzero(part_of < 0)):
+            part_of[job] = np.argmin(sizes)
+            sizes[part_of[job]] += 1
         each, more = np.floor(self.capacity / k), np.zeros(len(self.capacity))
         more = self.capacity - each * k
         parts = []
@@ -228,11 +233,12 @@ class _Partition:
             choice[part.entries.row[picked]] = part.entries.column[picked]
         return choice
 
-    def merge(self, parts: Sequence[_Part], answers: Sequence[np.ndarray]) -> np.ndarray:
-        choice = np.full(self.jobs, -1, np.int64)
-        for part, answer in zip(parts, answers, strict=True):
-            choice[part.rows] = answer
-        return choice
+    def merge(self, parts: Sequence[_Part], answers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """(what every job picks, the part it was in)."""
+        choice, part_of = np.full(len(self.held), -1, np.int64), self.held.copy()
+        for p, (part, answer) in enumerate(zip(parts, answers, strict=True)):
+            choice[part.rows], part_of[part.rows] = answer, p
+        return choice, part_of
 
 
 @dataclass
@@ -243,29 +249,33 @@ class Pop:
     use_ray: bool = False
     cores: int = 2
     seed: int = 0
+    _part_of: dict[str, int] = field(default_factory=dict)
 
     def solve(
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
     ) -> ChoiceSolution:
         start_s = time.perf_counter()
         entries = program.entries(order)
+        held = np.array([self._part_of.get(id, -1) for id in order], np.int64)
         partition = _Partition(
-            entries, len(order), program.usage, program.capacity, program.required(order), gap, time_limit_s
+            entries, held, program.usage, program.capacity, program.required(order), gap, time_limit_s
         )
         read_s = time.perf_counter() - start_s
         found = solve_parts(partition, self.k, seed=self.seed, cores=self.cores, use_ray=self.use_ray)
         self.seed += 1
+        choice, part_of = found.whole
+        self._part_of = dict(zip(order, part_of.tolist(), strict=True))
         seconds = read_s + found.seconds
-        value = _objective(found.whole, entries)
+        value = _objective(choice, entries)
         none = np.zeros(len(program.capacity))
         return ChoiceSolution(
-            found.whole,
+            choice,
             value,
             np.inf,
             np.inf,
             none,
             False,
-            _unmet(program, order, found.whole),
+            _unmet(program, order, choice),
             seconds,
             seconds,
             len(entries.row),
