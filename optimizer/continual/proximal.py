@@ -8,7 +8,8 @@ The program is  min c @ x  subject to  A x = s, lower <= x <= upper, row_lower <
 whose inner minimum is a projection: x(y) = clip(x0 - sigma (c - A.T y)), s(y) = clip(s0 - sigma y). D is concave,
 once differentiable, D'(y) = s(y) - A x(y) - rho (y - y0), and D'' involves only the columns strictly between their
 bounds: - sigma (A_F A_F.T + I_F) - rho. A Newton step is solved directly where elimination leaves few rows, else
-by a few conjugate gradients over those columns; its length is the root of D' along it, found without touching A.
+by conjugate gradients over those columns or, where these take too many, by a sparse factorization; its length is
+the root of D' along it, found without touching A.
 (x(y), s(y), y) is the next centre. For linear programs such steps end at an optimum after finitely many, once
 sigma is large enough (Rockafellar 1976; Li, Sun and Toh, SIAM J. Optim. 30, 2020, go this way from the dual).
 """
@@ -23,15 +24,20 @@ import numpy as np
 from numba import njit
 
 from .elimination import Elimination, eliminate, elimination
+from .factorization import DEARER, Factorization
 from .kernels import activity, conjugate_gradients, transposed
 
 NEWTON_STEPS = 50  # of one outer step
 HARD = 30  # Newton steps from which an outer step was too long
 CG_TOLERANCE, CG_MOST = 0.05, 2000
+CG_PATIENCE, CG_CHEAP = 100, 3e6  # of them, and their work, after which a factorization is tried
 SLOPE = 0.1  # a step along which D' falls to this share is long enough
 SHARE = 0.1  # inner residual left, of what the outer step moves
 FEW = 100  # rows left by elimination up to which Newton's systems are solved directly
 WORK = 2e8  # entries touched between two looks at the clock
+# How a Newton system is solved, and why the kernel comes back.
+ELIMINATED, BY_GRADIENTS, IMPATIENT, FACTORISED = 0, 1, 2, 3
+DONE, LONG, SYSTEM = 0, 1, 2
 
 
 @dataclass
@@ -156,6 +162,41 @@ def _root(
 
 
 @njit(cache=True, nogil=True)
+def _advance(
+    start: np.ndarray,
+    row: np.ndarray,
+    value: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    row_lower: np.ndarray,
+    row_upper: np.ndarray,
+    x0: np.ndarray,
+    s0: np.ndarray,
+    y0: np.ndarray,
+    y: np.ndarray,
+    reduced: np.ndarray,
+    slope: np.ndarray,
+    step: np.ndarray,
+    sigma: float,
+    rho: float,
+) -> bool:
+    """y and reduced after as much of the step as D gains by; False where it does not climb."""
+    h0 = 0.0
+    for i in range(len(y)):
+        h0 += slope[i] * step[i]
+    if not h0 > 0.0:
+        return False
+    along = np.empty(len(reduced))
+    transposed(start, start[1:], row, value, step, along)
+    t = _root(h0, x0, reduced, along, lower, upper, s0, y0, y, step, row_lower, row_upper, sigma, rho)
+    for i in range(len(y)):
+        y[i] += t * step[i]
+    for j in range(len(reduced)):
+        reduced[j] -= t * along[j]
+    return True
+
+
+@njit(cache=True, nogil=True)
 def _ascend(
     start: np.ndarray,
     row: np.ndarray,
@@ -181,19 +222,31 @@ def _ascend(
     newton_steps: int,
     work: float,
     rule: Elimination,
-    direct: bool,
-) -> tuple[bool, int, int, float, float]:
+    how: int,
+    most: int,
+    is_free: np.ndarray,
+    row_free: np.ndarray,
+    slope: np.ndarray,
+    step: np.ndarray,
+    given: bool,
+) -> tuple[int, int, int, float, float]:
     """Newton steps on D until its residual is SHARE of what the outer step moves, or `floor`.
 
-    Updates x, s, y and reduced. Returns (done, Newton steps, iterations within them, what x moves, what y moves),
-    the last two in the units of the termination test: as residuals, or as the gap they leave if that is more.
+    Updates x, s, y and reduced. Returns (why it ended, Newton steps, iterations within them, what x moves, what y
+    moves), the last two in the units of the termination test: as residuals, or as the gap they leave if that is
+    more. most: of conjugate gradients. SYSTEM: the caller solves that of is_free, row_free and slope, and comes
+    back with the `step` given.
     """
     rows, columns = len(row_lower), len(cost)
-    activities, slope, step, along = np.empty(rows), np.empty(rows), np.empty(rows), np.empty(columns)
+    activities = np.empty(rows)
     scratch = np.empty((4, rows))
-    free, row_free = np.empty(columns, np.int64), np.empty(rows, np.bool_)
-    is_free = np.empty(columns, np.bool_)
-    steps, iterations = 0, 0
+    free = np.empty(columns, np.int64)
+    steps, iterations, climbs = 0, 0, True
+    if given:
+        climbs = _advance(
+            start, row, value, lower, upper, row_lower, row_upper, x0, s0, y0, y, reduced, slope, step, sigma, rho
+        )
+        steps, iterations = 1, 1
     while True:
         count, moved, objective, open_gap = 0, 0.0, outside, 0.0
         free_entries = 0
@@ -234,29 +287,28 @@ def _ascend(
         dual_move = max(math.sqrt(held) / side_norm, abs(held_gap) / unit)
         rest = max(math.sqrt(left) / side_norm, abs(left_gap) / unit)
         if rest <= max(floor, SHARE * max(primal_move, dual_move)) or left == 0.0:
-            return True, steps, iterations, primal_move, dual_move
-        if steps >= newton_steps or work <= 0.0:
-            return steps >= newton_steps, steps, iterations, primal_move, dual_move
-        if direct:
+            return DONE, steps, iterations, primal_move, dual_move
+        if steps >= newton_steps or not climbs:
+            return DONE, steps, iterations, primal_move, dual_move
+        if work <= 0.0:
+            return LONG, steps, iterations, primal_move, dual_move
+        if how == FACTORISED:
+            return SYSTEM, steps, iterations, primal_move, dual_move
+        if how == ELIMINATED:
             eliminate(start, row, value, rule, is_free, row_free, sigma, rho, slope, step)
             tried, took = 1, 4.0 * free_entries + rule.dense**3
         else:
-            most = max(100, min(2 * rows, CG_MOST))
             tried = conjugate_gradients(
                 start, row, value, free[:count], row_free, sigma, rho, slope, step, CG_TOLERANCE, most, scratch
             )
             took = tried * (2.0 * free_entries + 6 * rows)
-        transposed(start, start[1:], row, value, step, along)
-        h0 = 0.0
-        for i in range(rows):
-            h0 += slope[i] * step[i]
-        if not h0 > 0.0:
-            return True, steps, iterations, primal_move, dual_move
-        t = _root(h0, x0, reduced, along, lower, upper, s0, y0, y, step, row_lower, row_upper, sigma, rho)
-        for i in range(rows):
-            y[i] += t * step[i]
-        for j in range(columns):
-            reduced[j] -= t * along[j]
+            if how == IMPATIENT and tried >= most:
+                return SYSTEM, steps, iterations + tried, primal_move, dual_move
+        climbs = _advance(
+            start, row, value, lower, upper, row_lower, row_upper, x0, s0, y0, y, reduced, slope, step, sigma, rho
+        )
+        if not climbs:
+            return DONE, steps, iterations, primal_move, dual_move
         steps += 1
         iterations += tried
         work -= took + 3 * len(row) + 10 * (columns + rows)
@@ -317,7 +369,11 @@ class Proximal:
         self.x0, self.y0 = program.x.copy(), program.y.copy()
         self.floor = math.inf
         self.rule = elimination(program.start, program.row, len(program.y))
-        self.direct = self.rule.dense <= FEW
+        self.how = ELIMINATED if self.rule.dense <= FEW else IMPATIENT
+        self.gradient = 2.0 * len(program.row) + 6 * len(program.y)  # work of one, over all columns
+        self.factorization: Factorization | None = None
+        self.is_free, self.row_free = np.empty(len(program.cost), np.bool_), np.empty(len(program.y), np.bool_)
+        self.slope, self.newton_step = np.empty(len(program.y)), np.empty(len(program.y))
 
     def residuals(self) -> Residuals:
         p = self.program
@@ -346,9 +402,9 @@ class Proximal:
         self.floor = min(self.floor, 0.1 * tolerance)
         self.x0[:], self.y0[:] = p.x, p.y
         s0 = self.s.copy()
-        newton = 0
+        newton, given = 0, False
         while True:
-            done, more, iterations, primal_move, dual_move = _ascend(
+            why, more, iterations, primal_move, dual_move = _ascend(
                 p.start,
                 p.row,
                 p.value,
@@ -373,14 +429,21 @@ class Proximal:
                 NEWTON_STEPS - newton,
                 WORK,
                 self.rule,
-                self.direct,
+                self.how,
+                self._most_gradients(),
+                self.is_free,
+                self.row_free,
+                self.slope,
+                self.newton_step,
+                given,
             )
             newton += more
             self.iterations += iterations
-            if done or newton >= NEWTON_STEPS:
+            if why == DONE or newton >= NEWTON_STEPS:
                 break
             if time.perf_counter() > deadline:
                 return False
+            given = why == SYSTEM and self._factorised()
         if newton == 0:
             self.floor *= 0.1  # the step was within the floor, yet the program is not solved
         if newton >= HARD:
@@ -392,3 +455,24 @@ class Proximal:
             if dual_move > 0.5 * primal_move:
                 steps.rho = max(steps.rho / faster, steps.least_rho)
         return True
+
+    def _most_gradients(self) -> int:
+        if self.how == IMPATIENT:
+            return min(max(CG_PATIENCE, int(CG_CHEAP / self.gradient)), CG_MOST)
+        return max(100, min(2 * len(self.program.y), CG_MOST))
+
+    def _factorised(self) -> bool:
+        """Whether a factorization gave the step; where it cannot, or costs too much, gradients go on for good."""
+        p = self.program
+        if self.factorization is None:
+            self.factorization = Factorization(p.start, p.row, p.value, len(p.y))
+        step = None
+        if self.factorization.may_solve(self.is_free):
+            step = self.factorization.solve(
+                self.is_free, self.row_free, self.steps.sigma, self.steps.rho, self.slope
+            )
+        too_dear = self.factorization.work > DEARER * CG_MOST * self.gradient
+        self.how = BY_GRADIENTS if step is None or too_dear else FACTORISED
+        if step is not None:
+            self.newton_step[:] = step
+        return step is not None
