@@ -10,8 +10,9 @@ export RAY_USAGE_STATS_ENABLED := 0
 demo: setup  ## six and more real jobs on an emulated cluster of three GPU types
 	$(BIN)/python -m benchmarks.demo
 
-test: check  ## everything but the tests marked slow
-	$(BIN)/python -m pytest -m "not slow"
+test: check  ## everything but the tests marked slow; those that start a cluster have the machine to themselves
+	$(BIN)/python -m pytest -m "not slow and not live" --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -m "live and not slow"
 
 check: setup  ## lint and types
 	$(BIN)/ruff check .

@@ -14,7 +14,7 @@ from coadapt.scheduler.job import JobSpec
 from coadapt.scheduler.packages import PackageError, PackageStore, pack, script_key
 
 # The story starts two clusters and some ten processes: about a minute, several on a busy machine.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 # --- packages --------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 # A cluster in a process of its own, and some six training processes: a minute, several on a busy machine.
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.live, pytest.mark.timeout(400)]
 SCRIPT = Path(__file__).parent / "elastic_script.py"
 
 

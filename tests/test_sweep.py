@@ -96,6 +96,7 @@ def test_a_run_that_cannot_be_is_told_and_the_others_go_on(
     assert json.loads(shown.out)["fifo"]["jobs"]["mean"] == 3
 
 
+@pytest.mark.live
 def test_tasks_of_a_local_ray_do_the_same(grid: Path, tmp_path: Path) -> None:
     grid.write_text(GRID.replace("[0, 1]", "[0]"))
     arguments = ["sweep", str(grid), "--out", str(tmp_path / "out"), "--num-cpus", "2", "--json"]
