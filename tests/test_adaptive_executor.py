@@ -39,6 +39,7 @@ from ray.exceptions import ActorUnavailableError, RuntimeEnvSetupError
 SCRIPT = Path(__file__).parent / "elastic_script.py"
 SAMPLES = 96
 PATIENCE_S = 90.0
+pytestmark = pytest.mark.live
 PIP_OUTPUT = """Run cmd[7] failed with the following details.
 Last 50 lines of stdout:
     Looking in indexes: https://pypi.org/simple
@@ -277,7 +278,7 @@ def test_a_killed_executor_comes_back_empty_and_goes_on_from_the_checkpoint(
 ) -> None:
     import ray
 
-    job = start("--epochs", "40", "--pause", "0.05")
+    job = start("--epochs", "25", "--pause", "0.05")
     a = emulated_cluster.slot("a100")
     job.assign(a)
     job.wait(Reported, lambda event: event.report.progress.epoch >= 2)
@@ -287,16 +288,16 @@ def test_a_killed_executor_comes_back_empty_and_goes_on_from_the_checkpoint(
     training.wait(timeout=20)
     job.assign(a)
     job.wait(Running, count=2)
-    assert job.wait(JobFinished).metrics["epochs_done"] == 40
+    assert job.wait(JobFinished).metrics["epochs_done"] == 25
     counts = job.samples()
-    assert len(counts) == 40 * SAMPLES
+    assert len(counts) == 25 * SAMPLES
     assert counts[0, 0] == 1, "the first epoch is not trained again"
 
 
 def test_a_stopped_job_releases_its_slots_and_continues_where_it_was(
     start: Callable[..., Job], emulated_cluster: EmulatedCluster
 ) -> None:
-    job = start("--epochs", "60", "--pause", "0.05")
+    job = start("--epochs", "30", "--pause", "0.05")
     a, t = emulated_cluster.slot("a100"), emulated_cluster.slot("t4")
     job.assign(a)
     job.wait(Running)
