@@ -6,6 +6,7 @@ numba compiles a kernel on its first call and keeps it in a cache: once per inst
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -43,6 +44,16 @@ def telling(tell: Callable[[], None]) -> Iterator[None]:
     """`tell` is called before the first kernel that is compiled within, if any is; those in the cache are not."""
     with event.install_listener("numba:compile", _Listener(tell)):
         yield
+
+
+@contextmanager
+def stopwatch() -> Iterator[Callable[[], float]]:
+    """Seconds within, to be asked afterwards; those that compiling or reading kernels took are not counted."""
+    spent = {"all": 0.0, "compiling": 0.0}
+    start = time.perf_counter()
+    with event.install_timer("numba:compiler_lock", lambda seconds: spent.update(compiling=seconds)):
+        yield lambda: spent["all"] - spent["compiling"]
+        spent["all"] = time.perf_counter() - start
 
 
 def warm_up(policy: str, options: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import overload
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from ..scheduler.cluster import Cluster
 from ..scheduler.placement import Placement
 from ..scheduler.round import JobColumns, JobView, Policy, Round
+from ..scheduler.warm_up import stopwatch
 from .outages import Change, Failures
 from .outcome import Holding, Outcome
 from .tables import Floats
@@ -345,9 +345,9 @@ class Engine:
             preemptible=self.world.workload.preemptible[active],
         )
         views = _Views(self, active, self._now, columns)
-        start = time.perf_counter()
-        plan = self.policy.plan(Round(self._now, self.timing.interval_s, self._up, views))
-        self._policy_s.append(time.perf_counter() - start)
+        with stopwatch() as took_s:
+            plan = self.policy.plan(Round(self._now, self.timing.interval_s, self._up, views))
+        self._policy_s.append(took_s())
         self._contention.append((self._now, len(active)))
         wanted = {self._order[id]: placement for id, placement in plan.placements.items()}
         for job in self._running().tolist():

@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 import pytest
 from coadapt.scheduler.policies import make_policy, policy_names
-from coadapt.scheduler.warm_up import made_up_round, telling, warm_up
+from coadapt.scheduler.warm_up import made_up_round, stopwatch, telling, warm_up
 from numba import njit
+from numba.core import event
 
 # What a simulation uses beyond what the warm-up had loaded, by name and number of types it was compiled for.
 SIMULATION = """
@@ -62,6 +64,24 @@ def test_it_is_told_once_that_kernels_are_compiled() -> None:
         kernel("coadapt.optimizer.some")(1)
         kernel("coadapt.optimizer.other")(1)
     assert told == ["compiling"]
+
+
+def test_a_stopwatch_does_not_count_compiling() -> None:
+    compiling: list[float] = []
+    start = time.perf_counter()
+    with event.install_timer("numba:compiler_lock", compiling.append), stopwatch() as took_s:
+        kernel("coadapt.optimizer.some")(1)
+    assert 0.0 < took_s() < time.perf_counter() - start - compiling[0] / 2
+
+
+def test_a_stopwatch_counts_everything_where_nothing_is_compiled() -> None:
+    ours = kernel("coadapt.optimizer.some")
+    ours(1)
+    with stopwatch() as took_s:
+        start = time.perf_counter()
+        ours(2)
+        spent = time.perf_counter() - start
+    assert took_s() >= spent
 
 
 def test_nothing_is_told_of_kernels_that_are_there_nor_of_those_of_users() -> None:
