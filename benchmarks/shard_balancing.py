@@ -44,6 +44,7 @@ from .harness import finish, statements, table
 
 KINDS = ("stateless", "stateful")
 CORES = 64
+APART = 0.01  # of a replica, by which costs are told apart for the engine
 POP_GAP = 0.1  # of POP's published runs
 
 # One round: an assignment, and what it took if not the CPU seconds of the call: over CORES and over two cores.
@@ -130,13 +131,13 @@ class Continual:
 
     def __call__(self, problem: ShardProblem) -> tuple[Assignment, None]:
         if self.before is None:
-            add_shards(self.program, problem)
+            add_shards(self.program, problem, APART)
         else:
-            change_shards(self.program, self.before, problem)
+            change_shards(self.program, self.before, problem, APART)
         self.before = problem
-        routed = self.program.solve(tolerance=1e-4).values.reshape(problem.held.T.shape).T
+        routed = self.program.solve(tolerance=1e-5).values.reshape(problem.held.T.shape).T
         # A first-order solution is exact to its tolerance only: a replica of less would be an artefact.
-        return place(problem, np.where(routed > 1e-3, routed, 0.0)), None
+        return place(problem, np.where(routed > 1e-4, routed, 0.0)), None
 
 
 def measure(balance: Balancer, shards: int, kind: str, rounds: int, skip: int, seed: int) -> Measured:

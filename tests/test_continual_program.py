@@ -159,6 +159,20 @@ class Changes(RuleBasedStateMachine):
             self.plain.requests[id]["cost"] = data.draw(st.lists(NUMBERS, min_size=count, max_size=count))
         self.program.change_costs(ids, [np.array(self.plain.requests[id]["cost"], dtype=float) for id in ids])
 
+    @precondition(lambda self: self.plain.requests and self.plain.capacities)
+    @rule(data=st.data())
+    def change_uses(self, data: st.DataObject) -> None:
+        ids = data.draw(st.lists(st.sampled_from(sorted(self.plain.requests)), unique=True))
+        resources = data.draw(st.lists(st.sampled_from(sorted(self.plain.capacities)), unique=True))
+        uses: dict[str, list[float]] = {resource: [] for resource in resources}
+        for id in ids:
+            count = len(self.plain.requests[id]["cost"])
+            for resource in resources:
+                given = data.draw(st.lists(NUMBERS, min_size=count, max_size=count))
+                self.plain.requests[id]["uses"][resource] = given
+                uses[resource] += given
+        self.program.change_uses(ids, uses)
+
     @precondition(lambda self: any(r["cost"] for r in self.plain.requests.values()))
     @rule(data=st.data(), upper=NUMBERS)
     def add_constraint(self, data: st.DataObject, upper: float) -> None:
@@ -240,6 +254,10 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("change_request", ("job-3",), {"cost": [1.0]}, "request 'job-3': is unknown"),
     ("change_request", ("job-1",), {"cost": [1.0, 2.0], "upper": -1.0}, "bounds of 'job-1'"),
     ("change_request", ("job-1",), {"cost": [1.0]}, "cost of 'job-1': has shape"),
+    ("change_uses", (["job-1", "job-3"], {"a100": 1.0}), {}, "request 'job-3': is unknown"),
+    ("change_uses", (["job-1", "job-1"], {"a100": 1.0}), {}, "name a request twice among 2"),
+    ("change_uses", (["job-1"], {"b300": 1.0}), {}, "resource 'b300' is unknown"),
+    ("change_uses", (["job-1", "job-2"], {"a100": [1.0]}), {}, "uses of 2 requests, 'a100': has shape"),
     ("change_costs", (["job-1", "job-2"], [np.ones(2)]), {}, "costs: has 1 arrays, not 2"),
     ("change_costs", (["job-1"], np.array([1.0, INF])), {}, "costs: entry 1 is inf"),
     ("remove_request", ("job-3",), {}, "request 'job-3': is unknown"),

@@ -55,11 +55,15 @@ def price(
     cost: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
+    x: np.ndarray,
     y: np.ndarray,
     reduced: np.ndarray,
-) -> tuple[float, float]:
-    """reduced = cost - A.T @ y of columns first to last; (what they add to the dual objective, violation ** 2)."""
-    bound, violation = 0.0, 0.0
+) -> tuple[float, float, float]:
+    """reduced = cost - A.T @ y of columns first to last.
+
+    Returns what they add to the dual objective; violation ** 2; and what the objective may be off by for it, at x.
+    """
+    bound, violation, off = 0.0, 0.0, 0.0
     for j in range(first, last):
         total = cost[j]
         for k in range(start[j], end[j]):
@@ -68,9 +72,10 @@ def price(
         side = lower[j] if total > 0.0 else upper[j]
         if math.isinf(side):
             violation += total * total
+            off += abs(total * x[j])
         elif total != 0.0:
             bound += total * side
-    return bound, violation
+    return bound, violation, off
 
 
 @njit(cache=True, nogil=True)

@@ -135,7 +135,7 @@ class ContinualProgram:
             self._set_sides(slot, sides)
             for id, mine in by_request.items():
                 block = self._blocks[id]
-                column, row, held = self._storage.read(block)
+                column, row, held = self._storage.read([block])
                 at = np.array([i for i, _ in mine], dtype=np.int64)
                 added = np.array([v for _, v in mine], dtype=float)
                 self._storage.write(
@@ -220,9 +220,7 @@ class ContinualProgram:
             if used is not None or defined is not None:
                 self._rewrite(id, None if used is None else self._entries(used), defined)
             if used is not None:
-                for resource in self._resources[id]:
-                    self._users[resource].discard(id)
-                self._resources[id] = set()
+                self._forget_uses([id], [*self._resources[id]])
                 self._note_uses([id], alone, used)
 
     def change_costs(self, ids: Sequence[Hashable], costs: Sequence[np.ndarray] | np.ndarray) -> None:
@@ -241,13 +239,28 @@ class ContinualProgram:
         with self._changing():
             self._storage.cost[columns] = -flat if self.maximise else flat
 
+    def change_uses(self, ids: Sequence[Hashable], uses: Mapping[str, Coefficients]) -> None:
+        """What many requests use of some resources, over all their variables, one request behind another.
+
+        It replaces what these requests used of the resources that are named; of others they use what they did.
+        """
+        blocks = self._several(ids)
+        _once(ids)
+        sizes = np.array([block.columns for block in blocks], dtype=np.int64)
+        used = self._uses(f"{len(ids)} requests", uses, int(sizes.sum()))
+        with self._changing():
+            column, row, value = self._storage.read(blocks)
+            keep = ~np.isin(row, [self._capacities[name] for name in uses])
+            self._storage.write(blocks, *_joined([(column[keep], row[keep], value[keep]), self._entries(used)]))
+            self._forget_uses(ids, uses)
+            self._note_uses(ids, sizes, used)
+
     def remove_request(self, id: Hashable) -> None:
         self.remove_requests([id])
 
     def remove_requests(self, ids: Sequence[Hashable]) -> None:
         blocks = self._several(ids)
-        if len(set(ids)) < len(ids):
-            raise ValueError(f"ids: name a request twice among {len(ids)}; each at most once is accepted")
+        _once(ids)
         with self._changing():
             for id in ids:
                 del self._blocks[id]
@@ -353,8 +366,7 @@ class ContinualProgram:
         for id in ids:
             if id in self._blocks:
                 raise ValueError(f"request {id!r}: is there already; an id that is not taken is accepted")
-        if len(set(ids)) < len(ids):
-            raise ValueError(f"ids: name a request twice among {len(ids)}; each at most once is accepted")
+        _once(ids)
         if sizes is None:
             costs = _finite(f"cost of {what}", cost)
             counts = np.array([len(costs)])
@@ -398,7 +410,7 @@ class ContinualProgram:
     ) -> None:
         """Replace the request's use of resources, its own rows, or both; what is None stays."""
         storage, block = self._storage, self._blocks[id]
-        column, row, value = storage.read(block)
+        column, row, value = storage.read([block])
         kind = storage.kind[row]
         keep = np.ones(len(row), dtype=bool)
         if used is not None:
@@ -431,6 +443,13 @@ class ContinualProgram:
         rows = self._capacities
         return _joined([(index, np.full(len(index), rows[name]), value) for name, (index, value) in used.items()])
 
+    def _forget_uses(self, ids: Sequence[Hashable], resources: Iterable[str]) -> None:
+        for resource in resources:
+            users = self._users[resource]
+            for id in users.intersection(ids):
+                self._resources[id].discard(resource)
+            users.difference_update(ids)
+
     def _note_uses(self, ids: Sequence[Hashable], sizes: np.ndarray, used: Uses) -> None:
         owner = np.repeat(np.arange(len(ids)), sizes)
         for resource, (index, _) in used.items():
@@ -445,7 +464,7 @@ class ContinualProgram:
     def _drop_row(self, slot: int, members: Iterable[Hashable]) -> None:
         for id in members:
             block = self._blocks[id]
-            column, row, value = self._storage.read(block)
+            column, row, value = self._storage.read([block])
             keep = row != slot
             self._storage.write([block], column[keep], row[keep], value[keep])
         self._storage.free_rows(slot, 1)
@@ -476,6 +495,11 @@ class ContinualProgram:
     def _known(among: Mapping[Any, Any], what: str, name: Hashable) -> None:
         if name not in among:
             raise ValueError(f"{what} {name!r}: is unknown; one of the {len(among)} that were added is accepted")
+
+
+def _once(ids: Sequence[Hashable]) -> None:
+    if len(set(ids)) < len(ids):
+        raise ValueError(f"ids: name a request twice among {len(ids)}; each at most once is accepted")
 
 
 def _joined(parts: Sequence[Triplets]) -> Triplets:

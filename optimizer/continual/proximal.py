@@ -67,7 +67,11 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Relative, unscaled: primal |A x - sides| / (1 + |sides|), dual |wrong reduced costs| / (1 + |cost|), gap."""
+    """Relative, unscaled: primal |A x - sides| / (1 + |sides|), dual |wrong reduced costs| / (1 + |cost|), gap.
+
+    gap: between objective and bound, or what both residuals may be worth (at y and x) if that is more: on badly
+    conditioned programs a residual that is small beside the sides can be a large part of the objective.
+    """
 
     primal: float
     dual: float
@@ -329,14 +333,15 @@ def _residuals(
     x: np.ndarray,
     y: np.ndarray,
     reduced: np.ndarray,
-) -> tuple[float, float, float, float]:
-    """(|primal residual|, |dual residual|, objective, dual objective); lengths unscaled."""
-    primal, dual, objective, bound = 0.0, 0.0, 0.0, 0.0
+) -> tuple[float, float, float, float, float]:
+    """(|primal residual|, |dual residual|, objective, dual objective, what both are worth); lengths unscaled."""
+    primal, dual, objective, bound, worth = 0.0, 0.0, 0.0, 0.0, 0.0
     activities = np.empty(len(row_lower))
     activity(start, start[1:], row, value, x, activities)
     for i in range(len(row_lower)):
         off = activities[i] - min(max(activities[i], row_lower[i]), row_upper[i])
         primal += (off / row_scale[i]) ** 2
+        worth += abs(y[i] * off)
         side = row_lower[i] if y[i] > 0.0 else row_upper[i]
         if math.isinf(side):
             dual += (y[i] * row_scale[i]) ** 2
@@ -347,9 +352,10 @@ def _residuals(
         side = lower[j] if reduced[j] > 0.0 else upper[j]
         if math.isinf(side):
             dual += (reduced[j] / column_scale[j]) ** 2
+            worth += abs(reduced[j] * x[j])
         else:
             bound += reduced[j] * side
-    return math.sqrt(primal), math.sqrt(dual), objective, bound
+    return math.sqrt(primal), math.sqrt(dual), objective, bound, worth
 
 
 class Proximal:
@@ -377,7 +383,7 @@ class Proximal:
 
     def residuals(self) -> Residuals:
         p = self.program
-        primal, dual, objective, bound = _residuals(
+        primal, dual, objective, bound, worth = _residuals(
             p.start,
             p.row,
             p.value,
@@ -393,7 +399,7 @@ class Proximal:
             self.reduced,
         )
         objective, bound = objective + p.outside, bound + p.outside
-        gap = abs(objective - bound) / (1.0 + max(abs(objective), abs(bound)))
+        gap = max(abs(objective - bound), worth) / (1.0 + max(abs(objective), abs(bound)))
         return Residuals(primal / p.side_norm, dual / p.cost_norm, gap, objective, bound)
 
     def step(self, tolerance: float, deadline: float) -> bool:

@@ -265,10 +265,10 @@ class _Run:
 
     # All columns
 
-    def _price(self) -> tuple[float, float]:
-        """Reduced costs of all columns; (their part of the dual objective, violation ** 2)."""
+    def _price(self) -> tuple[float, float, float]:
+        """Reduced costs of all columns; their part of the dual objective, violation ** 2, and its worth at x."""
 
-        def part(i: int) -> tuple[float, float]:
+        def part(i: int) -> tuple[float, float, float]:
             return kernels.price(
                 self.chunks[i],
                 self.chunks[i + 1],
@@ -276,25 +276,29 @@ class _Run:
                 self.cost,
                 self.lower,
                 self.upper,
+                self.x,
                 self.y,
                 self.reduced,
             )
 
         parts = list((self.pool.map if self.pool else map)(part, range(len(self.chunks) - 1)))
-        return sum(p[0] for p in parts), sum(p[1] for p in parts)
+        bound, wrong, off = (sum(part[i] for part in parts) for i in range(3))
+        return bound, wrong, off
 
     def _judge(self) -> Residuals:
         """Residuals of the whole program at x, y."""
-        bound, wrong = self._price()
+        bound, wrong, off = self._price()
         side = np.where(self.y > 0.0, self.row_lower, self.row_upper)
         open_ = np.isinf(side) & (self.y != 0.0)
         wrong += float(np.sum(self.y[open_] ** 2))
         bound += float(np.sum(self.y * np.where(np.isinf(side), 0.0, side)))
         rows = np.zeros(len(self.y))
         kernels.activity(*self.entries, self.x, rows)
-        primal = float(np.sqrt(np.sum((rows - np.clip(rows, self.row_lower, self.row_upper)) ** 2)))
+        broken = np.abs(rows - np.clip(rows, self.row_lower, self.row_upper))
+        primal = float(np.sqrt(np.sum(broken**2)))
+        off += float(np.sum(np.abs(self.y) * broken))
         objective = kernels.dot(self.cost, self.x)
-        gap = abs(objective - bound) / (1.0 + max(abs(objective), abs(bound)))
+        gap = max(abs(objective - bound), off) / (1.0 + max(abs(objective), abs(bound)))
         return Residuals(primal / self.side_norm, math.sqrt(wrong) / self.cost_norm, gap, objective, bound)
 
     def _wanted(self, margin: float) -> np.ndarray:

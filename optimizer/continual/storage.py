@@ -152,13 +152,12 @@ class Storage:
             self.rows.free(block.row, block.rows)
             self.entries.free(block.entry, block.room)
 
-    def read(self, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(column within the block, row slot, value) of the block's entries."""
-        mine = slice(block.column, block.column + block.columns)
-        counts = self.end[mine] - self.start[mine]
-        held = slice(block.entry, block.entry + int(counts.sum()))
-        column = np.repeat(np.arange(block.columns), counts)
-        return column, self.entry_row[held].copy(), self.entry_value[held].copy()
+    def read(self, blocks: Sequence[Block]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(column, row slot, value) of the blocks' entries; columns are counted as in `write`."""
+        columns = column_spans(blocks)
+        counts = self.end[columns] - self.start[columns]
+        held = ranges(self.start[columns], counts)
+        return np.repeat(np.arange(len(columns)), counts), self.entry_row[held], self.entry_value[held]
 
     def write(self, blocks: Sequence[Block], column: np.ndarray, row: np.ndarray, value: np.ndarray) -> None:
         """The blocks' entries become these, in any order, at their place where they fit in its room.

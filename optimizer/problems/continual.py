@@ -6,31 +6,14 @@ of its load on a server its variable, and a server's load and memory are resourc
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Protocol
-
 import numpy as np
 
+from ..continual import ContinualProgram, Row
 from .shard_balancing import ShardProblem
 from .traffic_engineering import TrafficProblem
 
-Uses = Mapping[str, tuple[np.ndarray, np.ndarray]]
 
-
-class Engine(Protocol):
-    """What of `ContinualProgram` is needed here."""
-
-    def set_capacity(self, resource: str, upper: float, lower: float = -math.inf) -> None: ...
-
-    def add_request(self, id: Hashable, cost: np.ndarray, uses: Uses) -> None: ...
-
-    def change_request(self, id: Hashable, *, uses: Uses) -> None: ...
-
-    def change_costs(self, ids: Sequence[Hashable], costs: Sequence[np.ndarray]) -> None: ...
-
-
-def add_traffic(engine: Engine, problem: TrafficProblem) -> None:
+def add_traffic(engine: ContinualProgram, problem: TrafficProblem) -> None:
     """Everything of a first round into an empty, minimising program: request j is demand j, if it has a path."""
     for e, capacity in enumerate(problem.capacity):
         engine.set_capacity(f"edge {e}", float(capacity))
@@ -53,7 +36,7 @@ def add_traffic(engine: Engine, problem: TrafficProblem) -> None:
         engine.add_request(j, -np.ones(len(mine)), uses)
 
 
-def change_traffic(engine: Engine, before: TrafficProblem, now: TrafficProblem) -> None:
+def change_traffic(engine: ContinualProgram, before: TrafficProblem, now: TrafficProblem) -> None:
     """The next round over the same paths: demands and capacities that are not what they were."""
     if before.paths is not now.paths:
         raise ValueError("paths: are not those of the round before; the same object is accepted")
@@ -63,18 +46,26 @@ def change_traffic(engine: Engine, before: TrafficProblem, now: TrafficProblem) 
         engine.set_capacity(f"edge {e}", float(now.capacity[e]))
 
 
-def add_shards(engine: Engine, problem: ShardProblem) -> None:
-    """Everything of a first round into an empty, minimising program: request j is shard j, variable i server i."""
+def add_shards(engine: ContinualProgram, problem: ShardProblem, apart: float = 0.0) -> None:
+    """Everything of a first round into an empty, minimising program: request j is shard j, variable i server i.
+
+    apart: each cost is up to so much of a replica's higher, by lot. To start a replica costs the same on any
+    server, so that optima are many, and a solution in their middle is of fractions which a shim cannot round well;
+    small lots leave one optimum, a vertex.
+    """
     servers, shards = problem.held.shape
     for i in range(servers):
         engine.set_capacity(f"load {i}", 1 + problem.epsilon, 1 - problem.epsilon)
         engine.set_capacity(f"memory {i}", float(problem.memory_gib[i]))
-    for j in range(shards):
-        engine.set_capacity(f"shard {j}", 1.0, 1.0)
-        engine.add_request(j, _cost(problem, j), _uses(problem, j))
+    every = np.arange(shards)
+    sizes = np.full(shards, servers)
+    memory = _of_servers("memory", problem.size_gib, servers)
+    uses = memory | _of_servers("load", problem.load / problem.mean_load, servers)
+    routed = Row(1.0, 1.0, 1.0)
+    engine.add_requests(every.tolist(), sizes, _costs(problem, every, apart), uses, [routed])
 
 
-def change_shards(engine: Engine, before: ShardProblem, now: ShardProblem) -> None:
+def change_shards(engine: ContinualProgram, before: ShardProblem, now: ShardProblem, apart: float = 0.0) -> None:
     """The next round of the same servers and shards: costs where replicas moved, uses where loads changed."""
     if before.held.shape != now.held.shape or (before.size_gib != now.size_gib).any():
         raise ValueError(
@@ -83,19 +74,22 @@ def change_shards(engine: Engine, before: ShardProblem, now: ShardProblem) -> No
     for i in np.flatnonzero(before.memory_gib != now.memory_gib):
         engine.set_capacity(f"memory {i}", float(now.memory_gib[i]))
     moved = np.flatnonzero((before.held != now.held).any(axis=0))
-    engine.change_costs([int(j) for j in moved], [_cost(now, j) for j in moved])
-    for j in np.flatnonzero(before.load / before.mean_load != now.load / now.mean_load):
-        engine.change_request(int(j), uses=_uses(now, j))
+    if len(moved):
+        engine.change_costs(moved.tolist(), _costs(now, moved, apart))
+    share = now.load / now.mean_load
+    other = np.flatnonzero(before.load / before.mean_load != share)
+    if len(other):
+        engine.change_uses(other.tolist(), _of_servers("load", share[other], len(now.memory_gib)))
 
 
-def _cost(problem: ShardProblem, j: int | np.integer) -> np.ndarray:
-    return ~problem.held[:, j] * problem.size_gib[j]
+def _costs(problem: ShardProblem, shards: np.ndarray, apart: float) -> np.ndarray:
+    """Of these shards on every server, one shard behind another."""
+    lots = np.random.default_rng(0).random(problem.held.shape)
+    costs = (~problem.held + apart * lots) * problem.size_gib
+    return costs[:, shards].T.ravel()
 
 
-def _uses(problem: ShardProblem, j: int | np.integer) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    servers = len(problem.memory_gib)
-    load, size = np.array([problem.load[j] / problem.mean_load]), np.array([problem.size_gib[j]])
-    each = [np.array([i]) for i in range(servers)]
-    uses = {f"load {i}": (each[i], load) for i in range(servers)}
-    uses |= {f"memory {i}": (each[i], size) for i in range(servers)}
-    return uses | {f"shard {j}": (np.arange(servers), np.ones(servers))}
+def _of_servers(what: str, each: np.ndarray, servers: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """each: (shards,) of what any server gives them, all shards' variables being one behind another."""
+    first = servers * np.arange(len(each))
+    return {f"{what} {i}": (first + i, each) for i in range(servers)}
