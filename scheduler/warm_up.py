@@ -52,7 +52,7 @@ def stopwatch() -> Iterator[Callable[[], float]]:
     spent = {"all": 0.0, "compiling": 0.0}
     start = time.perf_counter()
     with event.install_timer("numba:compiler_lock", lambda seconds: spent.update(compiling=seconds)):
-        yield lambda: spent["all"] - spent["compiling"]
+        yield lambda: max(spent["all"] - spent["compiling"], 0.0)
         spent["all"] = time.perf_counter() - start
 
 

@@ -264,6 +264,22 @@ def test_pop_leaves_jobs_in_their_part_from_round_to_round(seed: int) -> None:
     assert pop.solve(program, ids, 1e-6, 10.0).choice.tolist() == np.delete(first, gone).tolist()
 
 
+def test_pop_moves_a_job_that_its_part_is_too_small_for() -> None:
+    """Six GPUs in four parts are 2, 2, 1 and 1: of four jobs that need two each, all are served, two at a time."""
+    program = ChoiceProgram(np.array([[2.0]]), np.array([6.0]))
+    ids = [f"row {i}" for i in range(4)]
+    program.put(ids, np.ones((4, 1)), np.ones((4, 1), bool))
+    pop, served = Pop(k=4, seed=0), []
+    while ids and len(served) < 4:
+        choice = pop.solve(program, ids, 1e-6, 10.0).choice
+        done = [id for id, pick in zip(ids, choice, strict=True) if pick >= 0]
+        assert done, f"nobody of {ids} is served by an idle cluster"
+        program.remove(done)
+        served += done
+        ids = [id for id in ids if id not in done]
+    assert len(served) == 4
+
+
 def test_pop_in_one_part_is_the_whole_program() -> None:
     instance = draw("blocks and whole nodes", 3)
     whole = Pop(k=1).solve(instance.program(), instance.ids, 1e-6, 10.0)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-ROWS = 20_000  # of the largest program that is factorised
-PRODUCTS = 5e6  # and the most products of entries that its system may be summed from
-DEARER = 20.0  # times the work of gradients that were broken off; a factorization beyond that is not made again
+PRODUCTS = 5e6  # the most products of entries that a system may be summed from
+SMALL = 2_000  # rows up to which its factors cannot be too large
+ENVELOPE = 5e10  # multiplications within its envelope, which a factorization hardly ever comes near
+DEARER = 20.0  # times the work of the most gradients of a system; what costs more is not factorised again
 
 
 class Factorization:
@@ -25,29 +27,39 @@ class Factorization:
         self._products = np.diff(start).astype(float) ** 2
         self.work = 0.0  # multiplications of the last factorization, about
 
-    def may_solve(self, is_free: np.ndarray) -> bool:
-        """Whether the system of these columns is small enough to try."""
-        return self._matrix.shape[0] <= ROWS and float(self._products[is_free].sum()) <= PRODUCTS
-
     def solve(
         self, is_free: np.ndarray, row_free: np.ndarray, sigma: float, rho: float, right: np.ndarray
     ) -> np.ndarray | None:
         """out with (sigma (A_F A_F.T + I_free) + rho) out = right for the columns F that are free.
 
-        None where the system is singular to rounding.
+        None where that would take too long or too much memory, or a pivot is 0. Where the system is singular to
+        rounding the solution may be of no use, which the caller has to see.
         """
+        if float(self._products[is_free].sum()) > PRODUCTS:
+            return None
         free = self._matrix[:, np.flatnonzero(is_free)]
-        system = sigma * (free @ free.T) + sparse.diags_array(rho + sigma * row_free)
+        system = sparse.csc_matrix(sigma * (free @ free.T) + sparse.diags_array(rho + sigma * row_free))
+        if len(right) > SMALL and envelope_work(system) > ENVELOPE:
+            return None
         try:
             # Symmetric and positive definite: pivots stay on the diagonal, in an order that keeps factors sparse.
             factors = splu(
-                sparse.csc_matrix(system),
-                permc_spec="MMD_AT_PLUS_A",
-                diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
+                system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
             )
-        except RuntimeError:
+        except (RuntimeError, MemoryError):
             return None
         self.work = factors.nnz**2 / (4 * len(right))
         out: np.ndarray = factors.solve(right)
         return out if np.isfinite(out).all() else None
+
+
+def envelope_work(system: sparse.csc_matrix) -> float:
+    """Multiplications of a factorization that fills all of a symmetric matrix's envelope (Cuthill and McKee)."""
+    order = reverse_cuthill_mckee(system, symmetric_mode=True)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    entries = system.tocoo()
+    row, column = place[entries.row], place[entries.col]
+    reach = np.zeros(len(order))
+    np.maximum.at(reach, row, row - column)
+    return float((reach**2).sum())

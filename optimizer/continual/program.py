@@ -244,11 +244,11 @@ class ContinualProgram:
 
         It replaces what these requests used of the resources that are named; of others they use what they did.
         """
-        blocks = self._several(ids)
-        _once(ids)
-        sizes = np.array([block.columns for block in blocks], dtype=np.int64)
-        used = self._uses(f"{len(ids)} requests", uses, int(sizes.sum()))
         with self._changing():
+            blocks = self._several(ids)
+            _once(ids)
+            sizes = np.array([block.columns for block in blocks], dtype=np.int64)
+            used = self._uses(f"{len(ids)} requests", uses, int(sizes.sum()))
             column, row, value = self._storage.read(blocks)
             keep = ~np.isin(row, [self._capacities[name] for name in uses])
             self._storage.write(blocks, *_joined([(column[keep], row[keep], value[keep]), self._entries(used)]))

@@ -86,20 +86,21 @@ class Residuals:
 
 @dataclass
 class Steps:
-    """How far a step goes: sigma for x and s, 1 / rho for y. Kept from one solve to the next."""
+    """How far a step goes: sigma for x and s, 1 / rho for y. factorises: no factors have been too large."""
 
     sigma: float
     rho: float
     least_rho: float
     most_sigma: float
+    factorises: bool = True
 
     @classmethod
-    def cold(cls, program: Scaled) -> Steps:
+    def cold(cls, program: Scaled, factorises: bool = True) -> Steps:
         sides = np.concatenate([program.row_lower, program.row_upper])
         sigma = (1.0 + float(np.linalg.norm(sides[np.isfinite(sides)]))) / (
             1.0 + float(np.linalg.norm(program.cost))
         )
-        return cls(sigma, 1e-5 * sigma, 1e-12 * sigma, 1e12 * sigma)
+        return cls(sigma, 1e-5 * sigma, 1e-12 * sigma, 1e12 * sigma, factorises)
 
 
 @njit(cache=True, nogil=True)
@@ -250,7 +251,7 @@ def _ascend(
         climbs = _advance(
             start, row, value, lower, upper, row_lower, row_upper, x0, s0, y0, y, reduced, slope, step, sigma, rho
         )
-        steps, iterations = 1, 1
+        steps, iterations = int(climbs), 1
     while True:
         count, moved, objective, open_gap = 0, 0.0, outside, 0.0
         free_entries = 0
@@ -345,6 +346,7 @@ def _residuals(
         side = row_lower[i] if y[i] > 0.0 else row_upper[i]
         if math.isinf(side):
             dual += (y[i] * row_scale[i]) ** 2
+            worth += abs(y[i] * activities[i])
         else:
             bound += y[i] * side
     for j in range(len(cost)):
@@ -375,7 +377,8 @@ class Proximal:
         self.x0, self.y0 = program.x.copy(), program.y.copy()
         self.floor = math.inf
         self.rule = elimination(program.start, program.row, len(program.y))
-        self.how = ELIMINATED if self.rule.dense <= FEW else IMPATIENT
+        many = IMPATIENT if steps.factorises else BY_GRADIENTS
+        self.how = ELIMINATED if self.rule.dense <= FEW else many
         self.gradient = 2.0 * len(program.row) + 6 * len(program.y)  # work of one, over all columns
         self.factorization: Factorization | None = None
         self.is_free, self.row_free = np.empty(len(program.cost), np.bool_), np.empty(len(program.y), np.bool_)
@@ -445,7 +448,9 @@ class Proximal:
             )
             newton += more
             self.iterations += iterations
-            if why == DONE or newton >= NEWTON_STEPS:
+            if given and more == 0:
+                self.how = BY_GRADIENTS  # the factors' step did not climb
+            elif why == DONE or newton >= NEWTON_STEPS:
                 break
             if time.perf_counter() > deadline:
                 return False
@@ -472,13 +477,10 @@ class Proximal:
         p = self.program
         if self.factorization is None:
             self.factorization = Factorization(p.start, p.row, p.value, len(p.y))
-        step = None
-        if self.factorization.may_solve(self.is_free):
-            step = self.factorization.solve(
-                self.is_free, self.row_free, self.steps.sigma, self.steps.rho, self.slope
-            )
-        too_dear = self.factorization.work > DEARER * CG_MOST * self.gradient
-        self.how = BY_GRADIENTS if step is None or too_dear else FACTORISED
+        steps = self.steps
+        step = self.factorization.solve(self.is_free, self.row_free, steps.sigma, steps.rho, self.slope)
+        steps.factorises &= self.factorization.work <= DEARER * CG_MOST * self.gradient
+        self.how = FACTORISED if step is not None and steps.factorises else BY_GRADIENTS
         if step is not None:
             self.newton_step[:] = step
         return step is not None

@@ -36,11 +36,13 @@ class Solver:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self.solved = False  # x and y are something to start from
+        self.factorises = True  # no factors were too large, since the last cold solve
 
     def solve(self, tolerance: float, threads: int, time_limit_s: float, warm: bool) -> Outcome:
         began = time.perf_counter()
-        run = _Run(self.storage, tolerance, threads, began, began + time_limit_s)
         warm = warm and self.solved
+        factorises = self.factorises or not warm
+        run = _Run(self.storage, tolerance, threads, began, began + time_limit_s, factorises)
         if not warm:
             self.storage.x[:] = 0.0
             self.storage.y[:] = 0.0
@@ -49,6 +51,7 @@ class Solver:
             outcome = run.solve(warm)
         finally:
             run.close()
+            self.factorises = run.steps.factorises if run.steps else factorises
         # A solve that was stopped is gone on with; rays of one without an optimum lead nowhere.
         self.solved = outcome.status in (Status.OPTIMAL, Status.STOPPED) and math.isfinite(outcome.objective)
         return outcome
@@ -57,7 +60,9 @@ class Solver:
 class _Run:
     """One solve."""
 
-    def __init__(self, storage: Storage, tolerance: float, threads: int, began: float, deadline: float) -> None:
+    def __init__(
+        self, storage: Storage, tolerance: float, threads: int, began: float, deadline: float, factorises: bool
+    ) -> None:
         self.storage, self.tolerance, self.began, self.deadline = storage, tolerance, began, deadline
         top, rows = storage.columns.top, storage.rows.top
         self.cost, self.x = storage.cost[:top], storage.x[:top]
@@ -72,6 +77,7 @@ class _Run:
         self.cost_norm = 1.0 + float(np.sqrt(np.sum(self.cost**2)))
         self.reduced = np.empty(top)
         self.held = np.zeros(top, dtype=bool)
+        self.factorises = factorises
         self.steps: Steps | None = None
         self.iterations = 0
         self.certificates = Certificates(storage)
@@ -150,7 +156,7 @@ class _Run:
         there is no optimum is looked for.
         """
         program = self._gathered(columns)
-        self.steps = self.steps or Steps.cold(program)
+        self.steps = self.steps or Steps.cold(program, self.factorises)
         proximal = Proximal(program, self.steps)
         rows = self.storage.row_scale[: len(self.y)]
         verdict: Status | None = None
@@ -296,7 +302,7 @@ class _Run:
         kernels.activity(*self.entries, self.x, rows)
         broken = np.abs(rows - np.clip(rows, self.row_lower, self.row_upper))
         primal = float(np.sqrt(np.sum(broken**2)))
-        off += float(np.sum(np.abs(self.y) * broken))
+        off += float(np.sum(np.abs(self.y) * np.where(open_, np.abs(rows), broken)))
         objective = kernels.dot(self.cost, self.x)
         gap = max(abs(objective - bound), off) / (1.0 + max(abs(objective), abs(bound)))
         return Residuals(primal / self.side_norm, math.sqrt(wrong) / self.cost_norm, gap, objective, bound)

@@ -206,22 +206,33 @@ class _Partition:
     time_limit_s: float
 
     def split(self, k: int, rng: np.random.Generator) -> list[_Part]:
-        part_of = self.held.copy()
-        sizes = np.bincount(part_of[part_of >= 0], minlength=k)
-        for job in rng.permutation(np.flatnonzero(part_of < 0)):
-            part_of[job] = np.argmin(sizes)
-            sizes[part_of[job]] += 1
-        each, more = np.floor(self.capacity / k), np.zeros(len(self.capacity))
-        more = self.capacity - each * k
+        each = np.floor(self.capacity / k)
+        capacities = [each + np.clip(self.capacity - each * k - p, 0.0, 1.0) for p in range(k)]
+        fits = [(self.usage[:, self.entries.column] <= capacity[:, None]).all(axis=0) for capacity in capacities]
+        part_of = self._parts(np.array(fits), rng)
         parts = []
-        for p in range(k):
+        for p, capacity in enumerate(capacities):
             rows = np.flatnonzero(part_of == p)
-            mine = part_of[self.entries.row] == p
-            capacity = each + np.clip(more - p, 0.0, 1.0)
-            mine &= (self.usage[:, self.entries.column] <= capacity[:, None]).all(axis=0)
+            mine = (part_of[self.entries.row] == p) & fits[p]
             row = np.searchsorted(rows, self.entries.row[mine])
             parts.append(_Part(rows, Entries(row, self.entries.column[mine], self.entries.gain[mine]), capacity))
         return parts
+
+    def _parts(self, fits: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(jobs,) the part of each, for fits: (parts, options) whether an option is small enough for a part.
+
+        A job leaves a part in which none of its options is, if there is another; new ones go to the smallest.
+        """
+        has_option = np.array([np.bincount(self.entries.row[fit], minlength=len(self.held)) > 0 for fit in fits])
+        part_of = np.where(self.held < len(fits), self.held, -1)
+        there = has_option[part_of, np.arange(len(part_of))]
+        part_of[~there & has_option.any(axis=0)] = -1
+        sizes = np.bincount(part_of[part_of >= 0], minlength=len(fits)).astype(float)
+        for job in rng.permutation(np.flatnonzero(part_of < 0)):
+            allowed = has_option[:, job] if has_option[:, job].any() else np.ones(len(fits), bool)
+            part_of[job] = np.argmin(np.where(allowed, sizes, np.inf))
+            sizes[part_of[job]] += 1
+        return part_of
 
     def solve(self, part: _Part) -> np.ndarray:
         required = _satisfiable(part.entries, self.required[part.rows], self.usage, part.capacity)
