@@ -307,7 +307,8 @@ def report(runs: list[Run]) -> None:
         ])  # fmt: skip
         name = f"{run.scale}_{run.method}"
         for key in ("mean_jct_h", "makespan_h", "policy_p99_s", "solver_p99_s", "most_pairs", "worst_gap"):
-            figures[f"{name}_{key}"] = round(found[key], 4)
+            # POP proves nothing, and JSON has no infinity.
+            figures[f"{name}_{key}"] = round(found[key], 4) if np.isfinite(found[key]) else None
     columns = ["GPUs", "jobs", "method", "mean JCT h", "paper", "makespan h", "paper", "policy p99 s", "paper"]
     columns += ["solver p99 s", "most active", "most pairs", "mean gap", "worst gap"]
     table("Sia's policy in rounds of 60 s (COpter, table 4.1)", columns, rows)
