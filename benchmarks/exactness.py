@@ -111,7 +111,7 @@ def fits(problem: ChoiceProblem, solution: ChoiceSolution) -> bool:
 
 
 def after_changes(instance: Instance, gap: float) -> ChoiceSolution:
-    """By a program that was solved for half of the rows and other capacities before."""
+    """By a program that was solved for half of the rows and other capacities, then for another gain of one row."""
     program = instance.program()
     later = instance.ids[::2]
     program.set_capacity(np.ceil(instance.capacity * 1.5))
@@ -119,6 +119,9 @@ def after_changes(instance: Instance, gap: float) -> ChoiceSolution:
     program.solve(instance.ids[1::2], gap)
     program.set_capacity(instance.capacity)
     instance.put(program, np.arange(0, len(instance.value), 2))
+    program.weigh(instance.ids[:1], instance.offset[:1], 1.01 * instance.scale[:1])
+    program.solve(instance.ids, gap)
+    program.weigh(instance.ids[:1], instance.offset[:1], instance.scale[:1])
     return program.solve(instance.ids, gap)
 
 

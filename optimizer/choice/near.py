@@ -32,6 +32,9 @@ from .simplex import Entering
 from .snapshot import Snapshot
 
 UNKNOWN, OPEN, SETTLED = 0, 1, 2  # states of a row
+# How far prices are expected to go, as a part of them: so many times as far as at last, within limits.
+_AHEAD, LEAST_REACH, _MOST_REACH = 3.0, 0.02, 0.15
+SMALL_REACH = 0.01  # from the smoothed dual's to the vertex
 _TOO_WIDE = 3.0  # times as wide as a box needs to be, that it is made anew
 _FLOOR = 0.1  # of a typical price, that a box is around one of 0
 
@@ -132,7 +135,7 @@ def everywhere(snapshot: Snapshot) -> Near:
 class Memory:
     """What one solve leaves for the next: prices, the box in which the states of the program's rows hold, a basis.
 
-    worth: of a row, on average; moved: by what part prices changed at last.
+    worth: of a row, on average; moved: by what part prices changed at last; left: (limits,) by the plan.
     """
 
     prices: Floats | None = None
@@ -142,6 +145,7 @@ class Memory:
     high: Floats | None = None
     reach: float = 0.0  # of that box
     basic: Entering | None = None
+    left: Floats | None = None
 
     def near(self, snapshot: Snapshot, prices: Floats, reach: float) -> Near:
         """Around `prices`, by so large a part of them; in the box there was while it serves."""
@@ -155,6 +159,11 @@ class Memory:
         room = snapshot.capacity.copy()
         open_rows, gain = _settle(snapshot.rows, columns, low, high, state, snapshot.settled, room)
         return Near(low, high, snapshot.rows._replace(order=open_rows), room, gain)
+
+    def around_last(self, snapshot: Snapshot) -> Near:
+        """Around the last prices, by as much as they are expected to move."""
+        assert self.prices is not None
+        return self.near(snapshot, self.prices, min(max(_AHEAD * self.moved, LEAST_REACH), _MOST_REACH))
 
     def typical(self, snapshot: Snapshot) -> float:
         """What a unit of a limit costs, about."""

@@ -11,6 +11,7 @@ from .rows import (
     UNKNOWN_PICK,
     WORST,
     Columns,
+    Flags,
     Floats,
     Ints,
     Rows,
@@ -53,36 +54,75 @@ def move(columns: Columns, old: int, new: int, room: Floats) -> None:
 
 
 @kernel
+def _within_reach(columns: Columns, groups: int, limits: int, room: Floats) -> Flags:
+    """(groups + 1, groups): where something may fit in place of a column of each group, and in place of none.
+
+    These are groups of which some column fits beside all there is, and those that use a limit the old one uses.
+    """
+    uses = np.zeros((groups + 1, limits), np.bool_)
+    found = np.zeros((groups + 1, groups), np.bool_)
+    for c in range(len(columns.begin) - 1):
+        for e in range(columns.begin[c], columns.begin[c + 1]):
+            uses[columns.group[c], columns.limit[e]] = True
+        if fits(columns, NOTHING, c, room):
+            found[:, columns.group[c]] = True
+    for g in range(groups):
+        for h in range(groups):
+            for u in range(limits):
+                found[g, h] = found[g, h] or (uses[g, u] and uses[h, u])
+    return found
+
+
+@kernel
 def _best_that_fits(
-    rows: Rows, columns: Columns, row: int, now: int, cost: Floats, room: Floats
+    rows: Rows, columns: Columns, row: int, now: int, cost: Floats, room: Floats, least: float, within: Flags
 ) -> tuple[float, int]:
-    """(worth, pick) of what gains most beyond its cost among what fits in place of the pick `now`."""
+    """(worth, pick) of what is worth most among what fits in place of the pick `now` and gains at least `least`.
+
+    Of a row that is not required that may be nothing, if `least` is no more than 0; (WORST, `now`): there is none.
+    Other options are looked at in groups that `within` has at the group of `now`: (groups + 1, groups).
+    """
     old = column_of(rows, row, now)
-    best, pick = (WORST if rows.required[row] else 0.0), NOTHING
+    reach = within[columns.group[old] if old >= 0 else len(rows.concave)]
+    best, pick = WORST, now
+    if least <= 0.0 and not rows.required[row]:
+        best, pick = 0.0, NOTHING
     stay = rows.stay_column[row]
-    if stay >= 0 and rows.stay_gain[row] - cost[stay] >= best and fits(columns, old, stay, room):
-        best, pick = rows.stay_gain[row] - cost[stay], STAY
+    stay_worth = rows.stay_gain[row] - cost[stay] if stay >= 0 and rows.stay_gain[row] >= least else WORST
+    if stay_worth > WORST and stay_worth >= best and fits(columns, old, stay, room):
+        best, pick = stay_worth, STAY
+    offset, scale = rows.offset[row], rows.scale[row]
     for g in range(len(rows.concave)):
-        begin, end = rows.begin[row, g], rows.end[row, g]
-        if begin == end or (rows.rising[g] and not fits(columns, old, column_of(rows, row, begin), room)):
+        if not reach[g]:
             continue
-        if rows.concave[g]:
-            # Worth rises up to the peak, and the smaller options fit where a larger one does.
-            low, high = begin, peak(rows, row, begin, end, cost)
-            while low < high:
-                middle = (low + high + 1) >> 1
+        begin, end = rows.begin[row, g], rows.end[row, g]
+        if rows.rising[g]:
+            # Options take and gain more and more: the first ones fit, the last ones gain enough.
+            if begin == end or not fits(columns, old, column_of(rows, row, begin), room):
+                continue
+            last = end
+            while begin < last:
+                middle = (begin + last) >> 1
+                if offset + scale * rows.value[middle] >= least:
+                    last = middle
+                else:
+                    begin = middle + 1
+            if begin == end or not fits(columns, old, column_of(rows, row, begin), room):
+                continue
+            last = peak(rows, row, begin, end, cost) if rows.concave[g] else end - 1
+            low = begin
+            while low < last:
+                middle = (low + last + 1) >> 1
                 if fits(columns, old, column_of(rows, row, middle), room):
                     low = middle
                 else:
-                    high = middle - 1
-            begin, end = low, low + 1
+                    last = middle - 1
+            begin, end = (low if rows.concave[g] else begin), low + 1
         for k in range(begin, end):
-            worth = rows.offset[row] + rows.scale[row] * rows.value[k] - cost[rows.column[k]]
-            if worth > best:
-                if fits(columns, old, column_of(rows, row, k), room):
-                    best, pick = worth, k
-                elif rows.rising[g]:
-                    break
+            gain = offset + scale * rows.value[k]
+            worth = gain - cost[rows.column[k]]
+            if worth > best and gain >= least and fits(columns, old, column_of(rows, row, k), room):
+                best, pick = worth, k
     return best, pick
 
 
@@ -120,13 +160,14 @@ def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: F
     for i in range(len(rows.order)):
         relief[i] = -np.inf if rows.required[rows.order[i]] else -_regret(rows, rows.order[i], cost)
     missed = 0
+    within = np.ones((len(rows.concave) + 1, len(rows.concave)), np.bool_)
     for i in by_rising(relief):
         row = rows.order[i]
         _, pick = best_of(rows, row, cost)
         column = column_of(rows, row, pick)
         if not fits(columns, NOTHING, column, room):
             missed += 1
-            _, pick = _best_that_fits(rows, columns, row, NOTHING, cost, room)
+            _, pick = _best_that_fits(rows, columns, row, NOTHING, cost, room, WORST, within)
             column = column_of(rows, row, pick)
         picks[row] = pick
         move(columns, NOTHING, column, room)
@@ -178,10 +219,12 @@ def fill(
     loss, wanted, who = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
     for _ in range(most_rounds):
         found = 0
+        within = _within_reach(columns, len(rows.concave), len(room), room)
         for row in rows.order:
             now = picks[row]
-            worth, pick = _best_that_fits(rows, columns, row, now, cost, room)
-            if pick != now and gain_of(rows, row, pick) > gain_of(rows, row, now) + least_gain:
+            more = gain_of(rows, row, now) + least_gain
+            worth, pick = _best_that_fits(rows, columns, row, now, cost, room, more, within)
+            if pick != now:
                 old = column_of(rows, row, now)
                 has = gain_of(rows, row, now) - (cost[old] if old >= 0 else 0.0)
                 loss[found], wanted[found], who[found] = has - worth, pick, row

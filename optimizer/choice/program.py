@@ -165,7 +165,7 @@ class ChoiceProgram:
     def _grow(self, size: int) -> None:
         groups = len(self._group_begin) - 1
         kinds: dict[str, type] = dict.fromkeys(
-            ("start", "count", "stay_column", "settled", "key", "stamp"), np.int64
+            ("start", "count", "stay_column", "settled", "key", "plan", "stamp"), np.int64
         )
         kinds |= {"offset": float, "scale": float, "stay_gain": float, "required": bool, "state": np.int8}
         had = len(self._rows["start"]) if self._rows else 0
@@ -270,14 +270,16 @@ class ChoiceProgram:
         for name, array in zip(_ROW_ARRAYS, ranges, strict=True):
             rows[name][slots] = array + start[:, None]
         rows["required"][slots] = required
-        rows["state"][slots], rows["key"][slots] = UNKNOWN, UNKNOWN_PICK
+        rows["state"][slots] = UNKNOWN
+        rows["key"][slots] = rows["plan"][slots] = UNKNOWN_PICK
         self._stamp(slots[others])
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._alone("changed"):
             slots = self._slots(ids)
             self._solved = None
-            self._rows["state"][slots], self._rows["key"][slots] = UNKNOWN, UNKNOWN_PICK
+            self._rows["state"][slots] = UNKNOWN
+            self._rows["key"][slots] = self._rows["plan"][slots] = UNKNOWN_PICK
             for id, slot in zip(ids, slots.tolist(), strict=True):
                 self._pool.release(int(self._rows["start"][slot]), int(self._rows["count"][slot]))
                 self._spare.append(slot)
@@ -441,7 +443,7 @@ class ChoiceProgram:
             end = np.where(self._concave, end, r["full_end"])
         rows = Rows(slots, begin, end, self._concave, self._chain, *frame)
         everything = Rows(slots, r["full_begin"], r["full_end"], np.zeros_like(self._concave), self._chain, *frame)
-        own = (r["state"], r["settled"], r["key"])
+        own = (r["state"], r["settled"], r["key"], r["plan"])
         return Snapshot(rows, everything, self._columns, self._usage, self._capacity, *own)
 
 

@@ -15,9 +15,9 @@ class Snapshot:
     """rows: with the envelopes where they are all that matters; everything: with all options.
 
     Both have the same rows and pools. usage: (limits, columns); capacity: (limits,). Picks are by row, as the
-    arrays of `rows` are; of rows that are not in `rows.order` they are NOTHING. The last three are the program's,
-    written by who solves it, by row: what is known of it near the last prices, its pick there (`near.py`), and its
-    pick at the last vertex.
+    arrays of `rows` are; of rows that are not in `rows.order` they are NOTHING. The last four are the program's,
+    written by who solves it, by row: what is known of it near the last prices, its pick there (`near.py`), its
+    pick at the last vertex, and in the last plan.
     """
 
     rows: Rows
@@ -28,6 +28,7 @@ class Snapshot:
     state: NDArray[np.int8]
     settled: Ints
     key: Ints
+    plan: Ints
 
     @property
     def options(self) -> int:
@@ -63,3 +64,15 @@ class Snapshot:
             if stay >= 0 and (pick[i, stay] == NOTHING or gain[i, stay] < of.stay_gain[row]):
                 gain[i, stay], pick[i, stay] = of.stay_gain[row], STAY
         return gain, pick
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """picks: by row; objective <= optimum <= bound; prices: (limits,); passes over the rows, and pivots."""
+
+    picks: Ints
+    objective: float
+    bound: float
+    prices: Floats
+    passes: int
+    pivots: int

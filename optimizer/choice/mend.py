@@ -1,0 +1,42 @@
+"""The last plan with what changed put right: where that is within the gap, nothing else is looked at.
+
+The last prices bound whatever the program has become, and of most rows what they bring at them is known
+(`near.py`). Rows that changed take what is best for them and fits, others keep what they had.
+"""
+
+from __future__ import annotations
+
+import time
+
+from .near import SMALL_REACH, UNKNOWN, Memory, box
+from .plan import objective, take_again, take_best
+from .problem import TOLERANCE
+from .rows import UNKNOWN_PICK
+from .search import EXACT_ROWS, search_near
+from .snapshot import Found, Snapshot
+from .whole import fill_up
+
+# Of the rows, how many may have changed, one at least: where more did hardly any plan can be mended.
+_MOST_CHANGED = 0.01
+
+
+def mend(snapshot: Snapshot, memory: Memory, gap: float, until_s: float) -> Found | None:
+    """A plan within the gap, None: not found. It is not searched for after `until_s`, of time.perf_counter()."""
+    order = snapshot.rows.order
+    changed = order[snapshot.state[order] == UNKNOWN]
+    few = len(changed) <= max(_MOST_CHANGED * len(order), 1)
+    if memory.prices is None or not few or len(order) <= EXACT_ROWS:
+        return None
+    prices, columns = memory.prices, snapshot.columns
+    snapshot.plan[changed] = UNKNOWN_PICK
+    near = memory.around_last(snapshot)
+    picks, room = snapshot.no_picks(), snapshot.capacity.copy()
+    others = take_again(snapshot.rows, columns, snapshot.plan, picks, room)
+    take_best(snapshot.rows._replace(order=others), columns, prices, picks, room)
+    fill_up(snapshot, near, prices, picks, room, memory.left)
+    dual, value = near.dual(columns, prices), objective(snapshot.rows, picks)
+    wanted = gap * min(abs(dual), abs(value))
+    if dual - value > wanted + TOLERANCE and time.perf_counter() < until_s:
+        nearest = near.nearer(columns, *box(prices, SMALL_REACH, memory.typical(snapshot)), picks.copy())
+        value = search_near(snapshot, near, nearest, prices, dual, value, picks, others, wanted)
+    return Found(picks, value, max(dual, value), prices, 0, 0) if dual - value <= wanted + TOLERANCE else None
