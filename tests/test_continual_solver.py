@@ -295,3 +295,14 @@ def test_the_dual_of_a_constraint_is_what_one_more_unit_of_its_side_adds() -> No
     assert worth(6.0).objective - here.objective == pytest.approx(2.0, abs=1e-5)
     with pytest.raises(ValueError, match="constraint 'none': was not part of the program"):
         here.constraint_dual("none")
+
+
+def test_costs_that_are_small_beside_others_count_where_their_variable_is_large() -> None:
+    """x is worth 5e-6, and as large as 1e5 where w - v is; no row bounds any of the three by itself."""
+    program = ContinualProgram()
+    program.add_request("it", cost=[10.0, -5e-6, 0.0, 0.0], lower=[1.0, 0.0, 0.0, 0.0])
+    program.add_constraint("same", {("it", 1): 1.0, ("it", 2): -1.0, ("it", 3): 1.0}, lower=0.0, upper=0.0)
+    program.add_constraint("most", {("it", 2): 1e-5, ("it", 3): -1e-5}, upper=1.0)
+    found = program.solve(tolerance=1e-6)
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(9.5, rel=1e-5)

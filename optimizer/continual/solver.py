@@ -29,6 +29,9 @@ ROUGH = 1e-2  # tolerance to which all columns are worked on when there is nothi
 PARALLEL = 1_000_000  # entries from which pricing is shared by threads
 PROOF_EVERY, SLOW = 4, 0.3  # outer steps after which a proof is looked for, where residuals fell by less than this
 
+# Where no bound is proven small residuals can mislead: there it goes on to a part of the tolerance, if that takes
+# no more than so many times the outer steps so far, which are short by then.
+CLOSER, LONGER = 0.1, 10
 FIRST_LOOK = 40  # outer steps of a first look at feasibility alone; the next ones are twice as long
 
 
@@ -153,7 +156,7 @@ class _Run:
         """Bring x, y to `tolerance` over these columns, the others left where they are; None: done.
 
         Where that goes slowly, it is done as well if not `patient`, as columns may be missing; else a proof that
-        there is no optimum is looked for.
+        there is no optimum is looked for. Over all columns it goes CLOSER where no bound is proven.
         """
         program = self._gathered(columns)
         self.steps = self.steps or Steps.cold(program, self.factorises)
@@ -161,14 +164,25 @@ class _Run:
         rows = self.storage.row_scale[: len(self.y)]
         verdict: Status | None = None
         self._proven = None
-        count, before = 0, math.inf
-        while not (worst := proximal.residuals().worst) <= tolerance:
-            in_time = not math.isnan(worst) and time.perf_counter() <= self.deadline
-            if not in_time or not proximal.step(tolerance, self.deadline):
-                verdict = Status.STOPPED
+        count, before, most = 0, math.inf, math.inf
+        within: tuple[np.ndarray, np.ndarray] | None = None
+        while True:
+            residuals = proximal.residuals()
+            worst, aim = residuals.worst, CLOSER * tolerance if within else tolerance
+            if worst <= aim:
+                if within or len(columns) < len(self.cost) or self._bounded(residuals, program.y * rows):
+                    break
+                within, most = (program.x.copy(), program.y.copy()), LONGER * (count + LONGER)
+                continue
+            in_time = not math.isnan(worst) and time.perf_counter() <= self.deadline and count < most
+            if not in_time or not proximal.step(aim, self.deadline):
+                if within:
+                    program.x, program.y = within
+                else:
+                    verdict = Status.STOPPED
                 break
             count += 1
-            if count % PROOF_EVERY == 0:
+            if count % PROOF_EVERY == 0 and not within:
                 if worst > SLOW * before:
                     verdict = self._proof(program, proximal, columns) if patient else None
                     if verdict is not None or not patient:
@@ -178,6 +192,9 @@ class _Run:
         self.x[columns] = np.clip(program.x * program.column_scale, self.lower[columns], self.upper[columns])
         self.y[:] = program.y * rows
         return verdict
+
+    def _bounded(self, residuals: Residuals, prices: np.ndarray) -> bool:
+        return residuals.dual == 0.0 or math.isfinite(self.certificates.bound(prices))
 
     def _proof(self, program: Scaled, proximal: Proximal, columns: np.ndarray) -> Status | None:
         """Whether the last step, or y itself, is a ray that shows that there is no optimum."""
