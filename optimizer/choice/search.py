@@ -30,6 +30,7 @@ _SEARCHES = (
     (48, 8, 4096, _FAR),
 )
 _MANY_ROWS = 256
+_LAST_SEARCH = (64, 1, 8192, _FAR)  # of many rows, of which a plan within the last number can nearly always be found
 
 
 def search(
@@ -51,8 +52,9 @@ def search(
     wanted = gap * min(abs(bound), abs(value))
     if not exact and bound - value > wanted + TOLERANCE and time.perf_counter() < until_s:
         value = search_near(snapshot, near, nearest, prices, dual, value, picks, torn, wanted)
-    for search in _SEARCHES:
-        far = search[3] if count > _MANY_ROWS or search[3] == _FAR else 0.0
+    many = count > _MANY_ROWS
+    for search in (*_SEARCHES, _LAST_SEARCH) if many else _SEARCHES:
+        far = search[3] if many or search[3] == _FAR else 0.0
         wanted = 0.0 if exact else max(gap, far) * min(abs(bound), abs(value))
         exact = False
         if bound - value <= wanted + TOLERANCE or time.perf_counter() > until_s:
