@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 
-from .near import SMALL_REACH, UNKNOWN, Memory, box
+from .near import SMALL_REACH, UNKNOWN, Memory, Near, box
 from .plan import objective, take_again, take_best
 from .problem import TOLERANCE
-from .rows import UNKNOWN_PICK
+from .rows import UNKNOWN_PICK, Floats, Ints
 from .search import EXACT_ROWS, search_near
 from .snapshot import Found, Snapshot
 from .whole import fill_up
@@ -27,16 +27,25 @@ def mend(snapshot: Snapshot, memory: Memory, gap: float, until_s: float) -> Foun
     few = len(changed) <= max(_MOST_CHANGED * len(order), 1)
     if memory.prices is None or not few or len(order) <= EXACT_ROWS:
         return None
-    prices, columns = memory.prices, snapshot.columns
     snapshot.plan[changed] = UNKNOWN_PICK
+    prices, columns = memory.prices, snapshot.columns
     near = memory.around_last(snapshot)
-    picks, room = snapshot.no_picks(), snapshot.capacity.copy()
-    others = take_again(snapshot.rows, columns, snapshot.plan, picks, room)
-    take_best(snapshot.rows._replace(order=others), columns, prices, picks, room)
-    fill_up(snapshot, near, prices, picks, room, memory.left)
+    picks, others = last_plan(snapshot, near, prices, memory.left)
     dual, value = near.dual(columns, prices), objective(snapshot.rows, picks)
     wanted = gap * min(abs(dual), abs(value))
     if dual - value > wanted + TOLERANCE and time.perf_counter() < until_s:
         nearest = near.nearer(columns, *box(prices, SMALL_REACH, memory.typical(snapshot)), picks.copy())
         value = search_near(snapshot, near, nearest, prices, dual, value, picks, others, wanted)
     return Found(picks, value, max(dual, value), prices, 0, 0) if dual - value <= wanted + TOLERANCE else None
+
+
+def last_plan(snapshot: Snapshot, near: Near, prices: Floats, left: Floats | None = None) -> tuple[Ints, Ints]:
+    """(picks by row, rows that had none or cannot have it any more): these take what is best for them and fits.
+
+    left: (limits,) what the plan left, if all other rows are as they were when it was made.
+    """
+    picks, room = snapshot.no_picks(), snapshot.capacity.copy()
+    others = take_again(snapshot.rows, snapshot.columns, snapshot.plan, picks, room)
+    take_best(snapshot.rows._replace(order=others), snapshot.columns, prices, picks, room)
+    fill_up(snapshot, near, prices, picks, room, left)
+    return picks, others

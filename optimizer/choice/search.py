@@ -30,7 +30,7 @@ _SEARCHES = (
     (48, 8, 4096, _FAR),
 )
 _MANY_ROWS = 256
-_LAST_SEARCH = (64, 1, 8192, _FAR)  # of many rows, of which a plan within the last number can nearly always be found
+_LAST_SEARCH = (64, 1, 8192, _FAR)  # of many rows, which nearly always have a plan as near as that
 
 
 def search(

@@ -7,9 +7,9 @@ import time
 import numpy as np
 
 from .exact import branch
-from .mend import mend
+from .mend import last_plan, mend
 from .near import LEAST_REACH, SETTLED, SMALL_REACH, Memory, Near, box, everywhere
-from .plan import take_again, take_best
+from .plan import objective, take_again, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
 from .rows import NOTHING, Columns, Floats, Ints, dual_value
@@ -46,6 +46,11 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     near, prices, passes = _first_prices(snapshot, memory)
     picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, base, gap)
     make_whole(snapshot, near, prices, picks, torn, base)
+    value = objective(snapshot.rows, picks)
+    if base is None and dual - value > gap * min(abs(dual), abs(value)) + TOLERANCE:
+        kept, _ = last_plan(snapshot, near, prices)
+        if objective(snapshot.rows, kept) > value:
+            picks = kept
     value, bound = search(snapshot, near, nearest, prices, dual, picks, torn, gap, until_s)
     left_s = until_s - time.perf_counter()
     wanted = gap * min(abs(bound), abs(value))
