@@ -30,7 +30,7 @@ def mend(snapshot: Snapshot, memory: Memory, gap: float, until_s: float) -> Foun
     snapshot.plan[changed] = UNKNOWN_PICK
     prices, columns = memory.prices, snapshot.columns
     near = memory.around_last(snapshot)
-    picks, others = last_plan(snapshot, near, prices, memory.left)
+    picks, others = _kept(snapshot, near, prices, memory.left)
     dual, value = near.dual(columns, prices), objective(snapshot.rows, picks)
     wanted = gap * min(abs(dual), abs(value))
     if dual - value > wanted + TOLERANCE and time.perf_counter() < until_s:
@@ -39,7 +39,12 @@ def mend(snapshot: Snapshot, memory: Memory, gap: float, until_s: float) -> Foun
     return Found(picks, value, max(dual, value), prices, 0, 0) if dual - value <= wanted + TOLERANCE else None
 
 
-def last_plan(snapshot: Snapshot, near: Near, prices: Floats, left: Floats | None = None) -> tuple[Ints, Ints]:
+def last_plan(snapshot: Snapshot, near: Near, prices: Floats) -> Ints:
+    """Picks by row: those of the last plan, but of rows that had none or cannot have it any more."""
+    return _kept(snapshot, near, prices, None)[0]
+
+
+def _kept(snapshot: Snapshot, near: Near, prices: Floats, left: Floats | None) -> tuple[Ints, Ints]:
     """(picks by row, rows that had none or cannot have it any more): these take what is best for them and fits.
 
     left: (limits,) what the plan left, if all other rows are as they were when it was made.

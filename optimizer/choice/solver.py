@@ -9,14 +9,14 @@ import numpy as np
 from .exact import branch
 from .mend import last_plan, mend
 from .near import LEAST_REACH, SETTLED, SMALL_REACH, Memory, Near, box, everywhere
-from .plan import objective, take_again, take_best
+from .plan import take_again, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
 from .rows import NOTHING, Columns, Floats, Ints, dual_value
 from .search import search
 from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimise, those_before, torn_rows
 from .snapshot import Found, Snapshot
-from .whole import around, make_whole, unserved
+from .whole import around, best_plan, make_whole, unserved
 
 _COLD_WIDTH, _WIDTH = 0.3, 2e-3  # of the smoothed dual, in units of a row's worth
 _ENOUGH = 1e-4  # of the dual, that a step must gain for the prices to be worth another
@@ -46,12 +46,8 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     near, prices, passes = _first_prices(snapshot, memory)
     picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, base, gap)
     make_whole(snapshot, near, prices, picks, torn, base)
-    value = objective(snapshot.rows, picks)
-    if base is None and dual - value > gap * min(abs(dual), abs(value)) + TOLERANCE:
-        kept, _ = last_plan(snapshot, near, prices)
-        if objective(snapshot.rows, kept) > value:
-            picks = kept
-    value, bound = search(snapshot, near, nearest, prices, dual, picks, torn, gap, until_s)
+    starts = (last_plan, best_plan) if base is None else ()
+    picks, value, bound = search(snapshot, near, nearest, prices, dual, picks, torn, gap, until_s, starts)
     left_s = until_s - time.perf_counter()
     wanted = gap * min(abs(bound), abs(value))
     if bound - value > wanted + TOLERANCE and left_s > 0 and snapshot.options <= _MOST_FOR_HIGHS:

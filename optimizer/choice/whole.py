@@ -30,6 +30,14 @@ def make_whole(snapshot: Snapshot, near: Near, prices: Floats, picks: Ints, torn
     fill_up(snapshot, near, prices, picks, room)
 
 
+def best_plan(snapshot: Snapshot, near: Near, prices: Floats) -> Ints:
+    """All rows take what is best at the prices and fits, those first that lose most by missing it."""
+    picks, room = snapshot.no_picks(), snapshot.capacity.copy()
+    take_best(snapshot.rows, snapshot.columns, prices, picks, room)
+    fill_up(snapshot, near, prices, picks, room)
+    return picks
+
+
 def fill_up(
     snapshot: Snapshot, near: Near, prices: Floats, picks: Ints, room: Floats, before: Floats | None = None
 ) -> None:
