@@ -20,8 +20,8 @@ def spec(folder: Path) -> JobSpec:
     return JobSpec.model_validate(yaml.safe_load((folder / "job.yaml").read_text()))
 
 
-def output(script: Path, *args: str) -> str:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+def output(script: Path, *args: str, temporary: Path) -> str:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(temporary)}
     done = subprocess.run(
         [sys.executable, str(script), *args], capture_output=True, text=True, timeout=120, env=environment
     )
@@ -55,16 +55,16 @@ def test_its_job_file_is_accepted_and_its_target_is_reported(folder: Path) -> No
 def test_by_itself_it_does_what_its_plain_twin_does(folder: Path, tmp_path: Path) -> None:
     twin = tmp_path / "train.py"
     twin.write_text(TWIN["plain"]((folder / "train.py").read_text()))
-    lines = output(folder / "train.py", "--epochs", "1")
+    lines = output(folder / "train.py", "--epochs", "1", temporary=tmp_path)
     assert lines.startswith("epoch 0 loss ")
-    assert lines == output(twin, "--epochs", "1")
+    assert lines == output(twin, "--epochs", "1", temporary=tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS, ids=NAMES)
-def test_it_reaches_its_target(folder: Path) -> None:
+def test_it_reaches_its_target(folder: Path, tmp_path: Path) -> None:
     target = spec(folder).training.target
     assert target is not None
-    values = [line.split() for line in output(folder / "train.py").splitlines()]
+    values = [line.split() for line in output(folder / "train.py", temporary=tmp_path).splitlines()]
     reached = [float(words[words.index(target.metric) + 1]) for words in values]
     assert any(map(target.reached, reached))

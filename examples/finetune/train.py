@@ -34,17 +34,22 @@ def new_body() -> nn.Module:
     return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU())
 
 
+def pretrain(body: nn.Module) -> None:
+    model = nn.Sequential(body, nn.Linear(64, 5))
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    images, labels = digits(first=0)[0].tensors
+    for _ in range(60):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+
 def pretrained_body() -> nn.Module:
     """The body as 0-4 left it: the same weights on every start."""
     body = new_body()
     if not BODY.exists():
-        model = nn.Sequential(body, nn.Linear(64, 5))
-        optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-        images, labels = digits(first=0)[0].tensors
-        for _ in range(60):
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(model(images), labels).backward()
-            optimizer.step()
+        with torch.random.fork_rng():  # the head is drawn alike whether or not there was a body
+            pretrain(body)
         beside = BODY.with_suffix(f".{os.getpid()}")
         torch.save(body.state_dict(), beside)
         beside.replace(BODY)
