@@ -166,11 +166,12 @@ class _Run:
         self._proven = None
         count, before, most = 0, math.inf, math.inf
         within: tuple[np.ndarray, np.ndarray] | None = None
+        is_last = len(columns) == len(self.cost) and tolerance == self.tolerance
         while True:
             residuals = proximal.residuals()
             worst, aim = residuals.worst, CLOSER * tolerance if within else tolerance
             if worst <= aim:
-                if within or len(columns) < len(self.cost) or self._bounded(residuals, program.y * rows):
+                if within or not is_last or self._bounded(residuals, program.y * rows):
                     break
                 within, most = (program.x.copy(), program.y.copy()), LONGER * (count + LONGER)
                 continue
