@@ -8,12 +8,13 @@ from coadapt.optimizer import ContinualProgram
 from coadapt.optimizer.baselines.highs import Highs, Method
 from coadapt.optimizer.continual import factorization, proximal
 from coadapt.optimizer.continual.factorization import Factorization, envelope_work
+from coadapt.optimizer.continual.kernels import SparseColumns
 from coadapt.optimizer.linear_program import LinearProgram, Status
 from scipy import sparse
 
 
 def made(matrix: sparse.csc_array) -> Factorization:
-    return Factorization(matrix.indptr, matrix.indices, matrix.data, matrix.shape[0])
+    return Factorization(SparseColumns.packed(matrix.indptr, matrix.indices, matrix.data), matrix.shape[0])
 
 
 def test_a_singular_system_has_no_solution() -> None:

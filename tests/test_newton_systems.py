@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from coadapt.optimizer.continual.elimination import eliminate, elimination
 from coadapt.optimizer.continual.factorization import Factorization
+from coadapt.optimizer.continual.kernels import SparseColumns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -19,17 +20,17 @@ Solve = Callable[[sparse.csc_array, np.ndarray, np.ndarray, np.ndarray], np.ndar
 def by_elimination(
     matrix: sparse.csc_array, free: np.ndarray, row_free: np.ndarray, right: np.ndarray
 ) -> np.ndarray:
-    start, row = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+    columns = SparseColumns.packed(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
     out = np.empty(len(right))
-    rule = elimination(start, row, len(right))
-    eliminate(start, row, matrix.data, rule, free, row_free, SIGMA, RHO, right, out)
+    rule = elimination(columns, len(right))
+    eliminate(columns, rule, free, row_free, SIGMA, RHO, right, out)
     return out
 
 
 def by_factorization(
     matrix: sparse.csc_array, free: np.ndarray, row_free: np.ndarray, right: np.ndarray
 ) -> np.ndarray | None:
-    made = Factorization(matrix.indptr, matrix.indices, matrix.data, len(right))
+    made = Factorization(SparseColumns.packed(matrix.indptr, matrix.indices, matrix.data), len(right))
     return made.solve(free, row_free, SIGMA, RHO, right)
 
 

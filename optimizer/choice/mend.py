@@ -6,13 +6,10 @@ The last prices bound whatever the program has become, and of most rows what the
 
 from __future__ import annotations
 
-import time
-
 from .near import SMALL_REACH, UNKNOWN, Memory, Near, box
 from .plan import objective, take_again, take_best
-from .problem import TOLERANCE
 from .rows import UNKNOWN_PICK, Floats, Ints
-from .search import EXACT_ROWS, search_near
+from .search import EXACT_ROWS, Sought, is_within, search_near
 from .snapshot import Found, Snapshot
 from .whole import fill_up
 
@@ -32,11 +29,10 @@ def mend(snapshot: Snapshot, memory: Memory, gap: float, until_s: float) -> Foun
     near = memory.around_last(snapshot)
     picks, others = _kept(snapshot, near, prices, memory.left)
     dual, value = near.dual(columns, prices), objective(snapshot.rows, picks)
-    wanted = gap * min(abs(dual), abs(value))
-    if dual - value > wanted + TOLERANCE and time.perf_counter() < until_s:
+    if not is_within(gap, value, dual):
         nearest = near.nearer(columns, *box(prices, SMALL_REACH, memory.typical(snapshot)), picks.copy())
-        value = search_near(snapshot, near, nearest, prices, dual, value, picks, others, wanted)
-    return Found(picks, value, max(dual, value), prices, 0, 0) if dual - value <= wanted + TOLERANCE else None
+        value = search_near(Sought(snapshot, near, nearest, prices, dual, others, gap, until_s), value, picks)
+    return Found(picks, value, max(dual, value), prices, 0, 0) if is_within(gap, value, dual) else None
 
 
 def last_plan(snapshot: Snapshot, near: Near, prices: Floats) -> Ints:

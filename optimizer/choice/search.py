@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -46,102 +47,102 @@ _MANY_ROWS = 256
 Start = Callable[[Snapshot, Near, Floats], Ints]
 
 
-def search(
-    snapshot: Snapshot,
-    near: Near,
-    nearest: Near,
-    prices: Floats,
-    dual: float,
-    picks: Ints,
-    torn: Ints,
-    gap: float,
-    until_s: float,
-    starts: Sequence[Start],
-) -> tuple[Ints, float, float]:
+@dataclass(frozen=True, eq=False)
+class Sought:
+    """What is looked for, and what is known of it.
+
+    near: the rows that are open near the prices, nearest: very near them; dual: the bound at the prices; torn: the
+    rows that are looked at first; gap: relative; until_s: of time.perf_counter(), when no further search begins.
+    """
+
+    snapshot: Snapshot
+    near: Near
+    nearest: Near
+    prices: Floats
+    dual: float
+    torn: Ints
+    gap: float
+    until_s: float
+
+    @property
+    def in_time(self) -> bool:
+        return time.perf_counter() <= self.until_s
+
+
+def is_within(gap: float, value: float, bound: float) -> bool:
+    return bound - value <= gap * min(abs(bound), abs(value)) + TOLERANCE
+
+
+def search(sought: Sought, picks: Ints, starts: Sequence[Start]) -> tuple[Ints, float, float]:
     """(picks, objective, bound) of a plan that is at least as good as `picks`.
 
     starts: of plans to go on from where those found so far are far from their bound: a search goes from plan to
     plan, and may find nothing from one where another leads on.
     """
+    snapshot, gap = sought.snapshot, sought.gap
     value = objective(snapshot.rows, picks)
-    wanted = gap * min(abs(dual), abs(value))
-    many = len(snapshot.rows.order) > EXACT_ROWS
-    if many and dual - value > wanted + TOLERANCE and time.perf_counter() < until_s:
-        search_near(snapshot, near, nearest, prices, dual, value, picks, torn, wanted)
-    value, bound = _search(snapshot, near, prices, dual, picks, torn, gap, until_s, _NARROW)
+    if len(snapshot.rows.order) > EXACT_ROWS:
+        search_near(sought, value, picks)
+    value, bound = _search(sought, sought.dual, picks, _NARROW)
     for start in starts:
-        if bound - value <= max(gap, _FAR) * abs(bound) + TOLERANCE or time.perf_counter() > until_s:
+        if is_within(max(gap, _FAR), value, bound) or not sought.in_time:
             break
-        other = start(snapshot, near, prices)
-        its_value, its_bound = _search(snapshot, near, prices, dual, other, torn, gap, until_s, _NARROW)
-        bound = min(bound, its_bound)
+        other = start(snapshot, sought.near, sought.prices)
+        its_value, bound = _search(sought, bound, other, _NARROW)
         if its_value > value:
             picks, value = other, its_value
-    if bound - value > gap * abs(bound) + TOLERANCE:
-        value, its_bound = _search(snapshot, near, prices, dual, picks, torn, gap, until_s, _WIDE)
-        bound = min(bound, its_bound)
+    if not is_within(gap, value, bound):
+        value, bound = _search(sought, bound, picks, _WIDE)
     return picks, value, bound
 
 
-def _search(
-    snapshot: Snapshot,
-    near: Near,
-    prices: Floats,
-    dual: float,
-    picks: Ints,
-    torn: Ints,
-    gap: float,
-    until_s: float,
-    searches: Sequence[_Search],
-) -> tuple[float, float]:
+def _search(sought: Sought, bound: float, picks: Ints, searches: Sequence[_Search]) -> tuple[float, float]:
     """(objective, bound) after as many searches as are needed; better plans are written to `picks`."""
+    snapshot, dual = sought.snapshot, sought.dual
     everything, columns, capacity = snapshot.everything, snapshot.columns, snapshot.capacity
-    count, bound, value = len(everything.order), dual, objective(snapshot.rows, picks)
+    count, value = len(everything.order), objective(snapshot.rows, picks)
     # A first search that can look at every row costs so little that it goes for the very optimum.
     exact = count <= EXACT_ROWS and searches is _NARROW
     for rows, alike, combinations, least in searches:
         far = least if count > _MANY_ROWS or least == _FAR else 0.0
-        wanted = 0.0 if exact else max(gap, far) * min(abs(bound), abs(value))
+        wanted = 0.0 if exact else max(sought.gap, far) * min(abs(bound), abs(value))
         exact = False
-        if bound - value <= wanted + TOLERANCE or time.perf_counter() > until_s:
+        if bound - value <= wanted + TOLERANCE or not sought.in_time:
             break
         # A plan that falls short by `wanted` will do; that none falls short by the rest proves this one.
         budget = max(dual - value - wanted, wanted)
         sizes = rows, alike, combinations
-        found, left_out = refine(everything, columns, capacity, prices, picks, torn, budget, wanted, *sizes)
+        found, left_out = refine(
+            everything, columns, capacity, sought.prices, picks, sought.torn, budget, wanted, *sizes
+        )
         if found < np.inf:
-            fill_up(snapshot, near, prices, picks, snapshot.room(picks))
+            fill_up(snapshot, sought.near, sought.prices, picks, snapshot.room(picks))
         value = objective(snapshot.rows, picks)
         # Plans that were left out fall short of the dual by that much; the others are no better than this one.
         bound = max(value, min(bound, dual - min(left_out, budget)))
     return value, bound
 
 
-def search_near(
-    snapshot: Snapshot,
-    near: Near,
-    nearest: Near,
-    prices: Floats,
-    dual: float,
-    value: float,
-    picks: Ints,
-    torn: Ints,
-    wanted: float,
-) -> float:
-    """Search among the rows that are open very near the prices, all others as they are; returns the objective."""
-    columns = snapshot.columns
-    rows = nearest.rows
+def search_near(sought: Sought, value: float, picks: Ints) -> float:
+    """Search among the rows that are open very near the prices, all others as they are; returns the objective.
+
+    Only where `picks`, whose objective is `value`, are not within the gap; better ones are written to them.
+    """
+    snapshot, dual, prices, rows = sought.snapshot, sought.dual, sought.prices, sought.nearest.rows
+    wanted = sought.gap * min(abs(dual), abs(value))
+    if is_within(sought.gap, value, dual) or not sought.in_time:
+        return value
     few = snapshot.everything._replace(order=rows.order)
     others = picks.copy()
     others[rows.order] = NOTHING
     room = snapshot.room(others)
     # What the others lose for good.
-    lost = dual - value - (dual_value(rows, columns, room, prices) - objective(rows, picks))
+    lost = dual - value - (dual_value(rows, snapshot.columns, room, prices) - objective(rows, picks))
     enough = wanted - lost
-    if enough > 0.0:
-        budget = max(dual - value - wanted - lost, enough)
-        found, _ = refine(few, columns, room, prices, picks, torn, budget, enough, *_FIRST[:3])
-        if found < np.inf:
-            fill_up(snapshot, near, prices, picks, snapshot.room(picks))
-            return objective(snapshot.rows, picks)
-    return value
+    if enough <= 0.0:
+        return value
+    budget = max(dual - value - wanted - lost, enough)
+    found, _ = refine(few, snapshot.columns, room, prices, picks, sought.torn, budget, enough, *_FIRST[:3])
+    if found < np.inf:
+        fill_up(snapshot, sought.near, prices, picks, snapshot.room(picks))
+    return objective(snapshot.rows, picks)

@@ -13,7 +13,7 @@ from .plan import take_again, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
 from .rows import NOTHING, Columns, Floats, Ints, dual_value
-from .search import search
+from .search import Sought, is_within, search
 from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimise, those_before, torn_rows
 from .snapshot import Found, Snapshot
 from .whole import around, best_plan, make_whole, unserved
@@ -47,10 +47,10 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, base, gap)
     make_whole(snapshot, near, prices, picks, torn, base)
     starts = (last_plan, best_plan) if base is None else ()
-    picks, value, bound = search(snapshot, near, nearest, prices, dual, picks, torn, gap, until_s, starts)
+    sought = Sought(snapshot, near, nearest, prices, dual, torn, gap, until_s)
+    picks, value, bound = search(sought, picks, starts)
     left_s = until_s - time.perf_counter()
-    wanted = gap * min(abs(bound), abs(value))
-    if bound - value > wanted + TOLERANCE and left_s > 0 and snapshot.options <= _MOST_FOR_HIGHS:
+    if not is_within(gap, value, bound) and left_s > 0 and snapshot.options <= _MOST_FOR_HIGHS:
         value, bound = branch(snapshot, picks, value, bound, gap, min(left_s, _MOST_HIGHS_S))
     return Found(picks, value, max(bound, value), prices, passes, pivots)
 

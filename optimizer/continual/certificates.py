@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
+from .kernels import SparseColumns
 from .storage import Storage
 
 MOST_TIGHTENING = 3  # rounds; bounds that more would imply are worth little
@@ -17,16 +18,14 @@ DUST = (1e-5, 0.0)  # what is below this share of a ray's largest entry is tried
 
 @njit(cache=True, nogil=True)
 def _tighten(
-    start: np.ndarray,
-    end: np.ndarray,
-    row: np.ndarray,
-    value: np.ndarray,
+    sparse: SparseColumns,
     row_lower: np.ndarray,
     row_upper: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> bool:
     """Give columns without a bound the one that a row implies, from the least and most its others can be."""
+    start, end, row, value = sparse
     rows = len(row_lower)
     least, most = np.zeros(rows), np.zeros(rows)
     no_least, no_most = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
@@ -70,16 +69,14 @@ def _tighten(
 
 @njit(cache=True, nogil=True)
 def _dual_value(
-    start: np.ndarray,
-    end: np.ndarray,
-    row: np.ndarray,
-    value: np.ndarray,
+    sparse: SparseColumns,
     cost: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
     y: np.ndarray,
 ) -> tuple[float, float, float]:
     """Columns' part of the dual objective; sum and largest share of reduced costs that miss their bound."""
+    start, end, row, value = sparse
     total, wrong, worst, largest = 0.0, 0.0, 0.0, np.abs(y).max()
     for j in range(len(cost)):
         reduced, size = cost[j], abs(cost[j])
@@ -100,9 +97,8 @@ class Certificates:
 
     def __init__(self, storage: Storage) -> None:
         top, rows = storage.columns.top, storage.rows.top
-        self.storage = storage
+        self.sparse = storage.sparse
         self.cost, self.rows = storage.cost[:top], rows
-        self.start, self.end = storage.start[:top], storage.end[:top]
         self.lower, self.upper = storage.lower[:top], storage.upper[:top]
         self.row_lower, self.row_upper = storage.row_lower[:rows], storage.row_upper[:rows]
         self._rounds = 0
@@ -139,7 +135,7 @@ class Certificates:
 
     def improving(self, ray: np.ndarray) -> bool:
         """Whether the objective falls for ever along `ray` (columns,), which leaves no side of a column or row."""
-        storage = self.storage
+        start, end, rows, values = self.sparse
         largest = float(np.abs(ray).max(initial=0.0))
         if not (largest > 0.0 and math.isfinite(largest)):
             return False
@@ -148,12 +144,12 @@ class Certificates:
         ray = np.where(np.isfinite(self.lower), np.maximum(ray, 0.0), ray)
         ray[np.abs(ray) < 1e-9] = 0.0
         falls = -float(self.cost @ ray)
-        counts = self.end - self.start
+        counts = end - start
         column = np.repeat(np.arange(len(ray)), counts)
-        held = np.repeat(self.start - (np.cumsum(counts) - counts), counts) + np.arange(len(column))
-        along = storage.entry_value[held] * ray[column]
-        moved = np.bincount(storage.entry_row[held], along, minlength=self.rows)
-        size = np.bincount(storage.entry_row[held], np.abs(along), minlength=self.rows)
+        held = np.repeat(start - (np.cumsum(counts) - counts), counts) + np.arange(len(column))
+        along = values[held] * ray[column]
+        moved = np.bincount(rows[held], along, minlength=self.rows)
+        size = np.bincount(rows[held], np.abs(along), minlength=self.rows)
         slack = RAY_TOLERANCE * size
         stays = ((moved <= slack) | np.isinf(self.row_upper)) & ((moved >= -slack) | np.isinf(self.row_lower))
         return falls > RAY_TOLERANCE * float(np.abs(self.cost) @ np.abs(ray)) > 0.0 and bool(stays.all())
@@ -163,10 +159,7 @@ class Certificates:
         y = np.where(np.isinf(self.row_upper), np.maximum(y, 0.0), y)
         side = np.where(y > 0.0, self.row_lower, self.row_upper)
         of_rows = float(np.sum(y * np.where(y == 0.0, 0.0, side)))
-        storage = self.storage
-        value, wrong, worst = _dual_value(
-            self.start, self.end, storage.entry_row, storage.entry_value, cost, self.lower, self.upper, y
-        )
+        value, wrong, worst = _dual_value(self.sparse, cost, self.lower, self.upper, y)
         return value + of_rows, wrong, worst
 
     def _tighten(self) -> bool:
@@ -175,15 +168,6 @@ class Certificates:
             return False
         if self._rounds == 0:
             self.lower, self.upper = self.lower.copy(), self.upper.copy()
-        found = _tighten(
-            self.start,
-            self.end,
-            self.storage.entry_row,
-            self.storage.entry_value,
-            self.row_lower,
-            self.row_upper,
-            self.lower,
-            self.upper,
-        )
+        found = _tighten(self.sparse, self.row_lower, self.row_upper, self.lower, self.upper)
         self._rounds = self._rounds + 1 if found else MOST_TIGHTENING
         return found

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from .kernels import SparseColumns
+
 SINGULAR = 1e-14  # a pivot below this share of what it was is one of a row that others imply
 
 
@@ -25,9 +27,10 @@ class Elimination(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def elimination(start: np.ndarray, row: np.ndarray, rows: int) -> Elimination:
-    """Rows without a column in common, those of the fewest entries first."""
-    columns = len(start) - 1
+def elimination(sparse: SparseColumns, rows: int) -> Elimination:
+    """Rows without a column in common, those of the fewest entries first; entries lie one behind another."""
+    start, end, row = sparse.start, sparse.end, sparse.row
+    columns = len(start)
     begin = np.zeros(rows + 1, np.int64)
     for i in row:
         begin[i + 1] += 1
@@ -36,7 +39,7 @@ def elimination(start: np.ndarray, row: np.ndarray, rows: int) -> Elimination:
         begin[i + 1] += begin[i]
     column, fill = np.empty(len(row), np.int64), begin[:-1].copy()
     for j in range(columns):
-        for k in range(start[j], start[j + 1]):
+        for k in range(start[j], end[j]):
             column[fill[row[k]]] = j
             fill[row[k]] += 1
     own, place, grouped = np.full(columns, -1, np.int64), np.full(rows, -1, np.int64), np.empty(columns, np.int64)
@@ -95,9 +98,7 @@ def _substitute(factor: np.ndarray, right: np.ndarray) -> None:
 
 @njit(cache=True, nogil=True)
 def eliminate(
-    start: np.ndarray,
-    row: np.ndarray,
-    value: np.ndarray,
+    sparse: SparseColumns,
     rule: Elimination,
     is_free: np.ndarray,
     row_free: np.ndarray,
@@ -107,6 +108,7 @@ def eliminate(
     out: np.ndarray,
 ) -> None:
     """Solve (sigma (A_F A_F.T + I_free) + rho) out = right for the columns F that are free, to rounding."""
+    start, end, row, value = sparse
     own, place, grouped = rule.own, rule.place, rule.grouped
     matrix, rest = np.zeros((rule.dense, rule.dense)), np.empty(rule.dense)
     shared, touched = np.zeros(rule.dense), np.empty(rule.dense, np.int64)
@@ -126,12 +128,12 @@ def eliminate(
             if not is_free[j]:
                 continue
             of_own = 0.0
-            for k in range(start[j], start[j + 1]):
+            for k in range(start[j], end[j]):
                 if row[k] == mine:
                     of_own = value[k]
             if mine >= 0:
                 diagonal[mine] += sigma * of_own * of_own
-            for k in range(start[j], start[j + 1]):
+            for k in range(start[j], end[j]):
                 p = place[row[k]]
                 if p < 0:
                     continue
@@ -141,7 +143,7 @@ def eliminate(
                         touched[count] = p
                         count += 1
                     shared[p] += sigma * of_own * value[k]
-                for m in range(start[j], start[j + 1]):
+                for m in range(start[j], end[j]):
                     q = place[row[m]]
                     if 0 <= q <= p:
                         matrix[p, q] += sigma * value[k] * value[m]
@@ -163,7 +165,7 @@ def eliminate(
         if mine < 0 or not is_free[j]:
             continue
         of_own, along = 0.0, 0.0
-        for k in range(start[j], start[j + 1]):
+        for k in range(start[j], end[j]):
             if row[k] == mine:
                 of_own = value[k]
             else:

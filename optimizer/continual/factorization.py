@@ -13,6 +13,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
+from .kernels import SparseColumns
+
 PRODUCTS = 5e6  # the most products of entries that a system may be summed from
 SMALL = 2_000  # rows up to which its factors cannot be too large
 ENVELOPE = 5e10  # multiplications within its envelope, which a factorization hardly ever comes near
@@ -20,11 +22,12 @@ DEARER = 20.0  # times the work of the most gradients of a system; what costs mo
 
 
 class Factorization:
-    """Solves systems of one program, whose columns are given by start, row and value."""
+    """Solves systems of one program, whose columns lie one behind another."""
 
-    def __init__(self, start: np.ndarray, row: np.ndarray, value: np.ndarray, rows: int) -> None:
-        self._matrix = sparse.csc_array((value, row, start), shape=(rows, len(start) - 1))
-        self._products = np.diff(start).astype(float) ** 2
+    def __init__(self, columns: SparseColumns, rows: int) -> None:
+        begin = np.append(columns.start, len(columns.row))
+        self._matrix = sparse.csc_array((columns.value, columns.row, begin), shape=(rows, len(columns.start)))
+        self._products = np.diff(begin).astype(float) ** 2
         self.work = 0.0  # multiplications of the last factorization, about
 
     def solve(

@@ -1,4 +1,4 @@
-"""Numeric kernels over sparse columns: column j holds entries start[j] <= k < end[j] of (row[k], value[k]).
+"""Numeric kernels over sparse columns.
 
 All release the GIL and allocate nothing that grows with the program but what they return.
 """
@@ -6,9 +6,24 @@ All release the GIL and allocate nothing that grows with the program but what th
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+
+
+class SparseColumns(NamedTuple):
+    """A matrix A: column j holds the entries start[j] <= k < end[j] of (row[k], value[k])."""
+
+    start: np.ndarray
+    end: np.ndarray
+    row: np.ndarray
+    value: np.ndarray
+
+    @classmethod
+    def packed(cls, begin: np.ndarray, row: np.ndarray, value: np.ndarray) -> SparseColumns:
+        """Columns one behind another, as in scipy's csc_array: column j from begin[j] to begin[j + 1]."""
+        return cls(begin[:-1], begin[1:], row, value)
 
 
 @njit(cache=True, nogil=True)
@@ -21,10 +36,9 @@ def dot(one: np.ndarray, other: np.ndarray) -> float:
 
 
 @njit(cache=True, nogil=True)
-def activity(
-    start: np.ndarray, end: np.ndarray, row: np.ndarray, value: np.ndarray, x: np.ndarray, out: np.ndarray
-) -> None:
+def activity(sparse: SparseColumns, x: np.ndarray, out: np.ndarray) -> None:
     """out = A @ x."""
+    start, end, row, value = sparse
     out[:] = 0.0
     for j in range(len(x)):
         if x[j] != 0.0:
@@ -33,10 +47,9 @@ def activity(
 
 
 @njit(cache=True, nogil=True)
-def transposed(
-    start: np.ndarray, end: np.ndarray, row: np.ndarray, value: np.ndarray, y: np.ndarray, out: np.ndarray
-) -> None:
+def transposed(sparse: SparseColumns, y: np.ndarray, out: np.ndarray) -> None:
     """out = A.T @ y."""
+    start, end, row, value = sparse
     for j in range(len(out)):
         total = 0.0
         for k in range(start[j], end[j]):
@@ -48,10 +61,7 @@ def transposed(
 def price(
     first: int,
     last: int,
-    start: np.ndarray,
-    end: np.ndarray,
-    row: np.ndarray,
-    value: np.ndarray,
+    sparse: SparseColumns,
     cost: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
@@ -63,6 +73,7 @@ def price(
 
     Returns what they add to the dual objective; violation ** 2; and what the objective may be off by for it, at x.
     """
+    start, end, row, value = sparse
     bound, violation, off = 0.0, 0.0, 0.0
     for j in range(first, last):
         total = cost[j]
@@ -106,34 +117,29 @@ def wanted(
 
 @njit(cache=True, nogil=True)
 def gather(
-    columns: np.ndarray,
-    start: np.ndarray,
-    end: np.ndarray,
-    row: np.ndarray,
-    value: np.ndarray,
-    row_scale: np.ndarray,
-    column_scale: np.ndarray,
-    out_start: np.ndarray,
-    out_row: np.ndarray,
-    out_value: np.ndarray,
-) -> None:
+    columns: np.ndarray, sparse: SparseColumns, row_scale: np.ndarray, column_scale: np.ndarray
+) -> SparseColumns:
     """The columns, scaled, one behind another."""
+    start, end, row, value = sparse
+    size = 0
+    for j in columns:
+        size += end[j] - start[j]
+    begin, its_row, its_value = np.empty(len(columns) + 1, np.int64), np.empty(size, row.dtype), np.empty(size)
     k = 0
     for c in range(len(columns)):
         j = columns[c]
-        out_start[c] = k
+        begin[c] = k
         for e in range(start[j], end[j]):
-            out_row[k] = row[e]
-            out_value[k] = value[e] * row_scale[row[e]] * column_scale[j]
+            its_row[k] = row[e]
+            its_value[k] = value[e] * row_scale[row[e]] * column_scale[j]
             k += 1
-    out_start[len(columns)] = k
+    begin[len(columns)] = k
+    return SparseColumns(begin[:-1], begin[1:], its_row, its_value)
 
 
 @njit(cache=True, nogil=True)
 def conjugate_gradients(
-    start: np.ndarray,
-    row: np.ndarray,
-    value: np.ndarray,
+    sparse: SparseColumns,
     free: np.ndarray,
     row_free: np.ndarray,
     sigma: float,
@@ -148,12 +154,13 @@ def conjugate_gradients(
 
     scratch: (4, rows). Returns the iterations done, at most `most`.
     """
+    start, end, row, value = sparse
     rows = len(right)
     diagonal, rest, direction, image = scratch[0], scratch[1], scratch[2], scratch[3]
     for i in range(rows):
         diagonal[i] = rho + (sigma if row_free[i] else 0.0)
     for j in free:
-        for k in range(start[j], start[j + 1]):
+        for k in range(start[j], end[j]):
             diagonal[row[k]] += sigma * value[k] * value[k]
     product, size = 0.0, 0.0
     for i in range(rows):
@@ -169,10 +176,10 @@ def conjugate_gradients(
             image[i] = (rho + (sigma if row_free[i] else 0.0)) * direction[i]
         for j in free:
             total = 0.0
-            for k in range(start[j], start[j + 1]):
+            for k in range(start[j], end[j]):
                 total += value[k] * direction[row[k]]
             total *= sigma
-            for k in range(start[j], start[j + 1]):
+            for k in range(start[j], end[j]):
                 image[row[k]] += value[k] * total
         curvature = 0.0
         for i in range(rows):

@@ -19,13 +19,14 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from .elimination import Elimination, eliminate, elimination
 from .factorization import DEARER, Factorization
-from .kernels import activity, conjugate_gradients, transposed
+from .kernels import SparseColumns, activity, conjugate_gradients, dot, transposed
 
 NEWTON_STEPS = 50  # of one outer step
 HARD = 30  # Newton steps from which an outer step was too long
@@ -40,17 +41,14 @@ ELIMINATED, BY_GRADIENTS, IMPATIENT, FACTORISED = 0, 1, 2, 3
 DONE, LONG, SYSTEM = 0, 1, 2
 
 
-@dataclass
-class Scaled:
-    """A scaled program: columns start, row, value; bounds of rows and columns; x, y are where it starts and ends.
+class Scaled(NamedTuple):
+    """A scaled program, its columns one behind another; x, y are where it starts and ends.
 
     row_scale, column_scale lead back: entry (i, j) is row_scale[i] * a[i, j] * column_scale[j]. outside: cost and
     dual objective of what was left out, so that the gap is that of the whole program.
     """
 
-    start: np.ndarray
-    row: np.ndarray
-    value: np.ndarray
+    sparse: SparseColumns
     cost: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
@@ -62,7 +60,31 @@ class Scaled:
     y: np.ndarray
     side_norm: float  # 1 + |row sides|, unscaled
     cost_norm: float  # 1 + |cost|, unscaled
-    outside: float = 0.0
+    outside: float
+
+
+class _Centre(NamedTuple):
+    """Of an outer step, and how far it goes: sigma for x and s, 1 / rho for y."""
+
+    x: np.ndarray
+    s: np.ndarray
+    y: np.ndarray
+    sigma: float
+    rho: float
+
+
+class _Newton(NamedTuple):
+    """Where the Newton steps are, beside the program's x and y, and the system of the next one.
+
+    reduced = cost - A.T @ y; the system is of the columns that are free, the rows that are, and the slope D'(y).
+    """
+
+    s: np.ndarray
+    reduced: np.ndarray
+    is_free: np.ndarray
+    row_free: np.ndarray
+    slope: np.ndarray
+    step: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -104,55 +126,27 @@ class Steps:
 
 
 @njit(cache=True, nogil=True)
-def _slope(
-    t: float,
-    x0: np.ndarray,
-    reduced: np.ndarray,
-    along: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    s0: np.ndarray,
-    y0: np.ndarray,
-    y: np.ndarray,
-    step: np.ndarray,
-    row_lower: np.ndarray,
-    row_upper: np.ndarray,
-    sigma: float,
-    rho: float,
-) -> float:
+def _slope_along(t: float, program: Scaled, centre: _Centre, newton: _Newton, along: np.ndarray) -> float:
     """D'(y + t step) @ step; along = A.T @ step."""
+    sigma, y, step = centre.sigma, program.y, newton.step
     total = 0.0
-    for j in range(len(reduced)):
+    for j in range(len(along)):
         if along[j] != 0.0:
-            at = x0[j] - sigma * (reduced[j] - t * along[j])
-            total -= along[j] * min(max(at, lower[j]), upper[j])
+            at = centre.x[j] - sigma * (newton.reduced[j] - t * along[j])
+            total -= along[j] * min(max(at, program.lower[j]), program.upper[j])
     for i in range(len(y)):
-        at = s0[i] - sigma * (y[i] + t * step[i])
-        total += step[i] * (min(max(at, row_lower[i]), row_upper[i]) - rho * (y[i] + t * step[i] - y0[i]))
+        at = centre.s[i] - sigma * (y[i] + t * step[i])
+        pull = centre.rho * (y[i] + t * step[i] - centre.y[i])
+        total += step[i] * (min(max(at, program.row_lower[i]), program.row_upper[i]) - pull)
     return total
 
 
 @njit(cache=True, nogil=True)
-def _root(
-    h0: float,
-    x0: np.ndarray,
-    reduced: np.ndarray,
-    along: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    s0: np.ndarray,
-    y0: np.ndarray,
-    y: np.ndarray,
-    step: np.ndarray,
-    row_lower: np.ndarray,
-    row_upper: np.ndarray,
-    sigma: float,
-    rho: float,
-) -> float:
+def _root(h0: float, program: Scaled, centre: _Centre, newton: _Newton, along: np.ndarray) -> float:
     """A t at which D' along the step, which falls from h0 > 0, is at most SLOPE h0 in size."""
     t, low, high, at_low, at_high = 1.0, 0.0, math.inf, h0, 0.0
     for _ in range(40):
-        h = _slope(t, x0, reduced, along, lower, upper, s0, y0, y, step, row_lower, row_upper, sigma, rho)
+        h = _slope_along(t, program, centre, newton, along)
         if abs(h) <= SLOPE * h0:
             break
         if h > 0.0:
@@ -167,93 +161,54 @@ def _root(
 
 
 @njit(cache=True, nogil=True)
-def _advance(
-    start: np.ndarray,
-    row: np.ndarray,
-    value: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    row_lower: np.ndarray,
-    row_upper: np.ndarray,
-    x0: np.ndarray,
-    s0: np.ndarray,
-    y0: np.ndarray,
-    y: np.ndarray,
-    reduced: np.ndarray,
-    slope: np.ndarray,
-    step: np.ndarray,
-    sigma: float,
-    rho: float,
-) -> bool:
+def _advance(program: Scaled, centre: _Centre, newton: _Newton) -> bool:
     """y and reduced after as much of the step as D gains by; False where it does not climb."""
-    h0 = 0.0
-    for i in range(len(y)):
-        h0 += slope[i] * step[i]
+    h0 = dot(newton.slope, newton.step)
     if not h0 > 0.0:
         return False
-    along = np.empty(len(reduced))
-    transposed(start, start[1:], row, value, step, along)
-    t = _root(h0, x0, reduced, along, lower, upper, s0, y0, y, step, row_lower, row_upper, sigma, rho)
-    for i in range(len(y)):
-        y[i] += t * step[i]
-    for j in range(len(reduced)):
-        reduced[j] -= t * along[j]
+    along = np.empty(len(newton.reduced))
+    transposed(program.sparse, newton.step, along)
+    t = _root(h0, program, centre, newton, along)
+    for i in range(len(program.y)):
+        program.y[i] += t * newton.step[i]
+    for j in range(len(along)):
+        newton.reduced[j] -= t * along[j]
     return True
 
 
 @njit(cache=True, nogil=True)
 def _ascend(
-    start: np.ndarray,
-    row: np.ndarray,
-    value: np.ndarray,
-    cost: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    row_lower: np.ndarray,
-    row_upper: np.ndarray,
-    x0: np.ndarray,
-    s0: np.ndarray,
-    y0: np.ndarray,
-    x: np.ndarray,
-    s: np.ndarray,
-    y: np.ndarray,
-    reduced: np.ndarray,
-    sigma: float,
-    rho: float,
-    side_norm: float,
-    cost_norm: float,
-    outside: float,
-    floor: float,
-    newton_steps: int,
-    work: float,
+    program: Scaled,
+    centre: _Centre,
+    newton: _Newton,
     rule: Elimination,
     how: int,
-    most: int,
-    is_free: np.ndarray,
-    row_free: np.ndarray,
-    slope: np.ndarray,
-    step: np.ndarray,
+    floor: float,
+    newton_steps: int,
+    gradients: int,
     given: bool,
 ) -> tuple[int, int, int, float, float]:
     """Newton steps on D until its residual is SHARE of what the outer step moves, or `floor`.
 
-    Updates x, s, y and reduced. Returns (why it ended, Newton steps, iterations within them, what x moves, what y
-    moves), the last two in the units of the termination test: as residuals, or as the gap they leave if that is
-    more. most: of conjugate gradients. SYSTEM: the caller solves that of is_free, row_free and slope, and comes
-    back with the `step` given.
+    Updates the program's x and y, and `newton`. Returns (why it ended, Newton steps, iterations within them, what
+    x moves, what y moves), the last two in the units of the termination test: as residuals, or as the gap they
+    leave if that is more. gradients: at most, for one step. SYSTEM: the caller solves that of `newton`, and comes
+    back with its step given.
     """
+    sparse, cost, lower, upper = program.sparse, program.cost, program.lower, program.upper
+    row_lower, row_upper, x, y = program.row_lower, program.row_upper, program.x, program.y
+    x0, s0, y0, sigma, rho = centre
+    s, reduced, is_free, row_free, slope, step = newton
     rows, columns = len(row_lower), len(cost)
     activities = np.empty(rows)
     scratch = np.empty((4, rows))
     free = np.empty(columns, np.int64)
-    steps, iterations, climbs = 0, 0, True
+    steps, iterations, climbs, work = 0, 0, True, WORK
     if given:
-        climbs = _advance(
-            start, row, value, lower, upper, row_lower, row_upper, x0, s0, y0, y, reduced, slope, step, sigma, rho
-        )
+        climbs = _advance(program, centre, newton)
         steps, iterations = int(climbs), 1
     while True:
-        count, moved, objective, open_gap = 0, 0.0, outside, 0.0
+        count, moved, objective, open_gap = 0, 0.0, program.outside, 0.0
         free_entries = 0
         for j in range(columns):
             at = x0[j] - sigma * reduced[j]
@@ -266,12 +221,12 @@ def _ascend(
                 x[j] = at
                 free[count] = j
                 count += 1
-                free_entries += start[j + 1] - start[j]
+                free_entries += sparse.end[j] - sparse.start[j]
                 side = lower[j] if reduced[j] > 0.0 else upper[j]
                 open_gap += abs(reduced[j]) * abs(at if math.isinf(side) else at - side)
             moved += (x[j] - x0[j]) ** 2
             objective += cost[j] * x[j]
-        activity(start, start[1:], row, value, x, activities)
+        activity(sparse, x, activities)
         left, left_gap, held, held_gap = 0.0, 0.0, 0.0, 0.0
         for i in range(rows):
             at = s0[i] - sigma * y[i]
@@ -288,9 +243,9 @@ def _ascend(
             held += pull**2
             held_gap += y[i] * pull
         unit = 1.0 + abs(objective)
-        primal_move = max(math.sqrt(moved) / sigma / cost_norm, open_gap / unit)
-        dual_move = max(math.sqrt(held) / side_norm, abs(held_gap) / unit)
-        rest = max(math.sqrt(left) / side_norm, abs(left_gap) / unit)
+        primal_move = max(math.sqrt(moved) / sigma / program.cost_norm, open_gap / unit)
+        dual_move = max(math.sqrt(held) / program.side_norm, abs(held_gap) / unit)
+        rest = max(math.sqrt(left) / program.side_norm, abs(left_gap) / unit)
         if rest <= max(floor, SHARE * max(primal_move, dual_move)) or left == 0.0:
             return DONE, steps, iterations, primal_move, dual_move
         if steps >= newton_steps or not climbs:
@@ -300,45 +255,31 @@ def _ascend(
         if how == FACTORISED:
             return SYSTEM, steps, iterations, primal_move, dual_move
         if how == ELIMINATED:
-            eliminate(start, row, value, rule, is_free, row_free, sigma, rho, slope, step)
+            eliminate(sparse, rule, is_free, row_free, sigma, rho, slope, step)
             tried, took = 1, 4.0 * free_entries + rule.dense**3
         else:
             tried = conjugate_gradients(
-                start, row, value, free[:count], row_free, sigma, rho, slope, step, CG_TOLERANCE, most, scratch
+                sparse, free[:count], row_free, sigma, rho, slope, step, CG_TOLERANCE, gradients, scratch
             )
             took = tried * (2.0 * free_entries + 6 * rows)
-            if how == IMPATIENT and tried >= most:
+            if how == IMPATIENT and tried >= gradients:
                 return SYSTEM, steps, iterations + tried, primal_move, dual_move
-        climbs = _advance(
-            start, row, value, lower, upper, row_lower, row_upper, x0, s0, y0, y, reduced, slope, step, sigma, rho
-        )
+        climbs = _advance(program, centre, newton)
         if not climbs:
             return DONE, steps, iterations, primal_move, dual_move
         steps += 1
         iterations += tried
-        work -= took + 3 * len(row) + 10 * (columns + rows)
+        work -= took + 3 * len(sparse.row) + 10 * (columns + rows)
 
 
 @njit(cache=True, nogil=True)
-def _residuals(
-    start: np.ndarray,
-    row: np.ndarray,
-    value: np.ndarray,
-    cost: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    row_lower: np.ndarray,
-    row_upper: np.ndarray,
-    row_scale: np.ndarray,
-    column_scale: np.ndarray,
-    x: np.ndarray,
-    y: np.ndarray,
-    reduced: np.ndarray,
-) -> tuple[float, float, float, float, float]:
+def _residuals(program: Scaled, reduced: np.ndarray) -> tuple[float, float, float, float, float]:
     """(|primal residual|, |dual residual|, objective, dual objective, what both are worth); lengths unscaled."""
-    primal, dual, objective, bound, worth = 0.0, 0.0, 0.0, 0.0, 0.0
+    cost, lower, upper, x, y = program.cost, program.lower, program.upper, program.x, program.y
+    row_lower, row_upper, row_scale = program.row_lower, program.row_upper, program.row_scale
+    primal, dual, objective, bound, worth = 0.0, 0.0, program.outside, program.outside, 0.0
     activities = np.empty(len(row_lower))
-    activity(start, start[1:], row, value, x, activities)
+    activity(program.sparse, x, activities)
     for i in range(len(row_lower)):
         off = activities[i] - min(max(activities[i], row_lower[i]), row_upper[i])
         primal += (off / row_scale[i]) ** 2
@@ -353,7 +294,7 @@ def _residuals(
         objective += cost[j] * x[j]
         side = lower[j] if reduced[j] > 0.0 else upper[j]
         if math.isinf(side):
-            dual += (reduced[j] / column_scale[j]) ** 2
+            dual += (reduced[j] / program.column_scale[j]) ** 2
             worth += abs(reduced[j] * x[j])
         else:
             bound += reduced[j] * side
@@ -366,84 +307,46 @@ class Proximal:
     def __init__(self, program: Scaled, steps: Steps) -> None:
         self.program, self.steps = program, steps
         self.iterations = 0  # conjugate gradients, or one for a system that is solved directly
-        self.reduced = program.cost.copy()
-        out = np.empty_like(program.cost)
-        transposed(program.start, program.start[1:], program.row, program.value, program.y, out)
-        self.reduced -= out
+        columns, rows = len(program.cost), len(program.y)
+        reduced, activities = np.empty(columns), np.empty(rows)
+        transposed(program.sparse, program.y, reduced)
+        np.subtract(program.cost, reduced, out=reduced)
         np.clip(program.x, program.lower, program.upper, out=program.x)
-        rows = np.empty(len(program.row_lower))
-        activity(program.start, program.start[1:], program.row, program.value, program.x, rows)
-        self.s = np.clip(rows, program.row_lower, program.row_upper)
+        activity(program.sparse, program.x, activities)
+        s = np.clip(activities, program.row_lower, program.row_upper)
+        free, row_free = np.empty(columns, np.bool_), np.empty(rows, np.bool_)
+        self.newton = _Newton(s, reduced, free, row_free, np.empty(rows), np.empty(rows))
         self.x0, self.y0 = program.x.copy(), program.y.copy()
         self.floor = math.inf
-        self.rule = elimination(program.start, program.row, len(program.y))
+        self.rule = elimination(program.sparse, rows)
         many = IMPATIENT if steps.factorises else BY_GRADIENTS
         self.how = ELIMINATED if self.rule.dense <= FEW else many
-        self.gradient = 2.0 * len(program.row) + 6 * len(program.y)  # work of one, over all columns
+        self.gradient = 2.0 * len(program.sparse.row) + 6 * rows  # work of one, over all columns
         self.factorization: Factorization | None = None
-        self.is_free, self.row_free = np.empty(len(program.cost), np.bool_), np.empty(len(program.y), np.bool_)
-        self.slope, self.newton_step = np.empty(len(program.y)), np.empty(len(program.y))
 
     def residuals(self) -> Residuals:
         p = self.program
-        primal, dual, objective, bound, worth = _residuals(
-            p.start,
-            p.row,
-            p.value,
-            p.cost,
-            p.lower,
-            p.upper,
-            p.row_lower,
-            p.row_upper,
-            p.row_scale,
-            p.column_scale,
-            p.x,
-            p.y,
-            self.reduced,
-        )
-        objective, bound = objective + p.outside, bound + p.outside
+        primal, dual, objective, bound, worth = _residuals(p, self.newton.reduced)
         gap = max(abs(objective - bound), worth) / (1.0 + max(abs(objective), abs(bound)))
         return Residuals(primal / p.side_norm, dual / p.cost_norm, gap, objective, bound)
 
     def step(self, tolerance: float, deadline: float) -> bool:
         """One outer step; False where the deadline (of time.perf_counter) broke it off."""
-        p, steps = self.program, self.steps
+        steps, program = self.steps, self.program
         self.floor = min(self.floor, 0.1 * tolerance)
-        self.x0[:], self.y0[:] = p.x, p.y
-        s0 = self.s.copy()
+        self.x0[:], self.y0[:] = program.x, program.y
+        centre = _Centre(self.x0, self.newton.s.copy(), self.y0, steps.sigma, steps.rho)
         newton, given = 0, False
         while True:
             why, more, iterations, primal_move, dual_move = _ascend(
-                p.start,
-                p.row,
-                p.value,
-                p.cost,
-                p.lower,
-                p.upper,
-                p.row_lower,
-                p.row_upper,
-                self.x0,
-                s0,
-                self.y0,
-                p.x,
-                self.s,
-                p.y,
-                self.reduced,
-                steps.sigma,
-                steps.rho,
-                p.side_norm,
-                p.cost_norm,
-                p.outside,
-                self.floor,
-                NEWTON_STEPS - newton,
-                WORK,
+                program,
+                centre,
+                self.newton,
                 self.rule,
                 self.how,
+                self.floor,
+                NEWTON_STEPS - newton,
                 self._most_gradients(),
-                self.is_free,
-                self.row_free,
-                self.slope,
-                self.newton_step,
                 given,
             )
             newton += more
@@ -474,13 +377,12 @@ class Proximal:
 
     def _factorised(self) -> bool:
         """Whether a factorization gave the step; where it cannot, or costs too much, gradients go on for good."""
-        p = self.program
+        steps, newton = self.steps, self.newton
         if self.factorization is None:
-            self.factorization = Factorization(p.start, p.row, p.value, len(p.y))
-        steps = self.steps
-        step = self.factorization.solve(self.is_free, self.row_free, steps.sigma, steps.rho, self.slope)
+            self.factorization = Factorization(self.program.sparse, len(self.program.y))
+        step = self.factorization.solve(newton.is_free, newton.row_free, steps.sigma, steps.rho, newton.slope)
         steps.factorises &= self.factorization.work <= DEARER * CG_MOST * self.gradient
         self.how = FACTORISED if step is not None and steps.factorises else BY_GRADIENTS
         if step is not None:
-            self.newton_step[:] = step
+            newton.step[:] = step
         return step is not None

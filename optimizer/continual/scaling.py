@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from .kernels import SparseColumns
 from .storage import OWN, Storage, ranges
 
 LARGEST_PASSES, LENGTH_PASSES = 10, 3
@@ -16,10 +17,7 @@ WHOLE = 0.3  # share of stale columns from which all are scaled anew
 
 @njit(cache=True, nogil=True)
 def _equilibrate(
-    start: np.ndarray,
-    end: np.ndarray,
-    entry_row: np.ndarray,
-    entry_value: np.ndarray,
+    sparse: SparseColumns,
     columns: np.ndarray,
     is_open: np.ndarray,
     row_scale: np.ndarray,
@@ -28,6 +26,7 @@ def _equilibrate(
     length_passes: int,
 ) -> None:
     """Divide, pass by pass, by the roots of the sizes of rows and columns; only open rows change their scale."""
+    start, end, entry_row, entry_value = sparse
     size = np.zeros(len(row_scale))
     for j in columns:
         column_scale[j] = 1.0
@@ -66,10 +65,7 @@ def rescale(storage: Storage, everything: bool) -> None:
         is_open[touched] = storage.kind[touched] == OWN
     storage.row_scale[:rows][is_open] = 1.0
     _equilibrate(
-        storage.start,
-        storage.end,
-        storage.entry_row,
-        storage.entry_value,
+        storage.sparse,
         columns,
         is_open,
         storage.row_scale[:rows],

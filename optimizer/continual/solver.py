@@ -70,10 +70,9 @@ class _Run:
         top, rows = storage.columns.top, storage.rows.top
         self.cost, self.x = storage.cost[:top], storage.x[:top]
         self.lower, self.upper = storage.lower[:top], storage.upper[:top]
-        self.start, self.end = storage.start[:top], storage.end[:top]
+        self.sparse = storage.sparse
         self.y = storage.y[:rows]
         self.row_lower, self.row_upper = storage.row_lower[:rows], storage.row_upper[:rows]
-        self.entries = (self.start, self.end, storage.entry_row, storage.entry_value)
         sides = np.where(np.isfinite(self.row_upper), self.row_upper, 0.0)
         lows = np.where(np.isfinite(self.row_lower), self.row_lower, 0.0)
         self.side_norm = 1.0 + float(np.sqrt(np.sum(np.maximum(np.abs(sides), np.abs(lows)) ** 2)))
@@ -178,7 +177,7 @@ class _Run:
             in_time = not math.isnan(worst) and time.perf_counter() <= self.deadline and count < most
             if not in_time or not proximal.step(aim, self.deadline):
                 if within:
-                    program.x, program.y = within
+                    program.x[:], program.y[:] = within
                 else:
                     verdict = Status.STOPPED
                 break
@@ -219,18 +218,22 @@ class _Run:
         feasible, and a far cleaner one than those of a program without an optimum.
         """
         program = self._gathered(np.arange(len(self.cost)))
-        rows, columns = len(self.y), len(self.cost)
-        spare = np.arange(1, 2 * rows + 1)
-        program.start = np.concatenate([program.start, program.start[-1] + spare])
-        program.row = np.concatenate([program.row, np.arange(rows), np.arange(rows)]).astype(np.int32)
-        program.value = np.concatenate([program.value, np.ones(rows), -np.ones(rows)])
-        program.cost = np.concatenate([np.zeros(columns), np.ones(2 * rows)])
-        program.lower = np.concatenate([program.lower, np.zeros(2 * rows)])
-        program.upper = np.concatenate([program.upper, np.full(2 * rows, np.inf)])
-        program.column_scale = np.concatenate([program.column_scale, np.ones(2 * rows)])
-        program.x = np.concatenate([program.x, np.zeros(2 * rows)])
-        program.y[:] = 0.0
-        program.cost_norm, program.outside = 1.0 + math.sqrt(2 * rows), 0.0
+        rows, columns, spare = len(self.y), len(self.cost), 2 * len(self.y)
+        start, _, row, value = program.sparse
+        begin = np.concatenate([start, len(row) + np.arange(spare + 1)])
+        entry_row = np.concatenate([row, np.arange(rows), np.arange(rows)]).astype(np.int32)
+        entry_value = np.concatenate([value, np.ones(rows), -np.ones(rows)])
+        program = program._replace(
+            sparse=kernels.SparseColumns.packed(begin, entry_row, entry_value),
+            cost=np.concatenate([np.zeros(columns), np.ones(spare)]),
+            lower=np.concatenate([program.lower, np.zeros(spare)]),
+            upper=np.concatenate([program.upper, np.full(spare, np.inf)]),
+            column_scale=np.concatenate([program.column_scale, np.ones(spare)]),
+            x=np.concatenate([program.x, np.zeros(spare)]),
+            y=np.zeros(rows),
+            cost_norm=1.0 + math.sqrt(spare),
+            outside=0.0,
+        )
         proximal = Proximal(program, Steps.cold(program))
         while not self.feasible and steps > 0:
             if time.perf_counter() > self.deadline or not proximal.step(self.tolerance, self.deadline):
@@ -249,30 +252,16 @@ class _Run:
 
     def _gathered(self, columns: np.ndarray) -> Scaled:
         storage = self.storage
-        counts = self.end[columns] - self.start[columns]
-        size = int(counts.sum())
-        start, row, value = np.empty(len(columns) + 1, np.int64), np.empty(size, np.int32), np.empty(size)
         row_scale, column_scale = storage.row_scale[: len(self.y)], storage.column_scale[columns]
-        kernels.gather(
-            columns,
-            *self.entries,
-            row_scale,
-            storage.column_scale,
-            start,
-            row,
-            value,
-        )
         left = np.zeros(len(self.y))
         outside = 0.0
         if len(columns) < len(self.cost):
             others = self.x.copy()
             others[columns] = 0.0
-            kernels.activity(*self.entries, others, left)
+            kernels.activity(self.sparse, others, left)
             outside = kernels.dot(self.cost, others)
         return Scaled(
-            start,
-            row,
-            value,
+            kernels.gather(columns, self.sparse, row_scale, storage.column_scale),
             self.cost[columns] * column_scale,
             self.lower[columns] / column_scale,
             self.upper[columns] / column_scale,
@@ -296,7 +285,7 @@ class _Run:
             return kernels.price(
                 self.chunks[i],
                 self.chunks[i + 1],
-                *self.entries,
+                self.sparse,
                 self.cost,
                 self.lower,
                 self.upper,
@@ -317,7 +306,7 @@ class _Run:
         wrong += float(np.sum(self.y[open_] ** 2))
         bound += float(np.sum(self.y * np.where(np.isinf(side), 0.0, side)))
         rows = np.zeros(len(self.y))
-        kernels.activity(*self.entries, self.x, rows)
+        kernels.activity(self.sparse, self.x, rows)
         broken = np.abs(rows - np.clip(rows, self.row_lower, self.row_upper))
         primal = float(np.sqrt(np.sum(broken**2)))
         off += float(np.sum(np.abs(self.y) * np.where(open_, np.abs(rows), broken)))

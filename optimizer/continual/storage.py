@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .kernels import SparseColumns
+
 # Kinds of rows; 0 is none.
 CAPACITY, CONSTRAINT, OWN = 1, 2, 3
 SMALLEST_WASTE = 4096  # slots; below that, compaction is not worth its time
@@ -121,6 +123,12 @@ class Storage:
         self.kind = np.zeros(0, dtype=np.uint8)
         self.entry_row, self.entry_value = np.zeros(0, dtype=np.int32), np.zeros(0)
         self.stale: dict[int, int] = {}  # first column of a block: its columns
+
+    @property
+    def sparse(self) -> SparseColumns:
+        """The matrix as it lies there, without a copy: good until the next change."""
+        top = self.columns.top
+        return SparseColumns(self.start[:top], self.end[:top], self.entry_row, self.entry_value)
 
     def take_rows(self, count: int, kind: int) -> int:
         start = self.rows.take(count)
