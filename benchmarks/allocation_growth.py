@@ -1,6 +1,6 @@
 """How the time of a round grows: with GPUs, with jobs, with what changed since the last round, with GPU types.
 
-    python -m benchmarks.allocation_growth [--axes gpus,jobs,change,types] [--most-gpus 250000] [--rounds 7]
+    python -m benchmarks.allocation_growth [--axes gpus,jobs,change,types] [--most-gpus 250000] [--rounds 30]
         [--gap 1e-4] [--pictures DIR] [--seed 0]
 
 GPUs, jobs and types: rounds of sia (benchmarks/large_rounds.py): five GPUs a job, 1 % replaced, 4 % valued anew.
@@ -11,7 +11,8 @@ Change: the program of such a round, in which then a part of the rows alone chan
 many arrive, the rest gets other gains. So that what nothing changed in costs is seen as well, 0 is measured too.
 
 `LP`: the solution without the searches that close what is left of the gap, of a copy of the program beside it.
-`cold`: a new program, all rows put, solved. Exponents are least squares on logarithms over the range named.
+`cold`: the program of a round made anew, all rows put, solved; of every third round. Exponents are least squares
+on logarithms over the range named.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ TYPES, TYPES_AT = (1, 2, 3, 5, 7, 10, 14, 20), (10_000, 2_000)
 LEFT_OUT = 2  # rounds: the first starts from nothing, in the second most jobs get their first GPUs
 REPLACED = 0.2  # of the rows that change
 AT_ONCE = 2_000  # rows put together
+COLD_EVERY = 3  # rounds, of which one is solved from nothing as well
 
 
 @dataclass(frozen=True)
@@ -130,12 +132,13 @@ def without_searches(program: ChoiceProgram, order: Sequence[str], gap: float) -
 
 
 class Kept(Measured):
-    """Also keeps the order of the last round, and what solutions take without searches."""
+    """Also keeps the order of the last round, what solutions take without searches, and what from nothing."""
 
     def __init__(self) -> None:
         super().__init__("structured")
         self.order: list[str] = []
         self.lp_s: list[float] = []
+        self.cold_s: list[float] = []
 
     def solve(
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
@@ -154,13 +157,16 @@ def rounds_of_sia(
     assert isinstance(policy, ProgramPolicy)
     policy._solver = measured
     workload = Workload(cluster(gpus, types), jobs, seed=seed)
-    for _ in range(rounds + LEFT_OUT):
-        plan = policy.plan(workload.round())
-        workload.step(plan)
-    assert plan.configurations is not None
-    assert measured.watched is not None
     rng = np.random.default_rng(seed)
-    return measured, Allocation(measured.watched, measured.order, plan.configurations.arrays, rng, gap)
+    for done in range(-LEFT_OUT, rounds):
+        plan = policy.plan(workload.round())
+        assert plan.configurations is not None
+        assert measured.watched is not None
+        allocation = Allocation(measured.watched, measured.order, plan.configurations.arrays, rng, gap)
+        if done >= 0 and done % COLD_EVERY == 0:
+            measured.cold_s.append(allocation.cold_s())
+        workload.step(plan)
+    return measured, allocation
 
 
 def point(x: float, gpus: int, jobs: int, types: int, args: argparse.Namespace) -> Point:
@@ -170,7 +176,7 @@ def point(x: float, gpus: int, jobs: int, types: int, args: argparse.Namespace) 
         x,
         float(np.median(seconds)),
         float(np.median(measured.lp_s[LEFT_OUT:])),
-        float(np.median([allocation.cold_s() for _ in range(3)])),
+        float(np.median(measured.cold_s)),
         len(allocation.order),
         int(options[-1]),
         float(gaps.mean()),
@@ -181,14 +187,16 @@ def point(x: float, gpus: int, jobs: int, types: int, args: argparse.Namespace) 
 def changes(gpus: int, jobs: int, args: argparse.Namespace) -> list[tuple[Point, float]]:
     """A point for each fraction, and of its time that of the changes."""
     _, allocation = rounds_of_sia(gpus, jobs, 7, 1, args.seed, args.gap)
-    cold_s = float(np.median([allocation.cold_s() for _ in range(3)]))
-    found = []
+    measured, cold = [], []
     for fraction in FRACTIONS:
-        rounds = np.array([allocation.change(fraction) for _ in range(args.rounds + LEFT_OUT)])[LEFT_OUT:]
+        measured.append(np.array([allocation.change(fraction) for _ in range(args.rounds + LEFT_OUT)])[LEFT_OUT:])
+        cold.append(allocation.cold_s())
+    found = []
+    for fraction, rounds in zip(FRACTIONS, measured, strict=True):
         whole_s, lp_s = float(np.median(rounds[:, 0] + rounds[:, 1])), float(np.median(rounds[:, 2]))
         options = len(allocation.program.entries(allocation.order).row)
         gaps = float(rounds[:, 3].mean()), float(rounds[:, 3].max())
-        at = Point(fraction, whole_s, lp_s, cold_s, len(allocation.order), options, *gaps)
+        at = Point(fraction, whole_s, lp_s, float(np.median(cold)), len(allocation.order), options, *gaps)
         found.append((at, float(np.median(rounds[:, 0]))))
     return found
 
@@ -264,7 +272,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--axes", default="gpus,jobs,change,types")
     parser.add_argument("--most-gpus", type=int, default=GPUS[-1])
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--gap", type=float, default=1e-4, help="that plans are proven to be within, relative")
     parser.add_argument("--pictures", type=Path, help="folder for plots (needs the extra `report`)")
     parser.add_argument("--seed", type=int, default=0)
