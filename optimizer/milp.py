@@ -63,11 +63,16 @@ class _Entries:
         return _Entries(self.row[keep], self.column[keep], self.value[keep], self.usage[:, keep])
 
 
-def solve(problem: ChoiceProblem, time_limit_s: float = 10.0, gap: float = 1e-4) -> ChoiceSolution:
+def solve(
+    problem: ChoiceProblem, time_limit_s: float = 10.0, gap: float = 1e-4, known: np.ndarray | None = None
+) -> ChoiceSolution:
     """The best choice found within `time_limit_s`, to a relative gap.
 
     There always is one: where HiGHS gets no time at all, it is that of a greedy pass. Where the required
     rows do not all fit, as many of them as can be are satisfied, earlier ones before later ones.
+
+    known: (rows,) a choice to begin with, -1: nothing. Where it fits and serves what is required the result is no
+    worse, and the better it is the fewer options are left to HiGHS.
     """
     clock = _Clock(time_limit_s)
     rows = problem.value.shape[0]
@@ -101,7 +106,12 @@ def solve(problem: ChoiceProblem, time_limit_s: float = 10.0, gap: float = 1e-4)
     if lp is None:
         return result(start, loose, no_prices)
     rounded = _fill(_round(lp.x, entries, base, required, problem.capacity), entries, problem.capacity)
-    best = max(start, rounded, key=lambda picked: _objective(picked, entries))
+    plans = [start, rounded]
+    if known is not None:
+        given = _as_good(known, entries, problem.usage)
+        fits = (_used(given, entries) <= problem.capacity + TOLERANCE).all()
+        plans += [given] if fits and (given[required] >= 0).all() else []
+    best = max(plans, key=lambda picked: _objective(picked, entries))
     short = lp.bound - _objective(best, entries)
     wanted = gap * abs(lp.bound)
     if short <= wanted + TOLERANCE:
@@ -139,6 +149,17 @@ def _candidates(problem: ChoiceProblem, required: np.ndarray) -> _Entries:
 
 def _objective(picked: np.ndarray, entries: _Entries) -> float:
     return float(entries.value[picked[picked >= 0]].sum())
+
+
+def _as_good(choice: np.ndarray, entries: _Entries, usage: np.ndarray) -> np.ndarray:
+    """Picks that use no more than the choice: of each row the most worth that does not."""
+    of_row = choice[entries.row]
+    fits = (of_row >= 0) & (entries.usage <= usage[:, of_row]).all(axis=0)
+    order = np.flatnonzero(fits)
+    order = order[np.argsort(entries.value[order], kind="stable")]
+    picked = np.full(len(choice), -1, dtype=np.int64)
+    picked[entries.row[order]] = order  # the last, and so the best, stays
+    return picked
 
 
 def _used(picked: np.ndarray, entries: _Entries) -> np.ndarray:

@@ -60,6 +60,30 @@ def test_the_optimum_is_found(seed: int, rows: int, limits: int, columns: int) -
     assert solution.proven
 
 
+@given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 4), st.integers(1, 9))
+@settings(max_examples=100, deadline=None)
+def test_from_a_known_plan_it_only_gets_better(seed: int, rows: int, limits: int, columns: int) -> None:
+    problem = random_problem(seed, rows, limits, columns, required=0.3)
+    known = solve(problem, gap=0.0)
+    some = known.choice.copy()
+    some[np.random.default_rng(seed).random(rows) < 0.2] = -1
+    again = solve(problem, gap=0.3, known=known.choice)
+    check(problem, again)
+    assert again.unmet == known.unmet
+    assert again.objective >= known.objective - 1e-6 * (1 + abs(known.objective))
+    part = solve(problem, gap=0.0, known=some)
+    check(problem, part)
+    assert part.objective == pytest.approx(known.objective, abs=1e-5)
+
+
+def test_a_known_plan_that_does_not_fit_is_not_taken() -> None:
+    problem = random_problem(3, 6, 2, 4)
+    greedy = np.where(problem.allowed, problem.value, -np.inf).argmax(axis=1)
+    assert (problem.usage[:, greedy].sum(axis=1) > problem.capacity).any()
+    found = solve(problem, gap=1.0, known=greedy)
+    check(problem, found)
+
+
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 3))
 @example(61, 5, 1)  # a degenerate relaxation, with a dual on the lower side of an optional row
 @settings(max_examples=150, deadline=None)

@@ -32,7 +32,7 @@ def branch(
     dense, pick = snapshot.dense(order)
     required = snapshot.rows.required[order]
     problem = ChoiceProblem(dense, pick != NOTHING, snapshot.usage, snapshot.capacity, required)
-    found = milp.solve(problem, time_limit_s, gap)
+    found = milp.solve(problem, time_limit_s, gap, snapshot.columns_of(picks))
     served = found.choice >= 0
     used = snapshot.usage[:, found.choice[served]].sum(axis=1)
     if not found.unmet and found.objective > value and (used <= snapshot.capacity + SLACK).all():

@@ -18,29 +18,31 @@ from .snapshot import Snapshot
 from .whole import fill_up
 
 EXACT_ROWS = 40  # so many rows are searched as a whole, at once
-_FAR = 1e-3  # from its bound, where searches that take long are worth it
+FAR = 1e-3  # from its bound, where searches that take long are worth it
 
 
 class _Search(NamedTuple):
     """How many rows are searched, how many of them would make the same change, combinations that are kept.
 
-    far: of programs of many rows, or if that is `_FAR`, only plans that are further from their bound are searched.
+    far, few_far: only plans that are further from their bound are searched, in programs of many rows and of few.
     """
 
     rows: int
     alike: int
     combinations: int
-    far: float
+    far: float = 0.0
+    few_far: float = 0.0
 
 
 # First among rows that are open very near the prices, then among all, one search after the other.
-_FIRST = _Search(24, 2, 128, 0.0)
-_NARROW = (_Search(EXACT_ROWS, 1, 256, 0.0), _Search(EXACT_ROWS, 2, 512, 0.0), _Search(64, 1, 1024, 5e-4))
+_FIRST = _Search(24, 2, 128)
+_NARROW = (_Search(EXACT_ROWS, 1, 256), _Search(EXACT_ROWS, 2, 512))
+_BROAD = _Search(64, 1, 1024, far=FAR)
 _WIDE = (
-    _Search(128, 1, 2048, _FAR),
-    _Search(128, 4, 2048, _FAR),
-    _Search(48, 8, 4096, _FAR),
-    _Search(64, 1, 8192, _FAR),
+    _Search(128, 1, 2048, FAR, FAR),
+    _Search(128, 4, 2048, FAR, FAR),
+    _Search(48, 8, 4096, FAR, FAR),
+    _Search(64, 1, 8192, FAR, FAR),
 )
 _MANY_ROWS = 256
 
@@ -74,25 +76,35 @@ def is_within(gap: float, value: float, bound: float) -> bool:
 
 
 def search(sought: Sought, picks: Ints, starts: Sequence[Start]) -> tuple[Ints, float, float]:
-    """(picks, objective, bound) of a plan that is at least as good as `picks`.
-
-    starts: of plans to go on from where those found so far are far from their bound: a search goes from plan to
-    plan, and may find nothing from one where another leads on.
-    """
-    snapshot, gap = sought.snapshot, sought.gap
-    value = objective(snapshot.rows, picks)
-    if len(snapshot.rows.order) > EXACT_ROWS:
+    """(picks, objective, bound) of a plan that is at least as good as `picks`, by searches that take little."""
+    value = objective(sought.snapshot.rows, picks)
+    if len(sought.snapshot.rows.order) > EXACT_ROWS:
         search_near(sought, value, picks)
-    value, bound = _search(sought, sought.dual, picks, _NARROW)
+    value, bound = _search(sought, sought.dual, picks, (*_NARROW, _BROAD))
+    return _go_on(sought, picks, value, bound, starts)
+
+
+def search_wide(
+    sought: Sought, picks: Ints, value: float, bound: float, starts: Sequence[Start]
+) -> tuple[Ints, float, float]:
+    """The same where the plan, whose objective is `value`, is still far from the bound: by all there are."""
+    picks, value, bound = _go_on(sought, picks, value, bound, starts)
+    if not is_within(sought.gap, value, bound):
+        value, bound = _search(sought, bound, picks, _WIDE)
+    return picks, value, bound
+
+
+def _go_on(
+    sought: Sought, picks: Ints, value: float, bound: float, starts: Sequence[Start]
+) -> tuple[Ints, float, float]:
+    """From other plans, while the best is far from the bound: from one a search may lead on, from another not."""
     for start in starts:
-        if is_within(max(gap, _FAR), value, bound) or not sought.in_time:
+        if is_within(max(sought.gap, FAR), value, bound) or not sought.in_time:
             break
-        other = start(snapshot, sought.near, sought.prices)
+        other = start(sought.snapshot, sought.near, sought.prices)
         its_value, bound = _search(sought, bound, other, _NARROW)
         if its_value > value:
             picks, value = other, its_value
-    if not is_within(gap, value, bound):
-        value, bound = _search(sought, bound, picks, _WIDE)
     return picks, value, bound
 
 
@@ -102,10 +114,10 @@ def _search(sought: Sought, bound: float, picks: Ints, searches: Sequence[_Searc
     everything, columns, capacity = snapshot.everything, snapshot.columns, snapshot.capacity
     count, value = len(everything.order), objective(snapshot.rows, picks)
     # A first search that can look at every row costs so little that it goes for the very optimum.
-    exact = count <= EXACT_ROWS and searches is _NARROW
-    for rows, alike, combinations, least in searches:
-        far = least if count > _MANY_ROWS or least == _FAR else 0.0
-        wanted = 0.0 if exact else max(sought.gap, far) * min(abs(bound), abs(value))
+    exact = count <= EXACT_ROWS and searches is not _WIDE
+    for rows, alike, combinations, far, few_far in searches:
+        least = far if count > _MANY_ROWS else few_far
+        wanted = 0.0 if exact else max(sought.gap, least) * min(abs(bound), abs(value))
         exact = False
         if bound - value <= wanted + TOLERANCE or not sought.in_time:
             break

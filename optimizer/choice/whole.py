@@ -12,6 +12,7 @@ from .rows import NOTHING, Floats, Ints
 from .snapshot import Snapshot
 
 _FILL_ROUNDS = 20
+_OFF = 0.02  # of a price
 
 
 def make_whole(snapshot: Snapshot, near: Near, prices: Floats, picks: Ints, torn: Ints, base: Ints | None) -> None:
@@ -36,6 +37,12 @@ def best_plan(snapshot: Snapshot, near: Near, prices: Floats) -> Ints:
     take_best(snapshot.rows, snapshot.columns, prices, picks, room)
     fill_up(snapshot, near, prices, picks, room)
     return picks
+
+
+def plan_beside(seed: int, snapshot: Snapshot, near: Near, prices: Floats) -> Ints:
+    """The best plan at prices that are a little off, each by its own part: other rows go without, or have less."""
+    off = np.random.default_rng(seed).uniform(-_OFF, _OFF, len(prices))
+    return best_plan(snapshot, near, prices * (1.0 + off))
 
 
 def fill_up(

@@ -1,0 +1,89 @@
+"""Programs whose whole plans are far from what the LP says: their gap is closed, or truly told."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from coadapt.benchmarks.choice_instances import Instance
+from coadapt.optimizer import milp
+from coadapt.optimizer.choice import ChoiceSolution, solver
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+ROWS, TYPES, MOST = 60, 7, 32  # 2,520 options
+FAR = 1e-3
+
+
+def few_large_jobs(seed: int) -> Instance:
+    """Jobs that scale well, on 1 to 32 GPUs of seven types with 30 each: hardly any plan uses them all."""
+    rng = np.random.default_rng([ROWS, seed])
+    gpus = np.tile(2 ** np.arange(int(np.log2(MOST)) + 1), TYPES)
+    group = np.repeat(np.arange(TYPES), len(gpus) // TYPES)
+    speed = rng.lognormal(0, 0.6, (ROWS, TYPES))[:, group] * rng.uniform(0.5, 3, TYPES)[group]
+    value = np.sqrt(speed * gpus ** rng.uniform(0.6, 0.98, (ROWS, 1)))
+    return Instance(
+        value=value,
+        allowed=np.ones(value.shape, bool),
+        usage=np.where(group == np.arange(TYPES)[:, None], gpus, 0).astype(float),
+        capacity=np.full(TYPES, 30.0),
+        group=group,
+        size=gpus.astype(float),
+        required=np.zeros(ROWS, bool),
+        offset=np.full(ROWS, 1.1),
+        scale=np.ones(ROWS),
+        stay_column=np.full(ROWS, -1),
+        stay_gain=np.zeros(ROWS),
+    )
+
+
+def assert_right(instance: Instance, found: ChoiceSolution) -> None:
+    problem = instance.problem()
+    row = np.flatnonzero(found.choice >= 0)
+    column = found.choice[row]
+    assert (problem.usage[:, column].sum(axis=1) <= problem.capacity + 1e-9).all()
+    assert found.objective == pytest.approx(problem.value[row, column].sum(), rel=1e-9)
+    best = milp.solve(problem, time_limit_s=1.0, known=found.choice)
+    assert best.objective <= found.bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_plan_of_few_jobs_is_within_a_thousandth_of_the_best(seed: int) -> None:
+    instance = few_large_jobs(seed)
+    found = instance.program().solve(instance.ids, gap=1e-4)
+    assert_right(instance, found)
+    assert found.gap <= FAR
+
+
+def test_searches_alone_would_leave_some_of_them_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solver, "_MOST_HIGHS_S", 0.0)
+    instances = [few_large_jobs(seed) for seed in range(8)]
+    assert any(instance.program().solve(instance.ids, gap=1e-4).gap > FAR for instance in instances)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=10, deadline=None, derandomize=True)
+def test_wide_searches_bring_better_plans_and_bounds_that_hold(seed: int) -> None:
+    """What is done where there are too many options for HiGHS, on programs that it can still check."""
+    instance = few_large_jobs(seed)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(solver, "_MOST_FOR_HIGHS", 0)
+        found = instance.program().solve(instance.ids, gap=1e-4)
+        patched.setattr(solver, "search_wide", lambda sought, picks, value, bound, starts: (picks, value, bound))
+        without = instance.program().solve(instance.ids, gap=1e-4)
+    assert_right(instance, found)
+    assert found.objective >= without.objective
+    assert found.bound <= without.bound * (1 + 1e-12)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=10, deadline=None, derandomize=True)
+def test_jobs_that_must_run_do_so_in_any_of_these_plans(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    instance = replace(few_large_jobs(seed), required=rng.random(ROWS) < 0.3)
+    for most in (0, 10_000):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(solver, "_MOST_FOR_HIGHS", most)
+            found = instance.program().solve(instance.ids, gap=1e-4)
+        assert_right(instance, found)
+        assert (found.choice[instance.required] >= 0).all()
+        assert not found.unmet
