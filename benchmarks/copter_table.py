@@ -1,4 +1,4 @@
-"""Sia's policy on clusters of 10,240 and 25,600 GPUs: table 4.1 of the thesis on COpter (section 4.5).
+"""Sia's policy on clusters of 2,560, 10,240 and 25,600 GPUs: table 4.1 of the thesis on COpter (section 4.5).
 
     python -m benchmarks.copter_table [--scales 10,40,100] [--methods structured] [--hours H] [--out DIR]
     python -m benchmarks.copter_table --scales 40 --dump-rounds DIR --from-hour 3.4 --rounds 60

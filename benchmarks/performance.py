@@ -162,7 +162,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "copter_table",
-        "COpter's table 4.1: the PAI trace's day on 10,240 and 25,600 GPUs; [scaling.md](scaling.md) says more.",
+        "COpter's table 4.1: the PAI trace's day on 2,560 to 25,600 GPUs; [scaling.md](scaling.md) says more.",
         (
             Figure("40_structured_mean_jct_h", "10,240 GPUs, 40,000 jobs: mean JCT, structured, h"),
             Figure("40_highs-ipm_mean_jct_h", "LP* (HiGHS interior point and shim), h"),
