@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from coadapt.optimizer import ContinualProgram, Row, Solution
+from coadapt.optimizer.continual import solver
 from coadapt.optimizer.linear_program import LinearProgram, Status
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -306,3 +307,18 @@ def test_costs_that_are_small_beside_others_count_where_their_variable_is_large(
     found = program.solve(tolerance=1e-6)
     assert found.status is Status.OPTIMAL
     assert found.objective == pytest.approx(9.5, rel=1e-5)
+
+
+def test_time_that_ends_before_what_has_no_bound_was_looked_at_closer_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def neither_bound_nor_time(run: solver._Run, residuals: object, prices: object) -> bool:
+        run.deadline = -np.inf
+        return False
+
+    expected = -exact(cluster(50).linear_program())[1]
+    assert cluster(50).solve(tolerance=1e-6).status is Status.OPTIMAL
+    monkeypatch.setattr(solver._Run, "_bounded", neither_bound_nor_time)
+    found = cluster(50).solve(tolerance=1e-6)
+    assert found.status is Status.STOPPED
+    assert found.objective == pytest.approx(expected, rel=1e-5)

@@ -174,11 +174,11 @@ class _Run:
                     break
                 within, most = (program.x.copy(), program.y.copy()), LONGER * (count + LONGER)
                 continue
-            in_time = not math.isnan(worst) and time.perf_counter() <= self.deadline and count < most
-            if not in_time or not proximal.step(aim, self.deadline):
+            over = math.isnan(worst) or time.perf_counter() > self.deadline
+            if over or count >= most or not proximal.step(aim, self.deadline):
                 if within:
                     program.x[:], program.y[:] = within
-                else:
+                if not within or time.perf_counter() > self.deadline:
                     verdict = Status.STOPPED
                 break
             count += 1
