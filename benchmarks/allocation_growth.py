@@ -11,8 +11,8 @@ Change: the program of such a round, in which then a part of the rows alone chan
 many arrive, the rest gets other gains. So that what nothing changed in costs is seen as well, 0 is measured too.
 
 `LP`: the solution without the searches that close what is left of the gap, of a copy of the program beside it.
-`cold`: the program of a round made anew, all rows put, solved; of every third round. Exponents are least squares
-on logarithms over the range named.
+`cold`: the program of a round made anew, all rows put, solved; of every third round, or once for each fraction.
+Exponents are least squares on logarithms over the range named.
 """
 
 from __future__ import annotations

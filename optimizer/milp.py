@@ -83,6 +83,11 @@ def solve(
         required = required.copy()
         required[list(unmet)] = False
     start = _fill(base, entries, problem.capacity)
+    if known is not None:
+        given = _as_good(known, entries, problem.usage)
+        fits = (_used(given, entries) <= problem.capacity + TOLERANCE).all()
+        if fits and (given[required] >= 0).all():
+            start = max(start, given, key=lambda picked: _objective(picked, entries))
 
     def result(picked: np.ndarray, bound: float, prices: np.ndarray) -> ChoiceSolution:
         chosen = picked[picked >= 0]
@@ -106,14 +111,9 @@ def solve(
     if lp is None:
         return result(start, loose, no_prices)
     rounded = _fill(_round(lp.x, entries, base, required, problem.capacity), entries, problem.capacity)
-    plans = [start, rounded]
-    if known is not None:
-        given = _as_good(known, entries, problem.usage)
-        fits = (_used(given, entries) <= problem.capacity + TOLERANCE).all()
-        plans += [given] if fits and (given[required] >= 0).all() else []
-    best = max(plans, key=lambda picked: _objective(picked, entries))
+    best = max(start, rounded, key=lambda picked: _objective(picked, entries))
     short = lp.bound - _objective(best, entries)
-    wanted = gap * abs(lp.bound)
+    wanted = gap * min(abs(lp.bound), abs(_objective(best, entries)))
     if short <= wanted + TOLERANCE:
         return result(best, lp.bound, lp.prices)
     picked, bound = _branch(entries, required, problem.capacity, lp, best, short, wanted, clock)

@@ -71,9 +71,20 @@ def test_from_a_known_plan_it_only_gets_better(seed: int, rows: int, limits: int
     check(problem, again)
     assert again.unmet == known.unmet
     assert again.objective >= known.objective - 1e-6 * (1 + abs(known.objective))
+    at_once = solve(problem, time_limit_s=0.0, known=known.choice)
+    check(problem, at_once)
+    if not known.unmet:  # who of them goes without takes time to find
+        assert at_once.objective >= known.objective - 1e-6 * (1 + abs(known.objective))
     part = solve(problem, gap=0.0, known=some)
     check(problem, part)
     assert part.objective == pytest.approx(known.objective, abs=1e-5)
+
+
+def test_the_gap_that_is_asked_for_is_relative_to_the_bound_that_is_returned() -> None:
+    """The relaxation's bound, which is larger, would let it end too early."""
+    found = solve(random_problem(334910, 7, 2, 8), gap=0.05)
+    assert found.proven
+    assert found.gap <= 0.05 + 1e-7
 
 
 def test_a_known_plan_that_does_not_fit_is_not_taken() -> None:

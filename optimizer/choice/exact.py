@@ -1,4 +1,4 @@
-"""What HiGHS does for a choice program: who of those required can be served at all, and small ones to the end."""
+"""What HiGHS does for a choice program: who of those required can be served, and what searches leave open."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def meet_required(snapshot: Snapshot) -> tuple[Ints, tuple[int, ...]]:
 def branch(
     snapshot: Snapshot, picks: Ints, value: float, bound: float, gap: float, time_limit_s: float
 ) -> tuple[float, float]:
-    """(objective, bound) by branch and bound; a plan better than `value` is written to `picks`."""
+    """(objective, bound) by branch and bound from `picks`; a plan better than their `value` is written to them."""
     order = snapshot.rows.order
     dense, pick = snapshot.dense(order)
     required = snapshot.rows.required[order]
