@@ -1,6 +1,6 @@
 """Shard load balancing, every bar of COpter's figures 5.2 and 5.3: movements, imbalance and time of each method.
 
-    python -m benchmarks.shard_balancing [--size 1024] [--rounds 8] [--skip 2] [--engine] [--full]
+    python -m benchmarks.shard_balancing [--size 1024] [--kind stateful] [--rounds 8 --skip 2] [--engine] [--full]
 
 All methods get the same loads, each on the placement its own rounds made. Time is CPU time of a round on one
 thread, so that a loaded machine blurs it little; that of POP is the makespan of its parts over 64 cores, each part
@@ -271,6 +271,7 @@ def _fewer(statement: str, one: Measured, other: Measured) -> tuple[str, str, bo
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, choices=(128, 1024, 2048), action="append", help="shards; repeatable")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="of loads; repeatable, by default both")
     parser.add_argument("--rounds", type=int, help="by default 8, with --full 100")
     parser.add_argument("--skip", type=int, help="first rounds that do not count; by default a quarter or a fifth")
     parser.add_argument("--part-limit", type=float, default=5.0, help="seconds for a part of POP")
@@ -291,7 +292,7 @@ def main() -> None:
     figures: dict[str, float | int | str | None] = {"rounds": args.rounds, "skipped": args.skip}
     for shards in args.size or ([128, 1024, 2048] if args.full else [128, 1024]):
         servers = shards // 8
-        for kind in KINDS:
+        for kind in args.kind or KINDS:
             found: dict[str, Measured] = {}
             rows = []
             every = methods(shards, args)
