@@ -53,9 +53,10 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     sought = Sought(snapshot, near, nearest, prices, dual, torn, gap, until_s)
     picks, value, bound = search(sought, picks, starts)
     options, left_s = snapshot.options, until_s - time.perf_counter()
+    aim = gap if options <= _FEW else max(gap, FAR)
     if options > _MOST_FOR_HIGHS:
         picks, value, bound = search_wide(sought, picks, value, bound, _BESIDE if base is None else ())
-    elif left_s > 0 and not is_within(aim := gap if options <= _FEW else max(gap, FAR), value, bound):
+    elif left_s > 0 and not is_within(aim, value, bound):
         value, bound = branch(snapshot, picks, value, bound, aim, min(left_s, _MOST_HIGHS_S))
     return Found(picks, value, max(bound, value), prices, passes, pivots)
 
