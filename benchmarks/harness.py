@@ -28,13 +28,14 @@ def machine() -> str:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows under a title; floats with three significant digits."""
+    """Print rows under a title; floats with three significant digits. On narrow terminals too no figure is cut."""
     view = Table(title=title, title_justify="left")
     for i, column in enumerate(columns):
         view.add_column(column, justify="left" if i == 0 else "right")
     for row in rows:
         view.add_row(*[f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row])
-    Console(width=max(120, Console().width)).print(view)
+    whole = Console(width=1_000).measure(view).maximum
+    Console(width=max(120, min(whole, 200))).print(view)
 
 
 def statements(section: str, held: Sequence[tuple[str, str, bool]]) -> dict[str, int]:

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 EXACT = ("structured", "milp", "ilp")
 VERTEX = ("highs", "highs-ipm", "highs-hot")
 FIRST_ORDER = ("highs-pdlp", "highs-pdlp-hot", "continual")
+SPLIT = ("pop", "pop-structured")
 families = st.sampled_from(list(FAMILIES))
 seeds = st.integers(0, 10**6)
 
@@ -44,7 +45,7 @@ def assert_fits(instance: Instance, solution: ChoiceSolution) -> None:
 
 
 def test_all_solvers_there_are_are_looked_at_here() -> None:
-    assert set(allocation_solvers()) == {*EXACT, *VERTEX, *FIRST_ORDER, "pop"}
+    assert set(allocation_solvers()) == {*EXACT, *VERTEX, *FIRST_ORDER, *SPLIT}
 
 
 @pytest.mark.parametrize("name", allocation_solvers())
@@ -66,7 +67,7 @@ def test_exact_solvers_agree_and_no_bound_is_below_them(family: str, seed: int) 
         assert found.objective == pytest.approx(best.objective, abs=slack), name
         assert found.bound >= best.objective - slack, name
         assert found.unmet == best.unmet, name
-    for name in (*VERTEX, "pop"):
+    for name in (*VERTEX, *SPLIT):
         found = solved(name, instance)
         # A plan that leaves out what was required may gain more by that.
         assert found.objective <= best.objective + slack or len(found.unmet) > len(best.unmet), name
@@ -118,7 +119,7 @@ def test_a_solver_can_be_pickled_between_rounds(name: str) -> None:
     first = solver.solve(program, instance.ids, 1e-6, 10.0)
     again = pickle.loads(pickle.dumps(solver)).solve(program, instance.ids, 1e-6, 10.0)
     assert_fits(instance, again)
-    if name != "pop":
+    if name not in SPLIT:
         assert again.bound == pytest.approx(first.bound, rel=1e-3)
 
 
@@ -127,7 +128,9 @@ def test_required_jobs_that_do_not_fit_together_are_named_and_the_others_have_th
     program = ChoiceProgram(np.array([[4.0]]), np.array([8.0]))
     ids = ["a", "b", "c"]
     program.put(ids, np.array([[1.0], [1.0], [5.0]]), np.ones((3, 1), bool), np.ones(3, bool))
-    solver = Pop(k=1) if name == "pop" else allocation_solver(name)
+    solver = allocation_solver(name)
+    if isinstance(solver, Pop):
+        solver = replace(solver, k=1)
     solution = solver.solve(program, ids, 1e-6, 10.0)
     assert solution.choice.tolist() == [0, 0, -1]
     assert solution.unmet == (2,)
@@ -280,9 +283,23 @@ def test_pop_moves_a_job_that_its_part_is_too_small_for() -> None:
     assert len(served) == 4
 
 
-def test_pop_in_one_part_is_the_whole_program() -> None:
+@given(families, seeds)
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_pop_serves_and_gains_the_same_however_its_parts_are_solved(family: str, seed: int) -> None:
+    """At a gap of 1e-6, and three parts of the same seed."""
+    instance = draw(family, seed)
+    found = [
+        Pop(k=3, structured=structured, seed=seed).solve(instance.program(), instance.ids, 1e-6, 10.0)
+        for structured in (False, True)
+    ]
+    assert found[0].unmet == found[1].unmet
+    assert found[0].objective == pytest.approx(found[1].objective, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_pop_in_one_part_is_the_whole_program(structured: bool) -> None:
     instance = draw("blocks and whole nodes", 3)
-    whole = Pop(k=1).solve(instance.program(), instance.ids, 1e-6, 10.0)
+    whole = Pop(k=1, structured=structured).solve(instance.program(), instance.ids, 1e-6, 10.0)
     assert whole.objective == pytest.approx(solved("ilp", instance).objective)
 
 

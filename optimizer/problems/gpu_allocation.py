@@ -204,6 +204,7 @@ class _Partition:
     required: np.ndarray
     gap: float
     time_limit_s: float
+    structured: bool
 
     def split(self, k: int, rng: np.random.Generator) -> list[_Part]:
         each = np.floor(self.capacity / k)
@@ -236,6 +237,9 @@ class _Partition:
 
     def solve(self, part: _Part) -> np.ndarray:
         required = _satisfiable(part.entries, self.required[part.rows], self.usage, part.capacity)
+        if self.structured:
+            program, ids = ChoiceProgram.of(_dense(part.entries, self.usage, part.capacity, required))
+            return program.solve(ids, self.gap, self.time_limit_s).choice
         linear = linear_program(part.entries, len(part.rows), self.usage, part.capacity, required, integer=True)
         found = Highs(Method.EXACT, time_limit_s=self.time_limit_s, gap=max(self.gap, 1e-9)).solve(linear)
         choice = np.full(len(part.rows), -1, np.int64)
@@ -254,9 +258,13 @@ class _Partition:
 
 @dataclass
 class Pop:
-    """POP-k, each part's integer program by HiGHS; by Ray, or in turn, with the time that `cores` would take."""
+    """POP-k, each part's integer program by HiGHS; by Ray, or in turn, with the time that `cores` would take.
+
+    structured: parts are solved as `Structured` solves the whole: what splitting alone costs.
+    """
 
     k: int = _PARTS
+    structured: bool = False
     use_ray: bool = False
     cores: int = 2
     seed: int = 0
@@ -269,7 +277,14 @@ class Pop:
         entries = program.entries(order)
         held = np.array([self._part_of.get(id, -1) for id in order], np.int64)
         partition = _Partition(
-            entries, held, program.usage, program.capacity, program.required(order), gap, time_limit_s
+            entries,
+            held,
+            program.usage,
+            program.capacity,
+            program.required(order),
+            gap,
+            time_limit_s,
+            self.structured,
         )
         read_s = time.perf_counter() - start_s
         found = solve_parts(partition, self.k, seed=self.seed, cores=self.cores, use_ray=self.use_ray)
@@ -399,6 +414,7 @@ _SOLVERS: dict[str, Callable[[], AllocationSolver]] = {
     "highs-hot": lambda: Relaxed(HotHighs(Method.SIMPLEX)),
     "highs-pdlp-hot": lambda: Relaxed(HotHighs(Method.PDLP)),
     "pop": Pop,
+    "pop-structured": lambda: Pop(structured=True),
     "continual": Continual,
 }
 

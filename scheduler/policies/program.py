@@ -41,7 +41,7 @@ class ProgramOptions(BaseModel):
     @classmethod
     def _is_known(cls, solver: str) -> str:
         if solver not in allocation_solvers():
-            raise ValueError(f"accepted: {', '.join(allocation_solvers())}")
+            raise ValueError(f"it is one of {', '.join(allocation_solvers())}")
         return solver
 
 
