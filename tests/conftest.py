@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from coadapt.executor.slot import Slot
+from hypothesis import settings
 
 # Helpers beside the tests (`training_group`, …) are imported by their file name.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -20,6 +21,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 os.environ["RAY_AUTH_MODE"] = "disabled"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+
+# The same examples in every run, unless asked for new ones: `pytest --hypothesis-profile new`.
+settings.register_profile("fixed", deadline=None, derandomize=True)
+settings.register_profile("new", deadline=None)
+settings.load_profile("fixed")
 
 NAMESPACE = "coadapt"
 STORE_BYTES = 80 * 2**20

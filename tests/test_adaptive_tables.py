@@ -112,7 +112,7 @@ def test_a_policy_is_shown_the_row_where_the_job_is() -> None:
 shapes = st.sampled_from([("t4", {0: 1}), ("t4", {0: 2}), ("t4", {1: 4}), ("t4", {0: 4, 1: 4}), ("v100", {0: 1})])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(st.floats(1, 500), st.lists(st.floats(0.5, 9), min_size=5, max_size=5)), min_size=1, max_size=9
@@ -165,7 +165,7 @@ def test_jobs_alike_share_a_model_which_stays_the_same_object_until_their_row_ch
     assert noisy.model(1) is other
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.floats(1e-6, 0.9), st.integers(0, 2**32))
 def test_noise_is_one_factor_a_configuration_for_all_of_a_job(noise: float, seed: int) -> None:
     exact, noisy = world(GROWS), world(GROWS, noise=noise, seed=seed)

@@ -28,7 +28,7 @@ def problems(read, data) -> tuple[str, ...]:
     return ()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_a_job_or_a_sentence(data: bytes) -> None:
     assert all(problem and "\n" not in problem for problem in problems(jobfile.parse, data))
@@ -56,7 +56,7 @@ INNER = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.dictionaries(FIELDS, JSON | st.dictionaries(INNER, JSON, max_size=3), max_size=5))
 def test_any_values_give_a_job_or_sentences_that_name_the_field(values: dict) -> None:
     values = {"name": "demo", "script": "train.py"} | values

@@ -23,7 +23,7 @@ def packing(rng: np.random.Generator, rows: int, columns: int) -> LinearProgram:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 12))
 def test_every_method_finds_the_same_minimum(seed: int, rows: int, columns: int) -> None:
     program = packing(np.random.default_rng(seed), rows, columns)
@@ -38,7 +38,7 @@ def test_every_method_finds_the_same_minimum(seed: int, rows: int, columns: int)
     assert dual_bound(program, exact.row_dual) == pytest.approx(exact.objective, abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from([Method.SIMPLEX, Method.PDLP, Method.EXACT]))
 def test_a_hot_solver_answers_every_next_program_like_a_cold_one(seed: int, method: Method) -> None:
     """Costs, sides, coefficients, columns and rows come, change and go; the names say which is which."""

@@ -73,7 +73,7 @@ def by_searches(instance: Instance, *, wide: bool) -> ChoiceSolution:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=10)
 def test_wide_searches_never_make_a_plan_worse_and_their_bounds_hold(seed: int) -> None:
     instance = few_large_jobs(seed)
     found, without = by_searches(instance, wide=True), by_searches(instance, wide=False)
@@ -91,7 +91,7 @@ def test_wide_searches_find_better_plans(seed: int) -> None:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=10)
 def test_jobs_that_must_run_do_so_in_any_of_these_plans(seed: int) -> None:
     rng = np.random.default_rng(seed)
     instance = replace(few_large_jobs(seed), required=rng.random(ROWS) < 0.3)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 GAP = 1e-3
 ROWS, TYPES = 300, 3
 seeds = st.integers(0, 10**6)
-fixed = settings(max_examples=25, deadline=None, derandomize=True)
+fixed = settings(max_examples=25)
 
 
 def many_jobs(seed: int) -> Instance:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 every_family = st.sampled_from([*FAMILIES, *LARGER])
 seeds = st.integers(0, 10**6)
-fixed = settings(max_examples=60, deadline=None, derandomize=True)
+fixed = settings(max_examples=60)
 
 
 def snapshot_of(instance: Instance) -> Snapshot:
@@ -76,7 +76,7 @@ def changed(instance: Instance, program: ChoiceProgram, rng: np.random.Generator
 
 
 @given(every_family, seeds)
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20)
 def test_a_program_kept_through_many_changes_finds_what_a_new_one_finds(family: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     instance = draw(family, seed)
@@ -93,7 +93,7 @@ def test_a_program_kept_through_many_changes_finds_what_a_new_one_finds(family: 
 
 
 @given(every_family, seeds)
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 def test_where_nothing_changed_the_last_plan_is_the_answer(family: str, seed: int) -> None:
     instance = draw(family, seed)
     program = instance.program()

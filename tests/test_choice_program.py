@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 
 families = st.sampled_from(list(FAMILIES))
 seeds = st.integers(0, 10**6)
-fixed = settings(max_examples=100, deadline=None, derandomize=True)
+fixed = settings(max_examples=100)
 
 
 def assert_holds(problem: ChoiceProblem, solution: ChoiceSolution) -> None:
@@ -54,7 +54,7 @@ def test_a_plan_fits_and_the_optimum_lies_between_it_and_the_bound(family: str, 
 
 
 @given(st.sampled_from(list(LARGER)), seeds)
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 def test_what_cannot_be_searched_as_a_whole_still_has_a_bound_that_holds(family: str, seed: int) -> None:
     instance = draw(family, seed)
     exact = milp.solve(instance.problem(), time_limit_s=2.0)

@@ -83,7 +83,7 @@ def test_chances_of_newcomers_are_those_of_a_poisson_process(times: list[float],
     assert ((chances >= -1e-12) & (chances <= 1)).all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @cases(seed=st.integers(0, 10_000), count=st.integers(1, 12), room=st.sampled_from([0.0, 0.5]))
 def test_plans_are_feasible_leave_nobody_out_needlessly_and_settle(seed: int, count: int, room: float) -> None:
     where, random = cluster("2x a:4, 1x b:8"), np.random.default_rng(seed)

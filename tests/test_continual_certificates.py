@@ -20,7 +20,7 @@ def knapsack(upper: float) -> ContinualProgram:
     return program
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(st.floats(-10, 10), st.floats(-10, 10), st.sampled_from([5.0, INF]))
 def test_whatever_the_prices_a_bound_is_never_above_the_optimum(one: float, other: float, upper: float) -> None:
     bound = Certificates(knapsack(upper)._storage).bound(np.array([one, other]))

@@ -202,7 +202,7 @@ class Changes(RuleBasedStateMachine):
         assert same(self.program.linear_program(), self.plain.linear_program())
 
 
-Changes.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None, derandomize=True)
+Changes.TestCase.settings = settings(max_examples=40, stateful_step_count=20)
 test_a_program_is_what_one_would_build_anew_after_any_changes = Changes.TestCase
 
 

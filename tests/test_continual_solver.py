@@ -53,7 +53,7 @@ def random_lp(seed: int) -> LinearProgram:
     return LinearProgram(cost, sparse.csr_array(matrix.astype(float)), low, high, lower, upper)
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=250)
 @given(st.integers(0, 10**6))
 def test_status_and_objective_are_those_of_an_exact_solver(seed: int) -> None:
     lp = random_lp(seed)

@@ -84,7 +84,7 @@ ASKED = st.one_of(
 @given(
     asked=st.lists(st.tuples(ASKED, st.booleans(), st.integers(0, 9)), max_size=8), seed=st.integers(0, 2**32 - 1)
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_what_a_job_may_use_does_not_depend_on_the_others(
     asked: list[tuple[dict[str, object], bool, int]], seed: int
 ) -> None:
@@ -107,7 +107,6 @@ def test_what_a_job_may_use_does_not_depend_on_the_others(
 
 
 @given(extra=st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 16), st.integers(1, 6)), max_size=4))
-@settings(deadline=None)
 def test_whole_replicas_are_the_same_for_one_configuration_and_for_all(extra: list[tuple[str, int, int]]) -> None:
     found = ConfigurationSet(WHERE, extra)
     for each in range(1, 13):

@@ -82,7 +82,7 @@ programs = st.integers(1, 8).flatmap(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(programs)
 def test_shares_are_feasible_and_as_good_as_another_solver_finds(
     program: tuple[list[list[float]], list[int], list[int]],
@@ -206,7 +206,7 @@ traces = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(traces, st.sampled_from(OBJECTIVES), st.sampled_from([0.0, 300.0]))
 def test_every_job_ends_and_no_gpu_is_held_twice(
     rows: list[tuple[int, int, int]], objective: Objective, hold_s: float

@@ -88,7 +88,7 @@ def brute_force(job: JobModel, gpu_type: str, nodes: int, k: int) -> float:
     return best
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(jobs)
 def test_every_entry_is_the_best_of_all_batches(job: JobModel) -> None:
     matrix = goodput_matrix([job], CONFIGURATIONS)[0]
@@ -106,7 +106,7 @@ def test_every_entry_is_the_best_of_all_batches(job: JobModel) -> None:
             assert value == pytest.approx(expected, rel=1e-9), (gpu_type, n, gpus)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(jobs)
 def test_best_batch_is_what_the_matrix_was_computed_with(job: JobModel) -> None:
     matrix = goodput_matrix([job], CONFIGURATIONS)[0]
@@ -134,7 +134,7 @@ def test_best_batch_is_what_the_matrix_was_computed_with(job: JobModel) -> None:
             assert choice.efficiency == 1.0
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(st.none() | jobs, min_size=1, max_size=5))
 def test_order_of_jobs_and_configurations_does_not_matter(rows: list[JobModel | None]) -> None:
     order = np.random.default_rng(len(rows)).permutation(len(rows))

@@ -54,7 +54,7 @@ def test_a_job_that_moves_to_another_type_keeps_its_progress() -> None:
     assert world.crosses(job, [v100], at)[0].tolist() == pytest.approx([np.nan], nan_ok=True)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.floats(1, 1e4), st.sampled_from([0.5, 1.0, 3.0])), min_size=1, max_size=30),
     st.integers(0, 3),

@@ -50,14 +50,14 @@ def test_all_solvers_there_are_are_looked_at_here() -> None:
 
 @pytest.mark.parametrize("name", allocation_solvers())
 @given(family=families, seed=seeds)
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 def test_every_solver_finds_a_plan_that_fits(name: str, family: str, seed: int) -> None:
     instance = draw(family, seed)
     assert_fits(instance, solved(name, instance))
 
 
 @given(families, seeds)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 def test_exact_solvers_agree_and_no_bound_is_below_them(family: str, seed: int) -> None:
     instance = draw(family, seed)
     best = milp.solve(instance.problem(), gap=0.0)
@@ -75,7 +75,7 @@ def test_exact_solvers_agree_and_no_bound_is_below_them(family: str, seed: int) 
 
 
 @given(families, seeds)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 def test_bounds_of_the_relaxation_agree(family: str, seed: int) -> None:
     instance = draw(family, seed)
     relaxed = {name: solved(name, instance).bound for name in VERTEX}
@@ -230,7 +230,7 @@ def test_a_whole_solution_of_the_relaxation_is_the_plan() -> None:
 
 
 @given(st.integers(1, 40), st.integers(1, 16), seeds)
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20)
 def test_pop_covers_every_job_once_whatever_the_number_of_parts(jobs: int, k: int, seed: int) -> None:
     """With a GPU in every part for each job, each gets one, and none gets two."""
     program = ChoiceProgram(np.array([[1.0]]), np.array([float(k * jobs)]))
@@ -242,7 +242,7 @@ def test_pop_covers_every_job_once_whatever_the_number_of_parts(jobs: int, k: in
 
 
 @given(st.integers(1, 9), st.integers(0, 20), seeds)
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20)
 def test_pop_gives_every_unit_to_some_part(k: int, capacity: int, seed: int) -> None:
     """Of more jobs than GPUs in every part as many run as there are GPUs."""
     jobs = k * (capacity + 1)
@@ -253,7 +253,7 @@ def test_pop_gives_every_unit_to_some_part(k: int, capacity: int, seed: int) -> 
 
 
 @given(seeds)
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=10)
 def test_pop_leaves_jobs_in_their_part_from_round_to_round(seed: int) -> None:
     """Twelve jobs in four parts with a GPU each: who waits goes on waiting, also when one leaves."""
     program = ChoiceProgram(np.array([[1.0]]), np.array([4.0]))
@@ -284,7 +284,7 @@ def test_pop_moves_a_job_that_its_part_is_too_small_for() -> None:
 
 
 @given(families, seeds)
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 def test_pop_serves_and_gains_the_same_however_its_parts_are_solved(family: str, seed: int) -> None:
     """At a gap of 1e-6, and three parts of the same seed."""
     instance = draw(family, seed)

@@ -148,7 +148,7 @@ def test_bad_arguments_are_named() -> None:
         GradientNoise().update(1.0, 1, 8, 1.0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.sampled_from([torch.float32, torch.bfloat16]))
 def test_norms_are_those_of_the_concatenation(sizes: list[int], dtype: torch.dtype) -> None:
     torch.manual_seed(0)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from coadapt.benchmarks.allocation_growth import Point, exponent, rounds_of_sia
 from coadapt.benchmarks.attribution import METHODS, compare
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 
 @given(st.floats(-2, 3), st.floats(1e-6, 1e3))
-@settings(deadline=None, derandomize=True)
 def test_the_exponent_of_a_power_is_that_power_from_where_it_holds(power: float, factor: float) -> None:
     point = Point(1.0, 1.0, 1.0, 1.0, 1, 1, 0.0, 0.0)
     points = [replace(point, x=x, warm_s=factor * x**power) for x in (10.0, 100.0, 1000.0)]

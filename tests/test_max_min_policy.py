@@ -43,7 +43,7 @@ programs = st.integers(1, 6).flatmap(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(programs)
 def test_nobody_gains_but_at_the_cost_of_a_worse_off(
     program: tuple[list[list[float]], list[int], list[int]],

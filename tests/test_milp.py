@@ -48,7 +48,7 @@ def check(problem: ChoiceProblem, solution: ChoiceSolution) -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 4), st.integers(1, 9))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_optimum_is_found(seed: int, rows: int, limits: int, columns: int) -> None:
     problem = random_problem(seed, rows, limits, columns)
     solution = solve(problem, gap=0.0)
@@ -61,7 +61,7 @@ def test_the_optimum_is_found(seed: int, rows: int, limits: int, columns: int) -
 
 
 @given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 4), st.integers(1, 9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_from_a_known_plan_it_only_gets_better(seed: int, rows: int, limits: int, columns: int) -> None:
     problem = random_problem(seed, rows, limits, columns, required=0.3)
     known = solve(problem, gap=0.0)
@@ -97,7 +97,7 @@ def test_a_known_plan_that_does_not_fit_is_not_taken() -> None:
 
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 3))
 @example(61, 5, 1)  # a degenerate relaxation, with a dual on the lower side of an optional row
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_required_rows_are_satisfied_or_named(seed: int, rows: int, limits: int) -> None:
     problem = random_problem(seed, rows, limits, 6, required=0.5)
     solution = solve(problem, gap=0.0)

@@ -186,7 +186,7 @@ def draw_allocation(found: ConfigurationSet, rng: np.random.Generator, count: in
 
 
 @given(nodes=NODES, seed=st.integers(0, 2**32 - 1), extra=st.lists(st.sampled_from([3, 5, 6, 7, 10]), max_size=2))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_every_allocation_within_the_limits_is_placed_round_after_round(
     nodes: list[tuple[str, int]], seed: int, extra: list[int]
 ) -> None:
@@ -210,7 +210,7 @@ def test_every_allocation_within_the_limits_is_placed_round_after_round(
 
 
 @given(nodes=NODES, seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_what_fits_beside_pinned_jobs_is_placed_beside_them(nodes: list[tuple[str, int]], seed: int) -> None:
     where = Cluster(tuple(Node(f"{t}-{i}", t, gpus) for i, (t, gpus) in enumerate(nodes)))
     found = ConfigurationSet(where)
@@ -235,7 +235,7 @@ def test_what_fits_beside_pinned_jobs_is_placed_beside_them(nodes: list[tuple[st
     seed=st.integers(0, 2**32 - 1),
     extra=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_crowd_of_small_jobs_makes_way_round_after_round(nodes: list[int], seed: int, extra: bool) -> None:
     """Most jobs stay and are small, some are pinned, and what the others want fits only if the small ones move."""
     where = Cluster(tuple(Node(f"n{i:02d}", B, gpus) for i, gpus in enumerate(nodes)))

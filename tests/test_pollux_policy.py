@@ -197,7 +197,7 @@ KINDS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(KINDS, st.integers(0, 8), st.booleans(), st.booleans()), min_size=1, max_size=10),
     st.sampled_from(["2x t4:4, 1x a100:8", "1x t4:2, 1x t4:6, 2x a100:8", "3x t4:1"]),

@@ -481,9 +481,7 @@ ACTIONS = st.one_of(
 
 
 # Shrinking a long history takes minutes; a failing one is printed as it is.
-@settings(
-    max_examples=150, deadline=None, derandomize=True, phases=[HypothesisPhase.explicit, HypothesisPhase.generate]
-)
+@settings(max_examples=150, phases=[HypothesisPhase.explicit, HypothesisPhase.generate])
 @given(st.lists(ACTIONS, max_size=25), st.booleans())
 def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool) -> None:
     """Assignments, deaths, lost nodes, hangs and errors in any order: then the job trains on exactly the slots it

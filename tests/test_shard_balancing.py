@@ -37,7 +37,7 @@ def random_problem(seed: int, servers: int, shards: int) -> ShardProblem:
     return ShardProblem(rng.pareto(1.5, shards) + 0.01, size, memory, held)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(2, 6), st.integers(2, 15))
 def test_whatever_is_routed_the_shim_fits_the_memory_and_serves_every_shard(
     seed: int, servers: int, shards: int
@@ -51,7 +51,7 @@ def test_whatever_is_routed_the_shim_fits_the_memory_and_serves_every_shard(
     assert place(problem, everything_on_one).fits(problem)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(2, 5), st.integers(2, 10))
 def test_column_generation_finds_the_value_of_the_whole_relaxation(seed: int, servers: int, shards: int) -> None:
     problem = random_problem(seed, servers, shards)
@@ -129,7 +129,7 @@ def test_pop_divides_all_load_once_and_fits(equalise: bool) -> None:
         partition.split(3, np.random.default_rng(0))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000))
 def test_the_greedy_heuristic_never_makes_the_hottest_server_hotter(seed: int) -> None:
     problem = random_problem(seed, 4, 20)
@@ -164,7 +164,7 @@ def test_bad_problems_get_one_clear_sentence() -> None:
     assert isinstance(stay(good), Assignment)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(2, 6), st.integers(2, 15))
 def test_idle_replicas_are_kept_beside_those_in_use_and_never_beyond_the_memory(
     seed: int, servers: int, shards: int

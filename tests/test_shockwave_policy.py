@@ -69,7 +69,7 @@ windows = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(windows, st.lists(st.integers(1, 16), min_size=2, max_size=2), st.sampled_from([0.0, 0.1, 10.0]))
 def test_plans_fit_the_window(rows: list[tuple], capacity: list[int], makespan_weight: float) -> None:
     weight, gpus, done, left, speed = (np.array(column, float) for column in zip(*rows, strict=True))
@@ -192,7 +192,7 @@ traces = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(traces, st.booleans(), st.booleans())
 def test_every_job_ends_and_no_gpu_is_held_twice(
     rows: list[tuple[int, int, int]], blind: bool, tells: bool

@@ -133,7 +133,7 @@ traces = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(traces, st.sampled_from(["fifo", "sjf", "srtf", "las"]), st.sampled_from([EVENTS, EVERY_MINUTE]))
 def test_no_work_is_lost_and_no_gpu_held_twice(
     rows: list[tuple[int, int, int]], policy: str, timing: Timing

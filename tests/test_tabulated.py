@@ -50,7 +50,7 @@ def test_a_configuration_has_the_goodput_of_its_type_nodes_and_gpus() -> None:
     assert found.reshape(3, -1).tolist() == expected.tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(models, max_size=8), st.data())
 def test_models_of_every_kind_together_are_as_each_alone(
     jobs: list[GoodputModel | None], data: st.DataObject

@@ -146,7 +146,6 @@ def test_gradients_are_those_of_the_residuals() -> None:
         np.testing.assert_allclose(analytic[:, i], numeric, atol=1e-6, err_msg=module.NAMES[i])
 
 
-@settings(deadline=None)
 @given(params, st.integers(1, 64), st.integers(1, 8), st.integers(0, 10), st.integers(1, 500))
 def test_throughput_is_finite_and_rises_with_the_local_batch(
     p: ThroughputParams, nodes: int, per_node: int, s: int, m: int
@@ -158,7 +157,7 @@ def test_throughput_is_finite_and_rises_with_the_local_batch(
     assert np.all(np.diff(values) >= -1e-9 * values[:-1])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(

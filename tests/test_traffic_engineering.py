@@ -22,7 +22,7 @@ from coadapt.optimizer.problems.traffic_engineering import (
     traffic_matrix,
     traffic_program,
 )
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
@@ -45,8 +45,9 @@ def random_problem(seed: int, nodes: int = 8, links: int = 12, demands: int = 15
     return TrafficProblem(rng.pareto(1.2, demands), topology.capacity, paths)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000))
+@example(430)  # with a demand of 500 times any capacity
 def test_the_flow_found_is_feasible_and_the_linear_programs(seed: int) -> None:
     problem = random_problem(seed)
     exact = -Highs().solve(traffic_program(problem)).objective
@@ -58,7 +59,7 @@ def test_the_flow_found_is_feasible_and_the_linear_programs(seed: int) -> None:
     assert found.gap <= 1e-3
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000))
 def test_any_flow_is_made_feasible_and_a_feasible_one_is_not_made_less(seed: int) -> None:
     problem = random_problem(seed)
@@ -101,7 +102,7 @@ def test_many_demands_begin_with_the_prices_of_a_sample(monkeypatch: pytest.Monk
     assert found.total == pytest.approx(exact, rel=1e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.integers(1, 6))
 def test_pop_hands_out_every_demand_once_and_its_flow_is_feasible(seed: int, k: int) -> None:
     problem = random_problem(seed)
@@ -118,7 +119,7 @@ def test_pop_hands_out_every_demand_once_and_its_flow_is_feasible(seed: int, k: 
     assert flow.sum() <= -Highs().solve(traffic_program(problem)).objective + 1e-6
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10_000), st.booleans())
 def test_pinning_small_demands_is_feasible_and_pinning_none_is_optimal(seed: int, pinned_first: bool) -> None:
     problem = random_problem(seed)
@@ -130,7 +131,7 @@ def test_pinning_small_demands_is_feasible_and_pinning_none_is_optimal(seed: int
     assert every.sum() == pytest.approx(exact, abs=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 4))
 def test_paths_lead_from_source_to_target_and_share_no_edge(seed: int, k: int) -> None:
     rng = np.random.default_rng(seed)

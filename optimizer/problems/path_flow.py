@@ -78,7 +78,10 @@ class PathFlow:
         began = time.perf_counter()
         if not problem.paths.count:
             return FlowAnswer(np.zeros(0), 0.0, 0.0, np.zeros(len(problem.capacity)), 0, 0.0)
-        run = _Run(problem, pool, self.threads)
+        # Demands far beyond what their paths carry would make steps that are far too long.
+        paths = problem.paths
+        most = _carried(paths.first, paths.start, paths.edge, problem.demand, problem.capacity)
+        run = _Run(replace(problem, demand=most), pool, self.threads)
         last = self._last if self.warm else None
         if last and last[0].shape == run.flow.shape and last[1].shape == run.price.shape:
             run.start_from(*last)
@@ -266,6 +269,24 @@ def _pass(
         if step[j] > 0:
             moved += change / step[j]
     return load, worth, moved
+
+
+@njit(cache=True, nogil=True)
+def _carried(
+    first: np.ndarray, start: np.ndarray, edge: np.ndarray, demand: np.ndarray, capacity: np.ndarray
+) -> np.ndarray:
+    """(demands,) at most what the tightest edges of a demand's paths can carry in all."""
+    most = np.zeros(len(demand))
+    for j in range(len(demand)):
+        for p in range(first[j], first[j + 1]):
+            least = np.inf
+            for i in range(start[p], start[p + 1]):
+                least = min(least, capacity[edge[i]])
+            most[j] += least
+            if most[j] >= demand[j]:
+                most[j] = demand[j]
+                break
+    return most
 
 
 @njit(cache=True, nogil=True)
