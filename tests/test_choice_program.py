@@ -10,7 +10,7 @@ import pytest
 from coadapt.benchmarks.choice_instances import FAMILIES, LARGER, draw
 from coadapt.optimizer import milp
 from coadapt.optimizer.choice import ChoiceProblem, ChoiceProgram, ChoiceSolution
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -296,6 +296,7 @@ def test_a_plan_fits_to_a_billionth_in_whatever_unit(rows: int, unit: float, exc
 
 
 @given(families, seeds)
+@example("anything", 40_000)
 @fixed
 def test_entries_are_what_was_put_but_for_what_can_never_matter(family: str, seed: int) -> None:
     instance = draw(family, seed)
@@ -307,9 +308,8 @@ def test_entries_are_what_was_put_but_for_what_can_never_matter(family: str, see
     assert (np.diff(entries.row) >= 0).all()
     for row, column in zip(*np.nonzero(problem.allowed), strict=True):
         gain, usage = problem.value[row, column], problem.usage[:, column]
-        if np.isfinite(listed[row, column]):
-            assert listed[row, column] == pytest.approx(gain)
-        else:
+        if listed[row, column] != pytest.approx(gain):
+            assert listed[row, column] < gain  # nothing, or what the row gains where it may stay
             # Something at least as good takes no more of anything, or the column fits nowhere.
             no_more = (problem.usage <= usage[:, None]).all(axis=0)
             assert listed[row, no_more].max() >= gain - 1e-9 or (usage > problem.capacity).any()

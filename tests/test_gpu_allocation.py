@@ -69,8 +69,8 @@ def test_exact_solvers_agree_and_no_bound_is_below_them(family: str, seed: int) 
         assert found.unmet == best.unmet, name
     for name in (*VERTEX, *SPLIT):
         found = solved(name, instance)
-        # A plan that leaves out what was required may gain more by that.
-        assert found.objective <= best.objective + slack or len(found.unmet) > len(best.unmet), name
+        # A plan that leaves out what was required, or others of it, may gain more by that.
+        assert found.objective <= best.objective + slack or found.unmet != best.unmet, name
         assert found.bound >= best.objective - slack, name
 
 
