@@ -217,10 +217,15 @@ def fill(
     changes = 0
     count = len(rows.order)
     loss, wanted, who = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
+    # Rows that could not change, in so much room, cannot in less: those that could are `some`.
+    some, enough = rows.order, room.copy()
     for _ in range(most_rounds):
+        if (room > enough).any():
+            some = rows.order
+        enough[:] = room
         found = 0
         within = _within_reach(columns, len(rows.concave), len(room), room)
-        for row in rows.order:
+        for row in some:
             now = picks[row]
             more = gain_of(rows, row, now) + least_gain
             worth, pick = _best_that_fits(rows, columns, row, now, cost, room, more, within)
@@ -237,6 +242,7 @@ def fill(
                 move(columns, old, new, room)
                 picks[row] = pick
                 changes += 1
+        some = who[:found].copy()
         if changes == before or not is_left(columns, prices, room):
             break
     return changes
