@@ -8,8 +8,9 @@ decides for itself, which bounds the optimum from above:
 Primal-dual hybrid gradient (Chambolle & Pock, 2011), diagonally preconditioned (Pock & Chambolle, 2011): a step
 moves each demand's flows along 1 - price and back onto {x >= 0, sum x <= demand}, exactly, then each price along
 its edge's excess. Step sizes, averages, restarts and the balance between flows and prices adapt as in PDLP
-(Applegate et al., 2021). The iterates are made feasible by cutting and filling; the best flow and the best bound
-found are what is returned. A pass reads each path's edges once, 16 bits each, and no matrix is ever formed.
+(Applegate et al., 2021); a demand counts no further than its paths could carry it. The iterates are made feasible
+by cutting and filling; the best flow and the best bound found are what is returned. A pass reads each path's
+edges once, 16 bits each, and no matrix is ever formed.
 """
 
 from __future__ import annotations
