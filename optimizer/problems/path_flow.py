@@ -82,7 +82,8 @@ class PathFlow:
         # Demands far beyond what their paths carry would make steps that are far too long.
         paths = problem.paths
         most = _carried(paths.first, paths.start, paths.edge, problem.demand, problem.capacity)
-        run = _Run(replace(problem, demand=most), pool, self.threads)
+        problem = replace(problem, demand=most)
+        run = _Run(problem, pool, self.threads)
         last = self._last if self.warm else None
         if last and last[0].shape == run.flow.shape and last[1].shape == run.price.shape:
             run.start_from(*last)
