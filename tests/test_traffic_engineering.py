@@ -1,6 +1,7 @@
 """Traffic engineering: flows within every demand and capacity, as much as the linear program's, with a bound."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -57,6 +58,21 @@ def test_the_flow_found_is_feasible_and_the_linear_programs(seed: int) -> None:
     assert found.total <= exact * (1 + 1e-7) + 1e-9
     assert found.bound >= exact * (1 - 1e-7) - 1e-9
     assert found.gap <= 1e-3
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10_000))
+def test_rounds_in_which_links_fail_and_demands_end_are_proven_too(seed: int) -> None:
+    """What the last round leaves is a start, whatever has become of it."""
+    rng = np.random.default_rng(seed)
+    every = random_problem(seed)
+    solver = PathFlow(tolerance=1e-3, threads=1)
+    for _ in range(4):
+        up, wanted = rng.random(len(every.capacity)) > 0.2, rng.random(len(every.demand)) > 0.3
+        for problem in (every, replace(every, capacity=every.capacity * up, demand=every.demand * wanted)):
+            found = solver.solve(problem)
+            assert problem.excess(found.flow) <= 1e-9
+            assert found.gap <= 1e-3
 
 
 @settings(max_examples=40)

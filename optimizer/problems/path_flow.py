@@ -26,6 +26,9 @@ from .traffic_engineering import TrafficProblem, fill
 
 # A first round of more demands than this begins with the prices of a sample of them.
 SAMPLED_ABOVE = 50_000
+# After so many passes, and so large a part of all, without a restart the balance is wrong: one is due (PDLP).
+_LONG, _LONG_PART = 200, 0.36
+_MOST_BALANCE = 1e3  # or its inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +138,8 @@ class _Run:
 
     def start_from(self, flow: np.ndarray, price: np.ndarray, balance: float) -> None:
         """Begin at any flow (paths,) and any prices (edges,) >= 0; a good balance between their steps helps."""
-        self.flow, self.price, self.balance = flow.copy(), price.copy(), balance
+        self.flow, self.balance = flow.copy(), balance
+        self.price = np.where(self.step_y > 0, price, 0.0)  # what nobody uses never moves, and must not cost
         self.load = self.problem.loads(flow)
         self._restart()
 
@@ -147,7 +151,7 @@ class _Run:
 
     def _restart(self) -> None:
         self.flow_sum = np.zeros_like(self.flow)
-        self.price_sum, self.steps = np.zeros_like(self.price), 0.0
+        self.price_sum, self.steps, self.restarted = np.zeros_like(self.price), 0.0, self.passes
         self.from_flow, self.from_price = self.flow.copy(), self.price.copy()
 
     def advance(self, passes: int) -> None:
@@ -198,10 +202,11 @@ class _Run:
         return bound - total
 
     def compare(self) -> None:
-        """Restart, from the average or the last point, once the better of them is much better than before."""
+        """Restart, from the average or the last point, once the better of them is much better, or after long."""
         mean_flow, mean_price = self.flow_sum / self.steps, self.price_sum / self.steps
         here, mean = self._try(self.flow, self.price), self._try(mean_flow, mean_price)
-        if min(here, mean) > 0.6 * self.gap_at_restart:
+        since = self.passes - self.restarted
+        if min(here, mean) > 0.6 * self.gap_at_restart and since < max(_LONG, _LONG_PART * self.passes):
             return
         if mean < here:
             self.flow, self.price = mean_flow, mean_price
@@ -212,7 +217,8 @@ class _Run:
         x = float((change[moves] / self.step_x[moves]).sum()) ** 0.5
         y = float(((self.price - self.from_price)[used] ** 2 / self.step_y[used]).sum()) ** 0.5
         if x > 0 and y > 0:
-            self.balance = float(np.exp(0.5 * np.log(x / y) + 0.5 * np.log(self.balance)))
+            # What hardly moved says little: where both are rounding their ratio may be anything.
+            self.balance = float(np.clip((x / y * self.balance) ** 0.5, 1 / _MOST_BALANCE, _MOST_BALANCE))
         self.gap_at_restart = min(here, mean)
         self._restart()
 
