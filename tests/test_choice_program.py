@@ -309,7 +309,10 @@ def test_entries_are_what_was_put_but_for_what_can_never_matter(family: str, see
     for row, column in zip(*np.nonzero(problem.allowed), strict=True):
         gain, usage = problem.value[row, column], problem.usage[:, column]
         if listed[row, column] != pytest.approx(gain):
-            assert listed[row, column] < gain  # nothing, or what the row gains where it may stay
+            # It is no option; where the row may stay there, staying is.
+            stays = instance.stay_gain[row] if instance.stay_column[row] == column else -np.inf
+            assert listed[row, column] in (-np.inf, stays)
+            assert listed[row, column] < gain
             # Something at least as good takes no more of anything, or the column fits nowhere.
             no_more = (problem.usage <= usage[:, None]).all(axis=0)
             assert listed[row, no_more].max() >= gain - 1e-9 or (usage > problem.capacity).any()

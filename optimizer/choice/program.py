@@ -296,7 +296,10 @@ class ChoiceProgram:
             self._change(self._slots(ids), offset=offset, scale=scale)
 
     def stay(self, ids: Sequence[str], column: Ints, gain: Floats) -> None:
-        """What each row gains in a column of its own, -1: none. If that is one of its options, the more counts."""
+        """What each row gains in a column of its own, -1: none. If that is one of its options, the more counts.
+
+        A column is no option where one of its group gains as much and takes no more of anything.
+        """
         _checked_shapes((len(ids),), column=column, gain=gain)
         if column.dtype.kind not in "iu" or not ((column >= -1) & (column < self._usage.shape[1])).all():
             raise ValueError(f"column: must be -1 (none) to {self._usage.shape[1] - 1}")
