@@ -6,6 +6,7 @@ numba compiles a kernel on its first call and keeps it in a cache: once per inst
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,7 +22,8 @@ from .placement import Placement
 from .policies import make_policy
 from .round import JobView, Round
 
-COMPILE_S = 20  # on one core
+COMPILE_S = 25  # on one core
+_MANY_JOBS = 45
 COMPILING = f"compiling the solver's kernels, once per install: about {COMPILE_S} s"
 _OURS = __name__.split(".")[0]
 
@@ -66,17 +68,16 @@ def warm_up(policy: str, options: Mapping[str, Any]) -> None:
     with suppress(Exception):
         plan = made.plan(first)
         made.plan(made_up_round(plan.placements))
+        made.plan(made_up_round(plan.placements, _MANY_JOBS))  # are searched in another way than few
     best_batch(_model(), "a", nodes=1, replicas=1)
 
 
-def made_up_round(placements: Mapping[str, Placement]) -> Round:
-    """A job of any size, and some of fixed sizes, which fit together so badly that only a search settles it."""
+def made_up_round(placements: Mapping[str, Placement], count: int = 5) -> Round:
+    """Jobs of any size, and some of fixed sizes, which fit together so badly that only a search settles it."""
     nodes = tuple(Node(f"{kind}-{i}", kind, 4) for kind in ("a", "b") for i in range(2))
     model = _model()
-    jobs = [
-        JobView(name, _spec(name, gpus), model, placements.get(name), age_s=60.0)
-        for name, gpus in (("any", None), ("two", 2), ("four", 4), ("eight", 8), ("more", 8))
-    ]
+    sizes = zip(range(count), itertools.cycle((None, 2, 4, 8, 8)))
+    jobs = [JobView(f"{i}", _spec(f"{i}", gpus), model, placements.get(f"{i}"), age_s=60.0) for i, gpus in sizes]
     return Round(0.0, 60.0, Cluster(nodes), jobs)
 
 

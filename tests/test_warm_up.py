@@ -24,7 +24,7 @@ def compiled():
 
 warm_up(sys.argv[1], {})
 before = compiled()
-assert run(["simulate", "--jobs", "40", "--rate", "60", "--policy", sys.argv[1], "--json"]) == 0
+assert run(["simulate", "--jobs", "80", "--rate", "600", "--policy", sys.argv[1], "--json"]) == 0
 print(len(before), sorted(compiled() - before), file=sys.stderr)
 """
 

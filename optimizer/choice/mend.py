@@ -6,9 +6,9 @@ The last prices bound whatever the program has become, and of most rows what the
 
 from __future__ import annotations
 
-from .near import SMALL_REACH, UNKNOWN, Memory, Near, box
+from .near import SMALL_REACH, UNKNOWN, Memory, box
 from .plan import objective, take_again, take_best
-from .rows import UNKNOWN_PICK, Floats, Ints
+from .rows import UNKNOWN_PICK
 from .search import EXACT_ROWS, Sought, is_within, search_near
 from .snapshot import Found, Snapshot
 from .whole import fill_up
@@ -27,26 +27,12 @@ def mend(snapshot: Snapshot, memory: Memory, gap: float, until_s: float) -> Foun
     snapshot.plan[changed] = UNKNOWN_PICK
     prices, columns = memory.prices, snapshot.columns
     near = memory.around_last(snapshot)
-    picks, others = _kept(snapshot, near, prices, memory.left)
+    picks, room = snapshot.no_picks(), snapshot.capacity.copy()
+    others = take_again(snapshot.rows, columns, snapshot.plan, picks, room)
+    take_best(snapshot.rows._replace(order=others), columns, prices, picks, room)
+    fill_up(snapshot, near, prices, picks, room, memory.left)
     dual, value = near.dual(columns, prices), objective(snapshot.rows, picks)
     if not is_within(gap, value, dual):
         nearest = near.nearer(columns, *box(prices, SMALL_REACH, memory.typical(snapshot)), picks.copy())
-        value = search_near(Sought(snapshot, near, nearest, prices, dual, others, gap, until_s), value, picks)
+        value = search_near(Sought(snapshot, near, nearest, prices, dual, gap, until_s), value, picks)
     return Found(picks, value, max(dual, value), prices, 0, 0) if is_within(gap, value, dual) else None
-
-
-def last_plan(snapshot: Snapshot, near: Near, prices: Floats) -> Ints:
-    """Picks by row: those of the last plan, but of rows that had none or cannot have it any more."""
-    return _kept(snapshot, near, prices, None)[0]
-
-
-def _kept(snapshot: Snapshot, near: Near, prices: Floats, left: Floats | None) -> tuple[Ints, Ints]:
-    """(picks by row, rows that had none or cannot have it any more): these take what is best for them and fits.
-
-    left: (limits,) what the plan left, if all other rows are as they were when it was made.
-    """
-    picks, room = snapshot.no_picks(), snapshot.capacity.copy()
-    others = take_again(snapshot.rows, snapshot.columns, snapshot.plan, picks, room)
-    take_best(snapshot.rows._replace(order=others), snapshot.columns, prices, picks, room)
-    fill_up(snapshot, near, prices, picks, room, left)
-    return picks, others

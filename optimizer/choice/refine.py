@@ -14,153 +14,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiled import constant, kernel
-from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, best_of, by_rising, column_of, costs, gain_of, holds
+from .alternatives import MOST_OPTIONS, alternatives
+from .digests import digest_of, factors, place_of
+from .plan import move
+from .rows import NOTHING, Columns, Floats, Ints, Rows, by_rising, column_of, costs, smallest
 
 _SLACK = 1e-9
-_MOST_OPTIONS = 32  # of a row
 _FIRST = constant(1)  # labels, before any row
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 _OFF = 0.5  # weight of what is likely to be over or left, in the choice of combinations to keep
 
 
 @kernel
-def _alternatives(
-    rows: Rows, row: int, cost: Floats, budget: float, picks: Ints, losses: Floats
-) -> tuple[int, float]:
-    """Picks that lose at most `budget` against the best, cheapest first, and the least that one left out loses.
-
-    As many as `picks` and `losses` have room for are written there; their number is returned.
-    """
-    top, _ = best_of(rows, row, cost)
-    n, most, dropped = 0, len(picks), np.inf
-    groups = len(rows.concave)
-    for g in range(-2, groups):
-        begin, end = (rows.begin[row, g], rows.end[row, g]) if g >= 0 else (g, g + 1)
-        for k in range(begin, end):
-            column = column_of(rows, row, k)
-            if (k == NOTHING and rows.required[row]) or (k == STAY and column < 0):
-                continue
-            loss = top - gain_of(rows, row, k) + (cost[column] if column >= 0 else 0.0)
-            if loss > budget or (n == most and loss >= losses[n - 1]):
-                if n == most:
-                    dropped = min(dropped, loss)
-                continue
-            if n == most:
-                dropped = min(dropped, losses[n - 1])
-                n -= 1
-            i = n
-            while i > 0 and losses[i - 1] > loss:
-                picks[i], losses[i] = picks[i - 1], losses[i - 1]
-                i -= 1
-            picks[i], losses[i] = k, max(loss, 0.0)
-            n += 1
-    return n, dropped
-
-
-@kernel
-def _cheapest_change(
-    rows: Rows, columns: Columns, row: int, best: int, top: float, cost: Floats, prices: Floats, work: Floats
-) -> tuple[float, int]:
-    """The pick that loses least against the best for the worth of GPUs it moves, and that loss a unit."""
-    least, chosen = np.inf, best
-    base = column_of(rows, row, best)
-    for g in range(-2, len(rows.concave)):
-        begin, end = (rows.begin[row, g], rows.end[row, g]) if g >= 0 else (g, g + 1)
-        for k in range(begin, end):
-            column = column_of(rows, row, k)
-            if k == best or (k == NOTHING and rows.required[row]) or (k == STAY and column < 0):
-                continue
-            loss = top - gain_of(rows, row, k) + (cost[column] if column >= 0 else 0.0)
-            work[:] = 0.0
-            if base >= 0:
-                for e in range(columns.begin[base], columns.begin[base + 1]):
-                    work[columns.limit[e]] += columns.amount[e]
-            if column >= 0:
-                for e in range(columns.begin[column], columns.begin[column + 1]):
-                    work[columns.limit[e]] -= columns.amount[e]
-            moved = 0.0
-            for u in range(len(prices)):
-                moved += prices[u] * abs(work[u])
-            if moved > 0.0 and loss < least * moved:
-                least, chosen = loss / moved, column
-    return least, chosen
-
-
-@kernel
-def _select(
-    rows: Rows,
-    columns: Columns,
-    prices: Floats,
-    cost: Floats,
-    picks: Ints,
-    torn: Ints,
-    budget: float,
-    most_rows: int,
-    most_alike: int,
-    base: Ints,
-) -> tuple[Ints, float, float]:
-    """Places in `order` of the rows to search over, dearest alternatives first.
-
-    These are the torn ones and those with the cheapest alternatives, where there are many no more than a few that
-    would make the same change. The others keep their picks, or the only one that costs little enough: `base`.
-    Also returned: what they lose, and the least that a plan loses in which another row of them changes.
-    """
+def _undecided(rows: Rows, cost: Floats, budget: float, base: Ints) -> Ints:
+    """Places in `order` of the rows that may pick several things, dearest first; `base`: what is best for each."""
     count = len(rows.order)
-    option, lost = np.empty(2, np.int64), np.empty(2)
-    second, change = np.empty(count), np.empty((count, 3), np.int64)
-    ratio, work = np.empty(count), np.empty(len(prices))
-    second[:] = ratio[:] = np.inf
-    undecided = 0
+    option, loss = np.empty(2, np.int64), np.empty(2)
+    found, worth, n = np.empty(count, np.int64), np.zeros(count), 0
     for i in range(count):
         row = rows.order[i]
-        n, _ = _alternatives(rows, row, cost, budget, option, lost)
-        base[i] = picks[row] if n > 1 else option[0]
-        if n > 1:
-            undecided += 1
-            second[i] = lost[1]
-            change[i, 0], change[i, 1] = column_of(rows, row, option[0]), column_of(rows, row, option[1])
-            top, _ = best_of(rows, row, cost)
-            ratio[i], change[i, 2] = _cheapest_change(rows, columns, row, option[0], top, cost, prices, work)
-    if undecided <= most_rows:
-        most_alike = count
-    chosen = np.empty(most_rows, np.int64)
-    is_open = np.zeros(count, np.bool_)
-    n, left_out = 0, np.inf
-    for i in range(count):
-        if n < most_rows and second[i] < np.inf and holds(torn, rows.order[i]):
-            chosen[n], is_open[i] = i, True
+        options, _ = alternatives(rows, row, cost, budget, option, loss)
+        base[i] = option[0]
+        if options > 1:
+            for k in range(2):
+                column = column_of(rows, row, option[k])
+                if column >= 0:
+                    worth[n] = min(worth[n], -cost[column])  # less than nothing: the dearest come first
+            found[n] = i
             n += 1
-    # In turn, what loses least and what loses least for what it moves: small changes and large ones are needed.
-    by_loss, by_ratio = by_rising(second), by_rising(ratio)
-    for at in range(2 * count):
-        i = by_loss[at // 2] if at % 2 == 0 else by_ratio[at // 2]
-        if second[i] == np.inf or is_open[i]:
-            continue
-        alike, kind = 0, 1 + at % 2
-        for m in range(n):
-            alike += change[chosen[m], 0] == change[i, 0] and change[chosen[m], kind] == change[i, kind]
-        if n < most_rows and alike < most_alike:
-            chosen[n], is_open[i] = i, True
-            n += 1
-    for i in range(count):
-        if second[i] < np.inf and not is_open[i]:
-            left_out = 0.0
-    loss = 0.0
-    for i in range(count):
-        if not is_open[i]:
-            column = column_of(rows, rows.order[i], base[i])
-            top, _ = best_of(rows, rows.order[i], cost)
-            loss += max(top - gain_of(rows, rows.order[i], base[i]) + (cost[column] if column >= 0 else 0.0), 0.0)
-    worth = np.zeros(n)  # less than nothing: the dearest come first
+    order = by_rising(worth[:n])
     for m in range(n):
-        for c in range(2):
-            column = change[chosen[m], c]
-            if column >= 0:
-                worth[m] = min(worth[m], -cost[column])
-    dearest = by_rising(worth)
-    for m in range(n):
-        dearest[m] = chosen[dearest[m]]
-    return dearest, loss, left_out
+        order[m] = found[order[m]]
+    return order
 
 
 class _Opened(NamedTuple):
@@ -201,23 +85,12 @@ def _labels(count: int, limits: int) -> _Labels:
 
 
 @kernel
-def _factors(limits: int) -> NDArray[np.uint64]:
-    """Odd numbers unlike each other: digests are sums of what is taken, times these."""
-    found = np.empty(limits, np.uint64)
-    state = _MIX
-    for u in range(limits):
-        state = (state ^ (state >> np.uint64(31))) * _MIX + np.uint64(u)
-        found[u] = state | np.uint64(1)
-    return found
-
-
-@kernel
 def _open(
     rows: Rows, columns: Columns, cost: Floats, budget: float, which: Ints, limits: int
 ) -> tuple[_Opened, float]:
     """Also returned: the least that a pick left out loses."""
     depth, dropped = len(which), np.inf
-    shape = (depth, _MOST_OPTIONS)
+    shape = (depth, MOST_OPTIONS)
     opened = _Opened(
         np.empty(shape, np.int64),
         np.empty(shape),
@@ -230,7 +103,7 @@ def _open(
     use = np.empty(limits)
     for d in range(depth - 1, -1, -1):
         row = rows.order[which[d]]
-        opened.counts[d], left_out = _alternatives(rows, row, cost, budget, opened.option[d], opened.loss[d])
+        opened.counts[d], left_out = alternatives(rows, row, cost, budget, opened.option[d], opened.loss[d])
         dropped = min(dropped, left_out)
         opened.least[d] = np.inf
         for i in range(opened.counts[d]):
@@ -278,7 +151,7 @@ def _extend(
     count: int,
     grown: _Labels,
     table: Ints,
-    factors: NDArray[np.uint64],
+    factor: NDArray[np.uint64],
     parent: NDArray[np.int32],
     taken: NDArray[np.int8],
 ) -> tuple[int, float, int]:
@@ -286,7 +159,7 @@ def _extend(
 
     A plan is a label that falls short by no more than `enough` if all rows after it take their best.
     """
-    limits, size = len(capacity), np.uint64(len(table) - 1)
+    limits, last = len(capacity), np.uint64(len(table) - 1)
     table[:] = -1
     made, dropped = 0, np.inf
     for p in range(count):
@@ -317,15 +190,15 @@ def _extend(
                     rank += _OFF * (abs(spare - amount) - abs(spare)) * price
                     whole -= (max(spare, 0.0) - max(spare - amount, 0.0)) * price
                     lacks += (spare - amount < -_SLACK) - (spare < -_SLACK)
-                    digest += np.uint64(np.int64(amount * 64.0 + 0.5)) * factors[u]
+                    digest += digest_of(amount, factor[u])
             if not fits or short > budget:
                 continue
-            at = (digest ^ (digest >> np.uint64(29))) * _MIX >> np.uint64(20) & size
+            at = place_of(digest, np.uint64(len(table)))
             m = table[at]
             while m >= 0 and not (
                 grown.digest[m] == digest and _same(columns, column, labels.used[p], grown.used[m])
             ):
-                at = at + np.uint64(1) & size
+                at = at + np.uint64(1) & last
                 m = table[at]
             if m < 0:
                 if made == len(grown.loss):
@@ -349,38 +222,11 @@ def _extend(
 
 
 @kernel
-def _smallest(numbers: Floats, count: int, width: int) -> float:
-    """The one of the first `count` that is in place `width` when they are sorted."""
-    found = np.empty(count)
-    for i in range(count):
-        found[i] = numbers[i]
-    low, high = 0, count - 1
-    while low < high:
-        middle = found[(low + high) >> 1]
-        i, j = low, high
-        while i <= j:
-            while found[i] < middle:
-                i += 1
-            while found[j] > middle:
-                j -= 1
-            if i <= j:
-                found[i], found[j] = found[j], found[i]
-                i, j = i + 1, j - 1
-        if width - 1 <= j:
-            high = j
-        elif width - 1 >= i:
-            low = i
-        else:
-            break
-    return found[width - 1]
-
-
-@kernel
 def _keep(
     grown: _Labels, made: int, width: int, kept: _Labels, parent: NDArray[np.int32], taken: NDArray[np.int8]
 ) -> tuple[int, float]:
     """The `width` labels of the lowest rank; (how many, least that one left out falls short by)."""
-    bar = np.inf if made <= width else _smallest(grown.rank, made, width)
+    bar = np.inf if made <= width else smallest(grown.rank, made, width)
     at_bar = width
     for m in range(made):
         at_bar -= grown.rank[m] < bar
@@ -405,46 +251,41 @@ def refine(
     capacity: Floats,
     prices: Floats,
     picks: Ints,
-    torn: Ints,
     budget: float,
     enough: float,
     most_rows: int,
-    most_alike: int,
     width: int,
 ) -> tuple[float, float]:
     """Replace `picks` by the best plan that falls short of the bound by less than `budget`, if one is found.
 
-    The first that is found to fall short by no more than `enough` is taken as it is. Of the rows `most_rows` are
-    searched, `torn` ones among them; of combinations of what is taken, `width` are kept after each row, those that
-    are likely to fall short least. Returns (shortfall of the new plan, inf where there is none; least that a plan
-    left out falls short by).
+    The first that is found to fall short by no more than `enough` is taken as it is. Nothing is looked for where
+    more than `most_rows` rows may pick several things; of combinations of what is taken, `width` are kept after
+    each row, those that are likely to fall short least. Returns (shortfall of the new plan, inf where there is
+    none; least that a plan left out falls short by).
     """
     limits = len(capacity)
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
     count = len(rows.order)
     base = np.empty(count, np.int64)
-    which, closed_loss, dropped = _select(
-        rows, columns, prices, cost, picks, torn, budget, most_rows, most_alike, base
-    )
-    opened, left_out = _open(rows, columns, cost, budget, which, limits)
-    dropped = min(dropped, left_out)
+    which = _undecided(rows, cost, budget, base)
+    if len(which) > most_rows:
+        return np.inf, 0.0
+    opened, dropped = _open(rows, columns, cost, budget, which, limits)
     size = 1
     while size < 32 * width:
         size *= 2
-    factors = _factors(limits)
+    factor = factors(limits)
     table, grown, labels = np.empty(size, np.int64), _labels(size // 2, limits), _labels(width, limits)
     is_open = np.zeros(count, np.bool_)
     for i in which:
         is_open[i] = True
-    labels.loss[0] = closed_loss
+    labels.loss[0] = 0.0
     for u in range(limits):
         labels.used[0, u] = 0.0
     for i in range(count):
-        column = column_of(rows, rows.order[i], base[i])
-        if not is_open[i] and column >= 0:
-            for e in range(columns.begin[column], columns.begin[column + 1]):
-                labels.used[0, columns.limit[e]] += columns.amount[e]
+        if not is_open[i]:
+            move(columns, column_of(rows, rows.order[i], base[i]), NOTHING, labels.used[0])
 
     depth = len(which)
     parent, taken = np.empty((depth, size // 2), np.int32), np.empty((depth, size // 2), np.int8)
@@ -462,7 +303,7 @@ def refine(
             n,
             grown,
             table,
-            factors,
+            factor,
             parent[d],
             taken[d],
         )

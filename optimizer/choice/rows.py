@@ -87,6 +87,33 @@ def by_rising(keys: Floats) -> Ints:
 
 
 @kernel
+def smallest(numbers: Floats, count: int, width: int) -> float:
+    """The one of the first `count` that is in place `width` when they are sorted."""
+    found = np.empty(count)
+    for i in range(count):
+        found[i] = numbers[i]
+    low, high = 0, count - 1
+    while low < high:
+        middle = found[(low + high) >> 1]
+        i, j = low, high
+        while i <= j:
+            while found[i] < middle:
+                i += 1
+            while found[j] > middle:
+                j -= 1
+            if i <= j:
+                found[i], found[j] = found[j], found[i]
+                i, j = i + 1, j - 1
+        if width - 1 <= j:
+            high = j
+        elif width - 1 >= i:
+            low = i
+        else:
+            break
+    return found[width - 1]
+
+
+@kernel
 def column_of(rows: Rows, row: int, pick: int) -> int:
     """Column of a row's pick, -1 for nothing."""
     if pick >= 0:

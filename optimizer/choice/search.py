@@ -3,58 +3,49 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
+from .chains import find_chain
 from .near import Near
 from .plan import objective
 from .problem import TOLERANCE
 from .refine import refine
-from .rows import NOTHING, Floats, Ints, dual_value
+from .rows import NOTHING, Floats, Ints, Rows, dual_value
 from .snapshot import Snapshot
 from .whole import fill_up
 
-EXACT_ROWS = 40  # so many rows are searched as a whole, at once
+EXACT_ROWS = 40  # so many rows that may pick several things are searched as a whole
 FAR = 1e-3  # from its bound, where searches that take long are worth it
+_WIDTHS = 256, 512  # combinations that are kept
 
 
-class _Search(NamedTuple):
-    """How many rows are searched, how many of them would make the same change, combinations that are kept.
+class _Chains(NamedTuple):
+    """How many rows may move, chains kept of each length, the longest, what part of the budget a row may lose."""
 
-    far, few_far: only plans that are further from their bound are searched, in programs of many rows and of few.
-    """
-
-    rows: int
-    alike: int
-    combinations: int
-    far: float = 0.0
-    few_far: float = 0.0
+    movers: int
+    width: int
+    longest: int
+    loss: float
 
 
-# First among rows that are open very near the prices, then among all, one search after the other.
-_FIRST = _Search(24, 2, 128)
-_NARROW = (_Search(EXACT_ROWS, 1, 256), _Search(EXACT_ROWS, 2, 512))
-_BROAD = _Search(64, 1, 1024, far=FAR)
-_WIDE = (
-    _Search(128, 1, 2048, FAR, FAR),
-    _Search(128, 4, 2048, FAR, FAR),
-    _Search(48, 8, 4096, FAR, FAR),
-    _Search(64, 1, 8192, FAR, FAR),
+_FEW_CHAINS = (_Chains(64, 8, 8, 0.25),)
+_CHAINS = (*_FEW_CHAINS, _Chains(128, 32, 12, 0.25))
+_MANY_CHAINS = (
+    _Chains(64, 64, 16, 1.0),
+    _Chains(256, 64, 16, 0.5),
+    _Chains(64, 256, 24, 0.5),
+    _Chains(128, 256, 24, 1.0),
 )
-_MANY_ROWS = 256
-
-Start = Callable[[Snapshot, Near, Floats], Ints]
 
 
 @dataclass(frozen=True, eq=False)
 class Sought:
     """What is looked for, and what is known of it.
 
-    near: the rows that are open near the prices, nearest: very near them; dual: the bound at the prices; torn: the
-    rows that are looked at first; gap: relative; until_s: of time.perf_counter(), when no further search begins.
+    near: the rows that are open near the prices, nearest: very near them; dual: the bound at the prices; gap:
+    relative; until_s: of time.perf_counter(), when no further search begins.
     """
 
     snapshot: Snapshot
@@ -62,7 +53,6 @@ class Sought:
     nearest: Near
     prices: Floats
     dual: float
-    torn: Ints
     gap: float
     until_s: float
 
@@ -75,64 +65,14 @@ def is_within(gap: float, value: float, bound: float) -> bool:
     return bound - value <= gap * min(abs(bound), abs(value)) + TOLERANCE
 
 
-def search(sought: Sought, picks: Ints, starts: Sequence[Start]) -> tuple[Ints, float, float]:
-    """(picks, objective, bound) of a plan that is at least as good as `picks`, by searches that take little."""
+def search(sought: Sought, picks: Ints) -> tuple[float, float]:
+    """(objective, bound) of a plan that is at least as good as `picks`, which is written there."""
     value = objective(sought.snapshot.rows, picks)
     if len(sought.snapshot.rows.order) > EXACT_ROWS:
-        search_near(sought, value, picks)
-    value, bound = _search(sought, sought.dual, picks, (*_NARROW, _BROAD))
-    return _go_on(sought, picks, value, bound, starts)
-
-
-def search_wide(
-    sought: Sought, picks: Ints, value: float, bound: float, starts: Sequence[Start]
-) -> tuple[Ints, float, float]:
-    """The same where the plan, whose objective is `value`, is still far from the bound: by all there are."""
-    picks, value, bound = _go_on(sought, picks, value, bound, starts)
-    if not is_within(sought.gap, value, bound):
-        value, bound = _search(sought, bound, picks, _WIDE)
-    return picks, value, bound
-
-
-def _go_on(
-    sought: Sought, picks: Ints, value: float, bound: float, starts: Sequence[Start]
-) -> tuple[Ints, float, float]:
-    """From other plans, while the best is far from the bound: from one a search may lead on, from another not."""
-    for start in starts:
-        if is_within(max(sought.gap, FAR), value, bound) or not sought.in_time:
-            break
-        other = start(sought.snapshot, sought.near, sought.prices)
-        its_value, bound = _search(sought, bound, other, _NARROW)
-        if its_value > value:
-            picks, value = other, its_value
-    return picks, value, bound
-
-
-def _search(sought: Sought, bound: float, picks: Ints, searches: Sequence[_Search]) -> tuple[float, float]:
-    """(objective, bound) after as many searches as are needed; better plans are written to `picks`."""
-    snapshot, dual = sought.snapshot, sought.dual
-    everything, columns, capacity = snapshot.everything, snapshot.columns, snapshot.capacity
-    count, value = len(everything.order), objective(snapshot.rows, picks)
-    # A first search that can look at every row costs so little that it goes for the very optimum.
-    exact = count <= EXACT_ROWS and searches is not _WIDE
-    for rows, alike, combinations, far, few_far in searches:
-        least = far if count > _MANY_ROWS else few_far
-        wanted = 0.0 if exact else max(sought.gap, least) * min(abs(bound), abs(value))
-        exact = False
-        if bound - value <= wanted + TOLERANCE or not sought.in_time:
-            break
-        # A plan that falls short by `wanted` will do; that none falls short by the rest proves this one.
-        budget = max(dual - value - wanted, wanted)
-        sizes = rows, alike, combinations
-        found, left_out = refine(
-            everything, columns, capacity, sought.prices, picks, sought.torn, budget, wanted, *sizes
-        )
-        if found < np.inf:
-            fill_up(snapshot, sought.near, sought.prices, picks, snapshot.room(picks))
-        value = objective(snapshot.rows, picks)
-        # Plans that were left out fall short of the dual by that much; the others are no better than this one.
-        bound = max(value, min(bound, dual - min(left_out, budget)))
-    return value, bound
+        value = search_near(sought, value, picks)
+        value = _search_all(sought, value, picks, _CHAINS, sought.gap)
+        value = _search_all(sought, value, picks, _MANY_CHAINS, max(sought.gap, FAR))
+    return _prove(sought, value, picks)
 
 
 def search_near(sought: Sought, value: float, picks: Ints) -> float:
@@ -140,21 +80,60 @@ def search_near(sought: Sought, value: float, picks: Ints) -> float:
 
     Only where `picks`, whose objective is `value`, are not within the gap; better ones are written to them.
     """
-    snapshot, dual, prices, rows = sought.snapshot, sought.dual, sought.prices, sought.nearest.rows
+    snapshot, dual, rows = sought.snapshot, sought.dual, sought.nearest.rows
     wanted = sought.gap * min(abs(dual), abs(value))
     if is_within(sought.gap, value, dual) or not sought.in_time:
         return value
-    few = snapshot.everything._replace(order=rows.order)
     others = picks.copy()
     others[rows.order] = NOTHING
     room = snapshot.room(others)
     # What the others lose for good.
-    lost = dual - value - (dual_value(rows, snapshot.columns, room, prices) - objective(rows, picks))
-    enough = wanted - lost
-    if enough <= 0.0:
+    lost = dual - value - (dual_value(rows, snapshot.columns, room, sought.prices) - objective(rows, picks))
+    if wanted <= lost:
         return value
-    budget = max(dual - value - wanted - lost, enough)
-    found, _ = refine(few, snapshot.columns, room, prices, picks, sought.torn, budget, enough, *_FIRST[:3])
-    if found < np.inf:
-        fill_up(snapshot, sought.near, prices, picks, snapshot.room(picks))
+    few = snapshot.everything._replace(order=rows.order)
+    return _chain(sought, few, room, picks, dual - value - lost, wanted - lost, _FEW_CHAINS[0])
+
+
+def _search_all(sought: Sought, value: float, picks: Ints, searches: Sequence[_Chains], gap: float) -> float:
+    """Search among all rows while the plan is not within the gap; returns the objective."""
+    snapshot, dual = sought.snapshot, sought.dual
+    for each in searches:
+        if is_within(gap, value, dual) or not sought.in_time:
+            break
+        wanted = sought.gap * min(abs(dual), abs(value))
+        value = _chain(sought, snapshot.everything, snapshot.capacity, picks, dual - value, wanted, each)
+    return value
+
+
+def _chain(
+    sought: Sought, rows: Rows, room: Floats, picks: Ints, budget: float, wanted: float, by: _Chains
+) -> float:
+    snapshot = sought.snapshot
+    given = rows, snapshot.columns, room, sought.prices, picks
+    if find_chain(*given, budget, wanted, by.loss * budget, by.movers, by.width, by.longest) < budget:
+        fill_up(snapshot, sought.near, sought.prices, picks, snapshot.room(picks))
     return objective(snapshot.rows, picks)
+
+
+def _prove(sought: Sought, value: float, picks: Ints) -> tuple[float, float]:
+    """(objective, bound) after exact searches where few rows may pick several things; better plans are written."""
+    snapshot, dual = sought.snapshot, sought.dual
+    everything, bound = snapshot.everything, dual
+    # A first search that can look at every row costs so little that it goes for the very optimum.
+    exact = len(everything.order) <= EXACT_ROWS
+    for width in _WIDTHS if exact else _WIDTHS[-1:]:
+        wanted = 0.0 if exact else sought.gap * min(abs(bound), abs(value))
+        exact = False
+        if bound - value <= wanted + TOLERANCE or not sought.in_time:
+            break
+        # A plan that falls short by `wanted` will do; that none falls short by the rest proves this one.
+        budget = max(dual - value - wanted, wanted)
+        given = everything, snapshot.columns, snapshot.capacity, sought.prices, picks
+        found, left_out = refine(*given, budget, wanted, EXACT_ROWS, width)
+        if found < budget:
+            fill_up(snapshot, sought.near, sought.prices, picks, snapshot.room(picks))
+        value = objective(snapshot.rows, picks)
+        # Plans that were left out fall short of the dual by that much; the others are no better than this one.
+        bound = max(value, min(bound, dual - min(left_out, budget)))
+    return value, bound

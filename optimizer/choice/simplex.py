@@ -308,6 +308,7 @@ def optimise(
 ) -> tuple[bool, int]:
     """Pivot to the optimum, or to where no more than `enough` is left to gain; (whether that was reached, pivots).
 
+    In the latter case the prices are those at which so little was left, and not of the last few pivots' basis.
     What is to be `first` enters before all. Then all rows are swept over, again and again those that ever pivoted,
     until nothing changes any more.
     """
@@ -323,6 +324,7 @@ def optimise(
     again = np.empty(len(rows.order), np.int64)
     is_again = np.zeros(len(basis.key), np.bool_)
     count, pivots, since = 0, 0, 0
+    swept = np.empty(size)
     while True:
         for sweep in range(_MINOR):
             moved, left = 0, 0.0
@@ -331,7 +333,8 @@ def optimise(
                     if _enter(rows, columns, basis, SLACK, u, direction, change) < 0:
                         return False, pivots
                     moved += 1
-            costs(columns, basis.prices, cost)
+            swept[:] = basis.prices
+            costs(columns, swept, cost)
             total = len(rows.order) if sweep == 0 else count
             for i in range(total):
                 row = rows.order[i] if sweep == 0 else again[i]
@@ -355,6 +358,7 @@ def optimise(
             if pivots > most_pivots:
                 return False, pivots
             if sweep == 0 and (moved == 0 or left <= enough):
+                basis.prices[:] = swept
                 return True, pivots
             if moved == 0 or left <= enough:
                 break

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 
 import numpy as np
 
 from .exact import branch
-from .mend import last_plan, mend
+from .mend import mend
 from .near import LEAST_REACH, SETTLED, SMALL_REACH, Memory, Near, box, everywhere
 from .plan import take_again, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
 from .rows import NOTHING, Columns, Floats, Ints, dual_value
-from .search import FAR, Sought, Start, is_within, search, search_wide
+from .search import FAR, Sought, is_within, search
 from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimise, those_before, torn_rows
 from .snapshot import Found, Snapshot
-from .whole import around, best_plan, make_whole, plan_beside, unserved
+from .whole import around, make_whole, unserved
 
 _COLD_WIDTH, _WIDTH = 0.3, 2e-3  # of the smoothed dual, in units of a row's worth
 _ENOUGH = 1e-4  # of the dual, that a step must gain for the prices to be worth another
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
-_BESIDE: tuple[Start, ...] = tuple(partial(plan_beside, seed) for seed in range(20))
 # What the searches do not close HiGHS may, where options are so few, in so much time: down to the gap that is
 # asked for only where they are fewer still.
 _MOST_FOR_HIGHS, _FEW, _MOST_HIGHS_S = 10_000, 2_000, 2.0
@@ -49,14 +47,11 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     near, prices, passes = _first_prices(snapshot, memory)
     picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, base, gap)
     make_whole(snapshot, near, prices, picks, torn, base)
-    starts = (last_plan, best_plan) if base is None else ()
-    sought = Sought(snapshot, near, nearest, prices, dual, torn, gap, until_s)
-    picks, value, bound = search(sought, picks, starts)
+    sought = Sought(snapshot, near, nearest, prices, dual, gap, until_s)
+    value, bound = search(sought, picks)
     options, left_s = snapshot.options, until_s - time.perf_counter()
     aim = gap if options <= _FEW else max(gap, FAR)
-    if options > _MOST_FOR_HIGHS:
-        picks, value, bound = search_wide(sought, picks, value, bound, _BESIDE if base is None else ())
-    elif left_s > 0 and not is_within(aim, value, bound):
+    if options <= _MOST_FOR_HIGHS and left_s > 0 and not is_within(aim, value, bound):
         value, bound = branch(snapshot, picks, value, bound, aim, min(left_s, _MOST_HIGHS_S))
     return Found(picks, value, max(bound, value), prices, passes, pivots)
 

@@ -12,7 +12,6 @@ from .rows import NOTHING, Floats, Ints
 from .snapshot import Snapshot
 
 _FILL_ROUNDS = 20
-_OFF = 0.02  # of a price
 
 
 def make_whole(snapshot: Snapshot, near: Near, prices: Floats, picks: Ints, torn: Ints, base: Ints | None) -> None:
@@ -29,20 +28,6 @@ def make_whole(snapshot: Snapshot, near: Near, prices: Floats, picks: Ints, torn
     if base is not None and unserved(snapshot, picks):
         picks[:], room = around(snapshot, prices, base, np.zeros(len(room)))
     fill_up(snapshot, near, prices, picks, room)
-
-
-def best_plan(snapshot: Snapshot, near: Near, prices: Floats) -> Ints:
-    """All rows take what is best at the prices and fits, those first that lose most by missing it."""
-    picks, room = snapshot.no_picks(), snapshot.capacity.copy()
-    take_best(snapshot.rows, snapshot.columns, prices, picks, room)
-    fill_up(snapshot, near, prices, picks, room)
-    return picks
-
-
-def plan_beside(seed: int, snapshot: Snapshot, near: Near, prices: Floats) -> Ints:
-    """The best plan at prices that are a little off, each by its own part: other rows go without, or have less."""
-    off = np.random.default_rng(seed).uniform(-_OFF, _OFF, len(prices))
-    return best_plan(snapshot, near, prices * (1.0 + off))
 
 
 def fill_up(
