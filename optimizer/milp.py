@@ -64,7 +64,11 @@ class _Entries:
 
 
 def solve(
-    problem: ChoiceProblem, time_limit_s: float = 10.0, gap: float = 1e-4, known: np.ndarray | None = None
+    problem: ChoiceProblem,
+    time_limit_s: float = 10.0,
+    gap: float = 1e-4,
+    known: np.ndarray | None = None,
+    prices: np.ndarray | None = None,
 ) -> ChoiceSolution:
     """The best choice found within `time_limit_s`, to a relative gap.
 
@@ -73,6 +77,7 @@ def solve(
 
     known: (rows,) a choice to begin with, -1: nothing. Where it fits and serves what is required the result is no
     worse, and the better it is the fewer options are left to HiGHS.
+    prices: (limits,) of at least 0, about those of the LP relaxation, which then is not solved.
     """
     clock = _Clock(time_limit_s)
     rows = problem.value.shape[0]
@@ -82,7 +87,9 @@ def solve(
     if unmet:
         required = required.copy()
         required[list(unmet)] = False
-    start = _fill(base, entries, problem.capacity)
+    start = base
+    if known is None or prices is None:
+        start = _fill(base, entries, problem.capacity)
     if known is not None:
         given = _as_good(known, entries, problem.usage)
         fits = (_used(given, entries) <= problem.capacity + TOLERANCE).all()
@@ -107,13 +114,17 @@ def solve(
     no_prices = np.zeros(len(problem.capacity))
     if not len(entries):
         return result(start, 0.0, no_prices)
-    lp = _relax(entries, required, problem.capacity, clock)
-    if lp is None:
-        return result(start, loose, no_prices)
-    rounded = _fill(_round(lp.x, entries, base, required, problem.capacity), entries, problem.capacity)
-    best = max(start, rounded, key=lambda picked: _objective(picked, entries))
+    if prices is None:
+        lp = _relax(entries, required, problem.capacity, clock)
+        if lp is None:
+            return result(start, loose, no_prices)
+        rounded = _fill(_round(lp.x, entries, base, required, problem.capacity), entries, problem.capacity)
+        best = max(start, rounded, key=lambda picked: _objective(picked, entries))
+    else:
+        lp, best = _priced(entries, required, problem.capacity, prices), start
     short = lp.bound - _objective(best, entries)
-    wanted = gap * min(abs(lp.bound), abs(_objective(best, entries)))
+    # Relative to the bound that is returned, which is nearer to 0 where all is worth less than nothing.
+    wanted = gap * min(abs(lp.bound), abs(_objective(best, entries)) / (1.0 + gap))
     if short <= wanted + TOLERANCE:
         return result(best, lp.bound, lp.prices)
     picked, bound = _branch(entries, required, problem.capacity, lp, best, short, wanted, clock)
@@ -298,6 +309,17 @@ def _relax(entries: _Entries, required: np.ndarray, capacity: np.ndarray, clock:
     return _Relaxation(np.asarray(solution.col_value), reduced, idle, prices, bound)
 
 
+def _priced(entries: _Entries, required: np.ndarray, capacity: np.ndarray, prices: np.ndarray) -> _Relaxation:
+    """What prices say of the LP relaxation: a bound, and what every entry loses against its row's best."""
+    net = entries.value - prices @ entries.usage
+    worth = np.where(required, -np.inf, 0.0)
+    np.maximum.at(worth, entries.row, net)
+    worth[np.isinf(worth)] = 0.0  # required, and nothing is left for it
+    idle = np.where(required, np.inf, worth)
+    bound = float(worth.sum() + prices @ capacity)
+    return _Relaxation(np.zeros(len(entries)), worth[entries.row] - net, idle, prices, bound)
+
+
 def _round(
     x: np.ndarray, entries: _Entries, base: np.ndarray, required: np.ndarray, capacity: np.ndarray
 ) -> np.ndarray:
@@ -326,11 +348,13 @@ def _branch(
 ) -> tuple[np.ndarray, float]:
     """Close the gap with branch and bound over what reduced costs leave open.
 
-    With `best` at `short` below the LP bound, a solution better than `best` contains no entry whose
-    reduced cost exceeds `short`, and leaves no row out whose idling costs more than that.
+    With `best` at `short` below the LP bound, a solution that is better by more than `wanted` contains no entry
+    whose reduced cost exceeds the rest of `short`, and leaves no row out whose idling costs more than that.
     """
-    keep = np.flatnonzero(lp.reduced <= short + TOLERANCE)
-    must = required | (lp.idle > short + TOLERANCE)
+    rest, enough = short - wanted + TOLERANCE, _objective(best, entries) + wanted
+    is_best = np.isin(np.arange(len(entries)), best)
+    keep = np.flatnonzero((lp.reduced <= rest) | is_best)
+    must = required | ((lp.idle > rest) & (best >= 0))
     alone = np.bincount(entries.row[keep], minlength=len(required)) == 1
     settled_rows = must & alone
     is_settled = settled_rows[entries.row[keep]]
@@ -338,8 +362,8 @@ def _branch(
     room = capacity - entries.usage[:, settled].sum(axis=1)
     value_settled = float(entries.value[settled].sum())
     if not len(left) or (room < -TOLERANCE).any():
-        # Nothing that is still open can beat `best`.
-        return best, _objective(best, entries)
+        # Nothing that is still open can beat `best` by so much.
+        return best, min(lp.bound, enough)
     must &= ~settled_rows
     index = np.full(len(entries), -1, dtype=np.int64)
     index[keep[~is_settled]] = np.arange(len(left))
@@ -353,7 +377,7 @@ def _branch(
     got = part >= 0
     picked[got] = keep[~is_settled][part[got]]
     picked = max(best, picked, key=lambda p: _objective(p, entries))
-    return picked, min(lp.bound, max(bound + value_settled, _objective(best, entries)))
+    return picked, min(lp.bound, max(bound + value_settled, enough))
 
 
 def _integer(

@@ -66,7 +66,8 @@ def by_searches(instance: Instance, *, wide: bool) -> ChoiceSolution:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(solver, "_MOST_FOR_HIGHS", 0)
         if not wide:
-            patched.setattr(search, "_MANY_CHAINS", ())
+            patched.setattr(search, "_BROAD", ())
+            patched.setattr(search, "_WIDE", ())
         return instance.program().solve(instance.ids, gap=1e-4)
 
 

@@ -95,6 +95,24 @@ def test_a_known_plan_that_does_not_fit_is_not_taken() -> None:
     check(problem, found)
 
 
+@given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 4), st.integers(1, 9), st.floats(0, 0.2))
+@settings(max_examples=150)
+def test_prices_however_far_from_the_relaxations_cost_time_but_no_certainty(
+    seed: int, rows: int, limits: int, columns: int, gap: float
+) -> None:
+    problem = random_problem(seed, rows, limits, columns, required=0.2)
+    best = reference(problem)
+    rng = np.random.default_rng(seed)
+    for prices in (np.zeros(limits), rng.exponential(1.0, limits), rng.exponential(100.0, limits)):
+        found = solve(problem, gap=gap, known=np.full(rows, -1), prices=prices)
+        check(problem, found)
+        assert found.proven
+        assert found.gap <= gap + 1e-7
+        if best is not None:  # all that is required can be met
+            assert not found.unmet
+            assert found.objective <= best + 1e-6 <= found.bound + 2e-6
+
+
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 3))
 @example(61, 5, 1)  # a degenerate relaxation, with a dual on the lower side of an optional row
 @settings(max_examples=150)

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import milp
 from .problem import ChoiceProblem
-from .rows import NOTHING, Ints
+from .rows import NOTHING, Floats, Ints
 from .snapshot import Snapshot
 
 SLACK = 1e-9  # by which rounding may exceed a capacity
@@ -25,14 +25,14 @@ def meet_required(snapshot: Snapshot) -> tuple[Ints, tuple[int, ...]]:
 
 
 def branch(
-    snapshot: Snapshot, picks: Ints, value: float, bound: float, gap: float, time_limit_s: float
+    snapshot: Snapshot, prices: Floats, picks: Ints, value: float, bound: float, gap: float, time_limit_s: float
 ) -> tuple[float, float]:
     """(objective, bound) by branch and bound from `picks`; a plan better than their `value` is written to them."""
     order = snapshot.rows.order
     dense, pick = snapshot.dense(order)
     required = snapshot.rows.required[order]
     problem = ChoiceProblem(dense, pick != NOTHING, snapshot.usage, snapshot.capacity, required)
-    found = milp.solve(problem, time_limit_s, gap, snapshot.columns_of(picks))
+    found = milp.solve(problem, time_limit_s, gap, snapshot.columns_of(picks), prices)
     served = found.choice >= 0
     used = snapshot.usage[:, found.choice[served]].sum(axis=1)
     if not found.unmet and found.objective > value and (used <= snapshot.capacity + SLACK).all():

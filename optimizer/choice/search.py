@@ -32,12 +32,8 @@ class _Chains(NamedTuple):
 
 _FEW_CHAINS = (_Chains(64, 8, 8, 0.25),)
 _CHAINS = (*_FEW_CHAINS, _Chains(128, 32, 12, 0.25))
-_MANY_CHAINS = (
-    _Chains(64, 64, 16, 1.0),
-    _Chains(256, 64, 16, 0.5),
-    _Chains(64, 256, 24, 0.5),
-    _Chains(128, 256, 24, 1.0),
-)
+_BROAD = (_Chains(64, 64, 16, 1.0), _Chains(256, 64, 16, 0.5))
+_WIDE = (_Chains(64, 256, 24, 0.5), _Chains(128, 256, 24, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +61,17 @@ def is_within(gap: float, value: float, bound: float) -> bool:
     return bound - value <= gap * min(abs(bound), abs(value)) + TOLERANCE
 
 
-def search(sought: Sought, picks: Ints) -> tuple[float, float]:
-    """(objective, bound) of a plan that is at least as good as `picks`, which is written there."""
+def search(sought: Sought, picks: Ints, wide: bool) -> tuple[float, float]:
+    """(objective, bound) of a plan that is at least as good as `picks`, which is written there.
+
+    wide: where it is far from the bound, also by searches that take longer than HiGHS does for small programs.
+    """
     value = objective(sought.snapshot.rows, picks)
     if len(sought.snapshot.rows.order) > EXACT_ROWS:
         value = search_near(sought, value, picks)
         value = _search_all(sought, value, picks, _CHAINS, sought.gap)
-        value = _search_all(sought, value, picks, _MANY_CHAINS, max(sought.gap, FAR))
+        far = (*_BROAD, *_WIDE) if wide else _BROAD
+        value = _search_all(sought, value, picks, far, max(sought.gap, FAR))
     return _prove(sought, value, picks)
 
 

@@ -25,7 +25,7 @@ _PIVOTS = 50  # at most, a row
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
 # What the searches do not close HiGHS may, where options are so few, in so much time: down to the gap that is
 # asked for only where they are fewer still.
-_MOST_FOR_HIGHS, _FEW, _MOST_HIGHS_S = 10_000, 2_000, 2.0
+_MOST_FOR_HIGHS, _FEW, _MOST_HIGHS_S = 10_000, 2_000, 5.0
 
 
 def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, time_limit_s: float) -> Found:
@@ -48,11 +48,12 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, base, gap)
     make_whole(snapshot, near, prices, picks, torn, base)
     sought = Sought(snapshot, near, nearest, prices, dual, gap, until_s)
-    value, bound = search(sought, picks)
-    options, left_s = snapshot.options, until_s - time.perf_counter()
-    aim = gap if options <= _FEW else max(gap, FAR)
-    if options <= _MOST_FOR_HIGHS and left_s > 0 and not is_within(aim, value, bound):
-        value, bound = branch(snapshot, picks, value, bound, aim, min(left_s, _MOST_HIGHS_S))
+    options = snapshot.options
+    few = options <= _MOST_FOR_HIGHS
+    value, bound = search(sought, picks, wide=not few)
+    aim, left_s = gap if options <= _FEW else max(gap, FAR), until_s - time.perf_counter()
+    if few and left_s > 0 and not is_within(aim, value, bound):
+        value, bound = branch(snapshot, prices, picks, value, bound, aim, min(left_s, _MOST_HIGHS_S))
     return Found(picks, value, max(bound, value), prices, passes, pivots)
 
 
