@@ -28,6 +28,7 @@ from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
 from coadapt.optimizer.problems.gpu_allocation import AllocationSolver, Structured, allocation_solver
 from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.policies.program import ProgramPolicy
+from coadapt.scheduler.warm_up import warm_up
 
 from .harness import finish, table
 from .large_rounds import Workload, cluster
@@ -132,6 +133,7 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
 
 def _warm_up(args: argparse.Namespace) -> None:
     """Kernels are loaded, or compiled."""
+    warm_up("sia", {"solver": args.method})
     policy = make_policy("sia", solver=args.method)
     workload = Workload(cluster(64, args.types), 20, seed=args.seed)
     for _ in range(2):
