@@ -115,10 +115,11 @@ def solve(
     if not len(entries):
         return result(start, 0.0, no_prices)
     if prices is None:
-        lp = _relax(entries, required, problem.capacity, clock)
-        if lp is None:
+        relaxed = _relax(entries, required, problem.capacity, clock)
+        if relaxed is None:
             return result(start, loose, no_prices)
-        rounded = _fill(_round(lp.x, entries, base, required, problem.capacity), entries, problem.capacity)
+        lp, x = relaxed
+        rounded = _fill(_round(x, entries, base, required, problem.capacity), entries, problem.capacity)
         best = max(start, rounded, key=lambda picked: _objective(picked, entries))
     else:
         lp, best = _priced(entries, required, problem.capacity, prices), start
@@ -230,8 +231,7 @@ def _meet_required(
 
 @dataclass(frozen=True)
 class _Relaxation:
-    x: np.ndarray  # (entries,)
-    reduced: np.ndarray  # (entries,) objective lost per unit, >= 0 where x = 0
+    reduced: np.ndarray  # (entries,) objective lost per unit, >= 0 where the relaxation takes none
     idle: np.ndarray  # (rows,) objective lost by leaving the row out
     prices: np.ndarray
     bound: float
@@ -289,8 +289,10 @@ def _run(highs: highspy.Highs, clock: _Clock) -> highspy.HighsModelStatus:
     return highs.getModelStatus()
 
 
-def _relax(entries: _Entries, required: np.ndarray, capacity: np.ndarray, clock: _Clock) -> _Relaxation | None:
-    """The LP relaxation, or None where there was no time for it."""
+def _relax(
+    entries: _Entries, required: np.ndarray, capacity: np.ndarray, clock: _Clock
+) -> tuple[_Relaxation, np.ndarray] | None:
+    """The LP relaxation and its solution, (entries,); None where there was no time for it."""
     if clock.left_s <= 0:
         return None
     highs = _highs(clock)
@@ -306,7 +308,7 @@ def _relax(entries: _Entries, required: np.ndarray, capacity: np.ndarray, clock:
     reduced = worth[entries.row] + prices @ entries.usage - entries.value
     idle = np.where(required, np.inf, worth)
     bound = float(worth.sum() + prices @ capacity)
-    return _Relaxation(np.asarray(solution.col_value), reduced, idle, prices, bound)
+    return _Relaxation(reduced, idle, prices, bound), np.asarray(solution.col_value)
 
 
 def _priced(entries: _Entries, required: np.ndarray, capacity: np.ndarray, prices: np.ndarray) -> _Relaxation:
@@ -317,7 +319,7 @@ def _priced(entries: _Entries, required: np.ndarray, capacity: np.ndarray, price
     worth[np.isinf(worth)] = 0.0  # required, and nothing is left for it
     idle = np.where(required, np.inf, worth)
     bound = float(worth.sum() + prices @ capacity)
-    return _Relaxation(np.zeros(len(entries)), worth[entries.row] - net, idle, prices, bound)
+    return _Relaxation(worth[entries.row] - net, idle, prices, bound)
 
 
 def _round(
@@ -352,8 +354,9 @@ def _branch(
     whose reduced cost exceeds the rest of `short`, and leaves no row out whose idling costs more than that.
     """
     rest, enough = short - wanted + TOLERANCE, _objective(best, entries) + wanted
-    is_best = np.isin(np.arange(len(entries)), best)
-    keep = np.flatnonzero((lp.reduced <= rest) | is_best)
+    kept = lp.reduced <= rest
+    kept[best[best >= 0]] = True  # or HiGHS could not begin with it
+    keep = np.flatnonzero(kept)
     must = required | ((lp.idle > rest) & (best >= 0))
     alone = np.bincount(entries.row[keep], minlength=len(required)) == 1
     settled_rows = must & alone

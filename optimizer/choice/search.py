@@ -30,8 +30,8 @@ class _Chains(NamedTuple):
     loss: float
 
 
-_FEW_CHAINS = (_Chains(64, 8, 8, 0.25),)
-_CHAINS = (*_FEW_CHAINS, _Chains(128, 32, 12, 0.25))
+_NARROW = _Chains(64, 8, 8, 0.25)
+_NEXT = (_NARROW, _Chains(128, 32, 12, 0.25))
 _BROAD = (_Chains(64, 64, 16, 1.0), _Chains(256, 64, 16, 0.5))
 _WIDE = (_Chains(64, 256, 24, 0.5), _Chains(128, 256, 24, 1.0))
 
@@ -69,7 +69,7 @@ def search(sought: Sought, picks: Ints, wide: bool) -> tuple[float, float]:
     value = objective(sought.snapshot.rows, picks)
     if len(sought.snapshot.rows.order) > EXACT_ROWS:
         value = search_near(sought, value, picks)
-        value = _search_all(sought, value, picks, _CHAINS, sought.gap)
+        value = _search_all(sought, value, picks, _NEXT, sought.gap)
         far = (*_BROAD, *_WIDE) if wide else _BROAD
         value = _search_all(sought, value, picks, far, max(sought.gap, FAR))
     return _prove(sought, value, picks)
@@ -92,7 +92,7 @@ def search_near(sought: Sought, value: float, picks: Ints) -> float:
     if wanted <= lost:
         return value
     few = snapshot.everything._replace(order=rows.order)
-    return _chain(sought, few, room, picks, dual - value - lost, wanted - lost, _FEW_CHAINS[0])
+    return _chain(sought, few, room, picks, dual - value - lost, wanted - lost, _NARROW)
 
 
 def _search_all(sought: Sought, value: float, picks: Ints, searches: Sequence[_Chains], gap: float) -> float:
