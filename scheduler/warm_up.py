@@ -22,7 +22,7 @@ from .placement import Placement
 from .policies import make_policy
 from .round import JobView, Round
 
-COMPILE_S = 25  # on one core
+COMPILE_S = 30  # on one core
 _MANY_JOBS = 45
 COMPILING = f"compiling the solver's kernels, once per install: about {COMPILE_S} s"
 _OURS = __name__.split(".")[0]
