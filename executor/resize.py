@@ -238,10 +238,17 @@ class Reconciler:
     # --- inputs ---------------------------------------------------------------------------------------------
 
     def assign(self, slots: Sequence[Slot], sequence: int, now: float) -> list[Effect]:
-        """Train on exactly these slots; none: save, stop and release. An older sequence is ignored."""
-        if sequence <= self.sequence or self.phase.is_terminal:
-            return self._drain(now)
+        """Train on exactly these slots; none: save, stop and release. An older sequence is ignored.
+
+        What a command that comes too late or out of order would have brought is released at once: whoever sent it
+        counts those slots as held.
+        """
         held = {worker.slot for worker in self.workers.values()}
+        if sequence <= self.sequence or self.phase.is_terminal:
+            self.sequence = max(self.sequence, sequence)
+            if left := tuple(slot for slot in slots if slot not in self.desired and slot not in held):
+                self._tell(Released(self.sequence, left))
+            return self._drain(now)
         dropped = tuple(slot for slot in self.desired if slot not in slots and slot not in held)
         self.sequence = sequence
         self.desired = tuple(sorted(set(slots)))

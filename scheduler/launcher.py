@@ -158,9 +158,8 @@ class _Step:
         return self.wanted[job_id] - self.holdings[job_id].target
 
     def fits(self, job_id: str) -> bool:
-        """Whether all it shall get is held by nobody, not even by its own leaving workers."""
-        adds = self.adds(job_id)
-        return not adds & self.holdings[job_id].held and _within(_gpus(adds), self.free)
+        """Whether all it shall get is its own still or held by nobody; its executor waits for what is leaving."""
+        return _within(_gpus(self.adds(job_id) - self.holdings[job_id].held), self.free)
 
     def send(self, job_id: str, slots: frozenset[Slot]) -> Assign:
         held = self.holdings[job_id]

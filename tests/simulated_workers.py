@@ -71,6 +71,7 @@ class World:
         self.sent: list[tuple[str, object]] = []
         self.told: list[object] = []
         self.granted: set[Slot] = set()
+        self.target: tuple[Slot, ...] = ()
         self.sequence = 0
         self.broken_starts: set[Slot] = set()  # workers here die at once
         self.deaf_to_abort = False
@@ -84,10 +85,17 @@ class World:
 
     # --- what a test does -----------------------------------------------------------------------------------
 
-    def assign(self, *slots: Slot) -> None:
+    def assign(self, *slots: Slot, overtaken: Sequence[Slot] | None = None) -> None:
+        """`overtaken`: slots of an assignment that was sent before this one, and arrives after it."""
+        if overtaken is not None:
+            self.sequence += 1
+            self.granted |= set(overtaken)
         self.sequence += 1
         self.granted |= set(slots)
+        self.target = slots
         self._apply(self.machine.assign(slots, self.sequence, self.now))
+        if overtaken is not None:
+            self._apply(self.machine.assign(overtaken, self.sequence - 1, self.now))
 
     def profile(self, where: Slot) -> None:
         self.sequence += 1
@@ -300,5 +308,7 @@ class World:
             for released in event.slots:
                 assert released not in {w.slot for w in self.machine.workers.values()}, "released too early"
                 self.granted.discard(released)
+            if event.sequence < self.sequence:  # says nothing about slots that were granted since
+                self.granted |= set(self.target)
         if isinstance(event, JobFinished | JobFailed):
             assert len(self.of(JobFinished) + self.of(JobFailed)) == 1, "ended twice"

@@ -112,8 +112,46 @@ def test_no_slots_means_save_stop_and_release(world: World) -> None:
 
 def test_an_older_or_repeated_assignment_changes_nothing(world: World) -> None:
     trained(world, A)
-    assert world.machine.assign((B,), 1, world.now) == []
+    before = len(world.told)
+    world.assign(A, overtaken=[A])
+    world.run(1)
+    assert world.machine.assign((A,), world.sequence, world.now) == []
     assert world.machine.desired == (A,)
+    assert [type(event) for event in world.told[before:]] == [Running]
+
+
+@pytest.mark.parametrize("trains", [(), (A,)], ids=["idle", "training"])
+def test_what_an_overtaken_assignment_would_have_brought_is_given_back_at_once(
+    world: World, trains: tuple
+) -> None:
+    """Ray does not promise the order in which an actor with several threads takes its calls."""
+    if trains:
+        trained(world, *trains)
+    world.assign(*trains, overtaken=[A, B])
+    assert world.granted == set(trains)
+    assert not [worker for worker in world.live() if world.processes[worker].slot == B]
+
+
+def test_an_assignment_after_the_end_is_given_back_at_once(world: World) -> None:
+    trained(world, A)
+    world.cancel()
+    world.assign(A, B)
+    assert world.granted == {A}, "its worker is still on its way out"
+    world.run(1)
+    assert world.granted == set()
+
+
+def test_a_job_that_is_to_go_back_to_where_it_still_trains_just_goes_on(world: World) -> None:
+    trained(world, A)
+    group = world.machine.group
+    world.assign(D)
+    world.run(2)
+    world.assign(A)
+    world.run(5)
+    assert world.machine.group == group
+    assert not commands(world, Stop)
+    assert world.granted == {A}
+    assert world.of(Running)[-1] == Running(world.sequence, (A,), warm=False, pause_s=None)
 
 
 def test_an_unchanged_placement_is_confirmed_without_touching_the_group(world: World) -> None:
@@ -472,6 +510,7 @@ def test_losses_with_progress_between_them_never_end_a_job() -> None:
 SLOTS = [A, B, C, D, slot("n2", 1)]
 ACTIONS = st.one_of(
     st.tuples(st.just("assign"), st.sets(st.sampled_from(SLOTS))),
+    st.tuples(st.just("overtake"), st.tuples(st.sets(st.sampled_from(SLOTS)), st.sets(st.sampled_from(SLOTS)))),
     st.tuples(st.just("die"), st.integers(0, 9)),
     st.tuples(st.just("node"), st.integers(0, 9)),
     st.tuples(st.just("hang"), st.integers(0, 9)),
@@ -484,8 +523,9 @@ ACTIONS = st.one_of(
 @settings(max_examples=150, phases=[HypothesisPhase.explicit, HypothesisPhase.generate])
 @given(st.lists(ACTIONS, max_size=25), st.booleans())
 def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool) -> None:
-    """Assignments, deaths, lost nodes, hangs and errors in any order: then the job trains on exactly the slots it
-    was last assigned, has given back all others, and never had two workers in one slot (`World` asserts)."""
+    """Assignments, also overtaken ones, deaths, lost nodes, hangs and errors in any order: then the job
+    trains on exactly the slots it was last assigned, has given back all others, and never had two workers in one
+    slot (`World` asserts)."""
     world = World(max_failures=1000)
     world.deaf_to_abort = deaf
     desired: set = set()
@@ -494,6 +534,9 @@ def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool) -
         if action == "assign":
             desired = set(argument)
             world.assign(*argument)
+        elif action == "overtake":
+            overtaken, desired = map(set, argument)
+            world.assign(*desired, overtaken=sorted(overtaken))
         elif action == "run":
             world.run(argument)
         elif live:
