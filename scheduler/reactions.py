@@ -30,6 +30,7 @@ from .record import JobRecord, ProfileRun
 from .store import Event
 
 PROFILE_TRIES = 2
+MOST_CLAIMS = 8  # whose answer is waited for; a job that is redirected again and again answers the last only
 PROFILE_LOSSES = 5  # a worker that is lost is not the job's fault, but something is where all are
 
 
@@ -153,7 +154,8 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
     gpu_type = event.slots[0].gpu_type
     gpus = sum(slot.gpus for slot in event.slots)
     paused = event.pause_s is not None
-    waited_s = None if job.claimed_s is None else max(now - job.claimed_s, 0.0)
+    asked_s = dict(job.claims).get(event.sequence)  # it may answer an earlier command than the last
+    waited_s = None if asked_s is None else max(now - asked_s, 0.0)
     started = waited_s is not None and not set(event.slots) <= set(job.group)
     # One that had stopped before it was given GPUs has paused for longer than it has waited for them.
     moved = (
@@ -173,7 +175,7 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         lost_s=job.lost_s + _lost_s(job, event, waited_s),
         moves=job.moves + moved,
         moving_s=job.moving_s + (event.pause_s or 0.0 if moved else 0.0),
-        claimed_s=None,
+        claims=tuple(claim for claim in job.claims if claim[0] > event.sequence),
         starts=job.starts + started,
         starting_s=job.starting_s + (waited_s or 0.0 if started else 0.0),
         largest_gpus={**job.largest_gpus, gpu_type: max(job.largest_gpus.get(gpu_type, 0), gpus)},
@@ -277,12 +279,13 @@ def _event(job: JobRecord, kind: str, now: float, text: str, **data: Any) -> Eve
 
 def claim(job: JobRecord, slots: tuple[Slot, ...], now: float) -> Reaction:
     """The record before `assign(slots)` is sent: a new sequence number, and the slots counted as held."""
+    sequence = job.sequence + 1
     changed = replace(
         job,
-        sequence=job.sequence + 1,
+        sequence=sequence,
         target=slots,
         held=tuple(sorted({*job.held, *slots})),
-        claimed_s=now if slots else job.claimed_s,
+        claims=(*job.claims, (sequence, now))[-MOST_CLAIMS:] if slots else job.claims,
     )
     leaving = set(changed.held) - set(slots)
     changed = replace(changed, pending_since_s=(job.pending_since_s or now) if leaving else None)

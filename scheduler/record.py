@@ -67,7 +67,7 @@ class JobRecord:
     largest_gpus: dict[str, int] = field(default_factory=dict)
     pauses: int = 0
     lost_s: float = 0.0  # over all pauses: without training, or with new GPUs that waited for their processes
-    claimed_s: float | None = None  # when the resize that is under way was asked for
+    claims: tuple[tuple[int, float], ...] = ()  # commands not answered yet that gave it GPUs: sequence, when
     starts: int = 0  # of processes on GPUs it was given
     starting_s: float = 0.0  # over all starts: from then until it trained on them
     moves: int = 0  # from GPUs to others, or to more or fewer of them
@@ -100,6 +100,11 @@ class JobRecord:
         return self.lost_s / self.pauses if self.pauses else None
 
     @property
+    def moving_since_s(self) -> float | None:
+        """When it was given the GPUs on which it does not train yet; None: it is where it shall be."""
+        return self.claims[-1][1] if self.claims and self.target else None
+
+    @property
     def start_s(self) -> float | None:
         """Mean measured time from being given GPUs to training on them; None before the first."""
         return self.starting_s / self.starts if self.starts else None
@@ -124,6 +129,7 @@ class JobRecord:
     @classmethod
     def from_json(cls, text: str, measurements_json: str = "") -> JobRecord:
         row = json.loads(text)
+        row.pop("claimed_s", None)  # of earlier versions
         state = row.pop("state")
         profiles = tuple(
             ProfileRun(**(run | {"slot": Slot(**run["slot"]) if run["slot"] and _holds(run) else None}))
@@ -138,6 +144,7 @@ class JobRecord:
                 "target": tuple(Slot(**slot) for slot in row["target"]),
                 "held": tuple(Slot(**slot) for slot in row["held"]),
                 "group": tuple(Slot(**slot) for slot in row["group"]),
+                "claims": tuple((sequence, at) for sequence, at in row.get("claims", ())),
                 "measurements_json": measurements_json,
             }
         )

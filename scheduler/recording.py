@@ -20,7 +20,7 @@ def trace_lines(jobs: Iterable[JobRecord], intervals: Iterable[Interval], restar
     A job is written with what it asked for and with what was measured of it: its profile runs, throughput
     parameters per GPU type, its noise scale, the samples (at the initial batch size) it took to end, how long its
     processes took to start, and what a restart cost it. `intervals`: who held what when. `restart_cost_s`: what
-    the policy took a restart to cost before one was measured.
+    policies took a restart to cost where no start had been measured.
     """
     held: dict[str, list[Interval]] = {}
     for interval in intervals:
@@ -106,6 +106,6 @@ def _row(
             "start_s": job.start_s,
             "pause_s": job.pause_s or 0.0,
             "restart_s": job.restart_cost_s or job.start_s or 0.0,
-            "assumed_restart_s": restart_cost_s,
+            "assumed_restart_s": restart_cost_s if job.start_s is None else job.start_s,
         },
     }

@@ -645,7 +645,7 @@ class SchedulerService:
 def _holding(job: JobRecord) -> Holding:
     # A job leaves at the end of a step, and for new slots only when its processes there are ready.
     patience_s = job.spec.training.hang_timeout_s + SAVE_S
-    if job.target and job.claimed_s is not None:
+    if job.moving_since_s is not None:
         patience_s += START_S
     return Holding(
         frozenset(job.target),

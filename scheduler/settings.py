@@ -39,7 +39,7 @@ class Settings(BaseModel):
     # A profile run that has not ended by then is given up.
     profile_timeout_s: float = Field(default=600.0, gt=0)
 
-    # What a restart is taken to cost until one of the job's own has been measured.
+    # What a restart is taken to cost until a start of the job's own has been measured.
     restart_cost_s: float = Field(default=30.0, ge=0)
     # A job that does not leave its slots in this time has its executor restarted, which ends its workers.
     release_timeout_s: float = Field(default=120.0, gt=0)

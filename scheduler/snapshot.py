@@ -122,8 +122,8 @@ def job_view(job: JobRecord, model: JobModel | None, store: Store, settings: Set
         model=model,
         placement=job.placement,
         age_s=now - job.state.submitted_s,
-        restarts=job.state.restarts,
-        restart_cost_s=settings.restart_cost_s if job.restart_cost_s is None else job.restart_cost_s,
+        restarts=job.state.restarts + restarting(job),
+        restart_cost_s=restart_cost_s(job, settings, now),
         largest_gpus=job.largest_gpus,
         attained_gpu_s=store.attained_gpu_s(job.id, now),
         served_in_window_s=store.served_s(job.id, now - settings.service_window_s, now),
@@ -131,6 +131,18 @@ def job_view(job: JobRecord, model: JobModel | None, store: Store, settings: Set
         submitted_s=job.state.submitted_s,
         remaining=remaining(job.report),
     )
+
+
+def restarting(job: JobRecord) -> bool:
+    """Whether a restart is under way: it counts from when it was asked for."""
+    return job.moving_since_s is not None and job.state.started_s is not None
+
+
+def restart_cost_s(job: JobRecord, settings: Settings, now: float) -> float:
+    """What the job's restarts cost so far, before the first what its start took; at least what one has by now."""
+    measured = job.start_s if job.restart_cost_s is None else job.restart_cost_s
+    known = settings.restart_cost_s if measured is None else measured
+    return known if job.moving_since_s is None else max(known, now - job.moving_since_s)
 
 
 def remaining(report: Mapping[str, Any]) -> float | None:

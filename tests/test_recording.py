@@ -88,5 +88,5 @@ def test_what_a_job_took_besides_its_steps_is_recorded(tmp_path: Path) -> None:
     assert workload.profiles == ((RecordedProfile("t4", 11.0, 1.0),),)
     model = workload.models[0]
     assert model is not None
-    assert (model.start_s, model.pause_s, model.restart_s, model.assumed_restart_s) == (8.0, 0.25, 1.5, 30.0)
+    assert (model.start_s, model.pause_s, model.restart_s, model.assumed_restart_s) == (8.0, 0.25, 1.5, 8.0)
     assert model.slowdown == pytest.approx(2.0)

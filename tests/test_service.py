@@ -37,7 +37,8 @@ from coadapt.scheduler.reactions import (
     start_profile,
 )
 from coadapt.scheduler.record import JobRecord, ProfileRun
-from coadapt.scheduler.snapshot import profile_id, profile_views, split_profile_id
+from coadapt.scheduler.settings import Settings
+from coadapt.scheduler.snapshot import profile_id, profile_views, restart_cost_s, restarting, split_profile_id
 
 SPEC = JobSpec(name="j", script="t.py", resources=Resources(max_gpus=8))
 A, B, C = (Slot(node, "l", 1, "t4", emulated=True) for node in ("n1", "n2", "n3"))
@@ -124,6 +125,32 @@ def test_a_move_to_other_gpus_cost_what_they_waited_though_the_old_ones_were_lef
     found = react(found, Released(found.sequence, (A,)), 34.9).job
     found = react(found, Running(found.sequence, (B,), warm=False, pause_s=0.4), 35.0).job
     assert (found.restart_cost_s, found.pause_s) == (25.0, 0.4)
+
+
+def test_an_answer_to_an_earlier_command_is_timed_by_that_command() -> None:
+    found = claim(claim(running(A), (B,), 10.0).job, (C,), 34.9).job
+    found = react(found, Running(found.sequence - 1, (B,), warm=False, pause_s=0.4), 35.0).job
+    assert found.restart_cost_s == 25.0
+    assert found.moving_since_s == 34.9, "the last command is not carried out yet"
+    found = react(found, Running(found.sequence, (C,), warm=False, pause_s=0.4), 54.9).job
+    assert (found.restart_cost_s, found.moving_since_s) == ((25.0 + 20.0) / 2, None)
+
+
+def test_before_the_first_restart_it_is_taken_to_cost_what_the_start_took() -> None:
+    settings = Settings(restart_cost_s=30.0)
+    assert restart_cost_s(job(), settings, 1.0) == 30.0
+    assert restart_cost_s(running(A), settings, 5.0) == running(A).start_s == 1.0
+
+
+def test_a_restart_counts_from_when_it_is_asked_for_and_costs_at_least_what_it_has_by_now() -> None:
+    starting = claim(job(), (A,), 1.0).job
+    assert not restarting(starting), "a first start is none"
+    moving = claim(running(A), (B,), 10.0).job
+    assert [restarting(found) for found in (running(A), moving)] == [False, True]
+    assert [restart_cost_s(moving, Settings(), now) for now in (10.5, 17.0)] == [1.0, 7.0]
+    assert not restarting(claim(moving, (), 18.0).job)
+    moved = react(moving, Running(moving.sequence, (B,), warm=False, pause_s=0.5), 20.0).job
+    assert (restarting(moved), moved.state.restarts) == (False, 1)
 
 
 def test_leaving_slots_are_held_until_they_are_released() -> None:
@@ -417,5 +444,7 @@ def test_replicas_do_not_move_into_the_slot_of_a_profile_run() -> None:
 
 
 def test_a_record_survives_being_written() -> None:
-    found = react(running(A, B), Reported(REPORT, ""), 3.0).job
+    found = claim(react(running(A, B), Reported(REPORT, ""), 3.0).job, (C,), 4.0).job
     assert JobRecord.from_json(found.to_json()) == found
+    earlier = found.to_json().replace('"claims":[[2,4.0]]', '"claimed_s":4.0')
+    assert JobRecord.from_json(earlier) == replace(found, claims=())
