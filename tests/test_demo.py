@@ -50,4 +50,4 @@ def test_a_job_counts_only_at_its_target() -> None:
 def test_six_jobs_of_three_kinds_arrive_in_order() -> None:
     assert len(ARRIVALS) >= 6
     assert len({arrival.example for arrival in ARRIVALS}) >= 3
-    assert [arrival.at_s for arrival in ARRIVALS] == sorted(arrival.at_s for arrival in ARRIVALS)
+    assert [arrival.after_s for arrival in ARRIVALS] == sorted(arrival.after_s for arrival in ARRIVALS)
