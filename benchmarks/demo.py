@@ -1,10 +1,10 @@
 """`make demo`: real jobs on an emulated cluster of three GPU types, and what the scheduler does with them.
 
 Seven PyTorch jobs of four kinds (the scripts of `examples/`): one that grows while it is alone, and six that come
-within a minute of that. What is real:
-gradients, batch sizes, learning rates, checkpoints, process groups, Ray actors, restarts. What is emulated: GPUs;
-each step is paced to the time its GPU type was measured to need, times a constant. The run fails (exit 1) unless
-every phenomenon it promises has happened and every job has reached its target metric.
+soon after. What is real: gradients, batch sizes, learning rates, checkpoints, process groups, Ray actors and
+restarts. What is emulated: GPUs; each step is paced to the time its GPU type was measured to need, times a
+constant. The run fails (exit 1) unless every phenomenon it promises has happened and every job has reached its
+target metric.
 
 Writes `out/demo.png` (who held which GPUs when, and with which batch size) and the same as `out/demo.json`.
 """
@@ -59,12 +59,12 @@ class Arrival:
 
 ARRIVALS = (
     Arrival(-ALONE_S, "chars-a", "char_transformer", 1.3),  # at the start
-    Arrival(0, "digits-a", "image_classifier", 0.15),
-    Arrival(20, "tune-a", "finetune", 4),
-    Arrival(30, "fixed", "rigid", 8),
-    Arrival(40, "digits-b", "image_classifier", 0.15),
-    Arrival(50, "digits-c", "image_classifier", 0.15),
-    Arrival(60, "chars-b", "char_transformer", 4),
+    Arrival(15, "digits-a", "image_classifier", 0.15),
+    Arrival(35, "tune-a", "finetune", 4),
+    Arrival(40, "fixed", "rigid", 8),
+    Arrival(50, "digits-b", "image_classifier", 0.15),
+    Arrival(60, "digits-c", "image_classifier", 0.15),
+    Arrival(70, "chars-b", "char_transformer", 4),
 )
 
 
