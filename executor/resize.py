@@ -230,7 +230,8 @@ class Reconciler:
         self._lost_one = False  # a member of the current group was lost
         self._recovering = False  # the group now forming replaces one that lost a member
         self._warm = False  # some process of it was in an earlier group
-        self._told: int = -1  # the sequence last reported as running
+        self._formed = 0  # the sequence that the current group was formed for
+        self._told: int = -1  # the one last reported as running
         self._finished: Finished | None = None
         self._now_s = 0.0
         self._effects: list[Effect] = []
@@ -690,6 +691,7 @@ class Reconciler:
         elif not staying and ready and complete:
             self._stop(now)
         elif not leaving and not ready and len(staying) == len(targets) and self._told != self.sequence:
+            self._formed = self.sequence
             self._tell_running(None)
 
     def _gathered(self, now: float) -> bool:
@@ -729,6 +731,7 @@ class Reconciler:
     def _form(self, members: Sequence[Worker], leavers: Sequence[Worker], now: float) -> None:
         """`Join` to every member, `Leave` to every leaver, of the next generation."""
         self._pause(now)
+        self._formed = self.sequence
         self.generation = self._next_generation()
         self._lost_one = False
         slots = {member.id: member.slot for member in members}
@@ -757,8 +760,8 @@ class Reconciler:
 
     def _tell_running(self, pause_s: float | None) -> None:
         slots = tuple(self.workers[id].slot for id in self.group)
-        self._told = self.sequence
-        self._tell(Running(self.sequence, slots, self._warm, pause_s, self._recovering))
+        self._told = self._formed
+        self._tell(Running(self._formed, slots, self._warm, pause_s, self._recovering))
 
     def _start_recovery(self, now: float, wait_s: float | None = None) -> None:
         """A member is lost, or its group broke: wait until every survivor has undone its step."""

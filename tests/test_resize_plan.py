@@ -141,6 +141,16 @@ def test_an_assignment_after_the_end_is_given_back_at_once(world: World) -> None
     assert world.granted == set()
 
 
+def test_a_group_answers_the_assignment_it_was_formed_for(world: World) -> None:
+    trained(world, A)
+    world.assign(D)
+    while world.machine.phase is not Phase.REGROUPING:
+        world.run(0.01)
+    world.assign(A)
+    world.run(10)
+    assert [(event.sequence, event.slots) for event in world.of(Running)] == [(1, (A,)), (2, (D,)), (3, (A,))]
+
+
 def test_a_job_that_is_to_go_back_to_where_it_still_trains_just_goes_on(world: World) -> None:
     trained(world, A)
     group = world.machine.group
