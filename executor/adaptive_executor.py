@@ -102,7 +102,7 @@ class AdaptiveExecutor:
     # --- called by the service ------------------------------------------------------------------------------
 
     def assign(self, slots: Sequence[Slot], sequence: int, measurements_json: str = "") -> None:
-        """Train on exactly these slots; none: save, stop and release everything. Older sequences are ignored.
+        """Train on exactly these slots; none: save, stop and release everything. Older sequences change nothing.
 
         `measurements_json` is the service's copy, for an executor that Ray has restarted without any and for GPU
         types that other jobs have measured.

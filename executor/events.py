@@ -30,7 +30,7 @@ class ProfileFinished:
 
 @dataclass(frozen=True)
 class Running:
-    """The group trains on exactly `slots`, as the assignment `sequence` wanted, which need not be the last.
+    """The group trains on exactly `slots`; `sequence` is that of the last assignment that has been carried out.
 
     `pause_s` is the time without training since the last group (None at the first start); `warm` says that
     at least one process went on. `recovered`: the group was re-formed because a worker was lost.

@@ -230,7 +230,7 @@ class Reconciler:
         self._lost_one = False  # a member of the current group was lost
         self._recovering = False  # the group now forming replaces one that lost a member
         self._warm = False  # some process of it was in an earlier group
-        self._formed = 0  # the sequence that the current group was formed for
+        self._formed = 0  # the sequence whose slots the current group has, or had at last
         self._told: int = -1  # the one last reported as running
         self._finished: Finished | None = None
         self._now_s = 0.0
@@ -239,10 +239,10 @@ class Reconciler:
     # --- inputs ---------------------------------------------------------------------------------------------
 
     def assign(self, slots: Sequence[Slot], sequence: int, now: float) -> list[Effect]:
-        """Train on exactly these slots; none: save, stop and release. An older sequence is ignored.
+        """Train on exactly these slots; none: save, stop and release.
 
-        What a command that comes too late or out of order would have brought is released at once: whoever sent it
-        counts those slots as held.
+        Of an older sequence, or after the end, only what it would have brought is released, at once: whoever sent
+        it counts those slots as held.
         """
         held = {worker.slot for worker in self.workers.values()}
         if sequence <= self.sequence or self.phase.is_terminal:
@@ -731,10 +731,11 @@ class Reconciler:
     def _form(self, members: Sequence[Worker], leavers: Sequence[Worker], now: float) -> None:
         """`Join` to every member, `Leave` to every leaver, of the next generation."""
         self._pause(now)
-        self._formed = self.sequence
         self.generation = self._next_generation()
         self._lost_one = False
         slots = {member.id: member.slot for member in members}
+        if set(slots.values()) == self._targets():  # else the rest of them is still to come
+            self._formed = self.sequence
         self.group = rank_order(slots, self.group)
         self.batch = self.batch_for([slots[id] for id in self.group])
         for id, command in joins(self.group, slots, self.generation, self.store, self.batch).items():

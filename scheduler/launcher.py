@@ -1,7 +1,7 @@
 """From what jobs hold to what a plan wants: which commands to send now. Pure.
 
 `step` is called whenever something changed. It never over-commits: a slot is claimed only when its GPUs
-are held by nobody, and a job that leaves slots holds them until its executor says they are released. A
+are held by nobody else, and a job that leaves slots holds them until its executor says they are released. A
 job trains on where it is until its new slots are free; it is stopped or shrunk first only where others
 wait for what it gives up and nothing else would free it (two jobs that swap, for one).
 """
@@ -108,6 +108,15 @@ def _share(wanted: float, available: float) -> float:
     return int(min(wanted, available) * 1000) / 1000
 
 
+def less_given_up(wanted: Sequence[Slot], target: Iterable[Slot], after: Iterable[Slot]) -> tuple[Slot, ...]:
+    """What a job shall have, less what its executor gave up of its target: only a new round tries that again.
+
+    `target`, `after`: before and after its executor released slots; leaving others is no giving up.
+    """
+    given_up = set(target) - set(after)
+    return tuple(slot for slot in wanted if slot not in given_up)
+
+
 def step(
     wanted: Mapping[str, Sequence[Slot]],
     holdings: Mapping[str, Holding],
@@ -122,14 +131,17 @@ def step(
         holdings: every job (and whatever else occupies slots), in the order in which they are served.
         capacity: GPUs per living, leased node.
     """
+    actions = _Step(wanted, holdings, capacity).actions()
+    redirected = {action.job_id for action in actions}
     late: list[Action] = [
         Evict(job_id, tuple(sorted(held.releasing)))
         for job_id, held in holdings.items()
         if held.releasing
+        and job_id not in redirected
         and held.pending_since_s is not None
         and now - held.pending_since_s > max(release_timeout_s, held.patience_s)
     ]
-    return late + _Step(wanted, holdings, capacity).actions()
+    return late + actions
 
 
 class _Step:
@@ -158,7 +170,7 @@ class _Step:
         return self.wanted[job_id] - self.holdings[job_id].target
 
     def fits(self, job_id: str) -> bool:
-        """Whether all it shall get is its own still or held by nobody; its executor waits for what is leaving."""
+        """Whether nobody else holds what it shall get. What it is leaving itself its executor can wait for."""
         return _within(_gpus(self.adds(job_id) - self.holdings[job_id].held), self.free)
 
     def send(self, job_id: str, slots: frozenset[Slot]) -> Assign:
@@ -176,8 +188,8 @@ class _Step:
             blocker = next((j for j in waiting if self.gives_up(j) & needed), None)
             if blocker is None:
                 return sent
-            target = self.holdings[blocker].target
-            kept = target & self.wanted[blocker] if self.holdings[blocker].shrinks else frozenset()
+            held = self.holdings[blocker]
+            kept = held.held & self.wanted[blocker] if held.shrinks else frozenset()
             sent.append(self.send(blocker, kept))
 
     def stuck(self, waiting: Sequence[str]) -> set[str]:

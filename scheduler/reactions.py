@@ -29,8 +29,8 @@ from .lifecycle import advance
 from .record import JobRecord, ProfileRun
 from .store import Event
 
+MOST_CLAIMS = 8  # that are remembered of a job that is redirected again and again
 PROFILE_TRIES = 2
-MOST_CLAIMS = 8  # whose answer is waited for; a job that is redirected again and again answers the last only
 PROFILE_LOSSES = 5  # a worker that is lost is not the job's fault, but something is where all are
 
 
@@ -101,6 +101,8 @@ def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
         target=(),
         held=(),
         group=(),
+        claims=(),
+        reclaims=(),
         pending_since_s=None,
         profiles=tuple(_reset(run) for run in job.profiles),
     )
@@ -176,6 +178,9 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         moves=job.moves + moved,
         moving_s=job.moving_s + (event.pause_s or 0.0 if moved else 0.0),
         claims=tuple(claim for claim in job.claims if claim[0] > event.sequence),
+        reclaims=tuple(reclaim for reclaim in job.reclaims if reclaim[0] > event.sequence),
+        # Until now it had to wait for its new processes; from now on it only has to leave.
+        pending_since_s=job.pending_since_s if job.pending_since_s is None or asked_s is None else now,
         starts=job.starts + started,
         starting_s=job.starting_s + (waited_s or 0.0 if started else 0.0),
         largest_gpus={**job.largest_gpus, gpu_type: max(job.largest_gpus.get(gpu_type, 0), gpus)},
@@ -205,7 +210,9 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
     if event.everything:
         # An executor that has just been started says so too, before it knows of any command.
         return lose_everything(job, "its executor was restarted", now) if job.occupied else Reaction(job)
-    gone = set(event.slots)
+    # It says nothing about slots that the job was given again since.
+    reclaims = tuple(reclaim for reclaim in job.reclaims if reclaim[0] > event.sequence)
+    gone = set(event.slots) - {slot for _, slot in reclaims}
     held = tuple(slot for slot in job.held if slot not in gone)
     # An older command's release says nothing about slots that were claimed since.
     target = job.target if event.sequence < job.sequence else tuple(s for s in job.target if s not in gone)
@@ -216,6 +223,7 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
         profiles=tuple(_reset(run) if run.slot in gone and not run.active else run for run in job.profiles),
         held=held,
         target=target,
+        reclaims=reclaims,
         group=tuple(slot for slot in job.group if slot in held),
         pending_since_s=job.pending_since_s if set(held) - set(target) else None,
     )
@@ -280,15 +288,23 @@ def _event(job: JobRecord, kind: str, now: float, text: str, **data: Any) -> Eve
 def claim(job: JobRecord, slots: tuple[Slot, ...], now: float) -> Reaction:
     """The record before `assign(slots)` is sent: a new sequence number, and the slots counted as held."""
     sequence = job.sequence + 1
+    left = set(job.held) - set(job.target)
+    leaving = set(job.held) - set(slots)
+    # One that was to wait for new processes first, and now just has to leave, has as long for that as any.
+    waits_on = bool(slots) and bool(left & leaving)
+    since_s = (job.pending_since_s if waits_on else None) or now
     changed = replace(
         job,
         sequence=sequence,
         target=slots,
         held=tuple(sorted({*job.held, *slots})),
         claims=(*job.claims, (sequence, now))[-MOST_CLAIMS:] if slots else job.claims,
+        reclaims=(
+            *(reclaim for reclaim in job.reclaims if reclaim[1] not in slots),
+            *((sequence, slot) for slot in slots if slot in left),
+        ),
+        pending_since_s=since_s if leaving else None,
     )
-    leaving = set(changed.held) - set(slots)
-    changed = replace(changed, pending_since_s=(job.pending_since_s or now) if leaving else None)
     gpus = sum(slot.gpus for slot in slots)
     text = f"is to use {gpus}x{slots[0].gpu_type}" if slots else "is to leave its GPUs"
     return Reaction(changed, (_event(job, "placed", now, text, gpus=gpus),))

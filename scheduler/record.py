@@ -67,7 +67,8 @@ class JobRecord:
     largest_gpus: dict[str, int] = field(default_factory=dict)
     pauses: int = 0
     lost_s: float = 0.0  # over all pauses: without training, or with new GPUs that waited for their processes
-    claims: tuple[tuple[int, float], ...] = ()  # commands not answered yet that gave it GPUs: sequence, when
+    claims: tuple[tuple[int, float], ...] = ()  # commands not carried out yet that gave it GPUs: sequence, when
+    reclaims: tuple[tuple[int, Slot], ...] = ()  # slots that commands gave it again before they were released
     starts: int = 0  # of processes on GPUs it was given
     starting_s: float = 0.0  # over all starts: from then until it trained on them
     moves: int = 0  # from GPUs to others, or to more or fewer of them
@@ -101,7 +102,7 @@ class JobRecord:
 
     @property
     def moving_since_s(self) -> float | None:
-        """When it was given the GPUs on which it does not train yet; None: it is where it shall be."""
+        """When it was given what it shall have and has not got wholly yet; None: it has, or shall have nothing."""
         return self.claims[-1][1] if self.claims and self.target else None
 
     @property
@@ -123,13 +124,15 @@ class JobRecord:
         row["state"] = asdict(self.state)
         for key in ("target", "held", "group"):
             row[key] = [asdict(slot) for slot in row[key]]
+        row["reclaims"] = [(sequence, asdict(slot)) for sequence, slot in row["reclaims"]]
         row["profiles"] = [asdict(run) for run in self.profiles]
         return json.dumps(row, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str, measurements_json: str = "") -> JobRecord:
         row = json.loads(text)
-        row.pop("claimed_s", None)  # of earlier versions
+        claimed_s = row.pop("claimed_s", None)  # of earlier versions, which knew of one command at a time
+        claims = row.pop("claims", []) if claimed_s is None else [[row["sequence"], claimed_s]]
         state = row.pop("state")
         profiles = tuple(
             ProfileRun(**(run | {"slot": Slot(**run["slot"]) if run["slot"] and _holds(run) else None}))
@@ -144,7 +147,8 @@ class JobRecord:
                 "target": tuple(Slot(**slot) for slot in row["target"]),
                 "held": tuple(Slot(**slot) for slot in row["held"]),
                 "group": tuple(Slot(**slot) for slot in row["group"]),
-                "claims": tuple((sequence, at) for sequence, at in row.get("claims", ())),
+                "claims": tuple((sequence, at) for sequence, at in claims),
+                "reclaims": tuple((sequence, Slot(**slot)) for sequence, slot in row.get("reclaims", ())),
                 "measurements_json": measurements_json,
             }
         )

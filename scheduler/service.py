@@ -23,7 +23,7 @@ from . import answers, dejavu
 from .executors import Executors, gpus_per_replica
 from .explain import explain
 from .job import JobSpec, Phase
-from .launcher import Action, Assign, Holding, slots_of, step
+from .launcher import Action, Assign, Holding, less_given_up, slots_of, step
 from .lifecycle import advance
 from .new_types import with_new_types
 from .nodes import NodesSnapshot, NodeView
@@ -44,15 +44,14 @@ from .record import JobRecord, ProfileRun
 from .recording import trace_lines
 from .round import Plan, Round
 from .settings import Settings
-from .snapshot import MEASURED_IN, allowed_types, split_profile_id, take_round, waiting_reason
+from .snapshot import MEASURED_IN, START_S, allowed_types, split_profile_id, take_round, waiting_reason
 from .store import Event, Interval, Store
 from .warm_up import COMPILING, telling, warm_up
 
 log = logging.getLogger(__name__)
 
 LOG_PAGE_BYTES = 256 * 1024
-# Beyond its longest step a job may take so long to leave its slots: to save, and to start its processes elsewhere.
-SAVE_S, START_S = 120.0, 900.0
+SAVE_S = 120.0  # beyond its longest step a job may take so long to leave its slots; START_S more if it moves
 
 
 @dataclass(frozen=True)
@@ -207,10 +206,9 @@ class SchedulerService:
             if job is None:
                 return
             now = time.time()
+            after = self._apply(react(job, event, now))
             if isinstance(event, Released) and job_id in self._wanted:
-                # A slot that its executor gave up is tried again by a new round only.
-                self._wanted[job_id] = tuple(slot for slot in self._wanted[job_id] if slot not in event.slots)
-            self._apply(react(job, event, now))
+                self._wanted[job_id] = less_given_up(self._wanted[job_id], job.target, after.target)
             if isinstance(event, Running | Reported):
                 self._note_interval(self._store.get(job_id), now)
             self._wake.set()
@@ -630,8 +628,8 @@ class SchedulerService:
                         self._apply(lose_everything(job, "its executor is gone", now))
                 elif not job.active:
                     self._executors.cancel(job)
-                elif status is not None:
-                    self._repeat(job, status.sequence)
+                else:  # one that does not answer now may never have heard of the last command
+                    self._repeat(job, -1 if status is None else status.sequence)
 
     def _repeat(self, job: JobRecord, seen: int) -> None:
         """The last commands once more; an executor ignores what it has seen."""

@@ -21,6 +21,7 @@ from .settings import Settings
 from .store import Store
 
 SEPARATOR = "/profile/"
+START_S = 900.0  # longest that processes may rightly take to start
 MEASURED_IN = (Phase.PROFILING, Phase.QUEUED, Phase.RUNNING)  # phases in which profile runs take part
 
 
@@ -122,8 +123,8 @@ def job_view(job: JobRecord, model: JobModel | None, store: Store, settings: Set
         model=model,
         placement=job.placement,
         age_s=now - job.state.submitted_s,
-        restarts=job.state.restarts + restarting(job),
-        restart_cost_s=restart_cost_s(job, settings, now),
+        restarts=job.state.restarts + restart_is_under_way(job),
+        restart_cost_s=expected_restart_s(job, settings, now),
         largest_gpus=job.largest_gpus,
         attained_gpu_s=store.attained_gpu_s(job.id, now),
         served_in_window_s=store.served_s(job.id, now - settings.service_window_s, now),
@@ -133,16 +134,22 @@ def job_view(job: JobRecord, model: JobModel | None, store: Store, settings: Set
     )
 
 
-def restarting(job: JobRecord) -> bool:
-    """Whether a restart is under way: it counts from when it was asked for."""
+def restart_is_under_way(job: JobRecord) -> bool:
+    """It counts from when it was asked for."""
     return job.moving_since_s is not None and job.state.started_s is not None
 
 
-def restart_cost_s(job: JobRecord, settings: Settings, now: float) -> float:
-    """What the job's restarts cost so far, before the first what its start took; at least what one has by now."""
+def expected_restart_s(job: JobRecord, settings: Settings, now: float) -> float:
+    """The mean of the job's restarts, the one that is under way included where it takes longer than they did.
+
+    Before the first: what its starts took; before it has started, what the operator says.
+    """
     measured = job.start_s if job.restart_cost_s is None else job.restart_cost_s
     known = settings.restart_cost_s if measured is None else measured
-    return known if job.moving_since_s is None else max(known, now - job.moving_since_s)
+    if job.moving_since_s is None:
+        return known
+    so_far_s = min(now - job.moving_since_s, START_S)
+    return max(known, (job.lost_s + so_far_s) / (job.pauses + 1))
 
 
 def remaining(report: Mapping[str, Any]) -> float | None:

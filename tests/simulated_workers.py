@@ -185,7 +185,7 @@ class World:
             self._measure(worker, event.local_bsz)
 
     def _heartbeats(self) -> None:
-        for worker, process in self.processes.items():
+        for worker, process in list(self.processes.items()):
             group = [p for _, p in self._peers(process)]
             if (
                 not self.silent

@@ -7,7 +7,7 @@ import pytest
 from coadapt.executor.slot import Slot
 from coadapt.scheduler.cluster import Cluster, Node
 from coadapt.scheduler.job import JobSpec
-from coadapt.scheduler.launcher import Action, Assign, Evict, Holding, slots_of, step
+from coadapt.scheduler.launcher import Action, Assign, Evict, Holding, less_given_up, slots_of, step
 from coadapt.scheduler.placement import NodeShare, Placement
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -169,6 +169,31 @@ def test_a_release_that_does_not_come_restarts_the_executor() -> None:
     assert world.step(a=(), b=many("n1", 4, 4)) == [Evict("a", many("n1", 4))]
     world.release("a")
     assert names(world.step(a=(), b=many("n1", 4, 4))) == ["b"]
+
+
+def test_a_job_that_is_late_to_leave_and_is_to_stay_after_all_is_not_evicted() -> None:
+    world = World(a=many("n1", 4))
+    world.step(a=(), b=many("n1", 4, 4))
+    world.now = TIMEOUT_S + 1
+    assert world.step(a=many("n1", 4), b=()) == [Assign("a", many("n1", 4))]
+
+
+def test_a_job_that_makes_way_keeps_what_it_has_not_left_and_shall_have() -> None:
+    world = World(a=many("n1", 2), b=(*many("n1", 2, 2), *many("n3", 4)))
+    world.step(a=many("n2", 4), b=(*many("n1", 2, 2), *many("n3", 4)))
+    wanted = {"a": many("n1", 4), "b": (*many("n3", 4), *many("n2", 4, 4))}
+    assert world.step(**wanted) == [Assign("a", many("n1", 2))]
+    world.release("a")
+    world.step(**wanted)
+    world.release("b")
+    world.step(**wanted)
+    assert world.settled(**wanted)
+
+
+def test_only_what_an_executor_gives_up_waits_for_a_new_round() -> None:
+    target, wanted = many("n1", 2), (*many("n1", 2), *many("n2", 2))
+    assert less_given_up(wanted, target, target[:1]) == (wanted[0], *wanted[2:])
+    assert less_given_up(wanted, many("n3", 2), many("n3", 2)) == wanted, "n1 is left as it was to be"
 
 
 def test_a_lost_node_gives_nothing_away() -> None:

@@ -151,6 +151,18 @@ def test_a_group_answers_the_assignment_it_was_formed_for(world: World) -> None:
     assert [(event.sequence, event.slots) for event in world.of(Running)] == [(1, (A,)), (2, (D,)), (3, (A,))]
 
 
+def test_survivors_that_form_on_the_way_elsewhere_answer_nothing_that_is_still_to_come(world: World) -> None:
+    trained(world, A, B)
+    world.assign(C, D)
+    world.run(2)
+    world.die(world.worker_in(B))
+    world.run(1)
+    assert world.of(Running)[-1].slots == (A,)
+    assert world.of(Running)[-1].sequence == 1
+    world.run(10)
+    assert (world.of(Running)[-1].sequence, set(world.of(Running)[-1].slots)) == (2, {C, D})
+
+
 def test_a_job_that_is_to_go_back_to_where_it_still_trains_just_goes_on(world: World) -> None:
     trained(world, A)
     group = world.machine.group

@@ -38,7 +38,13 @@ from coadapt.scheduler.reactions import (
 )
 from coadapt.scheduler.record import JobRecord, ProfileRun
 from coadapt.scheduler.settings import Settings
-from coadapt.scheduler.snapshot import profile_id, profile_views, restart_cost_s, restarting, split_profile_id
+from coadapt.scheduler.snapshot import (
+    expected_restart_s,
+    profile_id,
+    profile_views,
+    restart_is_under_way,
+    split_profile_id,
+)
 
 SPEC = JobSpec(name="j", script="t.py", resources=Resources(max_gpus=8))
 A, B, C = (Slot(node, "l", 1, "t4", emulated=True) for node in ("n1", "n2", "n3"))
@@ -138,19 +144,19 @@ def test_an_answer_to_an_earlier_command_is_timed_by_that_command() -> None:
 
 def test_before_the_first_restart_it_is_taken_to_cost_what_the_start_took() -> None:
     settings = Settings(restart_cost_s=30.0)
-    assert restart_cost_s(job(), settings, 1.0) == 30.0
-    assert restart_cost_s(running(A), settings, 5.0) == running(A).start_s == 1.0
+    assert expected_restart_s(job(), settings, 1.0) == 30.0
+    assert expected_restart_s(running(A), settings, 5.0) == running(A).start_s == 1.0
 
 
 def test_a_restart_counts_from_when_it_is_asked_for_and_costs_at_least_what_it_has_by_now() -> None:
     starting = claim(job(), (A,), 1.0).job
-    assert not restarting(starting), "a first start is none"
+    assert not restart_is_under_way(starting), "a first start is none"
     moving = claim(running(A), (B,), 10.0).job
-    assert [restarting(found) for found in (running(A), moving)] == [False, True]
-    assert [restart_cost_s(moving, Settings(), now) for now in (10.5, 17.0)] == [1.0, 7.0]
-    assert not restarting(claim(moving, (), 18.0).job)
+    assert [restart_is_under_way(found) for found in (running(A), moving)] == [False, True]
+    assert [expected_restart_s(moving, Settings(), now) for now in (10.5, 17.0)] == [1.0, 7.0]
+    assert not restart_is_under_way(claim(moving, (), 18.0).job)
     moved = react(moving, Running(moving.sequence, (B,), warm=False, pause_s=0.5), 20.0).job
-    assert (restarting(moved), moved.state.restarts) == (False, 1)
+    assert (restart_is_under_way(moved), moved.state.restarts) == (False, 1)
 
 
 def test_leaving_slots_are_held_until_they_are_released() -> None:
@@ -434,6 +440,25 @@ def test_reports_during_a_profile_run_and_after_take_nothing_from_what_other_job
     assert (queued.phase, queued.occupied) == (Phase.QUEUED, ())
 
 
+def test_a_late_release_says_nothing_of_a_slot_that_was_given_again_since() -> None:
+    back = claim(claim(running(A, B), (A,), 10.0).job, (A, B), 10.5).job
+    left = claim(back, (A,), 11.0).job
+    late = react(left, Released(left.sequence - 2, (B,)), 11.1).job
+    assert set(late.held) == {A, B}, "a worker may have started there again"
+    assert react(late, Released(left.sequence, (B,)), 12.0).job.held == (A,)
+    assert react(late, Released(left.sequence, (B,)), 12.0).job.reclaims == ()
+
+
+def test_a_job_has_its_time_to_leave_from_when_it_can() -> None:
+    moving = claim(running(A), (B,), 10.0).job
+    assert moving.pending_since_s == 10.0
+    assert claim(moving, (C,), 50.0).job.pending_since_s == 10.0, "it still is to leave the same"
+    assert claim(moving, (A,), 440.0).job.pending_since_s == 440.0, "now it is to leave the others"
+    assert claim(moving, (), 440.0).job.pending_since_s == 440.0, "it need not wait for processes any more"
+    moved = react(moving, Running(moving.sequence, (B,), warm=False, pause_s=0.5), 440.0).job
+    assert moved.pending_since_s == 440.0, "before, its processes were starting"
+
+
 def test_replicas_do_not_move_into_the_slot_of_a_profile_run() -> None:
     placement = Placement("t4", (NodeShare("n2", 2),))
     beside = Slot("n2", "l", 1, "t4", index=0)
@@ -446,5 +471,7 @@ def test_replicas_do_not_move_into_the_slot_of_a_profile_run() -> None:
 def test_a_record_survives_being_written() -> None:
     found = claim(react(running(A, B), Reported(REPORT, ""), 3.0).job, (C,), 4.0).job
     assert JobRecord.from_json(found.to_json()) == found
+    back = claim(found, (A,), 5.0).job
+    assert JobRecord.from_json(back.to_json()) == back
     earlier = found.to_json().replace('"claims":[[2,4.0]]', '"claimed_s":4.0')
-    assert JobRecord.from_json(earlier) == replace(found, claims=())
+    assert JobRecord.from_json(earlier) == found
