@@ -33,7 +33,8 @@ class Running:
     """The group trains on exactly `slots`; `sequence` is that of the last assignment that has been carried out.
 
     `pause_s` is the time without training since the last group (None at the first start); `warm` says that
-    at least one process went on. `recovered`: the group was re-formed because a worker was lost.
+    at least one process went on. `recovered`: the group was re-formed because a worker was lost. `generation`: of
+    the group, 1 or more, 0 where it is not known.
     """
 
     sequence: int
@@ -41,6 +42,7 @@ class Running:
     warm: bool
     pause_s: float | None = None
     recovered: bool = False
+    generation: int = 0
 
 
 @dataclass(frozen=True)

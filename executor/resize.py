@@ -762,7 +762,7 @@ class Reconciler:
     def _tell_running(self, pause_s: float | None) -> None:
         slots = tuple(self.workers[id].slot for id in self.group)
         self._told = self._formed
-        self._tell(Running(self._formed, slots, self._warm, pause_s, self._recovering))
+        self._tell(Running(self._formed, slots, self._warm, pause_s, self._recovering, self.generation))
 
     def _start_recovery(self, now: float, wait_s: float | None = None) -> None:
         """A member is lost, or its group broke: wait until every survivor has undone its step."""

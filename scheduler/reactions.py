@@ -103,6 +103,7 @@ def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
         group=(),
         claims=(),
         reclaims=(),
+        generation=0,
         pending_since_s=None,
         profiles=tuple(_reset(run) for run in job.profiles),
     )
@@ -153,6 +154,8 @@ def _profile_finished(job: JobRecord, event: ProfileFinished, now: float) -> Rea
 def _running(job: JobRecord, event: Running, now: float) -> Reaction:
     if not event.slots or event.sequence > job.sequence:
         return Reaction(job)
+    if 0 < event.generation <= job.generation:  # told before: its pause is counted
+        event = replace(event, pause_s=None, recovered=False)
     gpu_type = event.slots[0].gpu_type
     gpus = sum(slot.gpus for slot in event.slots)
     paused = event.pause_s is not None
@@ -173,6 +176,7 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         state=state,
         group=event.slots,
         held=tuple(sorted({*job.held, *event.slots})),
+        generation=event.generation or job.generation,
         pauses=job.pauses + paused,
         lost_s=job.lost_s + _lost_s(job, event, waited_s),
         moves=job.moves + moved,

@@ -73,6 +73,7 @@ class JobRecord:
     starting_s: float = 0.0  # over all starts: from then until it trained on them
     moves: int = 0  # from GPUs to others, or to more or fewer of them
     moving_s: float = 0.0  # over all moves: without training
+    generation: int = 0  # of the last group that its executor told of
     report: dict[str, Any] = field(default_factory=dict)  # the newest report, flattened for people
     metrics: dict[str, float] = field(default_factory=dict)
     traceback: str = ""

@@ -57,7 +57,7 @@ def commands(world: World, kind: type) -> list:
 def test_a_first_start_is_cold_and_has_no_pause(world: World) -> None:
     trained(world, A, B)
     (running,) = world.of(Running)
-    assert running == Running(1, (A, B), warm=False, pause_s=None)
+    assert running == Running(1, (A, B), warm=False, pause_s=None, generation=1)
 
 
 def test_growing_keeps_the_old_group_training_until_the_newcomer_is_ready(world: World) -> None:
@@ -173,7 +173,7 @@ def test_a_job_that_is_to_go_back_to_where_it_still_trains_just_goes_on(world: W
     assert world.machine.group == group
     assert not commands(world, Stop)
     assert world.granted == {A}
-    assert world.of(Running)[-1] == Running(world.sequence, (A,), warm=False, pause_s=None)
+    assert world.of(Running)[-1] == Running(world.sequence, (A,), warm=False, pause_s=None, generation=1)
 
 
 def test_an_unchanged_placement_is_confirmed_without_touching_the_group(world: World) -> None:

@@ -108,6 +108,23 @@ def test_gpus_that_waited_for_their_processes_count_as_the_cost_of_a_warm_resize
     assert recovered.restart_cost_s == (4.0 + 0.4) / 2
 
 
+def test_an_answer_that_comes_twice_counts_once() -> None:
+    grown = claim(running(A), (A, B), 10.0).job
+    answer = Running(grown.sequence, (A, B), warm=True, pause_s=0.5, recovered=True, generation=2)
+    once = react(grown, answer, 18.0).job
+    assert (once.state.restarts, once.state.recoveries, once.pauses) == (1, 1, 1)
+    assert react(once, answer, 48.0).job == once
+    again = lose_everything(once, "its executor was restarted", 50.0).job
+    assert (
+        react(
+            claim(again, (A,), 51.0).job,
+            replace(answer, sequence=again.sequence + 1, slots=(A,), generation=1),
+            55.0,
+        ).job.state.restarts
+        == 2
+    )
+
+
 def test_the_queue_is_no_cost_of_a_restart() -> None:
     found = running(A)
     found = react(claim(found, (), 10.0).job, Released(found.sequence + 1, (A,)), 11.0).job
