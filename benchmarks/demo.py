@@ -59,12 +59,12 @@ class Arrival:
 
 ARRIVALS = (
     Arrival(0, "chars-a", "char_transformer", 1.3),
-    Arrival(15, "digits-a", "image_classifier", 0.15),
-    Arrival(35, "tune-a", "finetune", 4),
-    Arrival(40, "fixed", "rigid", 8),
-    Arrival(50, "digits-b", "image_classifier", 0.15),
-    Arrival(60, "digits-c", "image_classifier", 0.15),
-    Arrival(70, "chars-b", "char_transformer", 4),
+    Arrival(5, "digits-a", "image_classifier", 0.15),
+    Arrival(15, "tune-a", "finetune", 4),
+    Arrival(25, "fixed", "rigid", 8),
+    Arrival(35, "digits-b", "image_classifier", 0.15),
+    Arrival(40, "digits-c", "image_classifier", 0.15),
+    Arrival(50, "chars-b", "char_transformer", 4),
 )
 
 
