@@ -126,6 +126,9 @@ class AdaptiveTableWorld:
             return left_s
         return self.restart_cost_s(job)
 
+    def keeps_s(self, job: int, old: Placement | None, new: Placement, left_s: float) -> float | None:
+        return None
+
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:
         return self._phases[job].table.restart_s
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
@@ -13,6 +14,7 @@ from ..scheduler.cluster import Cluster
 from ..scheduler.placement import Placement
 from ..scheduler.round import JobColumns, JobView, Policy, Round
 from ..scheduler.warm_up import stopwatch
+from .handover import Handovers, Move, Wait
 from .outages import Change, Failures
 from .outcome import Holding, Outcome
 from .tables import Floats
@@ -153,6 +155,7 @@ class Engine:
         self._up = self.cluster
         self._now = self.timing.first_s - self.timing.interval_s  # so that the first round may be at first_s
         self._ids = np.array(workload.ids, object)
+        self._handovers = Handovers()
         self._holdings: list[Holding] = []
         self._policy_s: list[float] = []
         self._contention: list[tuple[float, int]] = []
@@ -353,11 +356,37 @@ class Engine:
         for job in self._running().tolist():
             if job not in wanted:
                 self._stop(job)
+        moved = {
+            job: placement
+            for job, placement in wanted.items()
+            if jobs.placements[job] is not placement and jobs.placements[job] != placement
+        }
+        waits = self._waits(moved)
         for job, placement in wanted.items():
-            if jobs.placements[job] is not placement and jobs.placements[job] != placement:
-                self._place(job, placement)
+            if job in moved:
+                self._place(job, placement, waits.get(job, Wait()))
             elif self.world.learns:
                 self._set_motion(job, placement)
+
+    def _waits(self, moved: Mapping[int, Placement]) -> dict[int, Wait]:
+        """Of jobs that change their GPUs, for what others are leaving; none, where GPUs change hands at once."""
+        jobs, moves = self._jobs, []
+        for job, new in moved.items():
+            old = jobs.placements[job]
+            keeps_s = self.world.keeps_s(job, old, new, float(jobs.pause_s[job]))
+            if keeps_s is not None:
+                has, gets = Counter({} if old is None else old.by_node), Counter(new.by_node)
+                moves.append(Move(job, gets - has, has - gets, keeps_s))
+        if not moves:
+            return {}
+        free = Counter({node.id: node.gpus for node in self._up.nodes})
+        others = {move.job for move in moves}
+        for job in self._running().tolist():
+            free.subtract((jobs.placements[job] if job in others or job not in moved else moved[job]).by_node)
+        for job, new in moved.items():
+            if job not in others and jobs.placements[job] is None:
+                free.subtract(new.by_node)
+        return self._handovers.waits(moves, free, self._now)
 
     def _view(self, job: int, now: float, remaining_s: float) -> JobView:
         jobs = self._jobs
@@ -384,11 +413,18 @@ class Engine:
         jobs.placements[job], jobs.gpus[job] = None, 0
         jobs.preemptions[job] += 1
 
-    def _place(self, job: int, placement: Placement) -> None:
+    def _place(self, job: int, placement: Placement, wait: Wait) -> None:
         jobs = self._jobs
-        left_s = float(jobs.pause_s[job])
+        left_s, rate = float(jobs.pause_s[job]), float(jobs.rate[job])
         first = bool(np.isnan(jobs.started_s[job]))
-        jobs.pause_s[job] = self.world.pause_s(job, jobs.placements[job], placement, left_s, first)
+        old = None if wait.stopped else jobs.placements[job]
+        pause_s = self.world.pause_s(job, old, placement, left_s, first)
+        self._set_motion(job, placement)
+        if wait.seconds > 0:
+            # Where it trains meanwhile it loses only what it would have trained more.
+            trains = old is not None and left_s <= 0
+            pause_s += wait.seconds * (max(1 - rate / float(jobs.rate[job]), 0.0) if trains else 1.0)
+        jobs.pause_s[job] = pause_s
         if first:
             jobs.started_s[job] = self._now
         elif jobs.pause_s[job] > left_s:
@@ -399,7 +435,6 @@ class Engine:
         jobs.gpus[job] = placement.gpus
         most = jobs.largest[job]
         most[placement.gpu_type] = max(most.get(placement.gpu_type, 0), placement.gpus)
-        self._set_motion(job, placement)
 
     def _set_motion(self, job: int, placement: Placement) -> None:
         motion = self.world.moves(job, placement, float(self._jobs.progress[job]))

@@ -49,6 +49,9 @@ class FixedSizeWorld:
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
         return 0.0 if first else self.restart_cost_s(job)
 
+    def keeps_s(self, job: int, old: Placement | None, new: Placement, left_s: float) -> float | None:
+        return None
+
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:
         return self._restart_s(int(self.workload.gpus[job]))
 

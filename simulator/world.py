@@ -36,6 +36,12 @@ class World(Protocol):
         left of an earlier pause.
         """
 
+    def keeps_s(self, job: int, old: Placement | None, new: Placement, left_s: float) -> float | None:
+        """How long the job holds what it leaves after it was given what joins.
+
+        None: GPUs change hands at once, as far as this job is concerned.
+        """
+
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:
         """What the policy takes a restart to cost, after so many."""
 
