@@ -102,7 +102,7 @@ def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
         held=(),
         group=(),
         claims=(),
-        reclaims=(),
+        given=(),
         generation=0,
         pending_since_s=None,
         profiles=tuple(_reset(run) for run in job.profiles),
@@ -171,20 +171,23 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         restarts=job.state.restarts + paused,
         recoveries=job.state.recoveries + event.recovered,
     )
+    held = tuple(sorted({*job.held, *event.slots}))
+    pending_since_s = job.pending_since_s
+    if set(held) - set(job.target) and (asked_s is not None or pending_since_s is None):
+        pending_since_s = now  # until now it had to wait for its new processes; from now on it only has to leave
     changed = replace(
         job,
         state=state,
         group=event.slots,
-        held=tuple(sorted({*job.held, *event.slots})),
+        held=held,
         generation=event.generation or job.generation,
         pauses=job.pauses + paused,
         lost_s=job.lost_s + _lost_s(job, event, waited_s),
         moves=job.moves + moved,
         moving_s=job.moving_s + (event.pause_s or 0.0 if moved else 0.0),
         claims=tuple(claim for claim in job.claims if claim[0] > event.sequence),
-        reclaims=tuple(reclaim for reclaim in job.reclaims if reclaim[0] > event.sequence),
-        # Until now it had to wait for its new processes; from now on it only has to leave.
-        pending_since_s=job.pending_since_s if job.pending_since_s is None or asked_s is None else now,
+        given=tuple(given for given in job.given if given[0] > event.sequence),
+        pending_since_s=pending_since_s,
         starts=job.starts + started,
         starting_s=job.starting_s + (waited_s or 0.0 if started else 0.0),
         largest_gpus={**job.largest_gpus, gpu_type: max(job.largest_gpus.get(gpu_type, 0), gpus)},
@@ -215,8 +218,8 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
         # An executor that has just been started says so too, before it knows of any command.
         return lose_everything(job, "its executor was restarted", now) if job.occupied else Reaction(job)
     # It says nothing about slots that the job was given again since.
-    reclaims = tuple(reclaim for reclaim in job.reclaims if reclaim[0] > event.sequence)
-    gone = set(event.slots) - {slot for _, slot in reclaims}
+    given = tuple(given for given in job.given if given[0] > event.sequence)
+    gone = set(event.slots) - {slot for _, slot in given}
     held = tuple(slot for slot in job.held if slot not in gone)
     # An older command's release says nothing about slots that were claimed since.
     target = job.target if event.sequence < job.sequence else tuple(s for s in job.target if s not in gone)
@@ -227,15 +230,16 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
         profiles=tuple(_reset(run) if run.slot in gone and not run.active else run for run in job.profiles),
         held=held,
         target=target,
-        reclaims=reclaims,
+        given=given,
         group=tuple(slot for slot in job.group if slot in held),
         pending_since_s=job.pending_since_s if set(held) - set(target) else None,
     )
     if changed == job:
         return Reaction(job)
-    left = sum(slot.gpus for slot in gone)
+    left = sum(slot.gpus for slot in gone & set(job.occupied))
     text = f"left {left} GPU{'s' * (left > 1)}"
-    return Reaction(_requeue(changed, "waiting for GPUs", now), (_event(job, "released", now, text),))
+    events = (_event(job, "released", now, text),) if left else ()
+    return Reaction(_requeue(changed, "waiting for GPUs", now), events)
 
 
 def _reported(job: JobRecord, event: Reported) -> Reaction:
@@ -303,10 +307,7 @@ def claim(job: JobRecord, slots: tuple[Slot, ...], now: float) -> Reaction:
         target=slots,
         held=tuple(sorted({*job.held, *slots})),
         claims=(*job.claims, (sequence, now))[-MOST_CLAIMS:] if slots else job.claims,
-        reclaims=(
-            *(reclaim for reclaim in job.reclaims if reclaim[1] not in slots),
-            *((sequence, slot) for slot in slots if slot in left),
-        ),
+        given=(*(given for given in job.given if given[1] not in slots), *((sequence, slot) for slot in slots)),
         pending_since_s=since_s if leaving else None,
     )
     gpus = sum(slot.gpus for slot in slots)

@@ -68,12 +68,12 @@ class JobRecord:
     pauses: int = 0
     lost_s: float = 0.0  # over all pauses: without training, or with new GPUs that waited for their processes
     claims: tuple[tuple[int, float], ...] = ()  # commands not carried out yet that gave it GPUs: sequence, when
-    reclaims: tuple[tuple[int, Slot], ...] = ()  # slots that commands gave it again before they were released
+    given: tuple[tuple[int, Slot], ...] = ()  # by the last command with each slot, until that is answered
     starts: int = 0  # of processes on GPUs it was given
     starting_s: float = 0.0  # over all starts: from then until it trained on them
     moves: int = 0  # from GPUs to others, or to more or fewer of them
     moving_s: float = 0.0  # over all moves: without training
-    generation: int = 0  # of the last group that its executor told of
+    generation: int = 0  # of the last group that its executor told of; one that was made anew counts anew
     report: dict[str, Any] = field(default_factory=dict)  # the newest report, flattened for people
     metrics: dict[str, float] = field(default_factory=dict)
     traceback: str = ""
@@ -125,7 +125,7 @@ class JobRecord:
         row["state"] = asdict(self.state)
         for key in ("target", "held", "group"):
             row[key] = [asdict(slot) for slot in row[key]]
-        row["reclaims"] = [(sequence, asdict(slot)) for sequence, slot in row["reclaims"]]
+        row["given"] = [(sequence, asdict(slot)) for sequence, slot in row["given"]]
         row["profiles"] = [asdict(run) for run in self.profiles]
         return json.dumps(row, separators=(",", ":"))
 
@@ -149,7 +149,7 @@ class JobRecord:
                 "held": tuple(Slot(**slot) for slot in row["held"]),
                 "group": tuple(Slot(**slot) for slot in row["group"]),
                 "claims": tuple((sequence, at) for sequence, at in claims),
-                "reclaims": tuple((sequence, Slot(**slot)) for sequence, slot in row.get("reclaims", ())),
+                "given": tuple((sequence, Slot(**slot)) for sequence, slot in row.get("given", ())),
                 "measurements_json": measurements_json,
             }
         )

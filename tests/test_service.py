@@ -463,7 +463,7 @@ def test_a_late_release_says_nothing_of_a_slot_that_was_given_again_since() -> N
     late = react(left, Released(left.sequence - 2, (B,)), 11.1).job
     assert set(late.held) == {A, B}, "a worker may have started there again"
     assert react(late, Released(left.sequence, (B,)), 12.0).job.held == (A,)
-    assert react(late, Released(left.sequence, (B,)), 12.0).job.reclaims == ()
+    assert react(late, Released(left.sequence, (B,)), 12.0).job.given == ()
 
 
 def test_a_job_has_its_time_to_leave_from_when_it_can() -> None:
