@@ -135,11 +135,8 @@ class AdaptiveWorld:
         before, after = self._motion(job, old)[0].rate, self._motion(job, new)[0].rate
         return application.pause_s + application.start_s * max(1 - before / after, 0.0)
 
-    def keeps_s(self, job: int, old: Placement | None, new: Placement, left_s: float) -> float | None:
-        start_s = self.applications[job].start_s
-        if start_s is None:
-            return None
-        return start_s if old is not None and left_s <= 0 and joins(old, new) else 0.0
+    def keeps_s(self, job: int) -> float | None:
+        return self.applications[job].start_s
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
         motion, self._batch[job] = self._motion(job, placement)

@@ -126,7 +126,7 @@ class AdaptiveTableWorld:
             return left_s
         return self.restart_cost_s(job)
 
-    def keeps_s(self, job: int, old: Placement | None, new: Placement, left_s: float) -> float | None:
+    def keeps_s(self, job: int) -> float | None:
         return None
 
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:

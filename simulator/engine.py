@@ -274,6 +274,7 @@ class Engine:
         lost = float(jobs.rate[job]) * (trained_s % self.checkpoint_s)
         jobs.progress[job] = max(float(jobs.progress[job]) - lost, float(jobs.saved[job]))
         self._log(job, None, self._now)
+        self._handovers.forget(job)
         jobs.placements[job], jobs.gpus[job] = None, 0
         jobs.failures[job] += 1
 
@@ -307,6 +308,7 @@ class Engine:
             if len(ended):
                 for job in ended.tolist():
                     self._log(job, None, float(jobs.finished_s[job]))
+                    self._handovers.forget(job)
                 jobs.placements[ended] = None
                 jobs.gpus[ended] = 0
                 self._active = self._active[np.isnan(jobs.finished_s[self._active])]
@@ -372,20 +374,15 @@ class Engine:
         """Of jobs that change their GPUs, for what others are leaving; none, where GPUs change hands at once."""
         jobs, moves = self._jobs, []
         for job, new in moved.items():
-            old = jobs.placements[job]
-            keeps_s = self.world.keeps_s(job, old, new, float(jobs.pause_s[job]))
-            if keeps_s is not None:
-                has, gets = Counter({} if old is None else old.by_node), Counter(new.by_node)
-                moves.append(Move(job, gets - has, has - gets, keeps_s))
+            if (keeps_s := self.world.keeps_s(job)) is not None:
+                has = {} if (old := jobs.placements[job]) is None else old.by_node
+                moves.append(Move(job, has, new.by_node, bool(has) and jobs.pause_s[job] <= 0, keeps_s))
         if not moves:
             return {}
         free = Counter({node.id: node.gpus for node in self._up.nodes})
-        others = {move.job for move in moves}
-        for job in self._running().tolist():
-            free.subtract((jobs.placements[job] if job in others or job not in moved else moved[job]).by_node)
-        for job, new in moved.items():
-            if job not in others and jobs.placements[job] is None:
-                free.subtract(new.by_node)
+        movers = {move.job for move in moves}
+        for job in {*self._running().tolist(), *moved} - movers:
+            free.subtract((moved[job] if job in moved else jobs.placements[job]).by_node)
         return self._handovers.waits(moves, free, self._now)
 
     def _view(self, job: int, now: float, remaining_s: float) -> JobView:
@@ -410,6 +407,7 @@ class Engine:
     def _stop(self, job: int) -> None:
         jobs = self._jobs
         self._log(job, None, self._now)
+        self._handovers.forget(job)
         jobs.placements[job], jobs.gpus[job] = None, 0
         jobs.preemptions[job] += 1
 
@@ -417,17 +415,15 @@ class Engine:
         jobs = self._jobs
         left_s, rate = float(jobs.pause_s[job]), float(jobs.rate[job])
         first = bool(np.isnan(jobs.started_s[job]))
-        old = None if wait.stopped else jobs.placements[job]
-        pause_s = self.world.pause_s(job, old, placement, left_s, first)
+        old = jobs.placements[job] if wait.trains or not wait.seconds else None
+        pause_s = 0.0 if wait.returns else self.world.pause_s(job, old, placement, left_s, first)
         self._set_motion(job, placement)
-        if wait.seconds > 0:
-            # Where it trains meanwhile it loses only what it would have trained more.
-            trains = old is not None and left_s <= 0
-            pause_s += wait.seconds * (max(1 - rate / float(jobs.rate[job]), 0.0) if trains else 1.0)
-        jobs.pause_s[job] = pause_s
+        # Where it trains meanwhile it loses only what it would have trained more.
+        lost = max(1 - rate / float(jobs.rate[job]), 0.0) if wait.trains else 1.0
+        jobs.pause_s[job] = pause_s + wait.seconds * lost
         if first:
             jobs.started_s[job] = self._now
-        elif jobs.pause_s[job] > left_s:
+        elif pause_s > left_s:
             jobs.restarts[job] += 1
         self._log(job, placement, self._now)
         jobs.saved[job], jobs.saved_s[job] = jobs.progress[job], self._now + jobs.pause_s[job]

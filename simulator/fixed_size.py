@@ -49,7 +49,7 @@ class FixedSizeWorld:
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
         return 0.0 if first else self.restart_cost_s(job)
 
-    def keeps_s(self, job: int, old: Placement | None, new: Placement, left_s: float) -> float | None:
+    def keeps_s(self, job: int) -> float | None:
         return None
 
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:

@@ -1,78 +1,169 @@
-"""GPUs that jobs are leaving: others have them once they are free, as in the live cluster. Pure.
+"""GPUs that jobs are leaving: others train on them once they are free, as in the live cluster. Pure.
 
 A job trains on where it is until its processes elsewhere have started, and holds both meanwhile. Whoever is to
-have what it leaves waits; where jobs wait for each other in a circle, one stops first (`scheduler/launcher.py`).
+have what it leaves waits. Where jobs wait for each other in a circle, one whose GPUs are needed stops first
+(`scheduler/launcher.py`); one that is sent back to where it still trains just goes on.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+Gpus = Mapping[str, int]  # by node
+
 
 @dataclass(frozen=True)
 class Move:
-    """A job's change of GPUs: those that join and those it leaves, by node.
+    """A job's change of GPUs, `has` to `gets`; `trains`: on what it has, unless that is still to begin.
 
-    keeps_s: how long it keeps what it leaves, from when it has what joins.
+    keeps_s: how long it keeps what it trains on, from when it has what it gets.
     """
 
     job: int
-    joins: Mapping[str, int]
-    leaves: Mapping[str, int]
+    has: Gpus
+    gets: Gpus
+    trains: bool
     keeps_s: float
 
 
 @dataclass(frozen=True)
 class Wait:
-    """How long a job waits for what joins, and whether it stopped for that."""
+    """How long a job waits for what it gets, whether it trains meanwhile, and whether it had never left that."""
 
     seconds: float = 0.0
-    stopped: bool = False
+    trains: bool = False
+    returns: bool = False
+
+
+@dataclass(frozen=True)
+class _Span:
+    """GPUs of a job that plans do not show: held until, or not held before, `at_s`."""
+
+    at_s: float
+    job: int
+    gpus: Gpus
+
+
+@dataclass
+class _Waiting:
+    """A move that is not served yet: what it needs beside what it has, and what it leaves after that."""
+
+    move: Move
+    joins: Counter[str]
+    leaves: Counter[str]
+    returns: bool
+    trains: bool
 
 
 @dataclass
 class Handovers:
-    """What was left in earlier rounds and is still held: a heap of (until, node, GPUs)."""
+    """held: what jobs are leaving, until when; coming: what jobs wait for, from when they have it."""
 
-    held: list[tuple[float, str, int]] = field(default_factory=list)
+    held: list[_Span] = field(default_factory=list)
+    coming: list[_Span] = field(default_factory=list)
 
-    def waits(self, moves: Sequence[Move], free: Mapping[str, int], now: float) -> dict[int, Wait]:
-        """By job, in the order in which jobs are served.
+    def forget(self, job: int) -> None:
+        """The job has ended or stopped: it holds nothing and waits for nothing."""
+        if self.held or self.coming:
+            self.held = [span for span in self.held if span.job != job]
+            self.coming = [span for span in self.coming if span.job != job]
 
-        free: GPUs by node that neither a job that stays, nor any of `moves` before it moves, has in the plan. What
-        the moves leave is added to what is held.
+    def waits(self, moves: Sequence[Move], free: Gpus, now: float) -> dict[int, Wait]:
+        """By job, for moves in the order in which jobs are served.
+
+        free: GPUs by node, less what jobs that do not move have in the plan.
         """
-        while self.held and self.held[0][0] <= now:
-            heapq.heappop(self.held)
+        self.held = [span for span in self.held if span.at_s > now]
+        self.coming = [span for span in self.coming if span.at_s > now]
+        waiting = [self._waiting(move) for move in moves]
         room = Counter(free)
-        for _, node, gpus in self.held:
-            room[node] -= gpus
-        waiting, found, stopped = list(moves), dict[int, Wait](), set[int]()
-        clock, ahead = now, sorted(self.held)
+        for each in waiting:
+            self._take_back(each.move)
+            room.subtract(each.leaves)
+            room.subtract(Counter(each.move.gets) - each.joins)
+        for span in self.held:
+            room.subtract(span.gpus)
+        for span in self.coming:
+            room.update(span.gpus)
+        found: dict[int, Wait] = {}
+        clock = now
         while waiting:
-            ready = next((move for move in waiting if _fits(move.joins, room)), None)
+            ready = next((each for each in waiting if _fits(each.joins, room)), None)
             if ready is not None:
                 waiting.remove(ready)
-                found[ready.job] = Wait(clock - now, ready.job in stopped)
                 room.subtract(ready.joins)
-                if ready.job not in stopped:
-                    for node, gpus in ready.leaves.items():
-                        heapq.heappush(ahead, (clock + ready.keeps_s, node, gpus))
-                        heapq.heappush(self.held, (clock + ready.keeps_s, node, gpus))
-            elif ahead:
-                clock, node, gpus = heapq.heappop(ahead)
-                room[node] += gpus
-            elif (blocker := next((m for m in waiting if m.leaves and m.job not in stopped), None)) is not None:
-                stopped.add(blocker.job)
+                found[ready.move.job] = Wait(clock - now, ready.trains, ready.returns)
+                if ready.joins and clock > now:
+                    self.coming.append(_Span(clock, ready.move.job, ready.joins))
+                if ready.joins and ready.move.keeps_s > 0:
+                    self.held.append(_Span(clock + ready.move.keeps_s, ready.move.job, ready.leaves))
+                else:
+                    room.update(ready.leaves)
+                continue
+            blocker = self._blocker(waiting, room, clock)
+            if blocker is not None:
                 room.update(blocker.leaves)
-            else:  # what they wait for is not on its way to them: a node has failed
-                found.update({move.job: Wait(clock - now, move.job in stopped) for move in waiting})
+                blocker.leaves, blocker.trains = Counter(), False
+                continue
+            later = [span.at_s for span in (*self.held, *self.coming) if span.at_s > clock]
+            if not later:  # what they wait for is not on its way to them: a node has failed
+                found.update({each.move.job: Wait() for each in waiting})
                 break
+            clock = min(later)
+            for span in self.held:
+                if span.at_s == clock:
+                    room.update(span.gpus)
+            for span in self.coming:
+                if span.at_s == clock:
+                    room.subtract(span.gpus)
         return found
 
+    def _waiting(self, move: Move) -> _Waiting:
+        held, coming = self._of(self.held, move.job), self._of(self.coming, move.job)
+        gets, begun = Counter(move.gets), Counter(move.has) - coming
+        joins = gets - begun - held
+        if held:  # it trains there, as long as was said when others were to have that, and not where it was to go
+            return _Waiting(move, joins, Counter(), returns=not joins and not gets - held, trains=True)
+        return _Waiting(move, joins, begun - gets if move.trains else Counter(), False, move.trains)
 
-def _fits(joins: Mapping[str, int], room: Mapping[str, int]) -> bool:
+    def _take_back(self, move: Move) -> None:
+        """It waits for nothing any more, and what it gets it does not leave."""
+        self.coming = [span for span in self.coming if span.job != move.job]
+        gets, held = Counter(move.gets), []
+        for span in self.held:
+            gpus = Counter(span.gpus)
+            if span.job == move.job:
+                gpus, gets = gpus - gets, gets - gpus
+            if gpus:
+                held.append(_Span(span.at_s, span.job, gpus))
+        self.held = held
+
+    @staticmethod
+    def _of(spans: Sequence[_Span], job: int) -> Counter[str]:
+        total: Counter[str] = Counter()
+        for span in spans:
+            if span.job == job:
+                total.update(span.gpus)
+        return total
+
+    def _blocker(self, waiting: Sequence[_Waiting], room: Counter[str], clock: float) -> _Waiting | None:
+        """The first whose GPUs are needed where no release on its way, nor any move after it, would help."""
+        soon, left = room.copy(), list(waiting)
+        for span in self.held:
+            if span.at_s > clock:
+                soon.update(span.gpus)
+        for span in self.coming:
+            if span.at_s > clock:
+                soon.subtract(span.gpus)
+        while (goes := next((each for each in left if _fits(each.joins, soon)), None)) is not None:
+            left.remove(goes)
+            soon.subtract(goes.joins)
+            soon.update(goes.leaves)
+        short = {node for each in left for node, gpus in each.joins.items() if soon[node] < gpus}
+        return next((each for each in waiting if short & each.leaves.keys()), None)
+
+
+def _fits(joins: Gpus, room: Gpus) -> bool:
     return all(room.get(node, 0) >= gpus for node, gpus in joins.items())

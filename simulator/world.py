@@ -36,8 +36,8 @@ class World(Protocol):
         left of an earlier pause.
         """
 
-    def keeps_s(self, job: int, old: Placement | None, new: Placement, left_s: float) -> float | None:
-        """How long the job holds what it leaves after it was given what joins.
+    def keeps_s(self, job: int) -> float | None:
+        """How long the job holds the GPUs that it leaves once it has those it gets: its processes start there.
 
         None: GPUs change hands at once, as far as this job is concerned.
         """
