@@ -171,14 +171,17 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         restarts=job.state.restarts + paused,
         recoveries=job.state.recoveries + event.recovered,
     )
+    # An executor that was restarted may have had the last command after it said that it had nothing.
+    target = job.target or (event.slots if event.sequence == job.sequence else ())
     held = tuple(sorted({*job.held, *event.slots}))
     pending_since_s = job.pending_since_s
-    if set(held) - set(job.target) and (asked_s is not None or pending_since_s is None):
+    if set(held) - set(target) and (asked_s is not None or pending_since_s is None):
         pending_since_s = now  # until now it had to wait for its new processes; from now on it only has to leave
     changed = replace(
         job,
         state=state,
         group=event.slots,
+        target=target,
         held=held,
         generation=event.generation or job.generation,
         pauses=job.pauses + paused,
@@ -221,9 +224,7 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
     given = tuple(given for given in job.given if given[0] > event.sequence)
     gone = set(event.slots) - {slot for _, slot in given}
     held = tuple(slot for slot in job.held if slot not in gone)
-    # An older command's release says nothing about slots that were claimed since.
-    target = job.target if event.sequence < job.sequence else tuple(s for s in job.target if s not in gone)
-    held = tuple(sorted({*held, *target}))
+    target = tuple(slot for slot in job.target if slot not in gone)
     changed = replace(
         job,
         # A run that is under way ends by `ProfileFinished`: this is of an earlier one in the same slot.

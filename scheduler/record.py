@@ -134,6 +134,7 @@ class JobRecord:
         row = json.loads(text)
         claimed_s = row.pop("claimed_s", None)  # of earlier versions, which knew of one command at a time
         claims = row.pop("claims", []) if claimed_s is None else [[row["sequence"], claimed_s]]
+        given = row.pop("given", [(row["sequence"], slot) for slot in row["target"]])
         state = row.pop("state")
         profiles = tuple(
             ProfileRun(**(run | {"slot": Slot(**run["slot"]) if run["slot"] and _holds(run) else None}))
@@ -149,7 +150,7 @@ class JobRecord:
                 "held": tuple(Slot(**slot) for slot in row["held"]),
                 "group": tuple(Slot(**slot) for slot in row["group"]),
                 "claims": tuple((sequence, at) for sequence, at in claims),
-                "given": tuple((sequence, Slot(**slot)) for sequence, slot in row.get("given", ())),
+                "given": tuple((sequence, Slot(**slot)) for sequence, slot in given),
                 "measurements_json": measurements_json,
             }
         )

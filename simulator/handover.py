@@ -7,6 +7,7 @@ have what it leaves waits. Where jobs wait for each other in a circle, one whose
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -111,14 +112,18 @@ class Handovers:
             if not later:  # what they wait for is not on its way to them: a node has failed
                 found.update({each.move.job: Wait() for each in waiting})
                 break
+            self._pass(room, clock, min(later))
             clock = min(later)
-            for span in self.held:
-                if span.at_s == clock:
-                    room.update(span.gpus)
-            for span in self.coming:
-                if span.at_s == clock:
-                    room.subtract(span.gpus)
         return found
+
+    def _pass(self, room: Counter[str], after_s: float, until_s: float) -> None:
+        """What is left and what is had between two times."""
+        for span in self.held:
+            if after_s < span.at_s <= until_s:
+                room.update(span.gpus)
+        for span in self.coming:
+            if after_s < span.at_s <= until_s:
+                room.subtract(span.gpus)
 
     def _waiting(self, move: Move) -> _Waiting:
         held, coming = self._of(self.held, move.job), self._of(self.coming, move.job)
@@ -151,12 +156,7 @@ class Handovers:
     def _blocker(self, waiting: Sequence[_Waiting], room: Counter[str], clock: float) -> _Waiting | None:
         """The first whose GPUs are needed where no release on its way, nor any move after it, would help."""
         soon, left = room.copy(), list(waiting)
-        for span in self.held:
-            if span.at_s > clock:
-                soon.update(span.gpus)
-        for span in self.coming:
-            if span.at_s > clock:
-                soon.subtract(span.gpus)
+        self._pass(soon, clock, math.inf)
         while (goes := next((each for each in left if _fits(each.joins, soon)), None)) is not None:
             left.remove(goes)
             soon.subtract(goes.joins)

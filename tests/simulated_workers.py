@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coadapt.executor.events import JobFailed, JobFinished, Released
+from coadapt.executor.events import ExecutorEvent, JobFailed, JobFinished, Released
 from coadapt.executor.failures import FailureBudget
 from coadapt.executor.lifecycle import Exited, Gone, Started
 from coadapt.executor.profiling import ProfilePlan
@@ -69,7 +69,7 @@ class World:
         self.processes: dict[str, Process] = {}
         self.progress: dict[str, ProfileProgress] = {}  # of profile processes
         self.sent: list[tuple[str, object]] = []
-        self.told: list[object] = []
+        self.told: list[ExecutorEvent] = []
         self.granted: set[Slot] = set()
         self.target: tuple[Slot, ...] = ()
         self.sequence = 0
@@ -93,9 +93,13 @@ class World:
         self.sequence += 1
         self.granted |= set(slots)
         self.target = slots
-        self._apply(self.machine.assign(slots, self.sequence, self.now))
+        self.deliver(slots, self.sequence)
         if overtaken is not None:
-            self._apply(self.machine.assign(overtaken, self.sequence - 1, self.now))
+            self.deliver(overtaken, self.sequence - 1)
+
+    def deliver(self, slots: Sequence[Slot], sequence: int) -> None:
+        """A command reaches the executor."""
+        self._apply(self.machine.assign(slots, sequence, self.now))
 
     def profile(self, where: Slot) -> None:
         self.sequence += 1
@@ -302,7 +306,7 @@ class World:
             case Leave() | Stop():
                 self.die(worker, 0, Left(process.steps))
 
-    def _book(self, event: object) -> None:
+    def _book(self, event: ExecutorEvent) -> None:
         self.told.append(event)
         if isinstance(event, Released):
             for released in event.slots:

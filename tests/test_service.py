@@ -466,6 +466,15 @@ def test_a_late_release_says_nothing_of_a_slot_that_was_given_again_since() -> N
     assert react(late, Released(left.sequence, (B,)), 12.0).job.given == ()
 
 
+def test_a_command_that_reaches_a_restarted_executor_after_all_is_in_force() -> None:
+    lost = react(claim(running(A), (B,), 10.0).job, Released(0, everything=True), 11.0).job
+    assert (lost.target, lost.held) == ((), ())
+    found = react(lost, Running(lost.sequence, (B,), warm=False), 20.0).job
+    assert (found.target, found.held) == ((B,), (B,)), "so that it is told to leave, if it is to have nothing"
+    stopped = react(claim(running(A), (), 10.0).job, Running(1, (A,), warm=False), 11.0).job
+    assert stopped.target == ()
+
+
 def test_a_job_has_its_time_to_leave_from_when_it_can() -> None:
     moving = claim(running(A), (B,), 10.0).job
     assert moving.pending_since_s == 10.0
