@@ -68,17 +68,22 @@ def warm_up(policy: str, options: Mapping[str, Any]) -> None:
     with suppress(Exception):
         plan = made.plan(first)
         made.plan(made_up_round(plan.placements))
-        made.plan(made_up_round(plan.placements, _MANY_JOBS))  # are searched in another way than few
+        # Many are searched in another way than few, and where little changes the last vertex is gone on from.
+        for later_s in (0.0, 1.0):
+            made.plan(made_up_round(plan.placements, _MANY_JOBS, later_s))
     best_batch(_model(), "a", nodes=1, replicas=1)
 
 
-def made_up_round(placements: Mapping[str, Placement], count: int = 5) -> Round:
+def made_up_round(placements: Mapping[str, Placement], count: int = 5, later_s: float = 0.0) -> Round:
     """Jobs of any size, and some of fixed sizes, which fit together so badly that only a search settles it."""
     nodes = tuple(Node(f"{kind}-{i}", kind, 4) for kind in ("a", "b") for i in range(2))
     model = _model()
     sizes = zip(range(count), itertools.cycle((None, 2, 4, 8, 8)))
-    jobs = [JobView(f"{i}", _spec(f"{i}", gpus), model, placements.get(f"{i}"), age_s=60.0) for i, gpus in sizes]
-    return Round(0.0, 60.0, Cluster(nodes), jobs)
+    jobs = [
+        JobView(f"{i}", _spec(f"{i}", gpus), model, placements.get(f"{i}"), age_s=60.0 + later_s)
+        for i, gpus in sizes
+    ]
+    return Round(later_s, 60.0, Cluster(nodes), jobs)
 
 
 def _model() -> JobModel:

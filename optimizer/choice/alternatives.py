@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled import kernel
+from ..compiled import step
 from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, best_of, column_of, gain_of
 
 MOST_OPTIONS = 32  # of a row
 NONE, SEVERAL = -1, -2  # instead of the limit that a column takes of
 
 
-@kernel
+@step
 def alternatives(
     rows: Rows, row: int, cost: Floats, budget: float, picks: Ints, losses: Floats
 ) -> tuple[int, float]:
@@ -45,7 +45,7 @@ def alternatives(
     return n, dropped
 
 
-@kernel
+@step
 def limit_of(columns: Columns, column: int) -> int:
     """The only limit that a column takes of; NONE or SEVERAL."""
     if column < 0 or columns.begin[column] == columns.begin[column + 1]:
@@ -55,7 +55,7 @@ def limit_of(columns: Columns, column: int) -> int:
     return int(columns.limit[columns.begin[column]])
 
 
-@kernel
+@step
 def amount_of(columns: Columns, column: int) -> float:
     """What a column takes of its only limit, if it has one."""
     return 0.0 if limit_of(columns, column) == NONE else columns.amount[columns.begin[column]]

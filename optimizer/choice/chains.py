@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import kernel
+from ..compiled import kernel, step
 from .digests import digest_of, factors, place_of
 from .moves import Moves, list_moves, part
 from .plan import move
@@ -50,14 +50,14 @@ def _chains(count: int, limits: int, longest: int) -> _Chains:
     )
 
 
-@kernel
+@step
 def _rank(residents: Residents, u: int, spare: float, price: float) -> float:
     """What is lost in a limit; where more of it is taken than there is, what that is worth too."""
     low = float(residents.low[u])
     return lost(residents, u, max(spare, low), price) + max(low - spare, 0.0) * price
 
 
-@kernel
+@step
 def _first_unused(moves: Moves, kind: int, chain: Ints, length: int) -> int:
     """The cheapest move of a kind whose row is in none of the chain's; -1: there is none."""
     for m in range(moves.begin[kind], moves.begin[kind + 1]):
@@ -90,7 +90,7 @@ def _longer(count: int) -> _Longer:
     )
 
 
-@kernel
+@step
 def _look_up(table: Ints, longer: _Longer, digest: np.uint64) -> np.uint64:
     """Where in the table the chain of that digest is, or would be."""
     last = np.uint64(len(table) - 1)
@@ -179,7 +179,7 @@ def _lengthen(
     return made
 
 
-@kernel
+@step
 def _follow(moves: Moves, chains: _Chains, length: int, longer: _Longer, c: int, out: _Chains, n: int) -> None:
     """Write the longer chain `c` as number `n` of `out`."""
     p, m = longer.parent[c], longer.move[c]

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import kernel
+from ..compiled import kernel, step
 from .plan import move
+from .problem import TOLERANCE
 from .rows import (
     NOTHING,
     STAY,
@@ -33,13 +34,14 @@ from .snapshot import Snapshot
 
 UNKNOWN, OPEN, SETTLED = 0, 1, 2  # states of a row
 # How far prices are expected to go, as a part of them: so many times as far as at last, within limits.
-_AHEAD, LEAST_REACH, _MOST_REACH = 3.0, 0.02, 0.15
-SMALL_REACH = 0.01  # from the smoothed dual's to the vertex
+_AHEAD, _LEAST_REACH, _MOST_REACH = 3.0, 0.02, 0.15
+REACH = 0.05  # from rough prices to the vertex
+SMALL_REACH = 0.01  # from fine ones
 _TOO_WIDE = 3.0  # times as wide as a box needs to be, that it is made anew
-_FLOOR = 0.1  # of a typical price, that a box is around one of 0
+_FLOOR = 0.5  # of a typical price, that counts as much as a price where 0 may become one
 
 
-@kernel
+@step
 def _pick_in_box(rows: Rows, columns: Columns, row: int, low_cost: Floats, high_cost: Floats) -> tuple[bool, int]:
     """Whether one pick is worth most in all of the box, and which."""
     least, pick = best_of(rows, row, high_cost)
@@ -149,10 +151,10 @@ class Memory:
 
     def near(self, snapshot: Snapshot, prices: Floats, reach: float) -> Near:
         """Around `prices`, by so large a part of them; in the box there was while it serves."""
-        state, order, columns = snapshot.state, snapshot.rows.order, snapshot.columns
+        state, columns = snapshot.state, snapshot.columns
         low, high = self.low, self.high
-        wide = self.reach > _TOO_WIDE * reach
-        if low is None or high is None or wide or not _inside(prices, low, high) or _most_unknown(state[order]):
+        serves = self.reach <= _TOO_WIDE * reach and self.knows_most(snapshot)
+        if low is None or high is None or not serves or not _inside(prices, low, high):
             low, high = box(prices, reach, self.typical(snapshot))
             self.low, self.high, self.reach = low, high, reach
             state[:] = UNKNOWN
@@ -163,7 +165,18 @@ class Memory:
     def around_last(self, snapshot: Snapshot) -> Near:
         """Around the last prices, by as much as they are expected to move."""
         assert self.prices is not None
-        return self.near(snapshot, self.prices, min(max(_AHEAD * self.moved, LEAST_REACH), _MOST_REACH))
+        return self.near(snapshot, self.prices, min(max(_AHEAD * self.moved, _LEAST_REACH), _MOST_REACH))
+
+    def knows_most(self, snapshot: Snapshot) -> bool:
+        """Whether the states of most rows hold."""
+        states = snapshot.state[snapshot.rows.order]
+        return bool(2 * (states == UNKNOWN).sum() <= len(states))
+
+    def learn(self, snapshot: Snapshot, prices: Floats, dual: float) -> None:
+        """What the rows are worth now, and how far prices are from the last ones."""
+        if self.prices is not None:
+            self.moved = float((np.abs(prices - self.prices) / _scale(prices, self.typical(snapshot))).max())
+        self.worth = max(abs(dual) / max(len(snapshot.rows.order), 1), TOLERANCE)
 
     def typical(self, snapshot: Snapshot) -> float:
         """What a unit of a limit costs, about."""
@@ -172,12 +185,12 @@ class Memory:
 
 def box(prices: Floats, reach: float, typical: float) -> tuple[Floats, Floats]:
     """Lowest and highest prices around `prices`, by a part of each and of what is typical."""
-    half = reach * (prices + _FLOOR * typical)
+    half = reach * _scale(prices, typical)
     return np.maximum(prices - half, 0.0), prices + half
 
 
-def _most_unknown(states: NDArray[np.int8]) -> bool:
-    return bool(2 * (states == UNKNOWN).sum() > len(states))
+def _scale(prices: Floats, typical: float) -> Floats:
+    return np.maximum(prices + _FLOOR * typical, TOLERANCE)
 
 
 def _inside(prices: Floats, low: Floats, high: Floats) -> bool:

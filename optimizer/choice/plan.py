@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled import kernel
+from ..compiled import kernel, step
 from .rows import (
     NOTHING,
     STAY,
@@ -24,7 +24,7 @@ from .rows import (
 )
 
 
-@kernel
+@step
 def fits(columns: Columns, old: int, new: int, room: Floats) -> bool:
     """Whether a row may go from one column to another (-1: none) within `room`: (limits,)."""
     if new < 0:
@@ -42,7 +42,7 @@ def fits(columns: Columns, old: int, new: int, room: Floats) -> bool:
     return True
 
 
-@kernel
+@step
 def move(columns: Columns, old: int, new: int, room: Floats) -> None:
     """Take the change out of `room`."""
     if old >= 0:
@@ -54,26 +54,33 @@ def move(columns: Columns, old: int, new: int, room: Floats) -> None:
 
 
 @kernel
-def _within_reach(columns: Columns, groups: int, limits: int, room: Floats) -> Flags:
+def _within_reach(columns: Columns, groups: int, prices: Floats, cost: Floats, room: Floats) -> Flags:
     """(groups + 1, groups): where something may fit in place of a column of each group, and in place of none.
 
-    These are groups of which some column fits beside all there is, and those that use a limit the old one uses.
+    These are groups of which some column fits beside all there is, and those that use a limit the old one uses. A
+    row that has something has what was worth most and fitted: it gains only by what has a price and is left.
     """
+    limits = len(room)
     uses = np.zeros((groups + 1, limits), np.bool_)
     found = np.zeros((groups + 1, groups), np.bool_)
     for c in range(len(columns.begin) - 1):
         for e in range(columns.begin[c], columns.begin[c + 1]):
             uses[columns.group[c], columns.limit[e]] = True
         if fits(columns, NOTHING, c, room):
-            found[:, columns.group[c]] = True
-    for g in range(groups):
-        for h in range(groups):
+            found[groups, columns.group[c]] = True
+            if cost[c] > 0.0:
+                found[:, columns.group[c]] = True
+    for h in range(groups):
+        is_left = False
+        for u in range(limits):
+            is_left = is_left or (uses[h, u] and prices[u] > 0.0 and room[u] > 0.0)
+        for g in range(groups if is_left else 0):
             for u in range(limits):
                 found[g, h] = found[g, h] or (uses[g, u] and uses[h, u])
     return found
 
 
-@kernel
+@step
 def _best_that_fits(
     rows: Rows, columns: Columns, row: int, now: int, cost: Floats, room: Floats, least: float, within: Flags
 ) -> tuple[float, int]:
@@ -126,7 +133,7 @@ def _best_that_fits(
     return best, pick
 
 
-@kernel
+@step
 def _regret(rows: Rows, row: int, cost: Floats) -> float:
     """What a row loses at the prices if it cannot have its best pick."""
     best, pick = best_of(rows, row, cost)
@@ -191,7 +198,7 @@ def take_again(rows: Rows, columns: Columns, before: Ints, picks: Ints, room: Fl
     return rest[:n]
 
 
-@kernel
+@step
 def is_left(columns: Columns, prices: Floats, room: Floats) -> bool:
     """Whether some column takes no more of its limits than is left of them, of which one is worth something."""
     for c in range(len(columns.begin) - 1):
@@ -224,7 +231,7 @@ def fill(
             some = rows.order
         enough[:] = room
         found = 0
-        within = _within_reach(columns, len(rows.concave), len(room), room)
+        within = _within_reach(columns, len(rows.concave), prices, cost, room)
         for row in some:
             now = picks[row]
             more = gain_of(rows, row, now) + least_gain
@@ -248,7 +255,14 @@ def fill(
     return changes
 
 
-@kernel
+@step
+def take(rows: Rows, columns: Columns, picks: Ints, room: Floats) -> None:
+    """Take all picks of the rows out of `room`."""
+    for row in rows.order:
+        move(columns, NOTHING, column_of(rows, row, picks[row]), room)
+
+
+@step
 def objective(rows: Rows, picks: Ints) -> float:
     total = 0.0
     for row in rows.order:

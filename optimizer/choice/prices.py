@@ -4,16 +4,51 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled import kernel
-from .rows import WORST, Columns, Flags, Floats, Ints, Rows, best_of, costs, peak
+from ..compiled import kernel, step
+from .rows import WORST, Columns, Flags, Floats, Ints, Rows, costs, peak
 
-_BAND = 20.0  # options worth less than the best by this many widths do not count
+_BAND = 8.0  # options worth less than the best by this many widths do not count
 _SHRINK, _STEPS = 0.3, 12  # from width to width; at most, at each
 
 
-@kernel
+@step
+def _tops(rows: Rows, row: int, cost: Floats, top: Ints, worth: Floats) -> float:
+    """What is worth most to a row; in each group that is concave its peak, and what that is worth: (groups,).
+
+    In the others the first option, and infinity, as any may be near the best; no option: WORST.
+    """
+    best = WORST if rows.required[row] else 0.0
+    stay = rows.stay_column[row]
+    if stay >= 0:
+        best = max(best, rows.stay_gain[row] - cost[stay])
+    scale, offset = rows.scale[row], rows.offset[row]
+    for g in range(len(rows.concave)):
+        begin, end = rows.begin[row, g], rows.end[row, g]
+        worth[g] = WORST
+        if begin == end:
+            continue
+        if rows.concave[g]:
+            top[g] = peak(rows, row, begin, end, cost)
+            worth[g] = offset + scale * rows.value[top[g]] - cost[rows.column[top[g]]]
+            best = max(best, worth[g])
+        else:
+            top[g], worth[g] = begin, np.inf
+            for k in range(begin, end):
+                best = max(best, offset + scale * rows.value[k] - cost[rows.column[k]])
+    return best
+
+
+@step
 def _near(
-    rows: Rows, row: int, cost: Floats, best: float, width: float, chosen: Ints, odds: Floats
+    rows: Rows,
+    row: int,
+    cost: Floats,
+    best: float,
+    width: float,
+    top: Ints,
+    most: Floats,
+    chosen: Ints,
+    odds: Floats,
 ) -> tuple[int, float]:
     """Columns of a row that count, with their shares of its choice; returns how many, and the smoothed worth."""
     least = best - _BAND * width
@@ -27,11 +62,10 @@ def _near(
         n += 1
     scale, offset = rows.scale[row], rows.offset[row]
     for g in range(len(rows.concave)):
-        begin, end = rows.begin[row, g], rows.end[row, g]
-        if begin == end:
+        if most[g] <= least:
             continue
-        top = peak(rows, row, begin, end, cost) if rows.concave[g] else begin
-        for k in range(top, end):
+        begin, end = rows.begin[row, g], rows.end[row, g]
+        for k in range(top[g], end):
             worth = offset + scale * rows.value[k] - cost[rows.column[k]]
             if worth > least:
                 if n < len(chosen):
@@ -39,13 +73,16 @@ def _near(
                     n += 1
             elif rows.concave[g]:
                 break
-        for k in range(top - 1, begin - 1, -1):
+        for k in range(top[g] - 1, begin - 1, -1):
             worth = offset + scale * rows.value[k] - cost[rows.column[k]]
             if worth <= least:
                 break
             if n < len(chosen):
                 chosen[n], odds[n] = rows.column[k], worth
                 n += 1
+    if n == 1:
+        odds[0] = 1.0
+        return 1, best
     total = 0.0
     for i in range(n):
         odds[i] = np.exp((odds[i] - best) / width)
@@ -78,12 +115,13 @@ def smoothed_dual(
         gradient[i] = capacity[i]
     hessian[:] = 0.0
     chosen, odds = np.empty(256, np.int64), np.empty(256)
+    top, most = np.empty(len(rows.concave), np.int64), np.empty(len(rows.concave))
     mean = np.zeros(size)
     for row in rows.order:
-        best, _ = best_of(rows, row, cost)
+        best = _tops(rows, row, cost, top, most)
         if best <= WORST:
             continue
-        n, worth = _near(rows, row, cost, best, width, chosen, odds)
+        n, worth = _near(rows, row, cost, best, width, top, most, chosen, odds)
         value += worth
         if n == 1:
             c = chosen[0]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import constant, kernel
+from ..compiled import constant, kernel, step
 from .alternatives import MOST_OPTIONS, alternatives
 from .digests import digest_of, factors, place_of
 from .plan import move
@@ -124,7 +124,7 @@ def _open(
     return opened, dropped
 
 
-@kernel
+@step
 def _same(columns: Columns, column: int, used: Floats, grown: Floats) -> bool:
     """Whether `grown` is `used` and what `column` takes."""
     for u in range(len(used)):
@@ -138,7 +138,7 @@ def _same(columns: Columns, column: int, used: Floats, grown: Floats) -> bool:
     return True
 
 
-@kernel
+@step
 def _extend(
     opened: _Opened,
     d: int,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import kernel
+from ..compiled import kernel, step
 from .alternatives import MOST_OPTIONS, NONE, alternatives, amount_of, limit_of
 from .rows import Columns, Floats, Ints, Rows, column_of
 
@@ -123,7 +123,7 @@ def settle_in(
     return Residents(place, begin, option, shift, low, high, table, at, taken)
 
 
-@kernel
+@step
 def lost(residents: Residents, limit: int, spare: float, price: float) -> float:
     """By residents and by what is not sold, if their cheapest picks leave so much of a limit; inf: not enough."""
     low, high = residents.low[limit], residents.high[limit]
@@ -133,7 +133,7 @@ def lost(residents: Residents, limit: int, spare: float, price: float) -> float:
     return residents.loss[limit, more - low] + max(spare - more, 0.0) * price
 
 
-@kernel
+@step
 def give_out(residents: Residents, rows: Rows, spare: Floats, picks: Ints) -> None:
     """Write the residents' picks if so much more is left to them than their cheapest picks take: (limits,)."""
     for u in range(len(spare)):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import constant, kernel
+from ..compiled import constant, kernel, step
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -54,7 +54,7 @@ class Columns(NamedTuple):
     group: Ints
 
 
-@kernel
+@step
 def holds(array: Ints, item: int) -> bool:
     found = False
     for other in array:
@@ -113,7 +113,7 @@ def smallest(numbers: Floats, count: int, width: int) -> float:
     return found[width - 1]
 
 
-@kernel
+@step
 def column_of(rows: Rows, row: int, pick: int) -> int:
     """Column of a row's pick, -1 for nothing."""
     if pick >= 0:
@@ -121,7 +121,7 @@ def column_of(rows: Rows, row: int, pick: int) -> int:
     return int(rows.stay_column[row]) if pick == STAY else -1
 
 
-@kernel
+@step
 def gain_of(rows: Rows, row: int, pick: int) -> float:
     if pick >= 0:
         return rows.offset[row] + rows.scale[row] * rows.value[pick]
@@ -130,7 +130,7 @@ def gain_of(rows: Rows, row: int, pick: int) -> float:
     return WORST if rows.required[row] else 0.0
 
 
-@kernel
+@step
 def costs(columns: Columns, prices: Floats, out: Floats) -> None:
     """out: (columns,) what each column costs at the prices of the limits, inf where it is barred."""
     for c in range(len(out)):
@@ -139,7 +139,7 @@ def costs(columns: Columns, prices: Floats, out: Floats) -> None:
             out[c] += columns.amount[e] * prices[columns.limit[e]]
 
 
-@kernel
+@step
 def peak(rows: Rows, row: int, begin: int, end: int, cost: Floats) -> int:
     """Where worth is most among concave options: the first step down, found by halving."""
     scale, last = rows.scale[row], end - 1
@@ -153,7 +153,7 @@ def peak(rows: Rows, row: int, begin: int, end: int, cost: Floats) -> int:
     return begin
 
 
-@kernel
+@step
 def best_of(rows: Rows, row: int, cost: Floats) -> tuple[float, int]:
     """(worth, pick) of what gains most beyond its cost; among equals staying, nothing, the first option."""
     best, pick = (WORST if rows.required[row] else 0.0), NOTHING

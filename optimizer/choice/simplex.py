@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiled import constant, kernel
+from ..compiled import constant, kernel, step
 from .plan import move
 from .rows import STAY, UNKNOWN_PICK, Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of, holds
 
@@ -51,7 +51,7 @@ def from_plan(picks: Ints, room: Floats) -> Basis:
     )
 
 
-@kernel
+@step
 def _cost_of(columns: Columns, column: int, prices: Floats) -> float:
     cost = 0.0
     if column >= 0:
@@ -94,7 +94,7 @@ def _invert(matrix: Floats, inverse: Floats) -> bool:
     return True
 
 
-@kernel
+@step
 def _change(columns: Columns, old: int, new: int, out: Floats) -> None:
     """out: what of each limit a row takes more in one column than in another (-1: none)."""
     out[:] = 0.0
@@ -125,7 +125,7 @@ def _refresh(rows: Rows, columns: Columns, basis: Basis) -> bool:
     return True
 
 
-@kernel
+@step
 def _settle(rows: Rows, basis: Basis) -> None:
     """Levels and prices that follow from the inverse."""
     size = len(basis.row)
@@ -142,14 +142,14 @@ def _settle(rows: Rows, basis: Basis) -> None:
                 basis.prices[u] += more * basis.inverse[i, u]
 
 
-@kernel
+@step
 def _enter(
     rows: Rows, columns: Columns, basis: Basis, row: int, pick: int, direction: Floats, change: Floats
 ) -> int:
     """A pivot: `pick` of `row`, or the slack of limit `pick`, becomes basic.
 
-    0: a whole row changed its pick; 1: another variable left the basis; 2: the same, and it was inverted anew; -1:
-    nothing limits the step, or what is left is no basis, which rounding alone can bring about.
+    0: a whole row changed its pick; 1: another variable left the basis; 2: a row's key did, so that inverse,
+    levels and prices must be made anew; -1: nothing limits the step, which rounding alone can bring about.
     """
     size = len(basis.row)
     if row == SLACK:
@@ -218,7 +218,16 @@ def _enter(
     move(columns, column_of(rows, heirless, old), column_of(rows, heirless, new), basis.room)
     basis.key[heirless] = new
     basis.row[heir], basis.pick[heir] = row, pick
-    return 2 if _refresh(rows, columns, basis) else -1
+    return 2
+
+
+@kernel
+def _pivot(
+    rows: Rows, columns: Columns, basis: Basis, row: int, pick: int, direction: Floats, change: Floats
+) -> int:
+    """As `_enter`, with all that follows from it; -1 too where what is left is no basis, by rounding."""
+    done = _enter(rows, columns, basis, row, pick, direction, change)
+    return -1 if done == 2 and not _refresh(rows, columns, basis) else done
 
 
 class Entering(NamedTuple):
@@ -275,7 +284,7 @@ def cheapest_growth(rows: Rows, columns: Columns, basis: Basis, prices: Floats) 
     return Entering(row_of, pick_of)
 
 
-@kernel
+@step
 def _wanted(
     rows: Rows, columns: Columns, basis: Basis, row: int, cost: Floats, tolerance: float
 ) -> tuple[int, float]:
@@ -319,7 +328,7 @@ def optimise(
         row, pick = first.row[i], first.pick[i]
         if row == SLACK or pick == basis.key[row] or holds(basis.row, row):
             continue
-        if _enter(rows, columns, basis, row, pick, direction, change) < 0:
+        if _pivot(rows, columns, basis, row, pick, direction, change) < 0:
             return False, 0
     again = np.empty(len(rows.order), np.int64)
     is_again = np.zeros(len(basis.key), np.bool_)
@@ -330,7 +339,7 @@ def optimise(
             moved, left = 0, 0.0
             for u in range(size):
                 if basis.prices[u] < -tolerance:
-                    if _enter(rows, columns, basis, SLACK, u, direction, change) < 0:
+                    if _pivot(rows, columns, basis, SLACK, u, direction, change) < 0:
                         return False, pivots
                     moved += 1
             swept[:] = basis.prices
@@ -342,7 +351,7 @@ def optimise(
                 left += more
                 if pick == basis.key[row]:
                     continue
-                done = _enter(rows, columns, basis, row, pick, direction, change)
+                done = _pivot(rows, columns, basis, row, pick, direction, change)
                 if done < 0:
                     return False, pivots
                 if not is_again[row]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .plan import take
 from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows
 
 
@@ -34,7 +35,10 @@ class Snapshot:
     def options(self) -> int:
         """Of all rows together."""
         of, order = self.everything, self.rows.order
-        return int((of.end[order] - of.begin[order]).sum())
+        if not len(of.concave):
+            return 0
+        # A row's options lie together, group after group.
+        return int((of.end[order, -1] - of.begin[order, 0]).sum())
 
     def no_picks(self) -> Ints:
         return np.full(len(self.rows.required), NOTHING, np.int64)
@@ -47,8 +51,9 @@ class Snapshot:
 
     def room(self, picks: Ints) -> Floats:
         """(limits,) what the picks leave of the capacity."""
-        columns = self.columns_of(picks)
-        return self.capacity - np.asarray(self.usage[:, columns[columns >= 0]].sum(axis=1))
+        room = self.capacity.copy()
+        take(self.rows, self.columns, picks, room)
+        return room
 
     def dense(self, rows: Ints) -> tuple[Floats, Ints]:
         """(rows, columns) gain and pick of what each row may pick, NOTHING where it may not."""

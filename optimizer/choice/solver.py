@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
+from .at_prices import take_at
 from .exact import branch
 from .mend import mend
-from .near import LEAST_REACH, SETTLED, SMALL_REACH, Memory, Near, box, everywhere
+from .near import REACH, SETTLED, SMALL_REACH, Memory, Near, box, everywhere
 from .plan import take_again, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
@@ -18,8 +20,8 @@ from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimi
 from .snapshot import Found, Snapshot
 from .whole import around, make_whole, unserved
 
-_COLD_WIDTH, _WIDTH = 0.3, 2e-3  # of the smoothed dual, in units of a row's worth
-_ENOUGH = 1e-4  # of the dual, that a step must gain for the prices to be worth another
+_COLD, _ROUGH, _FINE = 0.3, 5e-3, 5e-4  # widths of the smoothed dual, in units of a row's worth
+_ENOUGH = 0.2  # of the width a row, that a step must gain for the prices to be worth another
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
@@ -44,8 +46,15 @@ def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, tim
 
 
 def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, until_s: float) -> Found:
-    near, prices, passes = _first_prices(snapshot, memory)
-    picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, base, gap)
+    near, prices, rough = _rough_prices(snapshot, memory)
+    if base is None and (found := take_at(snapshot, near, prices, gap)) is not None:
+        memory.learn(snapshot, prices, found.bound)
+        memory.basic = None  # it would be two rounds old in the next
+        return replace(found, passes=rough)
+    near, prices, fine = _fine_prices(snapshot, memory, near, prices)
+    dual = near.dual(snapshot.columns, prices)
+    memory.learn(snapshot, prices, dual)
+    picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, dual, base, gap)
     make_whole(snapshot, near, prices, picks, torn, base)
     sought = Sought(snapshot, near, nearest, prices, dual, gap, until_s)
     options = snapshot.options
@@ -54,45 +63,52 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     aim, left_s = gap if options <= _FEW else max(gap, FAR), until_s - time.perf_counter()
     if few and left_s > 0 and not is_within(aim, value, bound):
         value, bound = branch(snapshot, prices, picks, value, bound, aim, min(left_s, _MOST_HIGHS_S))
-    return Found(picks, value, max(bound, value), prices, passes, pivots)
+    return Found(picks, value, max(bound, value), prices, rough + fine, pivots)
 
 
-def _first_prices(snapshot: Snapshot, memory: Memory) -> tuple[Near, Floats, int]:
-    """Prices near the optimum's, the rows that are open near them, and passes over rows."""
+def _rough_prices(snapshot: Snapshot, memory: Memory) -> tuple[Near, Floats, int]:
+    """Prices not far from the optimum's, the rows that are open around them, and passes over rows."""
     columns = snapshot.columns
     count = max(len(snapshot.rows.order), 1)
     every = everywhere(snapshot)
-    passes = 0
     if memory.prices is None or not memory.prices.any():
         free = snapshot.rows._replace(required=np.zeros_like(snapshot.rows.required))
         zero = np.zeros(len(snapshot.capacity))
         memory.worth = dual_value(free, columns, snapshot.capacity, zero) / count
         memory.worth = memory.worth if memory.worth > TOLERANCE else 1.0
         prices = np.full(len(snapshot.capacity), memory.typical(snapshot))
-        passes += _improve(every, columns, memory.worth, count, prices, _COLD_WIDTH)
-        return memory.near(snapshot, prices, LEAST_REACH), prices, passes
-    before = memory.prices
-    prices = before.copy()
-    near = memory.around_last(snapshot)
-    passes += _improve(near, columns, memory.worth, count, prices, _WIDTH)
+        passes = _improve(every, columns, memory.worth, count, prices, _COLD, _ROUGH)
+        return memory.near(snapshot, prices, REACH), prices, passes
+    prices, passes = memory.prices.copy(), 0
+    if memory.knows_most(snapshot):
+        near = memory.around_last(snapshot)
+        passes += _improve(near, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
+        if near.holds(prices):
+            return near, prices, passes
+    passes += _improve(every, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
+    return memory.near(snapshot, prices, REACH), prices, passes
+
+
+def _fine_prices(snapshot: Snapshot, memory: Memory, near: Near, prices: Floats) -> tuple[Near, Floats, int]:
+    """Prices near the optimum's from rough ones, the rows that are open around them, and passes over rows."""
+    columns = snapshot.columns
+    count = max(len(snapshot.rows.order), 1)
+    passes = _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
     if not near.holds(prices):
-        passes += _improve(every, columns, memory.worth, count, prices, _WIDTH)
-        near = memory.near(snapshot, prices, LEAST_REACH)
-    memory.moved = float(
-        (np.abs(prices - before) / np.maximum(prices + memory.typical(snapshot), TOLERANCE)).max()
-    )
-    memory.worth = max(abs(near.dual(columns, prices)) / count, TOLERANCE)
+        near = memory.near(snapshot, prices, REACH)
+        passes += _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
     return near, prices, passes
 
 
-def _improve(near: Near, columns: Columns, worth: float, count: int, prices: Floats, width: float) -> int:
-    enough = _ENOUGH * worth * count
+def _improve(
+    near: Near, columns: Columns, worth: float, count: int, prices: Floats, width: float, last: float
+) -> int:
     given = (near.rows, columns, near.room, near.low, near.high, prices)
-    return find_prices(*given, width * worth, _WIDTH * worth, enough)
+    return find_prices(*given, width * worth, last * worth, _ENOUGH * last * worth * count)
 
 
 def _vertex(
-    snapshot: Snapshot, memory: Memory, near: Near, prices: Floats, base: Ints | None, gap: float
+    snapshot: Snapshot, memory: Memory, near: Near, prices: Floats, dual: float, base: Ints | None, gap: float
 ) -> tuple[Ints, Near, Floats, float, Ints, int]:
     """The LP's optimum: its keys as picks, rows open around it, prices, value, torn rows; and pivots."""
     columns, capacity = snapshot.columns, snapshot.capacity
@@ -114,7 +130,6 @@ def _vertex(
         levels = [every]
         picks, room = around(snapshot, prices, base, lift)
     basis = from_plan(picks, room)
-    dual = near.dual(columns, prices)
     if again and memory.basic is not None:
         first = those_before(snapshot.rows, memory.basic, snapshot.key)
     else:

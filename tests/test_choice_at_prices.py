@@ -1,0 +1,85 @@
+"""Plans straight from prices are made where they are good enough, and held to what every plan is held to."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from coadapt.benchmarks.choice_instances import Instance
+from coadapt.optimizer.choice.at_prices import take_at
+from coadapt.optimizer.choice.near import everywhere
+from coadapt.optimizer.choice.search import EXACT_ROWS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+GAP = 1e-3
+TYPES = 3
+seeds = st.integers(0, 10**6)
+
+
+def jobs(count: int, seed: int) -> Instance:
+    """Jobs that scale more or less well, on 1 to 8 GPUs of three types, of which there are two for each job."""
+    rng = np.random.default_rng([count, seed])
+    gpus, group = np.tile([1, 2, 4, 8], TYPES), np.repeat(np.arange(TYPES), 4)
+    speed = rng.lognormal(0, 0.3, (count, TYPES))[:, group]
+    return Instance(
+        value=speed * gpus ** rng.uniform(0.4, 0.95, (count, 1)),
+        allowed=rng.random((count, len(gpus))) < 0.9,
+        usage=np.where(group == np.arange(TYPES)[:, None], gpus, 0).astype(float),
+        capacity=np.full(TYPES, np.floor(2.0 * count / TYPES)),
+        group=group,
+        size=gpus.astype(float),
+        required=np.zeros(count, bool),
+        offset=np.zeros(count),
+        scale=np.ones(count),
+        stay_column=np.full(count, -1),
+        stay_gain=np.zeros(count),
+    )
+
+
+@given(seeds, st.integers(EXACT_ROWS + 1, 600), st.sampled_from([0.9, 0.99, 0.998, 1.0, 1.002, 1.01]))
+@settings(max_examples=40)
+def test_at_whatever_prices_a_plan_fits_and_is_worth_what_it_says_within_the_gap(
+    seed: int, count: int, off: float
+) -> None:
+    instance = jobs(count, seed)
+    program = instance.program()
+    lp = program.solve(instance.ids, GAP)
+    snapshot = program._snapshot(program._slots(instance.ids))
+    found = take_at(snapshot, everywhere(snapshot), off * lp.prices, GAP)
+    if found is None:
+        return
+    column = snapshot.columns_of(found.picks)
+    row = np.flatnonzero(column >= 0)
+    assert instance.allowed[row, column[row]].all()
+    assert (instance.usage[:, column[row]].sum(axis=1) <= instance.capacity + 1e-9).all()
+    assert found.objective == pytest.approx(instance.value[row, column[row]].sum(), rel=1e-9)
+    assert found.objective >= (1 - GAP - 1e-7) * found.bound
+    assert lp.objective <= found.bound * (1 + 1e-9)
+
+
+def test_of_many_jobs_most_plans_need_no_vertex_once_prices_are_known() -> None:
+    early = 0
+    for seed in range(20):
+        instance, rng = jobs(600, seed), np.random.default_rng(seed)
+        program = instance.program()
+        program.solve(instance.ids, GAP)
+        changed = [instance.ids[row] for row in rng.choice(600, 60, replace=False)]
+        program.weigh(changed, np.zeros(60), rng.uniform(0.9, 1.1, 60))
+        found = program.solve(instance.ids, GAP)
+        assert found.proven
+        early += found.passes > 0 and found.pivots == 0
+    assert early > 10
+
+
+def test_few_jobs_are_left_to_the_exact_search() -> None:
+    few = jobs(EXACT_ROWS, 0)
+    program = few.program()
+    snapshot = program._snapshot(program._slots(few.ids))
+    assert take_at(snapshot, everywhere(snapshot), program.solve(few.ids, GAP).prices, gap=1.0) is None
+
+
+def test_jobs_that_must_run_do_whatever_prices_say() -> None:
+    instance = replace(jobs(200, 1), required=np.arange(200) < 20)
+    found = instance.program().solve(instance.ids, GAP)
+    assert (found.choice[:20] >= 0).all()
+    assert not found.unmet
