@@ -121,3 +121,17 @@ def test_a_plan_that_time_ran_out_on_is_searched_for_again() -> None:
     assert hasty.passes > 0
     assert patient.proven
     assert patient.objective >= hasty.objective
+
+
+def test_a_program_that_lost_all_its_rows_forgets_which_were_basic() -> None:
+    rng = np.random.default_rng(0)
+    gpus = np.array([[1.0, 2.0, 4.0, 8.0]])
+    program = ChoiceProgram(gpus, np.array([1500.0]))
+    many = [f"job-{i}" for i in range(1000)]
+    gain = np.array([1.0, 1.7, 2.6, 3.5]) * (1 + 1e-4 * rng.random((1000, 1)))
+    program.put(many, gain, np.ones((1000, 4), bool))
+    program.solve(many, gap=0.0, time_limit_s=0.0)
+    assert not program.set_limits(np.array([[1.0, 2.0, 4.0, 3.0]]), np.array([67.0]))
+    few = many[:45]
+    program.put(few, gain[:45], np.tile([True, True, True, False], (45, 1)))
+    assert program.solve(few, gap=1e-9).proven

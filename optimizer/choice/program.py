@@ -352,6 +352,7 @@ class ChoiceProgram:
                 self._concave &= self._chain  # the others' rows have no envelope yet
                 return True
             self._chain = chain
+            self._memory.basic = None  # of rows that are gone
             self._pool, self._slot, self._spare, self._rows = OptionPool(), {}, [], {}
             self._asked = [], np.empty(0, np.int64)
             self._grow(64)
