@@ -124,7 +124,7 @@ class Allocation:
 
 
 def without_searches(program: ChoiceProgram, order: Sequence[str], gap: float) -> float:
-    """Seconds of a copy's solution: prices, the LP's vertex and a plan."""
+    """Seconds of a copy's solution: prices, a plan and, where that is not within the gap, the LP's vertex."""
     beside = copy.deepcopy(program)
     began = time.perf_counter()
     beside.solve(order, gap, time_limit_s=0.0)

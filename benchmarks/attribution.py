@@ -8,8 +8,9 @@ Speedups are over HiGHS from scratch, reading and building the program included,
 whichever is the faster in that round. One thread.
 
 HiGHS differential: the same less reading and building, which is the most that any such interface could save.
-HiGHS warm: a model built anew, but with the basis of the last round. Structured: prices, the LP's vertex and a
-plan, no searches; put whole into a new program, or changed where it changed; without or with the last prices.
+HiGHS warm: a model built anew, but with the basis of the last round. Structured: prices, a plan and, where that is
+not within the gap, the LP's vertex, no searches; put whole into a new program, or changed where it changed;
+without or with the last prices.
 Continual: as arrays into a new program, or told the differences that are found by comparing; cold or warm.
 """
 

@@ -25,10 +25,11 @@ def kernel(function: _Function) -> _Function:
 
 
 def step(function: _Function) -> _Function:
-    """A kernel that others call for every row or pivot, and that makes no arrays itself.
+    """A kernel that makes no arrays, returns none and calls steps alone, as what is called for every row must be.
 
     numba counts references to the arrays that a function takes, one atomic step after another: 0.25 µs a call
-    where it is given tuples of many, which is more than most such functions take.
+    where it is given tuples of many, which is more than most such functions take. Here it does not, so that an
+    array that is returned would be gone.
     """
     return _compiled(function, _nrt=False)
 

@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from coadapt.benchmarks.choice_instances import Instance
+from coadapt.optimizer.choice import ChoiceProgram
 from coadapt.optimizer.choice.at_prices import take_at
-from coadapt.optimizer.choice.near import everywhere
+from coadapt.optimizer.choice.near import REACH, Memory, everywhere
+from coadapt.optimizer.choice.plan import fill, objective
 from coadapt.optimizer.choice.search import EXACT_ROWS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,16 +38,20 @@ def jobs(count: int, seed: int) -> Instance:
     )
 
 
-@given(seeds, st.integers(EXACT_ROWS + 1, 600), st.sampled_from([0.9, 0.99, 0.998, 1.0, 1.002, 1.01]))
-@settings(max_examples=40)
+@given(seeds, st.integers(EXACT_ROWS + 1, 600), st.sampled_from([0.99, 0.998, 1.0, 1.002, 1.01]), st.booleans())
+@settings(max_examples=60)
 def test_at_whatever_prices_a_plan_fits_and_is_worth_what_it_says_within_the_gap(
-    seed: int, count: int, off: float
+    seed: int, count: int, off: float, settled: bool
 ) -> None:
     instance = jobs(count, seed)
     program = instance.program()
     lp = program.solve(instance.ids, GAP)
-    snapshot = program._snapshot(program._slots(instance.ids))
-    found = take_at(snapshot, everywhere(snapshot), off * lp.prices, GAP)
+    anew = instance.program()
+    snapshot = anew._snapshot(anew._slots(instance.ids))
+    prices = off * lp.prices
+    near = Memory().near(snapshot, prices, REACH) if settled else everywhere(snapshot)
+    assert not settled or len(near.rows.order) < count
+    found = take_at(snapshot, near, prices, GAP)
     if found is None:
         return
     column = snapshot.columns_of(found.picks)
@@ -83,3 +89,14 @@ def test_jobs_that_must_run_do_whatever_prices_say() -> None:
     found = instance.program().solve(instance.ids, GAP)
     assert (found.choice[:20] >= 0).all()
     assert not found.unmet
+
+
+def test_what_has_no_price_is_given_away_too() -> None:
+    program = ChoiceProgram(np.array([[1.0, 2.0, 4.0, 8.0]]), np.array([100.0]))
+    program.put(["job"], np.array([[1.0, 2.0, 3.0, 4.0]]), np.ones((1, 4), bool))
+    snapshot = program._snapshot(program._slots(["job"]))
+    first = int(snapshot.everything.begin[0, 0])
+    for unwanted, gains in ((-np.inf, 4.0), (99.0, 1.0)):
+        picks, room = np.array([first]), np.array([99.0])
+        fill(snapshot.everything, snapshot.columns, np.zeros(1), picks, room, np.array([unwanted]), 1e-7, 20)
+        assert objective(snapshot.everything, picks) == gains

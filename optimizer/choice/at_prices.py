@@ -16,7 +16,10 @@ from .whole import fill_up
 
 
 def take_at(snapshot: Snapshot, near: Near, prices: Floats, gap: float) -> Found | None:
-    """What is best at the prices and fits, and what is left given away; None: that is not within the gap."""
+    """What is best at the prices and fits, and what is left given away; None: that is not within the gap.
+
+    Nor is it looked for where an exact search of all rows costs little, or where settled rows alone do not fit.
+    """
     columns, room = snapshot.columns, near.room.copy()
     if len(snapshot.rows.order) <= EXACT_ROWS or (room < 0.0).any():
         return None
@@ -26,6 +29,6 @@ def take_at(snapshot: Snapshot, near: Near, prices: Floats, gap: float) -> Found
     # Of the shortfall what is left unsold may yet be given away; what picks lose against the best hardly shrinks.
     if not is_within(gap, value + float(prices @ room), dual):
         return None
-    fill_up(snapshot, near, prices, picks, room)
+    fill_up(snapshot, near, prices, picks, room, unwanted=room.copy())
     value = objective(snapshot.rows, picks)
     return Found(picks, value, max(dual, value), prices, 0, 0) if is_within(gap, value, dual) else None

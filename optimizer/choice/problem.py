@@ -56,8 +56,9 @@ class ChoiceSolution:
     """choice: (rows,) picked column or -1; always within capacity, to 1e-9 (HiGHS alone: to 1e-6).
 
     objective <= optimum <= bound; gap = (bound - objective) / |bound|. prices: (limits,) duals of the LP
-    relaxation, what one more unit of each capacity would add to the objective. unmet: required rows that could not
-    all be satisfied, the last ones first. solver_s: seconds of `seconds` spent in the solver proper.
+    relaxation, what one more unit of each capacity would add to the objective; where a plan within the gap was
+    found before its optimum, those that prove the bound. unmet: required rows that could not all be satisfied, the
+    last ones first. solver_s: seconds of `seconds` spent in the solver proper.
     """
 
     choice: np.ndarray
@@ -70,8 +71,8 @@ class ChoiceSolution:
     seconds: float = 0.0
     solver_s: float = 0.0
     entries: int = 0  # options of all rows, after dominated ones were left out
-    passes: int = 0  # over all rows, to find the first prices
-    pivots: int = 0  # from there to the LP's optimum
+    passes: int = 0  # over the rows that are open, to find prices
+    pivots: int = 0  # from there to the LP's optimum, where that is needed
 
     def again(self, seconds: float) -> ChoiceSolution:
         """The same in arrays of its own, found in so many seconds."""

@@ -49,7 +49,6 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     near, prices, rough = _rough_prices(snapshot, memory)
     if base is None and (found := take_at(snapshot, near, prices, gap)) is not None:
         memory.learn(snapshot, prices, found.bound)
-        memory.basic = None  # it would be two rounds old in the next
         return replace(found, passes=rough)
     near, prices, fine = _fine_prices(snapshot, memory, near, prices)
     dual = near.dual(snapshot.columns, prices)
