@@ -24,8 +24,9 @@ def take_at(snapshot: Snapshot, near: Near, prices: Floats, gap: float) -> Found
     if len(snapshot.rows.order) <= EXACT_ROWS or (room < 0.0).any():
         return None
     picks = np.where(snapshot.state == SETTLED, snapshot.settled, NOTHING)
-    take_best(near.rows, columns, prices, picks, room)
-    dual, value = near.dual(columns, prices), near.gain + objective(near.rows, picks)
+    dual = near.gain + float(prices @ room)
+    dual += take_best(near.rows, columns, prices, picks, room)
+    value = near.gain + objective(near.rows, picks)
     # Of the shortfall what is left unsold may yet be given away; what picks lose against the best hardly shrinks.
     if not is_within(gap, value + float(prices @ room), dual):
         return None

@@ -15,7 +15,6 @@ from .rows import (
     Floats,
     Ints,
     Rows,
-    best_of,
     by_rising,
     column_of,
     costs,
@@ -136,51 +135,62 @@ def _best_that_fits(
 
 
 @step
-def _regret(rows: Rows, row: int, cost: Floats) -> float:
-    """What a row loses at the prices if it cannot have its best pick."""
-    best, pick = best_of(rows, row, cost)
-    second = WORST
-    if pick != NOTHING and not rows.required[row]:
-        second = 0.0
+def _best_and_regret(rows: Rows, row: int, cost: Floats) -> tuple[float, int, float]:
+    """(worth, pick) as `best_of` has them, and what the row loses at the prices if it cannot have that."""
+    best, pick, second = (WORST if rows.required[row] else 0.0), NOTHING, WORST
     stay = rows.stay_column[row]
-    if stay >= 0 and pick != STAY:
-        second = max(second, rows.stay_gain[row] - cost[stay])
+    if stay >= 0:
+        worth = rows.stay_gain[row] - cost[stay]
+        if worth >= best:
+            best, pick, second = worth, STAY, best
+        else:
+            second = worth
+    offset, scale = rows.offset[row], rows.scale[row]
     for g in range(len(rows.concave)):
         begin, end = rows.begin[row, g], rows.end[row, g]
-        if rows.concave[g] and begin < end:
-            top = peak(rows, row, begin, end, cost)
-            begin, end = max(begin, top - 1), min(end, top + 2)
-        for k in range(begin, end):
-            if k != pick:
-                second = max(second, rows.offset[row] + rows.scale[row] * rows.value[k] - cost[rows.column[k]])
-    return min(best - second, -WORST)
+        if begin == end:
+            continue
+        first, last = begin, end
+        if rows.concave[g]:
+            first = peak(rows, row, begin, end, cost)
+            last = first + 1
+            for k in (first - 1, first + 1):
+                if begin <= k < end:
+                    second = max(second, offset + scale * rows.value[k] - cost[rows.column[k]])
+        for k in range(first, last):
+            worth = offset + scale * rows.value[k] - cost[rows.column[k]]
+            if worth > best:
+                best, pick, second = worth, k, max(best, second)
+            else:
+                second = max(second, worth)
+    return best, pick, min(best - second, -WORST)
 
 
 @kernel
-def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats) -> int:
-    """Rows take what is worth most at the prices and still fits; returns how many did not get their best.
+def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats) -> float:
+    """Rows take what is worth most at the prices and still fits; returns what the best of all is worth, together.
 
     First those that are required, then those that would lose most by missing it, then those that come first.
     `picks` of these rows must be NOTHING and is written; `room` shrinks.
     """
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
-    relief = np.empty(len(rows.order))
+    relief, wanted = np.empty(len(rows.order)), np.empty(len(rows.order), np.int64)
+    total = 0.0
     for i in range(len(rows.order)):
-        relief[i] = -np.inf if rows.required[rows.order[i]] else -_regret(rows, rows.order[i], cost)
-    missed = 0
+        worth, wanted[i], regret = _best_and_regret(rows, rows.order[i], cost)
+        relief[i] = -np.inf if rows.required[rows.order[i]] else -regret
+        total += worth
     within = np.ones((len(rows.concave) + 1, len(rows.concave)), np.bool_)
     for i in by_rising(relief):
-        row = rows.order[i]
-        _, pick = best_of(rows, row, cost)
+        row, pick = rows.order[i], wanted[i]
         column = column_of(rows, row, pick)
         if not fits(columns, NOTHING, column, room):
-            missed += 1
             _, pick = _best_that_fits(rows, columns, row, NOTHING, cost, room, WORST, within)
             column = column_of(rows, row, pick)
         picks[row] = pick
         move(columns, NOTHING, column, room)
-    return missed
+    return total
 
 
 @kernel
