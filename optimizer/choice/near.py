@@ -35,7 +35,7 @@ from .snapshot import Snapshot
 UNKNOWN, OPEN, SETTLED = 0, 1, 2  # states of a row
 # How far prices are expected to go, as a part of them: so many times as far as at last, within limits.
 _AHEAD, _LEAST_REACH, _MOST_REACH = 3.0, 0.02, 0.15
-REACH = 0.05  # around rough prices
+REACH = 0.02  # around rough prices
 SMALL_REACH = 0.01  # around those where the vertex or a mended plan is looked for
 _TOO_WIDE = 3.0  # times as wide as a box needs to be, that it is made anew
 _FLOOR = 0.5  # of a typical price, by which each counts as more than it is, as 0 may become a price too
