@@ -1,6 +1,6 @@
 """A plan straight from prices: where it is within the gap, nobody needs the LP's vertex.
 
-The more rows there are, the more often it is: of 1,500 jobs at 5e-4 in every other round, of 500 in one of six.
+The more rows there are, the more often it is: of 1,500 jobs at 5e-4 in every other round, of 500 in one of seven.
 """
 
 from __future__ import annotations
