@@ -13,29 +13,19 @@ from coadapt.optimizer.choice.search import EXACT_ROWS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from .choice_jobs import jobs_that_scale
+
 GAP = 1e-3
 TYPES = 3
 seeds = st.integers(0, 10**6)
 
 
 def jobs(count: int, seed: int) -> Instance:
-    """Jobs that scale more or less well, on 1 to 8 GPUs of three types, of which there are two for each job."""
+    """There are two GPUs for each job, of which it may not have all sizes and types."""
     rng = np.random.default_rng([count, seed])
-    gpus, group = np.tile([1, 2, 4, 8], TYPES), np.repeat(np.arange(TYPES), 4)
-    speed = rng.lognormal(0, 0.3, (count, TYPES))[:, group]
-    return Instance(
-        value=speed * gpus ** rng.uniform(0.4, 0.95, (count, 1)),
-        allowed=rng.random((count, len(gpus))) < 0.9,
-        usage=np.where(group == np.arange(TYPES)[:, None], gpus, 0).astype(float),
-        capacity=np.full(TYPES, np.floor(2.0 * count / TYPES)),
-        group=group,
-        size=gpus.astype(float),
-        required=np.zeros(count, bool),
-        offset=np.zeros(count),
-        scale=np.ones(count),
-        stay_column=np.full(count, -1),
-        stay_gain=np.zeros(count),
-    )
+    each = float(np.floor(2.0 * count / TYPES))
+    instance = jobs_that_scale(rng, count, TYPES, each, spread=0.3)
+    return replace(instance, allowed=rng.random(instance.allowed.shape) < 0.9)
 
 
 @given(seeds, st.integers(EXACT_ROWS + 1, 600), st.sampled_from([0.99, 0.998, 1.0, 1.002, 1.01]), st.booleans())

@@ -1,5 +1,6 @@
 """Plans put together from what is best for every row, by changes of single rows and tables of the others."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -15,6 +16,8 @@ from coadapt.optimizer.choice.snapshot import Snapshot
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from .choice_jobs import jobs_that_scale
+
 TYPES = 3
 seeds = st.integers(0, 10**6)
 
@@ -22,21 +25,12 @@ seeds = st.integers(0, 10**6)
 def jobs(count: int, per_type: float, seed: int, *, whole: bool = True) -> Instance:
     """Jobs on 1 to 8 GPUs of three types, that scale more or less well; whole: amounts are whole numbers."""
     rng = np.random.default_rng([count, seed])
-    gpus, group = np.tile([1, 2, 4, 8], TYPES), np.repeat(np.arange(TYPES), 4)
-    speed = rng.lognormal(0, 0.4, (count, TYPES))[:, group]
-    usage = np.where(group == np.arange(TYPES)[:, None], gpus * (1.0 if whole else 0.7), 0.0)
-    return Instance(
-        value=speed * gpus ** rng.uniform(0.4, 0.95, (count, 1)),
-        allowed=rng.random((count, len(gpus))) < 0.9,
-        usage=usage,
-        capacity=np.full(TYPES, per_type),
-        group=group,
-        size=gpus.astype(float),
+    instance = jobs_that_scale(rng, count, TYPES, per_type, spread=0.4)
+    return replace(
+        instance,
+        allowed=rng.random(instance.allowed.shape) < 0.9,
+        usage=instance.usage * (1.0 if whole else 0.7),
         required=rng.random(count) < 0.1,
-        offset=np.zeros(count),
-        scale=np.ones(count),
-        stay_column=np.full(count, -1),
-        stay_gain=np.zeros(count),
     )
 
 

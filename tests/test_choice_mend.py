@@ -10,6 +10,8 @@ from coadapt.optimizer.choice import ChoiceSolution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from .choice_jobs import jobs_that_scale
+
 GAP = 1e-3
 ROWS, TYPES = 300, 3
 seeds = st.integers(0, 10**6)
@@ -17,24 +19,8 @@ fixed = settings(max_examples=25)
 
 
 def many_jobs(seed: int) -> Instance:
-    """Jobs that scale more or less well, on 1 to 8 GPUs of three types, of which there are two for each job."""
-    rng = np.random.default_rng(seed)
-    gpus, group = np.tile([1, 2, 4, 8], TYPES), np.repeat(np.arange(TYPES), 4)
-    speed = rng.lognormal(0, 0.3, (ROWS, TYPES))[:, group]
-    nothing = np.zeros(ROWS)
-    return Instance(
-        value=speed * gpus ** rng.uniform(0.4, 0.95, (ROWS, 1)),
-        allowed=np.ones((ROWS, len(gpus)), bool),
-        usage=np.where(group == np.arange(TYPES)[:, None], gpus, 0).astype(float),
-        capacity=np.full(TYPES, 2.0 * ROWS / TYPES),
-        group=group,
-        size=gpus.astype(float),
-        required=np.zeros(ROWS, bool),
-        offset=nothing,
-        scale=np.ones(ROWS),
-        stay_column=np.full(ROWS, -1),
-        stay_gain=nothing,
-    )
+    """There are two GPUs for each job."""
+    return jobs_that_scale(np.random.default_rng(seed), ROWS, TYPES, 2.0 * ROWS / TYPES, spread=0.3)
 
 
 def assert_right(instance: Instance, found: ChoiceSolution) -> None:
