@@ -100,6 +100,14 @@ def test_replicas_kept_save_movements() -> None:
     assert totals[1] < totals[0]  # though every round is as well balanced
 
 
+def test_replicas_are_kept_even_where_a_sliver_of_load_on_them_would_miss_the_range() -> None:
+    held = np.array([[True, False], [True, True]])
+    problem = ShardProblem(np.ones(2), np.ones(2), np.full(2, 2.0), held, epsilon=0.0)
+    found = PairPricing().solve(problem).assignment
+    assert (found.replicas == held).all()
+    assert found.imbalance(problem) == pytest.approx(0.0, abs=1e-6)
+
+
 def test_the_exact_program_is_no_worse_than_any_other_method() -> None:
     problem = replace(first_problem(32, 4, memory_gib=12), load=next(zipf_loads(32, "stateless", 5)))
     found = Highs(Method.EXACT, gap=1e-6, time_limit_s=60).solve(shard_program(problem))

@@ -15,7 +15,7 @@ Lagrangian bound proves that none is missing. What follows keeps replicas few an
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import sparse
@@ -53,9 +53,9 @@ class PricedAnswer:
 class PairPricing:
     """Balances round after round; the basis of one is where the next begins.
 
-    tolerance: of the relaxation, relative. scalings: passes of slope scaling. keep_replicas: held replicas stay,
-    with a sliver of load, as long as they fit: it costs nothing now and may save a start later. Otherwise a
-    replica that the relaxation has no use for is removed.
+    tolerance: of the relaxation, relative. scalings: passes of slope scaling. keep_replicas: held replicas stay
+    as long as they fit, with a sliver of load where the load range allows it: it costs nothing now and may save a
+    start later. Otherwise a replica that the relaxation has no use for is removed.
     """
 
     tolerance: float = 1e-4
@@ -75,8 +75,9 @@ class PairPricing:
             master.run()
             candidates.append(master.routed())
         best = min((place(problem, routed) for routed in candidates), key=lambda a: _worth(a, problem))
-        replicas = keep_idle(problem, best.replicas) if self.keep_replicas else best.replicas
-        best = min(master.rebalance(replicas), best, key=lambda a: _worth(a, problem))
+        if self.keep_replicas:
+            best = replace(best, replicas=keep_idle(problem, best.replicas))
+        best = min(master.rebalance(best.replicas), best, key=lambda a: _worth(a, problem))
         gap = max(0.0, objective - bound) / max(objective, master.unit)
         return PricedAnswer(best, bound, gap, columns, pricings, time.perf_counter() - began)
 
