@@ -35,7 +35,7 @@ class HotSimplex:
         self.solver.silent()
         self.solver.setOptionValue("threads", 1)
         self.solver.passModel(model(allocation.program.linear_program()))
-        self.solver.setOptionValue("solver", "ipm")  # with crossover: a basis in the least time
+        self.solver.setOptionValue("solver", "ipx")  # with crossover: a basis in the least time
         self.solver.run()
         self.solver.setOptionValue("solver", "simplex")
 

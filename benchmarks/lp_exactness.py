@@ -84,7 +84,7 @@ class Compared:
 def compare(instance: Instance, tolerance: float, time_limit_s: float) -> Compared:
     theirs = highs(instance.program, time_limit_s=HIGHS_LIMIT_S)
     if theirs.status is Status.STOPPED:
-        theirs = highs(instance.program, "ipm", HIGHS_LIMIT_S)
+        theirs = highs(instance.program, "ipx", HIGHS_LIMIT_S)
     program = ContinualProgram.of(instance.program)
     ours = program.solve(tolerance=tolerance, threads=1, time_limit_s=time_limit_s)
     expected = instance.status if theirs.status is Status.STOPPED and instance.status else theirs.status

@@ -4,14 +4,15 @@
 
 Four edge-disjoint shortest paths per demand, as in Teal; demands change by up to 10 % a round. Kdl and ASN are
 random graphs of their sizes and distances (optimizer/problems/topology.py), or a Topology Zoo file: --graphml. The
-paths are found once, before the rounds. --demands takes a random part of all pairs of nodes, at the same load
-of the network. POP is built on demands that are small beside a part's capacities, and judged with the paper's 64
-and 128 parts; on a sample it is also shown with as few as leave each the number of demands it would have of all
-pairs. --full takes all pairs, 568 thousand of Kdl and 3 million of ASN, for 20 rounds of which the first 5 do not
-count, and LP-All only if --lp-all is given too; --method and --rounds choose less, and --pop-parts of POP's many
-parts some, from which the others are estimated. Time is CPU time of a round, so that a loaded machine blurs it
-little: of HiGHS on one thread, of ours on --threads all together, of POP the makespan of its parts over 64 cores,
-each on one, as the paper estimates it, and beside it over two.
+paths are found once, before the rounds. --demands takes a random part of all pairs of nodes, at the same load of
+the network. POP is built on demands that are small beside a part's capacities, and judged with the paper's 64 and
+128 parts; on a sample it is also shown with as few as leave each the number of demands it would have of all pairs.
+--full takes all pairs, 568 thousand of Kdl and 3 million of ASN, for 20 rounds of which the first 5 do not count,
+and LP-All only if --lp-all is given too (by HiPO, of `pip install highspy-extras`, where --lp-by says so: of all
+of Kdl's Bimodal demands it is the only one to end); --method and --rounds choose less, and --pop-parts of POP's
+many parts some, from which the others are estimated. Time is CPU time of a round, so that a loaded machine blurs
+it little: of HiGHS on one thread, of ours on --threads all together, of POP the makespan of its parts over 64
+cores, each on one, as the paper estimates it, and beside it over two.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ class Measured:
     first_s: float
 
 
-def lp_all(limit_s: float) -> Router:
+def lp_all(method: Method, limit_s: float) -> Router:
     """The whole program by interior point, here far faster than simplex; without crossover, as flows may split."""
-    solver = Highs(Method.INTERIOR_POINT, crossover=False, time_limit_s=limit_s)
+    solver = Highs(method, crossover=False, time_limit_s=limit_s)
 
     def route(problem: TrafficProblem) -> tuple[np.ndarray, None]:
         found = solver.solve(traffic_program(problem))
@@ -250,6 +251,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--lp-all", action="store_true", help="LP-All also with --full")
     parser.add_argument("--lp-limit", type=float, default=600.0, help="seconds for a round of LP-All")
+    parser.add_argument("--lp-by", choices=("ipm", "hipo"), default="ipm", help="LP-All's interior point method")
     parser.add_argument("--method", action="append", help="such as ours or pop64; repeatable, by default all")
     parser.add_argument("--pop-parts", type=int, help="of POP-64 and POP-128; all else is estimated from these")
     parser.add_argument("--engine", action="store_true", help="also the general continual engine")
@@ -293,7 +295,7 @@ def main() -> None:
             if args.engine:
                 routers["engine"] = ("Continual engine", Continual(args.tolerance, args.threads))
             if not args.full or args.lp_all:
-                routers["lp_all"] = ("LP-All (HiGHS, 1 thread)", lp_all(args.lp_limit))
+                routers["lp_all"] = (f"LP-All (HiGHS {args.lp_by})", lp_all(Method(args.lp_by), args.lp_limit))
             unknown = set(args.method or ()) - set(routers)
             if unknown:
                 parser.error(f"--method: {', '.join(sorted(unknown))}; accepted here: {', '.join(routers)}")

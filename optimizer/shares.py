@@ -96,7 +96,7 @@ def _interior(
     options: dict[str, bool | int | str] = {
         "output_flag": False,
         "threads": 1,
-        "solver": "ipm",
+        "solver": "ipx",
         "run_crossover": "off",
         "presolve": "off",  # it would fix what it can at a bound
     }

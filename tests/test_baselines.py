@@ -1,5 +1,7 @@
 """The baselines: every method finds the same optimum, hot or cold; POP covers every part once."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from coadapt.optimizer.baselines.highs import Highs, HotHighs, Method, dual_bound
@@ -86,6 +88,18 @@ def test_a_rebuilt_model_keeps_its_basis(monkeypatch: pytest.MonkeyPatch) -> Non
     assert second.iterations < first.iterations / 4
 
 
+def test_hipo_answers_like_simplex_where_it_is_installed_and_says_so_where_it_is_not() -> None:
+    program = packing(np.random.default_rng(0), 20, 60)
+    if find_spec("highspy_extras") is None:
+        with pytest.raises(ValueError, match="hipo needs the package highspy-extras, which is not installed"):
+            Highs(Method.HIPO)
+    else:
+        expected = Highs().solve(program).objective
+        found = Highs(Method.HIPO, crossover=False).solve(program)
+        assert found.status is Status.OPTIMAL
+        assert found.objective == pytest.approx(expected, abs=1e-6)
+
+
 def test_what_has_no_solution_is_said_so() -> None:
     none = LinearProgram(
         np.ones(1), sparse.csr_array([[1.0]]), np.array([2.0]), np.array([3.0]), np.zeros(1), np.ones(1)
@@ -98,6 +112,8 @@ def test_what_has_no_solution_is_said_so() -> None:
 def test_what_highs_cannot_do_is_refused_with_a_reason() -> None:
     with pytest.raises(ValueError, match="ipm"):
         HotHighs(Method.INTERIOR_POINT)
+    with pytest.raises(ValueError, match="hipo"):  # it cannot, and mostly is not installed either
+        HotHighs(Method.HIPO)
     with pytest.raises(ValueError, match=r"gap: is 0, not above 0"):
         Highs(gap=0)
     program = packing(np.random.default_rng(0), 2, 3)

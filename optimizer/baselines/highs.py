@@ -1,4 +1,4 @@
-"""HiGHS behind one interface: simplex, interior point, PDLP and branch and bound, cold or after the last program.
+"""HiGHS behind one interface: simplex, interior points, PDLP and branch and bound, cold or after the last program.
 
 A hot solver keeps its model: what differs from the last program is changed in place, so that simplex goes on from
 its basis, PDLP from its point and branch and bound from its solution. Everything is minimised: HiGHS's own
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import Protocol
 
 import highspy
@@ -33,7 +34,8 @@ class LpSolver(Protocol):
 
 class Method(StrEnum):
     SIMPLEX = "simplex"
-    INTERIOR_POINT = "ipm"
+    INTERIOR_POINT = "ipm"  # IPX: iterative, by the basis at hand
+    HIPO = "hipo"  # the one that factorises; of the package highspy-extras
     PDLP = "pdlp"
     EXACT = "mip"  # `integer` is honoured; the other methods relax it
 
@@ -50,11 +52,11 @@ class Highs:
     """HiGHS with one method; cold by default.
 
     time_limit_s: of one solve. gap: relative gap at which `mip` stops. tolerance: relative, of `pdlp`. crossover:
-    whether `ipm` ends at a vertex. threads: 0 lets HiGHS choose. Without a time limit every answer of simplex and
-    ipm is exact to 1e-7.
+    whether `ipm` and `hipo` end at a vertex. threads: 0 lets HiGHS choose. Without a time limit every answer of
+    simplex, ipm and hipo is exact to 1e-7.
 
     Raises:
-        ValueError: for a limit, gap or tolerance that is not positive.
+        ValueError: for a limit, gap or tolerance that is not positive, and for `hipo` where it is not installed.
     """
 
     method: Method = Method.SIMPLEX
@@ -69,6 +71,8 @@ class Highs:
         for name in ("time_limit_s", "gap", "tolerance"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name}: is {getattr(self, name)}, not above 0")
+        if self.method is Method.HIPO and find_spec("highspy_extras") is None:
+            raise ValueError("method: hipo needs the package highspy-extras, which is not installed")
 
     @property
     def name(self) -> str:
@@ -88,7 +92,8 @@ class Highs:
             "mip_rel_gap": self.gap,
         }
         if self.method is not Method.EXACT:
-            options["solver"] = str(self.method)
+            # HiGHS would take hipo for ipm wherever that is installed.
+            options["solver"] = "ipx" if self.method is Method.INTERIOR_POINT else str(self.method)
         if self.method is Method.PDLP:
             options["pdlp_optimality_tolerance"] = self.tolerance
             options["primal_feasibility_tolerance"] = options["dual_feasibility_tolerance"] = self.tolerance
@@ -155,7 +160,8 @@ class HotHighs(Highs):
     names by their position.
 
     Raises:
-        ValueError: for `ipm`, which HiGHS cannot start from a point, and for names that repeat or do not fit.
+        ValueError: for `ipm` and `hipo`, which HiGHS cannot start from a point, and for names that repeat or do
+            not fit.
     """
 
     _highs: highspy.Highs = field(init=False, repr=False)
@@ -164,8 +170,10 @@ class HotHighs(Highs):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.method is Method.INTERIOR_POINT:
-            raise ValueError("method: is 'ipm', which HiGHS cannot start hot; simplex, pdlp and mip are accepted")
+        if self.method in (Method.INTERIOR_POINT, Method.HIPO):
+            raise ValueError(
+                f"method: is '{self.method}', which HiGHS cannot start hot; simplex, pdlp and mip are accepted"
+            )
         self._highs = self._solver()
 
     def __getstate__(self) -> dict[str, object]:
