@@ -67,6 +67,24 @@ def test_of_many_jobs_most_plans_need_no_vertex_once_prices_are_known() -> None:
     assert early > 10
 
 
+def test_where_the_gap_is_loose_the_last_prices_mostly_do() -> None:
+    again = 0
+    for seed in range(20):
+        instance, rng = jobs(600, seed), np.random.default_rng(seed)
+        program = instance.program()
+        before = program.solve(instance.ids, 1e-2)
+        program.weigh(instance.ids, np.zeros(600), rng.uniform(0.98, 1.02, 600))
+        found = program.solve(instance.ids, 1e-2)
+        best = program.solve(instance.ids, 1e-4)
+        assert found.proven
+        assert found.objective <= best.bound * (1 + 1e-9)
+        assert best.objective <= found.bound * (1 + 1e-9)
+        if found.passes == 0:
+            again += 1
+            assert (found.prices == before.prices).all()
+    assert again > 10
+
+
 def test_few_jobs_are_left_to_the_exact_search() -> None:
     few = jobs(EXACT_ROWS, 0)
     program = few.program()

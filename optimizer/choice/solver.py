@@ -24,6 +24,7 @@ _COLD, _ROUGH, _FINE = 0.3, 5e-3, 5e-4  # widths of the smoothed dual, in units 
 _ENOUGH = 0.2  # of the width a row, that a step must gain for the prices to be worth another
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
+_LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
 # What the searches do not close HiGHS may, where options are so few, in so much time: down to the gap that is
 # asked for only where they are fewer still.
@@ -46,6 +47,8 @@ def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, tim
 
 
 def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, until_s: float) -> Found:
+    if base is None and gap >= _LOOSE and (found := _at_last_prices(snapshot, memory, gap)) is not None:
+        return found
     near, prices, rough = _rough_prices(snapshot, memory)
     if base is None and (found := take_at(snapshot, near, prices, gap)) is not None:
         memory.learn(snapshot, prices, found.bound)
@@ -63,6 +66,17 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     if few and left_s > 0 and not is_within(aim, value, bound):
         value, bound = branch(snapshot, prices, picks, value, bound, aim, min(left_s, _MOST_HIGHS_S))
     return Found(picks, value, max(bound, value), prices, rough + fine, pivots)
+
+
+def _at_last_prices(snapshot: Snapshot, memory: Memory, gap: float) -> Found | None:
+    """A plan within the gap straight from the last prices, None: there is none."""
+    if memory.prices is None or not memory.prices.any():
+        return None
+    near = memory.around_last(snapshot) if memory.knows_most(snapshot) else everywhere(snapshot)
+    found = take_at(snapshot, near, memory.prices, gap)
+    if found is not None:
+        memory.learn(snapshot, found.prices, found.bound)
+    return found
 
 
 def _rough_prices(snapshot: Snapshot, memory: Memory) -> tuple[Near, Floats, int]:
