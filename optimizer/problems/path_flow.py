@@ -94,8 +94,8 @@ class PathFlow:
             run.start_at(*self._sampled(problem))
         while run.passes < self.max_passes:
             run.advance(self.check)
-            run.compare()
-            if run.bound - run.total <= self.tolerance * run.bound:
+            run.compare(self.tolerance)
+            if run.is_within(self.tolerance):
                 break
         self._last = run.flow, run.price, run.balance
         return FlowAnswer(run.best, run.total, run.bound, run.best_price, run.passes, time.perf_counter() - began)
@@ -121,9 +121,7 @@ class _Run:
         visits = paths.start[paths.first]
         self.cuts = np.searchsorted(visits, visits[-1] * np.arange(threads + 1) / threads)
         self.cuts[-1] = paths.demands
-        longest = np.zeros(paths.demands)
-        np.maximum.at(longest, paths.demand, np.diff(paths.start))
-        self.step_x = problem.demand / np.maximum(longest, 1)
+        self.step_x = problem.demand / np.maximum(_longest(paths.first, paths.start), 1)
         through = problem.loads(np.repeat(problem.demand, np.diff(paths.first)))
         self.step_y = np.where(through > 0, 1 / np.maximum(through, 1e-300), 0.0)
         self.flow = np.zeros(paths.count)
@@ -201,10 +199,17 @@ class _Run:
         self._note(bound, price)
         return bound - total
 
-    def compare(self) -> None:
-        """Restart, from the average or the last point, once the better of them is much better, or after long."""
+    def is_within(self, tolerance: float) -> bool:
+        return self.bound - self.total <= tolerance * self.bound
+
+    def compare(self, tolerance: float) -> None:
+        """Restart, from the average or the last point, once the better of them is much better, or after long.
+
+        Where the average is within the tolerance the last point is not looked at.
+        """
         mean_flow, mean_price = self.flow_sum / self.steps, self.price_sum / self.steps
-        here, mean = self._try(self.flow, self.price), self._try(mean_flow, mean_price)
+        mean = self._try(mean_flow, mean_price)
+        here = np.inf if self.is_within(tolerance) else self._try(self.flow, self.price)
         since = self.passes - self.restarted
         if min(here, mean) > 0.6 * self.gap_at_restart and since < max(_LONG, _LONG_PART * self.passes):
             return
@@ -277,6 +282,16 @@ def _pass(
         if step[j] > 0:
             moved += change / step[j]
     return load, worth, moved
+
+
+@njit(cache=True, nogil=True)
+def _longest(first: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """(demands,) edges of each demand's longest path."""
+    longest = np.zeros(len(first) - 1)
+    for j in range(len(longest)):
+        for p in range(first[j], first[j + 1]):
+            longest[j] = max(longest[j], start[p + 1] - start[p])
+    return longest
 
 
 @njit(cache=True, nogil=True)

@@ -57,11 +57,7 @@ class TrafficProblem:
 
     def loads(self, flow: np.ndarray) -> np.ndarray:
         """(edges,) what flows (paths,) put on each edge."""
-        return np.bincount(
-            self.paths.edge,
-            weights=np.repeat(flow, np.diff(self.paths.start)),
-            minlength=len(self.capacity),
-        )
+        return _loads(self.paths.start, self.paths.edge, flow, len(self.capacity))
 
     def excess(self, flow: np.ndarray) -> float:
         """By how much a flow breaks a demand or a capacity, relative to the largest of these; 0: by nothing."""
@@ -70,6 +66,16 @@ class TrafficProblem:
         return float(
             max(over, -flow.min(initial=0.0), 0.0) / max(self.demand.max(initial=0.0), self.capacity.max())
         )
+
+
+@njit(cache=True, nogil=True)
+def _loads(start: np.ndarray, edge: np.ndarray, flow: np.ndarray, edges: int) -> np.ndarray:
+    load = np.zeros(edges)
+    for p in range(len(flow)):
+        if flow[p] != 0:
+            for i in range(start[p], start[p + 1]):
+                load[edge[i]] += flow[p]
+    return load
 
 
 def traffic_program(problem: TrafficProblem) -> LinearProgram:
