@@ -94,8 +94,8 @@ class PathFlow:
             run.start_at(*self._sampled(problem))
         while run.passes < self.max_passes:
             run.advance(self.check)
-            run.compare(self.tolerance)
-            if run.is_within(self.tolerance):
+            run.compare()
+            if run.bound - run.total <= self.tolerance * run.bound:
                 break
         self._last = run.flow, run.price, run.balance
         return FlowAnswer(run.best, run.total, run.bound, run.best_price, run.passes, time.perf_counter() - began)
@@ -199,17 +199,10 @@ class _Run:
         self._note(bound, price)
         return bound - total
 
-    def is_within(self, tolerance: float) -> bool:
-        return self.bound - self.total <= tolerance * self.bound
-
-    def compare(self, tolerance: float) -> None:
-        """Restart, from the average or the last point, once the better of them is much better, or after long.
-
-        Where the average is within the tolerance the last point is not looked at.
-        """
+    def compare(self) -> None:
+        """Restart, from the average or the last point, once the better of them is much better, or after long."""
         mean_flow, mean_price = self.flow_sum / self.steps, self.price_sum / self.steps
-        mean = self._try(mean_flow, mean_price)
-        here = np.inf if self.is_within(tolerance) else self._try(self.flow, self.price)
+        here, mean = self._try(self.flow, self.price), self._try(mean_flow, mean_price)
         since = self.passes - self.restarted
         if min(here, mean) > 0.6 * self.gap_at_restart and since < max(_LONG, _LONG_PART * self.passes):
             return
