@@ -266,6 +266,10 @@ def main() -> None:
         args.skip = args.rounds // (4 if args.full else 3)
     if not 0 <= args.skip < args.rounds:
         parser.error(f"--skip: is {args.skip}, not below --rounds {args.rounds}")
+    try:
+        Highs(Method(args.lp_by))
+    except ValueError as error:
+        parser.error(f"--lp-by: {error}")
     compile_kernels()
     figures: dict[str, float | int | str | None] = {"rounds": args.rounds, "skipped": args.skip}
     for name in args.topology or ["kdl", "asn"]:

@@ -248,3 +248,6 @@ def test_bad_problems_get_one_clear_sentence() -> None:
         kdl_like(0, nodes=40, links=9)
     with pytest.raises(ValueError, match="tolerance: is 0, not above 0"):
         PathFlow(tolerance=0)
+    problem = random_problem(0)
+    with pytest.raises(ValueError, match=r"flow: has shape \(1,\), not"):
+        problem.loads(np.ones(1))

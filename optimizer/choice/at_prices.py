@@ -1,7 +1,7 @@
 """A plan straight from prices: where it is within the gap, nobody needs the LP's vertex.
 
-The more rows there are, the more often it is: of 1,400 jobs at 5e-4 in three of four
-rounds, of 500 in one of five.
+The more rows there are, the more often it is: of 1,400 jobs at 5e-4 in three of four rounds,
+of 500 in one of five.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .search import EXACT_ROWS, is_within
 from .snapshot import Found, Snapshot
 from .whole import fill_up
 
-# By what part of the prices, of one row, those are higher at which rows take: what does not fit costs more to mend
-# than what is left, and of many rows less does not fit, as the square root of their number.
+# Rows take at prices higher by this part over the square root of their number: what does not fit costs more to
+# mend than what is left, and the more rows there are, the smaller a part of them does not fit.
 _DEARER = 1.2
 _LEAST = 0.2  # rows' worth that the gap is: plans straight from prices hardly ever miss less
 

@@ -135,8 +135,8 @@ def _best_that_fits(
 
 
 @step
-def _best_and_regret(rows: Rows, row: int, cost: Floats) -> tuple[float, int, float]:
-    """(worth, pick) as `best_of` has them, and what the row loses at the prices if it cannot have that."""
+def _best_and_regret(rows: Rows, row: int, cost: Floats) -> tuple[int, float]:
+    """The pick that `best_of` has, and what the row loses at the prices if it cannot have that."""
     best, pick, second = (WORST if rows.required[row] else 0.0), NOTHING, WORST
     stay = rows.stay_column[row]
     if stay >= 0:
@@ -163,12 +163,12 @@ def _best_and_regret(rows: Rows, row: int, cost: Floats) -> tuple[float, int, fl
                 best, pick, second = worth, k, max(best, second)
             else:
                 second = max(second, worth)
-    return best, pick, min(best - second, -WORST)
+    return pick, min(best - second, -WORST)
 
 
 @kernel
-def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats) -> float:
-    """Rows take what is worth most at the prices and still fits; returns what the best of all is worth, together.
+def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats) -> None:
+    """Rows take what is worth most at the prices and still fits.
 
     First those that are required, then those that would lose most by missing it, then those that come first.
     `picks` of these rows must be NOTHING and is written; `room` shrinks.
@@ -176,11 +176,9 @@ def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: F
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
     relief, wanted = np.empty(len(rows.order)), np.empty(len(rows.order), np.int64)
-    total = 0.0
     for i in range(len(rows.order)):
-        worth, wanted[i], regret = _best_and_regret(rows, rows.order[i], cost)
+        wanted[i], regret = _best_and_regret(rows, rows.order[i], cost)
         relief[i] = -np.inf if rows.required[rows.order[i]] else -regret
-        total += worth
     within = np.ones((len(rows.concave) + 1, len(rows.concave)), np.bool_)
     for i in by_rising(relief):
         row, pick = rows.order[i], wanted[i]
@@ -190,7 +188,6 @@ def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: F
             column = column_of(rows, row, pick)
         picks[row] = pick
         move(columns, NOTHING, column, room)
-    return total
 
 
 @kernel

@@ -57,6 +57,8 @@ class TrafficProblem:
 
     def loads(self, flow: np.ndarray) -> np.ndarray:
         """(edges,) what flows (paths,) put on each edge."""
+        if flow.shape != (self.paths.count,):
+            raise ValueError(f"flow: has shape {flow.shape}, not ({self.paths.count},) as the paths say")
         return _loads(self.paths.start, self.paths.edge, flow, len(self.capacity))
 
     def excess(self, flow: np.ndarray) -> float:
