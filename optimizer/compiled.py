@@ -10,7 +10,11 @@ type of its own, one of numpy is an int64).
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,18 +31,32 @@ def kernel(function: _Function) -> _Function:
 def step(function: _Function) -> _Function:
     """A kernel that makes no arrays, returns none and calls steps alone, as what is called for every row must be.
 
-    numba counts references to the arrays that a function takes, one atomic step after another: 0.25 µs a call
-    where it is given tuples of many, which is more than most such functions take. Here it does not, so that an
-    array that is returned would be gone.
+    It becomes part of what calls it: a call hands over every array of every tuple it is given, in seven words
+    each, and that takes longer than most such functions do. Nor does numba count references to those arrays
+    (0.25 µs a call), so that one that is returned would be gone.
     """
-    return _compiled(function, _nrt=False)
+    return _compiled(function, _nrt=False, forceinline=True)
 
 
 def _compiled(function: _Function, **options: Any) -> _Function:
     # numba's own annotations leave these options out.
     options |= {"no_cfunc_wrapper": True}
-    compiled: _Function = njit(cache=True, nogil=True, error_model="numpy", **options)(function)
-    return compiled
+    compiled: Any = njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    if hasattr(compiled, "_cache"):  # not where numba is told to compile nothing
+        # numba takes what is on disk for fresh while the function's own file is as it was; steps are of others.
+        file = compiled._cache._cache_file
+        file._source_stamp = file._source_stamp, _sources(Path(inspect.getfile(function)).parent)
+    made: _Function = compiled
+    return made
+
+
+@cache
+def _sources(folder: Path) -> str:
+    """Of what kernels of a folder may be made."""
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def constant(value: int) -> int:

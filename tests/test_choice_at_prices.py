@@ -41,7 +41,7 @@ def test_at_whatever_prices_a_plan_fits_and_is_worth_what_it_says_within_the_gap
     prices = off * lp.prices
     near = Memory().near(snapshot, prices, REACH) if settled else everywhere(snapshot)
     assert not settled or len(near.rows.order) < count
-    found = take_at(snapshot, near, prices, GAP)
+    found = take_at(snapshot, near, prices, near.dual(snapshot.columns, prices), GAP)
     if found is None:
         return
     column = snapshot.columns_of(found.picks)
@@ -89,7 +89,8 @@ def test_few_jobs_are_left_to_the_exact_search() -> None:
     few = jobs(EXACT_ROWS, 0)
     program = few.program()
     snapshot = program._snapshot(program._slots(few.ids))
-    assert take_at(snapshot, everywhere(snapshot), program.solve(few.ids, GAP).prices, gap=1.0) is None
+    found = program.solve(few.ids, GAP)
+    assert take_at(snapshot, everywhere(snapshot), found.prices, found.bound, gap=1.0) is None
 
 
 def test_jobs_that_must_run_do_whatever_prices_say() -> None:

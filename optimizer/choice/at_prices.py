@@ -21,16 +21,16 @@ _DEARER = 1.2
 _LEAST = 0.2  # rows' worth that the gap is: plans straight from prices hardly ever miss less
 
 
-def take_at(snapshot: Snapshot, near: Near, prices: Floats, gap: float) -> Found | None:
+def take_at(snapshot: Snapshot, near: Near, prices: Floats, dual: float, gap: float) -> Found | None:
     """What is best at prices somewhat higher, and fits, and what is left given away; None: not within the gap.
 
+    dual: at the prices, of all rows.
     Nor is it looked for where an exact search of all rows costs little, where the gap is less than such plans
     mostly miss, or where settled rows alone do not fit.
     """
     columns, room, count = snapshot.columns, near.room.copy(), len(snapshot.rows.order)
     if count <= EXACT_ROWS or gap * count < _LEAST or (room < 0.0).any():
         return None
-    dual = near.dual(columns, prices)
     picks = np.where(snapshot.state == SETTLED, snapshot.settled, NOTHING)
     take_best(near.rows, columns, (1.0 + _DEARER * count**-0.5) * prices, picks, room)
     fill_up(snapshot, near, prices, picks, room, unwanted=room.copy())

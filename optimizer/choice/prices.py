@@ -102,27 +102,33 @@ def smoothed_dual(
     cost: Floats,
     gradient: Floats,
     hessian: Floats,
-) -> float:
-    """prices · capacity + sum over rows of width · log(sum over options of exp(worth / width)).
+    with_slopes: bool,
+) -> tuple[float, float]:
+    """prices · capacity + sum over rows of width · log(sum over options of exp(worth / width)), and the dual.
 
-    At most width · log(options) per row above the dual. Gradient and Hessian are written into the arrays given.
+    At most width · log(options) per row lie between the two. with_slopes: gradient and Hessian of the smoothed one
+    are written into the arrays given.
     """
     size = len(capacity)
     costs(columns, prices, cost)
-    value = 0.0
+    dual = 0.0
     for i in range(size):
-        value += prices[i] * capacity[i]
+        dual += prices[i] * capacity[i]
         gradient[i] = capacity[i]
+    value = dual
     hessian[:] = 0.0
     chosen, odds = np.empty(256, np.int64), np.empty(256)
     top, most = np.empty(len(rows.concave), np.int64), np.empty(len(rows.concave))
     mean = np.zeros(size)
     for row in rows.order:
         best = _tops(rows, row, cost, top, most)
+        dual += best
         if best <= WORST:
             continue
         n, worth = _near(rows, row, cost, best, width, top, most, chosen, odds)
         value += worth
+        if not with_slopes:
+            continue
         if n == 1:
             c = chosen[0]
             if c >= 0:
@@ -145,7 +151,7 @@ def smoothed_dual(
                 gradient[i] -= mean[i]
                 for m in range(size):
                     hessian[i, m] -= mean[i] * mean[m] / width
-    return value
+    return value, dual
 
 
 @kernel
@@ -184,8 +190,8 @@ def find_prices(
     first_width: float,
     last_width: float,
     enough: float,
-) -> int:
-    """Improve `prices` in place, from the first width to the last; returns the number of passes over the rows.
+) -> tuple[int, float]:
+    """Improve `prices` in place, from the first width to the last; (passes over the rows, the dual at the prices).
 
     low, high: (limits,) between which they stay. Newton steps, damped as their promises are kept or not (Levenberg
     and Marquardt). A width is done with when a step promises less than `enough`.
@@ -197,7 +203,7 @@ def find_prices(
     free, down, trial, system = np.empty(size, np.bool_), np.empty(size), np.empty(size), np.empty((size, size))
     passes, width, damping = 0, first_width, 1e-3
     while True:
-        value = smoothed_dual(rows, columns, capacity, prices, width, cost, gradient, hessian)
+        value, dual = smoothed_dual(rows, columns, capacity, prices, width, cost, gradient, hessian, True)
         passes += 1
         for _ in range(_STEPS):
             for i in range(size):
@@ -217,21 +223,23 @@ def find_prices(
                     promised -= 0.5 * (trial[i] - prices[i]) * hessian[i, j] * (trial[j] - prices[j])
             if promised < 1e-2 * enough:
                 break
-            found = smoothed_dual(rows, columns, capacity, trial, width, cost, next_gradient, next_hessian)
+            is_last = promised < enough
+            given = trial, width, cost, next_gradient, next_hessian
+            found, found_dual = smoothed_dual(rows, columns, capacity, *given, not is_last)
             passes += 1
             kept = (value - found) / promised
             if found < value:
                 for i in range(size):
                     prices[i] = trial[i]
-                value = found
+                value, dual = found, found_dual
+                if is_last:
+                    break
                 gradient, next_gradient = next_gradient, gradient
                 hessian, next_hessian = next_hessian, hessian
             if kept > 0.75:
                 damping = max(0.1 * damping, 1e-9)
             elif kept < 0.25:
                 damping = min(10.0 * damping, 1e6)
-            if promised < enough and kept > 0.0:
-                break
         if width <= last_width:
-            return passes
+            return passes, dual
         width = max(_SHRINK * width, last_width)

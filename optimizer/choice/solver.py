@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,12 +50,11 @@ def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, tim
 def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, until_s: float) -> Found:
     if base is None and gap >= _LOOSE and (found := _at_last_prices(snapshot, memory, gap)) is not None:
         return found
-    near, prices, rough = _rough_prices(snapshot, memory)
-    if base is None and (found := take_at(snapshot, near, prices, gap)) is not None:
+    near, prices, dual, rough = _rough_prices(snapshot, memory)
+    if base is None and (found := take_at(snapshot, near, prices, dual, gap)) is not None:
         memory.learn(snapshot, prices, found.bound)
         return replace(found, passes=rough)
-    near, prices, fine = _fine_prices(snapshot, memory, near, prices)
-    dual = near.dual(snapshot.columns, prices)
+    near, prices, dual, fine = _fine_prices(snapshot, memory, near, prices)
     memory.learn(snapshot, prices, dual)
     picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, dual, base, gap)
     make_whole(snapshot, near, prices, picks, torn, base)
@@ -73,14 +73,24 @@ def _at_last_prices(snapshot: Snapshot, memory: Memory, gap: float) -> Found | N
     if memory.prices is None or not memory.prices.any():
         return None
     near = memory.around_last(snapshot) if memory.knows_most(snapshot) else everywhere(snapshot)
-    found = take_at(snapshot, near, memory.prices, gap)
+    dual = near.dual(snapshot.columns, memory.prices)
+    found = take_at(snapshot, near, memory.prices, dual, gap)
     if found is not None:
         memory.learn(snapshot, found.prices, found.bound)
     return found
 
 
-def _rough_prices(snapshot: Snapshot, memory: Memory) -> tuple[Near, Floats, int]:
-    """Prices not far from the optimum's, the rows that are open around them, and passes over rows."""
+class _Priced(NamedTuple):
+    """Prices and the rows that are open around them, the dual at the prices, and passes over rows to find them."""
+
+    near: Near
+    prices: Floats
+    dual: float
+    passes: int
+
+
+def _rough_prices(snapshot: Snapshot, memory: Memory) -> _Priced:
+    """Not far from the optimum's."""
     columns = snapshot.columns
     count = max(len(snapshot.rows.order), 1)
     every = everywhere(snapshot)
@@ -90,34 +100,37 @@ def _rough_prices(snapshot: Snapshot, memory: Memory) -> tuple[Near, Floats, int
         memory.worth = dual_value(free, columns, snapshot.capacity, zero) / count
         memory.worth = memory.worth if memory.worth > TOLERANCE else 1.0
         prices = np.full(len(snapshot.capacity), memory.typical(snapshot))
-        passes = _improve(every, columns, memory.worth, count, prices, _COLD, _ROUGH)
-        return memory.near(snapshot, prices, REACH), prices, passes
+        passes, dual = _improve(every, columns, memory.worth, count, prices, _COLD, _ROUGH)
+        return _Priced(memory.near(snapshot, prices, REACH), prices, dual, passes)
     prices, passes = memory.prices.copy(), 0
     if memory.knows_most(snapshot):
         near = memory.around_last(snapshot)
-        passes += _improve(near, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
+        passes, dual = _improve(near, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
         if near.holds(prices):
-            return near, prices, passes
-    passes += _improve(every, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
-    return memory.near(snapshot, prices, REACH), prices, passes
+            return _Priced(near, prices, dual, passes)
+    more, dual = _improve(every, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
+    return _Priced(memory.near(snapshot, prices, REACH), prices, dual, passes + more)
 
 
-def _fine_prices(snapshot: Snapshot, memory: Memory, near: Near, prices: Floats) -> tuple[Near, Floats, int]:
-    """Prices near the optimum's from rough ones, the rows that are open around them, and passes over rows."""
+def _fine_prices(snapshot: Snapshot, memory: Memory, near: Near, prices: Floats) -> _Priced:
+    """Near the optimum's, from rough ones."""
     columns = snapshot.columns
     count = max(len(snapshot.rows.order), 1)
-    passes = _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
+    passes, dual = _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
     if not near.holds(prices):
         near = memory.near(snapshot, prices, REACH)
-        passes += _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
-    return near, prices, passes
+        more, dual = _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
+        passes += more
+    return _Priced(near, prices, dual, passes)
 
 
 def _improve(
     near: Near, columns: Columns, worth: float, count: int, prices: Floats, width: float, last: float
-) -> int:
+) -> tuple[int, float]:
+    """Writes better prices; (passes over rows, the dual at them)."""
     given = (near.rows, columns, near.room, near.low, near.high, prices)
-    return find_prices(*given, width * worth, last * worth, _ENOUGH * last * worth * count)
+    passes, dual = find_prices(*given, width * worth, last * worth, _ENOUGH * last * worth * count)
+    return passes, near.gain + dual
 
 
 def _vertex(

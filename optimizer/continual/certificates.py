@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from ..compiled import kernel
 from .kernels import SparseColumns
 from .storage import Storage
 
@@ -16,7 +16,7 @@ HINT = 1e-2  # of a ray's value, missed by it
 DUST = (1e-5, 0.0)  # what is below this share of a ray's largest entry is tried as zero
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tighten(
     sparse: SparseColumns,
     row_lower: np.ndarray,
@@ -67,7 +67,7 @@ def _tighten(
     return changed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _dual_value(
     sparse: SparseColumns,
     cost: np.ndarray,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..compiled import kernel
 from .kernels import SparseColumns
 
 SINGULAR = 1e-14  # a pivot below this share of what it was is one of a row that others imply
@@ -26,7 +26,7 @@ class Elimination(NamedTuple):
     dense: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def elimination(sparse: SparseColumns, rows: int) -> Elimination:
     """Rows without a column in common, those of the fewest entries first; entries lie one behind another."""
     start, end, row = sparse.start, sparse.end, sparse.row
@@ -65,7 +65,7 @@ def elimination(sparse: SparseColumns, rows: int) -> Elimination:
     return Elimination(own, place, grouped, dense)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _factorise(matrix: np.ndarray) -> None:
     """Cholesky of the lower triangle, in place; a pivot that vanishes becomes so large that its unknown is 0."""
     for j in range(len(matrix)):
@@ -81,7 +81,7 @@ def _factorise(matrix: np.ndarray) -> None:
             matrix[i, j] = total / matrix[j, j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _substitute(factor: np.ndarray, right: np.ndarray) -> None:
     """right becomes the solution for the matrix that was factorised."""
     size = len(right)
@@ -96,7 +96,7 @@ def _substitute(factor: np.ndarray, right: np.ndarray) -> None:
             right[k] -= factor[i, k] * right[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def eliminate(
     sparse: SparseColumns,
     rule: Elimination,

@@ -9,7 +9,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ..compiled import kernel
 
 
 class SparseColumns(NamedTuple):
@@ -26,7 +27,7 @@ class SparseColumns(NamedTuple):
         return cls(begin[:-1], begin[1:], row, value)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dot(one: np.ndarray, other: np.ndarray) -> float:
     """one @ other, without waking the threads of a BLAS."""
     total = 0.0
@@ -35,7 +36,7 @@ def dot(one: np.ndarray, other: np.ndarray) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def activity(sparse: SparseColumns, x: np.ndarray, out: np.ndarray) -> None:
     """out = A @ x."""
     start, end, row, value = sparse
@@ -46,7 +47,7 @@ def activity(sparse: SparseColumns, x: np.ndarray, out: np.ndarray) -> None:
                 out[row[k]] += value[k] * x[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def transposed(sparse: SparseColumns, y: np.ndarray, out: np.ndarray) -> None:
     """out = A.T @ y."""
     start, end, row, value = sparse
@@ -57,7 +58,7 @@ def transposed(sparse: SparseColumns, y: np.ndarray, out: np.ndarray) -> None:
         out[j] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def price(
     first: int,
     last: int,
@@ -89,7 +90,7 @@ def price(
     return bound, violation, off
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def wanted(
     first: int,
     last: int,
@@ -115,7 +116,7 @@ def wanted(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(
     columns: np.ndarray, sparse: SparseColumns, row_scale: np.ndarray, column_scale: np.ndarray
 ) -> SparseColumns:
@@ -137,7 +138,7 @@ def gather(
     return SparseColumns(begin[:-1], begin[1:], its_row, its_value)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def conjugate_gradients(
     sparse: SparseColumns,
     free: np.ndarray,

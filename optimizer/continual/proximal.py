@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..compiled import kernel
 from .elimination import Elimination, eliminate, elimination
 from .factorization import DEARER, Factorization
 from .kernels import SparseColumns, activity, conjugate_gradients, dot, transposed
@@ -125,7 +125,7 @@ class Steps:
         return cls(sigma, 1e-5 * sigma, 1e-12 * sigma, 1e12 * sigma, factorises)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _slope_along(t: float, program: Scaled, centre: _Centre, newton: _Newton, along: np.ndarray) -> float:
     """D'(y + t step) @ step; along = A.T @ step."""
     sigma, y, step = centre.sigma, program.y, newton.step
@@ -141,7 +141,7 @@ def _slope_along(t: float, program: Scaled, centre: _Centre, newton: _Newton, al
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _root(h0: float, program: Scaled, centre: _Centre, newton: _Newton, along: np.ndarray) -> float:
     """A t at which D' along the step, which falls from h0 > 0, is at most SLOPE h0 in size."""
     t, low, high, at_low, at_high = 1.0, 0.0, math.inf, h0, 0.0
@@ -160,7 +160,7 @@ def _root(h0: float, program: Scaled, centre: _Centre, newton: _Newton, along: n
     return t
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _advance(program: Scaled, centre: _Centre, newton: _Newton) -> bool:
     """y and reduced after as much of the step as D gains by; False where it does not climb."""
     h0 = dot(newton.slope, newton.step)
@@ -176,7 +176,7 @@ def _advance(program: Scaled, centre: _Centre, newton: _Newton) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ascend(
     program: Scaled,
     centre: _Centre,
@@ -272,7 +272,7 @@ def _ascend(
         work -= took + 3 * len(sparse.row) + 10 * (columns + rows)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _residuals(program: Scaled, reduced: np.ndarray) -> tuple[float, float, float, float, float]:
     """(|primal residual|, |dual residual|, objective, dual objective, what both are worth); lengths unscaled."""
     cost, lower, upper, x, y = program.cost, program.lower, program.upper, program.x, program.y

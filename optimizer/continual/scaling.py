@@ -6,8 +6,8 @@ Ruiz' equilibration, then a few passes on Euclidean lengths, which measured bett
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ..compiled import kernel
 from .kernels import SparseColumns
 from .storage import OWN, Storage, ranges
 
@@ -15,7 +15,7 @@ LARGEST_PASSES, LENGTH_PASSES = 10, 3
 WHOLE = 0.3  # share of stale columns from which all are scaled anew
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _equilibrate(
     sparse: SparseColumns,
     columns: np.ndarray,
