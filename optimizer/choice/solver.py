@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ _LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
 # What the searches do not close HiGHS may, where options are so few, in so much time: down to the gap that is
 # asked for only where they are fewer still.
-_MOST_FOR_HIGHS, _FEW, _MOST_HIGHS_S = 10_000, 2_000, 5.0
+_MOST_FOR_HIGHS, _FEW, _MOST_HIGHS_S = 50_000, 2_000, 5.0
 
 
 def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, time_limit_s: float) -> Found:
@@ -48,13 +49,12 @@ def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, tim
 
 
 def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, until_s: float) -> Found:
-    if base is None and gap >= _LOOSE and (found := _at_last_prices(snapshot, memory, gap)) is not None:
-        return found
-    near, prices, dual, rough = _rough_prices(snapshot, memory)
-    if base is None and (found := take_at(snapshot, near, prices, dual, gap)) is not None:
-        memory.learn(snapshot, prices, found.bound)
-        return replace(found, passes=rough)
-    near, prices, dual, fine = _fine_prices(snapshot, memory, near, prices)
+    for priced in _ever_finer(snapshot, memory, gap):
+        found = take_at(snapshot, *priced[:3], gap) if base is None else None
+        if found is not None:
+            memory.learn(snapshot, found.prices, found.bound)
+            return replace(found, passes=priced.passes)
+    near, prices, dual, passes = priced
     memory.learn(snapshot, prices, dual)
     picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, dual, base, gap)
     make_whole(snapshot, near, prices, picks, torn, base)
@@ -65,28 +65,26 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     aim, left_s = gap if options <= _FEW else max(gap, FAR), until_s - time.perf_counter()
     if few and left_s > 0 and not is_within(aim, value, bound):
         value, bound = branch(snapshot, prices, picks, value, bound, aim, min(left_s, _MOST_HIGHS_S))
-    return Found(picks, value, max(bound, value), prices, rough + fine, pivots)
-
-
-def _at_last_prices(snapshot: Snapshot, memory: Memory, gap: float) -> Found | None:
-    """A plan within the gap straight from the last prices, None: there is none."""
-    if memory.prices is None or not memory.prices.any():
-        return None
-    near = memory.around_last(snapshot) if memory.knows_most(snapshot) else everywhere(snapshot)
-    dual = near.dual(snapshot.columns, memory.prices)
-    found = take_at(snapshot, near, memory.prices, dual, gap)
-    if found is not None:
-        memory.learn(snapshot, found.prices, found.bound)
-    return found
+    return Found(picks, value, max(bound, value), prices, passes, pivots)
 
 
 class _Priced(NamedTuple):
-    """Prices and the rows that are open around them, the dual at the prices, and passes over rows to find them."""
+    """The rows that are open near some prices, these, the dual at them, and passes over rows to find them."""
 
     near: Near
     prices: Floats
     dual: float
     passes: int
+
+
+def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[_Priced]:
+    """The last prices, where they may do, rough ones, and fine ones."""
+    if gap >= _LOOSE and memory.prices is not None and memory.prices.any():
+        near = memory.around_last(snapshot) if memory.knows_most(snapshot) else everywhere(snapshot)
+        yield _Priced(near, memory.prices, near.dual(snapshot.columns, memory.prices), 0)
+    rough = _rough_prices(snapshot, memory)
+    yield rough
+    yield _fine_prices(snapshot, memory, rough)
 
 
 def _rough_prices(snapshot: Snapshot, memory: Memory) -> _Priced:
@@ -112,11 +110,13 @@ def _rough_prices(snapshot: Snapshot, memory: Memory) -> _Priced:
     return _Priced(memory.near(snapshot, prices, REACH), prices, dual, passes + more)
 
 
-def _fine_prices(snapshot: Snapshot, memory: Memory, near: Near, prices: Floats) -> _Priced:
-    """Near the optimum's, from rough ones."""
+def _fine_prices(snapshot: Snapshot, memory: Memory, rough: _Priced) -> _Priced:
+    """Near the optimum's."""
     columns = snapshot.columns
     count = max(len(snapshot.rows.order), 1)
-    passes, dual = _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
+    near, prices, _, passes = rough
+    more, dual = _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
+    passes += more
     if not near.holds(prices):
         near = memory.near(snapshot, prices, REACH)
         more, dual = _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
