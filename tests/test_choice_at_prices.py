@@ -7,8 +7,9 @@ import pytest
 from coadapt.benchmarks.choice_instances import Instance
 from coadapt.optimizer.choice import ChoiceProgram
 from coadapt.optimizer.choice.at_prices import take_at
-from coadapt.optimizer.choice.near import REACH, Memory, everywhere
+from coadapt.optimizer.choice.near import REACH, Memory, Priced, everywhere
 from coadapt.optimizer.choice.plan import fill, objective
+from coadapt.optimizer.choice.rows import columns_of
 from coadapt.optimizer.choice.search import EXACT_ROWS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,10 +42,10 @@ def test_at_whatever_prices_a_plan_fits_and_is_worth_what_it_says_within_the_gap
     prices = off * lp.prices
     near = Memory().near(snapshot, prices, REACH) if settled else everywhere(snapshot)
     assert not settled or len(near.rows.order) < count
-    found = take_at(snapshot, near, prices, near.dual(snapshot.columns, prices), GAP)
+    found = take_at(snapshot, Priced(near, prices, near.dual(snapshot.columns, prices), 0), GAP)
     if found is None:
         return
-    column = snapshot.columns_of(found.picks)
+    column = columns_of(snapshot.rows, found.picks)
     row = np.flatnonzero(column >= 0)
     assert instance.allowed[row, column[row]].all()
     assert (instance.usage[:, column[row]].sum(axis=1) <= instance.capacity + 1e-9).all()
@@ -90,7 +91,7 @@ def test_few_jobs_are_left_to_the_exact_search() -> None:
     program = few.program()
     snapshot = program._snapshot(program._slots(few.ids))
     found = program.solve(few.ids, GAP)
-    assert take_at(snapshot, everywhere(snapshot), found.prices, found.bound, gap=1.0) is None
+    assert take_at(snapshot, Priced(everywhere(snapshot), found.prices, found.bound, 0), gap=1.0) is None
 
 
 def test_jobs_that_must_run_do_whatever_prices_say() -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .near import SETTLED, Near
+from .near import SETTLED, Priced
 from .plan import objective, take_best
-from .rows import NOTHING, Floats
+from .rows import NOTHING
 from .search import EXACT_ROWS, is_within
 from .snapshot import Found, Snapshot
 from .whole import fill_up
@@ -20,13 +20,13 @@ _DEARER = 2.4
 _LEAST = 0.2  # rows' worth that the gap is: plans straight from prices hardly ever miss less
 
 
-def take_at(snapshot: Snapshot, near: Near, prices: Floats, dual: float, gap: float) -> Found | None:
+def take_at(snapshot: Snapshot, priced: Priced, gap: float) -> Found | None:
     """What is best at prices somewhat higher, and fits, and what is left given away; None: not within the gap.
 
-    dual: at the prices, of all rows.
     Nor is it looked for where an exact search of all rows costs little, where the gap is less than such plans
     mostly miss, or where settled rows alone do not fit.
     """
+    near, prices, dual, passes = priced
     columns, room, count = snapshot.columns, near.room.copy(), len(snapshot.rows.order)
     if count <= EXACT_ROWS or gap * count < _LEAST or (room < 0.0).any():
         return None
@@ -34,4 +34,4 @@ def take_at(snapshot: Snapshot, near: Near, prices: Floats, dual: float, gap: fl
     take_best(near.rows, columns, (1.0 + _DEARER * count**-0.5) * prices, picks, room)
     fill_up(snapshot, near, prices, picks, room, unwanted=room.copy())
     value = objective(snapshot.rows, picks)
-    return Found(picks, value, max(dual, value), prices, 0, 0) if is_within(gap, value, dual) else None
+    return Found(picks, value, max(dual, value), prices, passes, 0) if is_within(gap, value, dual) else None

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import milp
 from .problem import ChoiceProblem
-from .rows import NOTHING, Floats, Ints
+from .rows import NOTHING, Floats, Ints, columns_of
 from .snapshot import Snapshot
 
 SLACK = 1e-9  # by which rounding may exceed a capacity
@@ -32,7 +32,7 @@ def branch(
     dense, pick = snapshot.dense(order)
     required = snapshot.rows.required[order]
     problem = ChoiceProblem(dense, pick != NOTHING, snapshot.usage, snapshot.capacity, required)
-    found = milp.solve(problem, time_limit_s, gap, snapshot.columns_of(picks), prices)
+    found = milp.solve(problem, time_limit_s, gap, columns_of(snapshot.rows, picks), prices)
     served = found.choice >= 0
     used = snapshot.usage[:, found.choice[served]].sum(axis=1)
     if not found.unmet and found.objective > value and (used <= snapshot.capacity + SLACK).all():

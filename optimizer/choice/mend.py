@@ -6,7 +6,7 @@ The last prices bound whatever the program has become, and of most rows what the
 
 from __future__ import annotations
 
-from .near import SMALL_REACH, UNKNOWN, Memory, box
+from .near import SMALL_REACH, UNKNOWN, Memory, box, count_unknown
 from .plan import objective, take_again, take_best
 from .rows import UNKNOWN_PICK
 from .search import EXACT_ROWS, Sought, is_within, search_near
@@ -20,11 +20,10 @@ _MOST_CHANGED = 0.01
 def mend(snapshot: Snapshot, memory: Memory, gap: float, until_s: float) -> Found | None:
     """A plan within the gap, None: not found. It is not searched for after `until_s`, of time.perf_counter()."""
     order = snapshot.rows.order
-    changed = order[snapshot.state[order] == UNKNOWN]
-    few = len(changed) <= max(_MOST_CHANGED * len(order), 1)
+    few = count_unknown(snapshot.state, order) <= max(_MOST_CHANGED * len(order), 1)
     if memory.prices is None or not few or len(order) <= EXACT_ROWS:
         return None
-    snapshot.plan[changed] = UNKNOWN_PICK
+    snapshot.plan[order[snapshot.state[order] == UNKNOWN]] = UNKNOWN_PICK
     prices, columns = memory.prices, snapshot.columns
     near = memory.around_last(snapshot)
     picks, room = snapshot.no_picks(), snapshot.capacity.copy()

@@ -8,6 +8,7 @@ that two corners show it. What the settled rows take and gain is two sums, whate
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,6 +128,15 @@ class Near:
         return Near(low, high, self.rows._replace(order=order), room, self.gain + gain)
 
 
+class Priced(NamedTuple):
+    """Rows that are open near some prices, these: (limits,), the dual there, and passes over rows to find them."""
+
+    near: Near
+    prices: Floats
+    dual: float
+    passes: int
+
+
 def everywhere(snapshot: Snapshot) -> Near:
     """All prices, at which all rows are open."""
     capacity = snapshot.capacity
@@ -169,8 +179,8 @@ class Memory:
 
     def knows_most(self, snapshot: Snapshot) -> bool:
         """Whether the states of most rows hold."""
-        states = snapshot.state[snapshot.rows.order]
-        return bool(2 * (states == UNKNOWN).sum() <= len(states))
+        order = snapshot.rows.order
+        return 2 * count_unknown(snapshot.state, order) <= len(order)
 
     def learn(self, snapshot: Snapshot, prices: Floats, dual: float) -> None:
         """What the rows are worth now, and how far prices are from the last ones."""
@@ -193,5 +203,18 @@ def _scale(prices: Floats, typical: float) -> Floats:
     return np.maximum(prices + _FLOOR * typical, TOLERANCE)
 
 
+@kernel
 def _inside(prices: Floats, low: Floats, high: Floats) -> bool:
-    return bool(((prices > low) | (low == 0.0)).all() and (prices < high).all())
+    inside = True
+    for i in range(len(prices)):
+        inside = inside and (prices[i] > low[i] or low[i] == 0.0) and prices[i] < high[i]
+    return inside
+
+
+@kernel
+def count_unknown(state: NDArray[np.int8], order: Ints) -> int:
+    """Of how many rows the state is not known."""
+    count = 0
+    for row in order:
+        count += state[row] == UNKNOWN
+    return count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -73,9 +73,3 @@ class ChoiceSolution:
     entries: int = 0  # options of all rows, after dominated ones were left out
     passes: int = 0  # over the rows that are open, to find prices
     pivots: int = 0  # from there to the LP's optimum, where that is needed
-
-    def again(self, seconds: float) -> ChoiceSolution:
-        """The same in arrays of its own, found in so many seconds."""
-        return replace(
-            self, choice=self.choice.copy(), prices=self.prices.copy(), seconds=seconds, solver_s=seconds
-        )

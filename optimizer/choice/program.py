@@ -16,7 +16,7 @@ from .listing import differ, list_options, lists
 from .near import UNKNOWN, Memory
 from .options import OptionPool, sift
 from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
-from .rows import UNKNOWN_PICK, Columns, Flags, Floats, Ints, Rows
+from .rows import UNKNOWN_PICK, Columns, Flags, Floats, Ints, Rows, columns_of
 from .snapshot import Snapshot
 from .solver import solve
 
@@ -34,15 +34,23 @@ class Entries:
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
+    """A solution that was handed out, with arrays that nobody else has: choice, prices."""
+
     slots: Ints
     gap: float
     time_limit_s: float
     solution: ChoiceSolution
+    choice: Ints
+    prices: Floats
 
     def answers(self, slots: Ints, gap: float, time_limit_s: float) -> bool:
         """Whether solving again would find nothing else."""
         done = self.solution.proven or time_limit_s <= self.time_limit_s
         return done and gap == self.gap and np.array_equal(slots, self.slots)
+
+    def again(self, seconds: float) -> ChoiceSolution:
+        own = replace(self.solution, choice=self.choice.copy(), prices=self.prices.copy())
+        return replace(own, seconds=seconds, solver_s=seconds, passes=0, pivots=0)
 
 
 class ChoiceProgram:
@@ -192,7 +200,7 @@ class ChoiceProgram:
         """Of ids that are all there, each once."""
         # Rounds ask for the same rows again and again, and equal lists of the same strings are soon compared.
         known, slots = self._asked
-        if len(known) == len(ids) and known == list(ids):
+        if len(known) == len(ids) and known == (ids if isinstance(ids, list) else list(ids)):
             return slots
         try:
             slots = np.fromiter((self._slot[id] for id in ids), np.int64, len(ids))
@@ -402,7 +410,7 @@ class ChoiceProgram:
         with self._alone("solved"):
             slots = self._slots(order)
             if self._solved is not None and self._solved.answers(slots, gap, time_limit_s):
-                return replace(self._solved.solution.again(time.perf_counter() - start_s), passes=0, pivots=0)
+                return self._solved.again(time.perf_counter() - start_s)
             snapshot = self._snapshot(slots)
             rows = snapshot.rows
             unmet: tuple[int, ...] = ()
@@ -421,13 +429,14 @@ class ChoiceProgram:
             left_s = time_limit_s - (time.perf_counter() - start_s)
             found = solve(snapshot, self._memory, base, gap, left_s)
             relative = (found.bound - found.objective) / max(abs(found.bound), TOLERANCE)
+            choice, prices = columns_of(rows, found.picks), found.prices
             seconds = time.perf_counter() - start_s
             solution = ChoiceSolution(
-                choice=snapshot.columns_of(found.picks),
+                choice=choice.copy(),
                 objective=found.objective,
                 bound=found.bound,
                 gap=relative,
-                prices=found.prices.copy(),
+                prices=prices.copy(),
                 proven=relative <= gap + TOLERANCE,
                 unmet=unmet,
                 seconds=seconds,
@@ -436,8 +445,8 @@ class ChoiceProgram:
                 passes=found.passes,
                 pivots=found.pivots,
             )
-            self._solved = _Solved(slots, gap, time_limit_s, solution)
-            return solution.again(seconds)
+            self._solved = _Solved(slots, gap, time_limit_s, solution, choice, prices)
+            return solution
 
     def _snapshot(self, slots: Ints) -> Snapshot:
         r, pool = self._rows, self._pool
@@ -447,7 +456,9 @@ class ChoiceProgram:
             begin = np.where(self._concave, begin, r["full_begin"])
             end = np.where(self._concave, end, r["full_end"])
         rows = Rows(slots, begin, end, self._concave, self._chain, *frame)
-        everything = Rows(slots, r["full_begin"], r["full_end"], np.zeros_like(self._concave), self._chain, *frame)
+        everything = Rows(
+            slots, r["full_begin"], r["full_end"], np.zeros(len(self._concave), bool), self._chain, *frame
+        )
         own = (r["state"], r["settled"], r["key"], r["plan"])
         return Snapshot(rows, everything, self._columns, self._usage, self._capacity, *own)
 

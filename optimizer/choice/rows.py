@@ -121,6 +121,25 @@ def column_of(rows: Rows, row: int, pick: int) -> int:
     return int(rows.stay_column[row]) if pick == STAY else -1
 
 
+@kernel
+def columns_of(rows: Rows, picks: Ints) -> Ints:
+    """(rows of the order,) columns of the picks: (rows,), -1 for nothing."""
+    columns = np.empty(len(rows.order), np.int64)
+    for i in range(len(columns)):
+        columns[i] = column_of(rows, rows.order[i], picks[rows.order[i]])
+    return columns
+
+
+@kernel
+def count_options(rows: Rows) -> int:
+    """Of all rows together; those of a row lie together, group after group."""
+    count = 0
+    if len(rows.concave):
+        for row in rows.order:
+            count += rows.end[row, -1] - rows.begin[row, 0]
+    return count
+
+
 @step
 def gain_of(rows: Rows, row: int, pick: int) -> float:
     if pick >= 0:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .plan import take
-from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows
+from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, count_options
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,20 +34,10 @@ class Snapshot:
     @property
     def options(self) -> int:
         """Of all rows together."""
-        of, order = self.everything, self.rows.order
-        if not len(of.concave):
-            return 0
-        # A row's options lie together, group after group.
-        return int((of.end[order, -1] - of.begin[order, 0]).sum())
+        return count_options(self.everything)
 
     def no_picks(self) -> Ints:
         return np.full(len(self.rows.required), NOTHING, np.int64)
-
-    def columns_of(self, picks: Ints) -> Ints:
-        """(rows of the order,) columns, -1 for nothing."""
-        mine = picks[self.rows.order]
-        columns = np.where(mine >= 0, self.rows.column[np.maximum(mine, 0)], -1)
-        return np.where(mine == STAY, self.rows.stay_column[self.rows.order], columns).astype(np.int64)
 
     def room(self, picks: Ints) -> Floats:
         """(limits,) what the picks leave of the capacity."""

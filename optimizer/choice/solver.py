@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from .at_prices import take_at
 from .exact import branch
 from .mend import mend
-from .near import REACH, SETTLED, SMALL_REACH, Memory, Near, box, everywhere
+from .near import REACH, SETTLED, SMALL_REACH, Memory, Near, Priced, box, everywhere
 from .plan import take_again, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
@@ -50,10 +48,10 @@ def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, tim
 
 def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, until_s: float) -> Found:
     for priced in _ever_finer(snapshot, memory, gap):
-        found = take_at(snapshot, *priced[:3], gap) if base is None else None
+        found = take_at(snapshot, priced, gap) if base is None else None
         if found is not None:
             memory.learn(snapshot, found.prices, found.bound)
-            return replace(found, passes=priced.passes)
+            return found
     near, prices, dual, passes = priced
     memory.learn(snapshot, prices, dual)
     picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, dual, base, gap)
@@ -68,26 +66,17 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     return Found(picks, value, max(bound, value), prices, passes, pivots)
 
 
-class _Priced(NamedTuple):
-    """The rows that are open near some prices, these, the dual at them, and passes over rows to find them."""
-
-    near: Near
-    prices: Floats
-    dual: float
-    passes: int
-
-
-def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[_Priced]:
+def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[Priced]:
     """The last prices, where they may do, rough ones, and fine ones."""
     if gap >= _LOOSE and memory.prices is not None and memory.prices.any():
         near = memory.around_last(snapshot) if memory.knows_most(snapshot) else everywhere(snapshot)
-        yield _Priced(near, memory.prices, near.dual(snapshot.columns, memory.prices), 0)
+        yield Priced(near, memory.prices, near.dual(snapshot.columns, memory.prices), 0)
     rough = _rough_prices(snapshot, memory)
     yield rough
     yield _fine_prices(snapshot, memory, rough)
 
 
-def _rough_prices(snapshot: Snapshot, memory: Memory) -> _Priced:
+def _rough_prices(snapshot: Snapshot, memory: Memory) -> Priced:
     """Not far from the optimum's."""
     columns = snapshot.columns
     count = max(len(snapshot.rows.order), 1)
@@ -99,18 +88,18 @@ def _rough_prices(snapshot: Snapshot, memory: Memory) -> _Priced:
         memory.worth = memory.worth if memory.worth > TOLERANCE else 1.0
         prices = np.full(len(snapshot.capacity), memory.typical(snapshot))
         passes, dual = _improve(every, columns, memory.worth, count, prices, _COLD, _ROUGH)
-        return _Priced(memory.near(snapshot, prices, REACH), prices, dual, passes)
+        return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes)
     prices, passes = memory.prices.copy(), 0
     if memory.knows_most(snapshot):
         near = memory.around_last(snapshot)
         passes, dual = _improve(near, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
         if near.holds(prices):
-            return _Priced(near, prices, dual, passes)
+            return Priced(near, prices, dual, passes)
     more, dual = _improve(every, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
-    return _Priced(memory.near(snapshot, prices, REACH), prices, dual, passes + more)
+    return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes + more)
 
 
-def _fine_prices(snapshot: Snapshot, memory: Memory, rough: _Priced) -> _Priced:
+def _fine_prices(snapshot: Snapshot, memory: Memory, rough: Priced) -> Priced:
     """Near the optimum's."""
     columns = snapshot.columns
     count = max(len(snapshot.rows.order), 1)
@@ -121,7 +110,7 @@ def _fine_prices(snapshot: Snapshot, memory: Memory, rough: _Priced) -> _Priced:
         near = memory.near(snapshot, prices, REACH)
         more, dual = _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
         passes += more
-    return _Priced(near, prices, dual, passes)
+    return Priced(near, prices, dual, passes)
 
 
 def _improve(
