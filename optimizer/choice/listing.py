@@ -12,8 +12,8 @@ from .rows import Flags, Floats, Ints
 @kernel
 def list_options(
     slots: Ints,
-    begin: Ints,
-    end: Ints,
+    begin: NDArray[np.int32],
+    end: NDArray[np.int32],
     offset: Floats,
     scale: Floats,
     stay_column: Ints,
@@ -52,20 +52,22 @@ def list_options(
 
 
 @kernel
-def lists(full_begin: Ints, full_end: Ints, column: NDArray[np.int32], wanted: Ints) -> Flags:
-    """(rows,) whether the row's options hold the wanted column, as they all hold -1; full_…: (rows, groups)."""
+def lists(ranges: NDArray[np.int32], column: NDArray[np.int32], wanted: Ints) -> Flags:
+    """(rows,) whether the row's options hold the wanted column, as they all hold -1.
+
+    ranges: (rows, groups, 4), of which the last two are where the options begin and end.
+    """
     found = wanted < 0
     for i in range(len(wanted)):
-        for g in range(full_begin.shape[1]):
-            for k in range(full_begin[i, g], full_end[i, g]):
+        for g in range(ranges.shape[1]):
+            for k in range(ranges[i, g, 2], ranges[i, g, 3]):
                 found[i] |= column[k] == wanted[i]
     return found
 
 
 @kernel
 def differ(
-    full_begin: Ints,
-    full_end: Ints,
+    ranges: NDArray[np.int32],
     start: Ints,
     column: NDArray[np.int32],
     new_begin: Ints,
@@ -75,17 +77,18 @@ def differ(
 ) -> Flags:
     """(rows,) whether options are of other columns than before, or there were none; start: -1 of new rows.
 
-    full_…, new_…: (rows, groups), the latter counted from the row's first of new_counts in new_column.
+    ranges: (rows, groups, 4), of which the last two are where the options begin and end. new_begin, new_end:
+    (rows, groups), counted from the row's first of new_counts in new_column.
     """
     found = start < 0
     first = 0
     for i in range(len(start)):
-        for g in range(full_begin.shape[1]):
-            size = full_end[i, g] - full_begin[i, g]
+        for g in range(ranges.shape[1]):
+            size = ranges[i, g, 3] - ranges[i, g, 2]
             if found[i] or size != new_end[i, g] - new_begin[i, g]:
                 found[i] = True
                 break
             for k in range(size):
-                found[i] |= column[full_begin[i, g] + k] != new_column[first + new_begin[i, g] + k]
+                found[i] |= column[ranges[i, g, 2] + k] != new_column[first + new_begin[i, g] + k]
         first += new_counts[i]
     return found

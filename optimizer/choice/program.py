@@ -20,7 +20,7 @@ from .rows import UNKNOWN_PICK, Columns, Flags, Floats, Ints, Rows, columns_of
 from .snapshot import Snapshot
 from .solver import solve
 
-_ROW_ARRAYS = ("begin", "end", "full_begin", "full_end")
+_BEGIN, _END, _FULL_BEGIN, _FULL_END = range(4)  # of a row's options of a group: the envelope, and all
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,8 @@ class ChoiceProgram:
         kinds |= {"offset": float, "scale": float, "stay_gain": float, "required": bool, "state": np.int8}
         had = len(self._rows["start"]) if self._rows else 0
         rows: dict[str, np.ndarray] = {name: np.zeros(size, kind) for name, kind in kinds.items()}
-        rows |= {name: np.zeros((size, groups), np.int64) for name in _ROW_ARRAYS}
+        # What is read together lies together: rounds spend a good part of their time waiting for memory.
+        rows["ranges"] = np.zeros((size, groups, 4), np.int32)
         for name, old in self._rows.items():
             rows[name][:had] = old
         self._rows = rows
@@ -250,7 +251,7 @@ class ChoiceProgram:
 
     def _put(self, ids: Sequence[str], value: Floats, allowed: Flags, required: Flags) -> None:
         groups = len(self._group_begin) - 1
-        ranges = [np.empty((len(ids), groups), np.int64) for _ in _ROW_ARRAYS]
+        ranges = [np.empty((len(ids), groups), np.int64) for _ in range(4)]
         counts = np.empty(len(ids), np.int64)
         given = (value, allowed, self._by_group, self._group_begin, self._size, self._chain, counts)
         column, gain = sift(*given, *ranges)
@@ -266,8 +267,8 @@ class ChoiceProgram:
             rows["offset"][slot], rows["scale"][slot] = 0.0, 1.0
         slots = self._slots(ids)
         start, had = rows["start"][slots], rows["count"][slots]
-        listed = rows["full_begin"][slots], rows["full_end"][slots]
-        others = differ(*listed, start, pool.column, ranges[2], ranges[3], counts, column)
+        listed = rows["ranges"][slots], start, pool.column
+        others = differ(*listed, ranges[_FULL_BEGIN], ranges[_FULL_END], counts, column)
         others |= rows["required"][slots] != required
         for i in np.flatnonzero((start < 0) | ~pool.same_block(had, counts)).tolist():
             if start[i] >= 0:
@@ -276,8 +277,7 @@ class ChoiceProgram:
         at = np.repeat(start - np.cumsum(counts) + counts, counts) + np.arange(total)
         pool.column[at], pool.value[at] = column, gain
         rows["start"][slots], rows["count"][slots] = start, counts
-        for name, array in zip(_ROW_ARRAYS, ranges, strict=True):
-            rows[name][slots] = array + start[:, None]
+        rows["ranges"][slots] = np.stack(ranges, axis=2) + start[:, None, None]
         rows["required"][slots] = required
         rows["state"][slots] = UNKNOWN
         rows["key"][slots] = rows["plan"][slots] = UNKNOWN_PICK
@@ -320,7 +320,7 @@ class ChoiceProgram:
             before = r["stay_column"][slots]
             moved = np.flatnonzero(before != column)
             at = slots[moved]
-            frame = r["full_begin"][at], r["full_end"][at], self._pool.column
+            frame = r["ranges"][at], self._pool.column
             self._stamp(at[~(lists(*frame, before[moved]) & lists(*frame, column[moved]))])
             self._change(slots, stay_column=column, stay_gain=gain)
 
@@ -375,8 +375,8 @@ class ChoiceProgram:
         slots = self._slots(order)
         r, pool = self._rows, self._pool
         groups = self._concave.shape[0]
-        begin = r["full_begin"][slots, 0] if groups else np.zeros(len(slots), np.int64)
-        end = r["full_end"][slots, groups - 1] if groups else begin
+        begin = r["ranges"][slots, 0, _FULL_BEGIN] if groups else np.zeros(len(slots), np.int32)
+        end = r["ranges"][slots, -1, _FULL_END] if groups else begin
         most = int((end - begin).sum()) + len(slots)
         row, column, gain = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         frame = (r["offset"], r["scale"], r["stay_column"], r["stay_gain"])
@@ -451,14 +451,15 @@ class ChoiceProgram:
     def _snapshot(self, slots: Ints) -> Snapshot:
         r, pool = self._rows, self._pool
         frame = (pool.column, pool.value, r["offset"], r["scale"], r["stay_column"], r["stay_gain"], r["required"])
-        begin, end = r["begin"], r["end"]
-        if not self._concave.all():
-            begin = np.where(self._concave, begin, r["full_begin"])
-            end = np.where(self._concave, end, r["full_end"])
-        rows = Rows(slots, begin, end, self._concave, self._chain, *frame)
-        everything = Rows(
-            slots, r["full_begin"], r["full_end"], np.zeros(len(self._concave), bool), self._chain, *frame
-        )
+        all_options = r["ranges"]
+        ranges, enveloped = all_options, self._concave
+        if not enveloped.all():
+            ranges = all_options.copy()
+            ranges[:, ~enveloped, :_FULL_BEGIN] = all_options[:, ~enveloped, _FULL_BEGIN:]
+        begin, end = ranges[:, :, _BEGIN], ranges[:, :, _END]
+        rows = Rows(slots, begin, end, enveloped, self._chain, *frame)
+        begin, end = all_options[:, :, _FULL_BEGIN], all_options[:, :, _FULL_END]
+        everything = Rows(slots, begin, end, np.zeros(len(enveloped), bool), self._chain, *frame)
         own = (r["state"], r["settled"], r["key"], r["plan"])
         return Snapshot(rows, everything, self._columns, self._usage, self._capacity, *own)
 

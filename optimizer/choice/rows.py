@@ -28,8 +28,8 @@ class Rows(NamedTuple):
     """
 
     order: Ints
-    begin: Ints
-    end: Ints
+    begin: NDArray[np.int32]
+    end: NDArray[np.int32]
     concave: Flags
     rising: Flags
     column: NDArray[np.int32]
