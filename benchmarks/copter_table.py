@@ -258,7 +258,7 @@ def main() -> None:
     parser.add_argument("--methods", type=names, default=["structured"], help="values of sia's option solver")
     parser.add_argument("--hours", type=float, help="only the jobs submitted until then")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--gap", type=float, default=5e-4, help="relative, of the integer program")
+    parser.add_argument("--gap", type=float, default=1e-3, help="relative, of the integer program")
     parser.add_argument("--time-limit-s", type=float, default=5.0, help="of the integer program")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--dump-rounds", type=Path, metavar="DIR")

@@ -20,7 +20,7 @@ from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimi
 from .snapshot import Found, Snapshot
 from .whole import around, make_whole, unserved
 
-_COLD, _ROUGH, _FINE = 0.3, 5e-3, 5e-4  # widths of the smoothed dual, in units of a row's worth
+_COLD, _ROUGH, _FINE = 0.3, 8e-3, 5e-4  # widths of the smoothed dual, in units of a row's worth
 _ENOUGH = 0.2  # of the width a row, that a step must gain for the prices to be worth another
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
