@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import config, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -57,6 +60,29 @@ def _sources(folder: Path) -> str:
     for path in sorted(folder.glob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _prefetch(_: Any, array: Any, place: Any) -> Any:
+    """What numba makes of `prefetch`."""
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        kind = signature.args[0]
+        one = context.make_array(kind)(context, builder, given[0])
+        places = [given[1]] + [context.get_constant(types.intp, 0)] * (kind.ndim - 1)
+        at = cgutils.get_item_pointer(context, builder, kind, one, places, wraparound=False)
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [byte, word, word, word]), "llvm.prefetch"
+        )
+        read, keep, data = word(0), word(3), word(1)
+        builder.call(function, [builder.bitcast(at, byte), read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(array, place), code
+
+
+# Begins to read what array[place] begins with into the caches, and goes on; the place may be behind the end.
+prefetch: Any = (lambda array, place: None) if getattr(config, "DISABLE_JIT", 0) else intrinsic(_prefetch)
 
 
 def constant(value: int) -> int:

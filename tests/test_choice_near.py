@@ -38,7 +38,9 @@ def test_no_prices_in_the_box_turn_a_row_that_is_settled_in_it(family: str, seed
     rng = np.random.default_rng(seed)
     snapshot = snapshot_of(draw(family, seed))
     near = Memory().near(snapshot, some_prices(snapshot, rng), reach)
-    nearest = near.nearer(snapshot.columns, near.low, (near.low + near.high) / 2, snapshot.settled.copy())
+    nearest = near.nearer(
+        snapshot.columns, near.low, (near.low + near.high) / 2, snapshot.no_states(), snapshot.settled.copy()
+    )
     settled = snapshot.rows.order[snapshot.state[snapshot.rows.order] == SETTLED]
     assert set(near.rows.order) == set(snapshot.rows.order) - set(settled)
     assert set(nearest.rows.order) <= set(near.rows.order)

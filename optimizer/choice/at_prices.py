@@ -34,4 +34,4 @@ def take_at(snapshot: Snapshot, priced: Priced, gap: float) -> Found | None:
     take_best(near.rows, columns, (1.0 + _DEARER * count**-0.5) * prices, picks, room)
     fill_up(snapshot, near, prices, picks, room, unwanted=room.copy())
     value = objective(snapshot.rows, picks)
-    return Found(picks, value, max(dual, value), prices, passes, 0) if is_within(gap, value, dual) else None
+    return Found(picks, room, value, max(dual, value), prices, passes, 0) if is_within(gap, value, dual) else None

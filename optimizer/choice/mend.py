@@ -32,6 +32,10 @@ def mend(snapshot: Snapshot, memory: Memory, gap: float, until_s: float) -> Foun
     fill_up(snapshot, near, prices, picks, room, memory.left)
     dual, value = near.dual(columns, prices), objective(snapshot.rows, picks)
     if not is_within(gap, value, dual):
-        nearest = near.nearer(columns, *box(prices, SMALL_REACH, memory.typical(snapshot)), picks.copy())
+        nearest = near.nearer(
+            columns, *box(prices, SMALL_REACH, memory.typical(snapshot)), snapshot.no_states(), picks.copy()
+        )
         value = search_near(Sought(snapshot, near, nearest, prices, dual, gap, until_s), value, picks)
-    return Found(picks, value, max(dual, value), prices, 0, 0) if is_within(gap, value, dual) else None
+    if not is_within(gap, value, dual):
+        return None
+    return Found(picks, snapshot.room(picks), value, max(dual, value), prices, 0, 0)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import kernel, step
+from ..compiled import kernel, prefetch, step
 from .plan import move
 from .problem import TOLERANCE
 from .rows import (
@@ -35,10 +35,11 @@ from .snapshot import Snapshot
 
 UNKNOWN, OPEN, SETTLED = 0, 1, 2  # states of a row
 # How far prices are expected to go, as a part of them: so many times as far as at last, within limits.
-_AHEAD, _LEAST_REACH, _MOST_REACH = 3.0, 0.02, 0.15
+_AHEAD, _LEAST_REACH, _MOST_REACH = 2.0, 0.02, 0.15
 REACH = 0.02  # around rough prices
 SMALL_REACH = 0.01  # around those where the vertex or a mended plan is looked for
-_TOO_WIDE = 3.0  # times as wide as a box needs to be, that it is made anew
+_TOO_WIDE = 1.5  # times as wide as a box needs to be, that it is made anew
+_ROWS_AHEAD = 4  # as long as their work takes, about, one waits for memory that no cache has
 _FLOOR = 0.5  # of a typical price, by which each counts as more than it is, as 0 may become a price too
 
 
@@ -73,6 +74,25 @@ def _pick_in_box(rows: Rows, columns: Columns, row: int, low_cost: Floats, high_
     return True, pick
 
 
+@step
+def _foresee(rows: Rows, i: int) -> None:
+    """Begin to read what there is of a row that comes soon after the i-th, and where that of a later one is."""
+    if i + 2 * _ROWS_AHEAD < len(rows.order):
+        row = rows.order[i + 2 * _ROWS_AHEAD]
+        prefetch(rows.begin, row)
+        prefetch(rows.begin, row + 1)
+        prefetch(rows.offset, row)
+        prefetch(rows.scale, row)
+        prefetch(rows.stay_gain, row)
+        prefetch(rows.stay_column, row)
+    if i + _ROWS_AHEAD < len(rows.order):
+        row = rows.order[i + _ROWS_AHEAD]
+        for g in range(len(rows.concave)):
+            prefetch(rows.value, rows.begin[row, g])
+            prefetch(rows.value, rows.end[row, g])
+            prefetch(rows.column, rows.begin[row, g])
+
+
 @kernel
 def _settle(
     rows: Rows, columns: Columns, low: Floats, high: Floats, state: NDArray[np.int8], picks: Ints, room: Floats
@@ -83,8 +103,10 @@ def _settle(
     costs(columns, high, high_cost)
     found = np.empty(len(rows.order), np.int64)
     n, gain = 0, 0.0
-    for row in rows.order:
+    for i in range(len(rows.order)):
+        row = rows.order[i]
         if state[row] == UNKNOWN:
+            _foresee(rows, i)
             settled, pick = _pick_in_box(rows, columns, row, low_cost, high_cost)
             state[row] = SETTLED if settled else OPEN
             if settled:
@@ -119,9 +141,9 @@ class Near:
         """Of all rows, at prices within the box."""
         return self.gain + dual_value(self.rows, columns, self.room, prices)
 
-    def nearer(self, columns: Columns, low: Floats, high: Floats, picks: Ints) -> Near:
-        """In a box within this one; picks of the rows that are settled then are written."""
-        state = np.zeros(len(picks), np.int8)
+    def nearer(self, columns: Columns, low: Floats, high: Floats, state: NDArray[np.int8], picks: Ints) -> Near:
+        """In a box within this one; written are the states of its rows, and picks of those that are settled."""
+        state[self.rows.order] = UNKNOWN
         low, high = np.maximum(low, self.low), np.minimum(high, self.high)
         room = self.room.copy()
         order, gain = _settle(self.rows, columns, low, high, state, picks, room)
@@ -172,6 +194,15 @@ class Memory:
         open_rows, gain = _settle(snapshot.rows, columns, low, high, state, snapshot.settled, room)
         return Near(low, high, snapshot.rows._replace(order=open_rows), room, gain)
 
+    def nearer(self, snapshot: Snapshot, near: Near, prices: Floats, reach: float) -> Near:
+        """Around `prices`, within the box at hand, that of `near`: all of it where it is small enough."""
+        if self.reach <= _TOO_WIDE * reach:
+            return near
+        ends = box(prices, reach, self.typical(snapshot))
+        found = near.nearer(snapshot.columns, *ends, snapshot.state, snapshot.settled)
+        self.low, self.high, self.reach = found.low, found.high, reach
+        return found
+
     def around_last(self, snapshot: Snapshot) -> Near:
         """Around the last prices, by as much as they are expected to move."""
         assert self.prices is not None
@@ -185,22 +216,36 @@ class Memory:
     def learn(self, snapshot: Snapshot, prices: Floats, dual: float) -> None:
         """What the rows are worth now, and how far prices are from the last ones."""
         if self.prices is not None:
-            self.moved = float((np.abs(prices - self.prices) / _scale(prices, self.typical(snapshot))).max())
+            self.moved = _furthest(self.prices, prices, self.typical(snapshot))
         self.worth = max(abs(dual) / max(len(snapshot.rows.order), 1), TOLERANCE)
 
     def typical(self, snapshot: Snapshot) -> float:
         """What a unit of a limit costs, about."""
-        return self.worth * len(snapshot.rows.order) / max(float(snapshot.capacity.sum()), 1.0)
+        return self.worth * len(snapshot.rows.order) / max(sum(snapshot.capacity.tolist()), 1.0)
 
 
+@step
+def _scale(price: float, typical: float) -> float:
+    return max(price + _FLOOR * typical, TOLERANCE)
+
+
+@kernel
 def box(prices: Floats, reach: float, typical: float) -> tuple[Floats, Floats]:
     """Lowest and highest prices around `prices`, by a part of each and of what is typical."""
-    half = reach * _scale(prices, typical)
-    return np.maximum(prices - half, 0.0), prices + half
+    low, high = np.empty(len(prices)), np.empty(len(prices))
+    for i in range(len(prices)):
+        half = reach * _scale(prices[i], typical)
+        low[i], high[i] = max(prices[i] - half, 0.0), prices[i] + half
+    return low, high
 
 
-def _scale(prices: Floats, typical: float) -> Floats:
-    return np.maximum(prices + _FLOOR * typical, TOLERANCE)
+@kernel
+def _furthest(old: Floats, new: Floats, typical: float) -> float:
+    """By what part of a price prices differ at most."""
+    most = 0.0
+    for i in range(len(old)):
+        most = max(most, abs(new[i] - old[i]) / _scale(new[i], typical))
+    return most
 
 
 @kernel

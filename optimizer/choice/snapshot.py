@@ -39,6 +39,9 @@ class Snapshot:
     def no_picks(self) -> Ints:
         return np.full(len(self.rows.required), NOTHING, np.int64)
 
+    def no_states(self) -> NDArray[np.int8]:
+        return np.zeros(len(self.rows.required), np.int8)
+
     def room(self, picks: Ints) -> Floats:
         """(limits,) what the picks leave of the capacity."""
         room = self.capacity.copy()
@@ -63,9 +66,13 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """picks: by row; objective <= optimum <= bound; prices: (limits,); passes over the rows, and pivots."""
+    """picks: by row; left: (limits,) of the capacity by them; objective <= optimum <= bound; prices: (limits,).
+
+    And how many passes over the rows were made, and pivots.
+    """
 
     picks: Ints
+    left: Floats
     objective: float
     bound: float
     prices: Floats

@@ -42,7 +42,7 @@ def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, tim
     if found is None:
         found = _anew(snapshot, memory, base, gap, until_s)
     snapshot.plan[:] = found.picks
-    memory.prices, memory.left = found.prices, snapshot.room(found.picks)
+    memory.prices, memory.left = found.prices, found.left
     return found
 
 
@@ -63,7 +63,7 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     aim, left_s = gap if options <= _FEW else max(gap, FAR), until_s - time.perf_counter()
     if few and left_s > 0 and not is_within(aim, value, bound):
         value, bound = branch(snapshot, prices, picks, value, bound, aim, min(left_s, _MOST_HIGHS_S))
-    return Found(picks, value, max(bound, value), prices, passes, pivots)
+    return Found(picks, snapshot.room(picks), value, max(bound, value), prices, passes, pivots)
 
 
 def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[Priced]:
@@ -80,22 +80,19 @@ def _rough_prices(snapshot: Snapshot, memory: Memory) -> Priced:
     """Not far from the optimum's."""
     columns = snapshot.columns
     count = max(len(snapshot.rows.order), 1)
-    every = everywhere(snapshot)
     if memory.prices is None or not memory.prices.any():
         free = snapshot.rows._replace(required=np.zeros_like(snapshot.rows.required))
         zero = np.zeros(len(snapshot.capacity))
         memory.worth = dual_value(free, columns, snapshot.capacity, zero) / count
         memory.worth = memory.worth if memory.worth > TOLERANCE else 1.0
         prices = np.full(len(snapshot.capacity), memory.typical(snapshot))
-        passes, dual = _improve(every, columns, memory.worth, count, prices, _COLD, _ROUGH)
+        passes, dual = _improve(everywhere(snapshot), columns, memory.worth, count, prices, _COLD, _ROUGH)
         return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes)
-    prices, passes = memory.prices.copy(), 0
-    if memory.knows_most(snapshot):
-        near = memory.around_last(snapshot)
-        passes, dual = _improve(near, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
-        if near.holds(prices):
-            return Priced(near, prices, dual, passes)
-    more, dual = _improve(every, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
+    prices, near = memory.prices.copy(), memory.around_last(snapshot)
+    passes, dual = _improve(near, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
+    if near.holds(prices):
+        return Priced(memory.nearer(snapshot, near, prices, REACH), prices, dual, passes)
+    more, dual = _improve(everywhere(snapshot), columns, memory.worth, count, prices, _ROUGH, _ROUGH)
     return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes + more)
 
 
@@ -130,7 +127,9 @@ def _vertex(
     # A little more than the capacity, by amounts unlike each other, so that no two basic variables tie.
     lift: Floats = _LIFT * (1.0 + np.arange(len(capacity), dtype=np.float64) * _GOLDEN % 1.0)
     picks = np.where(snapshot.state == SETTLED, snapshot.settled, NOTHING)
-    nearest = near.nearer(columns, *box(prices, SMALL_REACH, memory.typical(snapshot)), picks)
+    nearest = near.nearer(
+        columns, *box(prices, SMALL_REACH, memory.typical(snapshot)), snapshot.no_states(), picks
+    )
     every = everywhere(snapshot)
     levels = [nearest, near, every]
     room = nearest.room + lift
