@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import coadapt.optimizer.compiled as compiled
+import numpy as np
 import pytest
+from coadapt.optimizer.compiled import prefetch
 
 Run = Callable[[int], tuple[int, int, int]]
 STEPS = "from coadapt_copy.compiled import step\n\n@step\ndef grown(x):\n    return x + {more}\n"
@@ -54,3 +56,19 @@ def test_a_kernel_is_read_from_disk_while_nothing_changed(run: Run) -> None:
 def test_a_kernel_is_compiled_anew_where_a_step_of_another_file_changed(run: Run) -> None:
     assert run(1) == (4, 0, 1)
     assert run(2) == (6, 0, 1)
+
+
+def test_reading_ahead_changes_nothing_and_may_go_beyond_the_end() -> None:
+    @compiled.kernel
+    def total(flat: np.ndarray, wide: np.ndarray) -> float:
+        found = 0.0
+        for i in range(len(flat)):
+            prefetch(flat, i + 8)
+            prefetch(wide, i + 8)
+            found += flat[i] + wide[i, 0]
+        return found
+
+    flat = np.arange(20.0)
+    wide = np.asfortranarray(np.ones((20, 3)))
+    assert total(flat, wide[:, 1:]) == flat.sum() + 20
+    assert total(flat[:0], wide[:0]) == 0.0
