@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from coadapt.benchmarks.choice_instances import FAMILIES, LARGER, Instance, draw
-from coadapt.optimizer.choice import ChoiceProgram
+from coadapt.optimizer.choice import ChoiceProgram, options
 from coadapt.optimizer.choice.near import SETTLED, Memory
 from coadapt.optimizer.choice.rows import best_of, costs, dual_value
 from coadapt.optimizer.choice.snapshot import Snapshot
@@ -32,28 +32,72 @@ def some_prices(snapshot: Snapshot, rng: np.random.Generator) -> np.ndarray:
     return np.where(rng.random(len(none)) < 0.3, 0.0, typical * rng.uniform(0, 2, len(none)))
 
 
+def check_settled(snapshot: Snapshot, memory: Memory, rng: np.random.Generator, points: int = 20) -> None:
+    """Whatever the prices in the box that is remembered, settled rows pick what is remembered."""
+    low, high = memory.low, memory.high
+    assert low is not None
+    assert high is not None
+    order = snapshot.rows.order
+    cost = np.empty(snapshot.usage.shape[1])
+    for part in rng.random((points, len(low))).round(rng.integers(0, 3)):  # corners, and points between
+        costs(snapshot.columns, low + part * (high - low), cost)
+        for row in order[snapshot.state[order] == SETTLED]:
+            assert best_of(snapshot.rows, row, cost)[1] == snapshot.settled[row]
+
+
 @given(every_family, seeds, st.sampled_from([1e-3, 0.03, 0.3]))
 @fixed
 def test_no_prices_in_the_box_turn_a_row_that_is_settled_in_it(family: str, seed: int, reach: float) -> None:
     rng = np.random.default_rng(seed)
     snapshot = snapshot_of(draw(family, seed))
-    near = Memory().near(snapshot, some_prices(snapshot, rng), reach)
+    memory = Memory()
+    near = memory.near(snapshot, some_prices(snapshot, rng), reach)
     nearest = near.nearer(
         snapshot.columns, near.low, (near.low + near.high) / 2, snapshot.no_states(), snapshot.settled.copy()
     )
     settled = snapshot.rows.order[snapshot.state[snapshot.rows.order] == SETTLED]
     assert set(near.rows.order) == set(snapshot.rows.order) - set(settled)
     assert set(nearest.rows.order) <= set(near.rows.order)
-    cost = np.empty(snapshot.usage.shape[1])
-    for part in rng.random((20, len(near.low))).round(rng.integers(0, 3)):  # corners, and points between
+    for part in rng.random((20, len(near.low))).round(rng.integers(0, 3)):
         for box in (near, nearest):
             prices = box.low + part * (box.high - box.low)
             every = dual_value(snapshot.rows, snapshot.columns, snapshot.capacity, prices)
             assert box.dual(snapshot.columns, prices) == pytest.approx(every, rel=1e-9, abs=1e-9)
-        prices = near.low + part * (near.high - near.low)
-        costs(snapshot.columns, prices, cost)
-        for row in settled:
-            assert best_of(snapshot.rows, row, cost)[1] == snapshot.settled[row]
+    check_settled(snapshot, memory, rng)
+
+
+@given(every_family, seeds)
+@fixed
+def test_a_box_that_shrinks_is_remembered_with_the_rows_it_settles(family: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    snapshot = snapshot_of(draw(family, seed))
+    memory, prices = Memory(), some_prices(snapshot, rng)
+    wide = memory.near(snapshot, prices, 0.3)
+    small = memory.shrink(snapshot, wide, prices, 0.02)
+    order = snapshot.rows.order
+    assert set(small.rows.order) == set(order[snapshot.state[order] != SETTLED]) <= set(wide.rows.order)
+    check_settled(snapshot, memory, rng)
+    again = memory.near(snapshot, prices, 0.02)
+    assert (again.low == small.low).all()
+    assert (again.high == small.high).all()
+    assert set(again.rows.order) == set(small.rows.order)
+    assert again.gain == pytest.approx(small.gain, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_column_that_came_to_fit_is_looked_at_by_rows_that_were_settled_without_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ids = [f"row {i}" for i in range(100)]
+    value = rng.uniform(1, 2, (100, 1)) * np.array([1.0, 1.5, 1.6])
+    value[:3, 2] = rng.uniform(300, 400, 3)
+    usage, allowed = np.array([[1.0, 2.0, 50.0]]), np.ones((100, 3), bool)
+    program = ChoiceProgram(usage, np.array([49.0]))
+    program.put(ids, value, allowed)
+    program.solve(ids, gap=1e-3)
+    program.set_capacity(np.array([51.0]))
+    found = program.solve(ids, gap=1e-3)
+    best = value[:3, 2].max()  # and something for the GPU that is left
+    assert found.bound >= found.objective >= best + 1.0 - 1e-3 * best
 
 
 def changed(instance: Instance, program: ChoiceProgram, rng: np.random.Generator) -> Instance:
@@ -91,6 +135,8 @@ def test_a_program_kept_through_many_changes_finds_what_a_new_one_finds(family: 
         assert new.objective <= kept.bound + slack
         assert kept.unmet == new.unmet
         assert (program.usage[:, kept.choice[kept.choice >= 0]].sum(axis=1) <= program.capacity + 1e-9).all()
+        if program._memory.low is not None:
+            check_settled(program._snapshot(program._slots(instance.ids)), program._memory, rng, points=3)
         instance = changed(instance, program, rng)
 
 
@@ -103,14 +149,25 @@ def test_where_nothing_changed_the_last_plan_is_the_answer(family: str, seed: in
     program.weigh(instance.ids, instance.offset, instance.scale)
     program.stay(instance.ids, instance.stay_column, instance.stay_gain)
     program.set_capacity(instance.capacity)
+    choice = first.choice.copy()
+    first.choice[:] = -2  # a plan belongs to who asked for it
     again = program.solve(instance.ids, gap=0.01)
-    assert (again.choice == first.choice).all()
+    assert (again.choice == choice).all()
     assert (again.objective, again.bound, again.unmet) == (first.objective, first.bound, first.unmet)
     assert again.passes == again.pivots == 0
     kept: ChoiceProgram = pickle.loads(pickle.dumps(program))
-    assert (kept.solve(instance.ids, gap=0.01).choice == first.choice).all()
-    again.choice[:] = -2  # a plan belongs to who asked for it
-    assert (program.solve(instance.ids, gap=0.01).choice == first.choice).all()
+    assert (kept.solve(instance.ids, gap=0.01).choice == choice).all()
+    again.choice[:] = -2
+    assert (program.solve(instance.ids, gap=0.01).choice == choice).all()
+
+
+def test_what_a_row_gains_in_no_column_of_its_own_is_no_change() -> None:
+    program = ChoiceProgram(np.array([[1.0]]), np.array([1.0]))
+    program.put(["row"], np.ones((1, 1)), np.ones((1, 1), bool))
+    program.stay(["row"], np.array([-1]), np.array([0.0]))
+    program.solve(["row"])
+    program.stay(["row"], np.array([-1]), np.array([np.nan]))
+    assert program.solve(["row"]).passes == 0
 
 
 def test_a_plan_that_time_ran_out_on_is_searched_for_again() -> None:
@@ -137,3 +194,14 @@ def test_a_program_that_lost_all_its_rows_forgets_which_were_basic() -> None:
     few = many[:45]
     program.put(few, gain[:45], np.tile([True, True, True, False], (45, 1)))
     assert program.solve(few, gap=1e-9).proven
+
+
+def test_more_options_than_can_be_numbered_are_refused_before_anything_is_put(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = ChoiceProgram(np.array([[1.0, 2.0]]), np.array([4.0]))
+    program.put(["first"], np.ones((1, 2)), np.ones((1, 2), bool))
+    monkeypatch.setattr(options, "_MOST_OPTIONS", 30)
+    with pytest.raises(MemoryError, match="options: there would be 32, and a program has room for 30"):
+        program.put(["second", "third"], np.tile([1.0, 3.0], (2, 1)), np.ones((2, 2), bool))
+    assert program.solve(["first"]).objective == 1.0

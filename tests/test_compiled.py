@@ -65,6 +65,7 @@ def test_reading_ahead_changes_nothing_and_may_go_beyond_the_end() -> None:
         for i in range(len(flat)):
             prefetch(flat, i + 8)
             prefetch(wide, i + 8)
+            prefetch(flat, i + 2**40)  # of no process
             found += flat[i] + wide[i, 0]
         return found
 

@@ -5,11 +5,8 @@ The more rows there are, the more often it is.
 
 from __future__ import annotations
 
-import numpy as np
-
-from .near import SETTLED, Priced
+from .near import Priced, settled_picks
 from .plan import objective, take_best
-from .rows import NOTHING
 from .search import EXACT_ROWS, is_within
 from .snapshot import Found, Snapshot
 from .whole import fill_up
@@ -30,7 +27,7 @@ def take_at(snapshot: Snapshot, priced: Priced, gap: float) -> Found | None:
     columns, room, count = snapshot.columns, near.room.copy(), len(snapshot.rows.order)
     if count <= EXACT_ROWS or gap * count < _LEAST or (room < 0.0).any():
         return None
-    picks = np.where(snapshot.state == SETTLED, snapshot.settled, NOTHING)
+    picks = settled_picks(snapshot)
     take_best(near.rows, columns, (1.0 + _DEARER * count**-0.5) * prices, picks, room)
     fill_up(snapshot, near, prices, picks, room, unwanted=room.copy())
     value = objective(snapshot.rows, picks)

@@ -6,7 +6,7 @@ The last prices bound whatever the program has become, and of most rows what the
 
 from __future__ import annotations
 
-from .near import SMALL_REACH, UNKNOWN, Memory, box, count_unknown
+from .near import UNKNOWN, Memory, count_unknown
 from .plan import objective, take_again, take_best
 from .rows import UNKNOWN_PICK
 from .search import EXACT_ROWS, Sought, is_within, search_near
@@ -32,9 +32,7 @@ def mend(snapshot: Snapshot, memory: Memory, gap: float, until_s: float) -> Foun
     fill_up(snapshot, near, prices, picks, room, memory.left)
     dual, value = near.dual(columns, prices), objective(snapshot.rows, picks)
     if not is_within(gap, value, dual):
-        nearest = near.nearer(
-            columns, *box(prices, SMALL_REACH, memory.typical(snapshot)), snapshot.no_states(), picks.copy()
-        )
+        nearest = memory.nearest(snapshot, near, prices, picks.copy())
         value = search_near(Sought(snapshot, near, nearest, prices, dual, gap, until_s), value, picks)
     if not is_within(gap, value, dual):
         return None

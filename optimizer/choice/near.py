@@ -38,7 +38,7 @@ UNKNOWN, OPEN, SETTLED = 0, 1, 2  # states of a row
 _AHEAD, _LEAST_REACH, _MOST_REACH = 2.0, 0.02, 0.15
 REACH = 0.02  # around rough prices
 SMALL_REACH = 0.01  # around those where the vertex or a mended plan is looked for
-_TOO_WIDE = 1.5  # times as wide as a box needs to be, that it is made anew
+_TOO_WIDE = 1.5  # times as wide as a box needs to be, that it is made anew or shrinks
 _ROWS_AHEAD = 4  # as long as their work takes, about, one waits for memory that no cache has
 _FLOOR = 0.5  # of a typical price, by which each counts as more than it is, as 0 may become a price too
 
@@ -165,6 +165,11 @@ def everywhere(snapshot: Snapshot) -> Near:
     return Near(np.zeros(len(capacity)), np.full(len(capacity), np.inf), snapshot.rows, capacity, 0.0)
 
 
+def settled_picks(snapshot: Snapshot) -> Ints:
+    """By row, NOTHING where it is not settled."""
+    return np.where(snapshot.state == SETTLED, snapshot.settled, NOTHING)
+
+
 @dataclass(eq=False)
 class Memory:
     """What one solve leaves for the next: prices, the box in which the states of the program's rows hold, a basis.
@@ -194,14 +199,19 @@ class Memory:
         open_rows, gain = _settle(snapshot.rows, columns, low, high, state, snapshot.settled, room)
         return Near(low, high, snapshot.rows._replace(order=open_rows), room, gain)
 
-    def nearer(self, snapshot: Snapshot, near: Near, prices: Floats, reach: float) -> Near:
-        """Around `prices`, within the box at hand, that of `near`: all of it where it is small enough."""
+    def shrink(self, snapshot: Snapshot, near: Near, prices: Floats, reach: float) -> Near:
+        """The box at hand, that of `near`, to what is around `prices`; as it is where it is small enough."""
         if self.reach <= _TOO_WIDE * reach:
             return near
         ends = box(prices, reach, self.typical(snapshot))
         found = near.nearer(snapshot.columns, *ends, snapshot.state, snapshot.settled)
         self.low, self.high, self.reach = found.low, found.high, reach
         return found
+
+    def nearest(self, snapshot: Snapshot, near: Near, prices: Floats, picks: Ints) -> Near:
+        """Very near `prices`, for one solve only; written are picks of rows that are open in `near` alone."""
+        ends = box(prices, SMALL_REACH, self.typical(snapshot))
+        return near.nearer(snapshot.columns, *ends, snapshot.no_states(), picks)
 
     def around_last(self, snapshot: Snapshot) -> Near:
         """Around the last prices, by as much as they are expected to move."""

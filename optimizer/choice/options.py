@@ -81,6 +81,10 @@ def sift(
     return column[:place], gain[:place]
 
 
+_LEAST = 8  # options a block holds
+_MOST_OPTIONS = np.iinfo(np.int32).max  # rows know where theirs begin as int32
+
+
 class OptionPool:
     """Flat arrays `column` and `value`; blocks are handed out in powers of two and used again."""
 
@@ -89,6 +93,16 @@ class OptionPool:
         self.value = np.zeros(1024)
         self._end = 0
         self._free: dict[int, list[int]] = {}
+
+    def expect(self, counts: Ints) -> None:
+        """(rows,) options of rows that are to be put.
+
+        Raises:
+            MemoryError: there is no number for the last of them.
+        """
+        most = self._end + 2 * int(counts.sum()) + len(counts) * _LEAST  # blocks may be twice as large
+        if most > _MOST_OPTIONS:
+            raise MemoryError(f"options: there would be {most}, and a program has room for {_MOST_OPTIONS}")
 
     def reserve(self, count: int) -> int:
         """Start of a block that holds `count` options."""
@@ -110,7 +124,7 @@ class OptionPool:
     @staticmethod
     def same_block(before: Ints, now: Ints) -> Flags:
         """(rows,) whether so many options go where so many went before."""
-        bits = [np.frexp(np.maximum(count - 1, 7).astype(float))[1] for count in (before, now)]
+        bits = [np.frexp(np.maximum(count - 1, _LEAST - 1).astype(float))[1] for count in (before, now)]
         return np.asarray(bits[0] == bits[1])
 
     @property
@@ -119,4 +133,4 @@ class OptionPool:
 
 
 def _block(count: int) -> int:
-    return 1 << max(count - 1, 7).bit_length()
+    return 1 << max(count - 1, _LEAST - 1).bit_length()

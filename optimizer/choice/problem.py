@@ -55,10 +55,12 @@ class ChoiceProblem:
 class ChoiceSolution:
     """choice: (rows,) picked column or -1; always within capacity, to 1e-9 (HiGHS alone: to 1e-6).
 
-    objective <= optimum <= bound; gap = (bound - objective) / |bound|. prices: (limits,) duals of the LP
-    relaxation, what one more unit of each capacity would add to the objective; where a plan within the gap was
-    found before its optimum, those that prove the bound. unmet: required rows that could not all be satisfied, the
-    last ones first. solver_s: seconds of `seconds` spent in the solver proper.
+    objective <= optimum <= bound; gap = (bound - objective) / |bound|. What is worth less than 1e-7 is not told
+    from nothing: gains belong in units in which a row's are about 1.
+    prices: (limits,) duals of the LP relaxation, what one more unit of each capacity would add to the objective;
+    where a plan within the gap was found before its optimum, those that prove the bound.
+    unmet: required rows that could not all be satisfied, the last ones first. solver_s: seconds of `seconds` spent
+    in the solver proper.
     """
 
     choice: np.ndarray

@@ -256,6 +256,7 @@ class ChoiceProgram:
         given = (value, allowed, self._by_group, self._group_begin, self._size, self._chain, counts)
         column, gain = sift(*given, *ranges)
         total = len(column)
+        self._pool.expect(counts)
         new = [id for id in ids if id not in self._slot]
         while len(self._spare) < len(new):
             self._grow(2 * len(self._rows["start"]))
@@ -315,7 +316,7 @@ class ChoiceProgram:
         if not np.isfinite(gain[column >= 0]).all():
             raise ValueError("gain: must be finite")
         with self._alone("changed"):
-            slots = self._slots(ids)
+            slots, gain = self._slots(ids), np.where(column >= 0, gain, 0.0)
             r = self._rows
             before = r["stay_column"][slots]
             moved = np.flatnonzero(before != column)

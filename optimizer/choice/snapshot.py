@@ -36,6 +36,11 @@ class Snapshot:
         """Of all rows together."""
         return count_options(self.everything)
 
+    @property
+    def cells(self) -> int:
+        """Of what `dense` makes of all rows."""
+        return len(self.rows.order) * self.usage.shape[1]
+
     def no_picks(self) -> Ints:
         return np.full(len(self.rows.required), NOTHING, np.int64)
 

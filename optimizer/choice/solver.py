@@ -10,11 +10,11 @@ import numpy as np
 from .at_prices import take_at
 from .exact import branch
 from .mend import mend
-from .near import REACH, SETTLED, SMALL_REACH, Memory, Near, Priced, box, everywhere
+from .near import REACH, SMALL_REACH, Memory, Near, Priced, everywhere, settled_picks
 from .plan import take_again, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
-from .rows import NOTHING, Columns, Floats, Ints, dual_value
+from .rows import Columns, Floats, Ints, dual_value
 from .search import FAR, Sought, is_within, search
 from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimise, those_before, torn_rows
 from .snapshot import Found, Snapshot
@@ -27,8 +27,8 @@ _PIVOTS = 50  # at most, a row
 _LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
 # What the searches do not close HiGHS may, where options are so few, in so much time: down to the gap that is
-# asked for only where they are fewer still.
-_MOST_FOR_HIGHS, _FEW, _MOST_HIGHS_S = 50_000, 2_000, 5.0
+# asked for only where they are fewer still. It is given a full array: rows x columns cells.
+_MOST_FOR_HIGHS, _FEW, _MOST_CELLS, _MOST_HIGHS_S = 50_000, 2_000, 4_000_000, 5.0
 
 
 def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, time_limit_s: float) -> Found:
@@ -47,7 +47,7 @@ def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, tim
 
 
 def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, until_s: float) -> Found:
-    for priced in _ever_finer(snapshot, memory, gap):
+    for priced in _ever_finer(snapshot, memory, loose=gap >= _LOOSE and base is None):
         found = take_at(snapshot, priced, gap) if base is None else None
         if found is not None:
             memory.learn(snapshot, found.prices, found.bound)
@@ -58,7 +58,7 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     make_whole(snapshot, near, prices, picks, torn, base)
     sought = Sought(snapshot, near, nearest, prices, dual, gap, until_s)
     options = snapshot.options
-    few = options <= _MOST_FOR_HIGHS
+    few = options <= _MOST_FOR_HIGHS and snapshot.cells <= _MOST_CELLS
     value, bound = search(sought, picks, wide=not few)
     aim, left_s = gap if options <= _FEW else max(gap, FAR), until_s - time.perf_counter()
     if few and left_s > 0 and not is_within(aim, value, bound):
@@ -66,9 +66,9 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     return Found(picks, snapshot.room(picks), value, max(bound, value), prices, passes, pivots)
 
 
-def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[Priced]:
+def _ever_finer(snapshot: Snapshot, memory: Memory, loose: bool) -> Iterator[Priced]:
     """The last prices, where they may do, rough ones, and fine ones."""
-    if gap >= _LOOSE and memory.prices is not None and memory.prices.any():
+    if loose and memory.prices is not None and memory.prices.any():
         near = memory.around_last(snapshot) if memory.knows_most(snapshot) else everywhere(snapshot)
         yield Priced(near, memory.prices, near.dual(snapshot.columns, memory.prices), 0)
     rough = _rough_prices(snapshot, memory)
@@ -91,7 +91,7 @@ def _rough_prices(snapshot: Snapshot, memory: Memory) -> Priced:
     prices, near = memory.prices.copy(), memory.around_last(snapshot)
     passes, dual = _improve(near, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
     if near.holds(prices):
-        return Priced(memory.nearer(snapshot, near, prices, REACH), prices, dual, passes)
+        return Priced(memory.shrink(snapshot, near, prices, REACH), prices, dual, passes)
     more, dual = _improve(everywhere(snapshot), columns, memory.worth, count, prices, _ROUGH, _ROUGH)
     return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes + more)
 
@@ -126,10 +126,8 @@ def _vertex(
     columns, capacity = snapshot.columns, snapshot.capacity
     # A little more than the capacity, by amounts unlike each other, so that no two basic variables tie.
     lift: Floats = _LIFT * (1.0 + np.arange(len(capacity), dtype=np.float64) * _GOLDEN % 1.0)
-    picks = np.where(snapshot.state == SETTLED, snapshot.settled, NOTHING)
-    nearest = near.nearer(
-        columns, *box(prices, SMALL_REACH, memory.typical(snapshot)), snapshot.no_states(), picks
-    )
+    picks = settled_picks(snapshot)
+    nearest = memory.nearest(snapshot, near, prices, picks)
     every = everywhere(snapshot)
     levels = [nearest, near, every]
     room = nearest.room + lift
