@@ -31,9 +31,11 @@ from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.policies.program import ProgramPolicy
 
 from .allocation_scaling import Measured
+from .arguments import at_least, some_of
 from .harness import finish, table
 from .large_rounds import LEARN, Workload, cluster
 
+AXES = ("gpus", "jobs", "change", "types")
 GPUS_A_JOB = 5
 GPUS = (64, 256, 1_024, 4_096, 16_384, 65_536, 250_000)
 JOBS, JOBS_GPUS = (500, 1_000, 2_000, 5_000, 10_000, 20_000), 25_000
@@ -270,17 +272,14 @@ def draw(folder: Path, name: str, label: str, series: dict[str, Sequence[Point]]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--axes", default="gpus,jobs,change,types")
-    parser.add_argument("--most-gpus", type=int, default=GPUS[-1])
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--axes", type=some_of(AXES), default=[*AXES])
+    parser.add_argument("--most-gpus", type=at_least(GPUS[0]), default=GPUS[-1])
+    parser.add_argument("--rounds", type=at_least(1), default=30)
     parser.add_argument("--gap", type=float, default=1e-4, help="that plans are proven to be within, relative")
     parser.add_argument("--pictures", type=Path, help="folder for plots (needs the extra `report`)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    axes = args.axes.split(",")
-    for name in axes:
-        if name not in ("gpus", "jobs", "change", "types"):
-            parser.error(f"axes: {name!r} is unknown; gpus, jobs, change and types are accepted")
+    axes = args.axes
     rounds_of_sia(64, 20, 7, 3, args.seed)[1].cold_s()  # kernels are loaded, or compiled
     figures: dict[str, float | int | str | None] = {}
     pictures: dict[str, tuple[str, dict[str, Sequence[Point]]]] = {}

@@ -25,11 +25,17 @@ from typing import Any
 
 import numpy as np
 from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
-from coadapt.optimizer.problems.gpu_allocation import AllocationSolver, Structured, allocation_solver
+from coadapt.optimizer.problems.gpu_allocation import (
+    AllocationSolver,
+    Structured,
+    allocation_solver,
+    allocation_solvers,
+)
 from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.policies.program import ProgramPolicy
 from coadapt.scheduler.warm_up import warm_up
 
+from .arguments import at_least, share, some_of
 from .harness import finish, table
 from .large_rounds import Workload, cluster
 
@@ -142,14 +148,14 @@ def _warm_up(args: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gpus", type=int, default=10_000)
-    parser.add_argument("--jobs", type=int, default=2_000)
-    parser.add_argument("--types", type=int, default=7)
-    parser.add_argument("--churn", type=float, default=0.01)
-    parser.add_argument("--learn", type=float, default=0.04)
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--gpus", type=at_least(1), default=10_000)
+    parser.add_argument("--jobs", type=at_least(1), default=2_000)
+    parser.add_argument("--types", type=at_least(1), default=7)
+    parser.add_argument("--churn", type=share, default=0.01)
+    parser.add_argument("--learn", type=share, default=0.04)
+    parser.add_argument("--rounds", type=at_least(1), default=30)
     parser.add_argument("--budget-s", type=float, default=90.0, help="of one method")
-    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--methods", type=some_of(allocation_solvers()), default=[*METHODS])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--method", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -157,7 +163,7 @@ def main() -> None:
         print(json.dumps(measure(args)))
         return
     found: dict[str, dict[str, float]] = {}
-    for method in args.methods.split(","):
+    for method in args.methods:
         command = [sys.executable, "-m", "benchmarks.allocation_scaling", *sys.argv[1:], "--method", method]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode:

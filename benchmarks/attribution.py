@@ -37,6 +37,7 @@ from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.policies.program import ProgramPolicy
 
 from .allocation_scaling import Updates
+from .arguments import at_least
 from .harness import finish, table
 from .large_rounds import Workload, cluster
 
@@ -182,10 +183,10 @@ def compare(gpus: int, jobs: int, types: int, rounds: int, tolerance: float, see
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gpus", type=int, default=10_000)
-    parser.add_argument("--jobs", type=int, default=2_000)
-    parser.add_argument("--types", type=int, default=7)
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--gpus", type=at_least(1), default=10_000)
+    parser.add_argument("--jobs", type=at_least(1), default=2_000)
+    parser.add_argument("--types", type=at_least(1), default=7)
+    parser.add_argument("--rounds", type=at_least(1), default=12)
     parser.add_argument("--tolerance", type=float, default=1e-4, help="of the continual engine")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()

@@ -49,6 +49,7 @@ from coadapt.simulator.readers import read_trace
 from coadapt.simulator.run import Simulation
 from coadapt.simulator.workload import Workload
 
+from .arguments import at_least
 from .harness import DATA, finish, table
 from .programs import Dumped
 
@@ -262,10 +263,10 @@ def main() -> None:
     parser.add_argument("--time-limit-s", type=float, default=5.0, help="of the integer program")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--dump-rounds", type=Path, metavar="DIR")
-    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--every", type=at_least(1), default=1)
     parser.add_argument("--skip-hours", type=float, default=0.0, help="leave out jobs submitted before")
     parser.add_argument("--from-hour", type=float, default=0.0, help="of the first round that is written")
-    parser.add_argument("--rounds", type=int, default=60, help="that are written")
+    parser.add_argument("--rounds", type=at_least(1), default=60, help="that are written")
     parser.add_argument("--here", action="store_true", help="run in this process, and print no table")
     args = parser.parse_args()
     unknown = [scale for scale in args.scales if scale not in JOBS]

@@ -189,7 +189,7 @@ def summary(rows: Sequence[JobRow], timeline: Sequence[Interval]) -> None:
                 show.metrics(row),
             )
         )
-    columns = ("job", "phase", "JCT", "restarts", "GPU types", "most GPUs", "batch size", "LR", "final metrics")
+    columns = ("job", "phase", "JCT", "pauses", "GPU types", "most GPUs", "batch size", "LR", "final metrics")
     table(f"Jobs on the emulated cluster {CLUSTER}", columns, cells)
 
 

@@ -29,6 +29,7 @@ from coadapt.optimizer.choice.program import Entries
 from coadapt.optimizer.linear_program import Status
 from coadapt.optimizer.problems.gpu_allocation import linear_program
 
+from .arguments import at_least
 from .choice_instances import FAMILIES, LARGER, Instance, draw
 from .harness import finish, table
 from .lp_exactness import compare
@@ -182,9 +183,9 @@ def row_of(family: str, found: Sequence[Checked]) -> list[object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--instances", type=int, default=10_000)
+    parser.add_argument("--instances", type=at_least(1), default=10_000)
     parser.add_argument("--gap", type=float, default=1e-6, help="that the structured solver is asked for")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=at_least(1), default=2)
     parser.add_argument("--no-lp", action="store_true")
     args = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of the processes: their matrices are small

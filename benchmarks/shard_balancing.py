@@ -40,6 +40,7 @@ from coadapt.optimizer.problems.shard_balancing import (
 )
 from coadapt.optimizer.problems.shard_pricing import PairPricing
 
+from .arguments import at_least
 from .harness import finish, statements, table
 
 KINDS = ("stateless", "stateful")
@@ -272,8 +273,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, choices=(128, 1024, 2048), action="append", help="shards; repeatable")
     parser.add_argument("--kind", action="append", choices=KINDS, help="of loads; repeatable, by default both")
-    parser.add_argument("--rounds", type=int, help="by default 8, with --full 100")
-    parser.add_argument("--skip", type=int, help="first rounds that do not count; by default a quarter or a fifth")
+    parser.add_argument("--rounds", type=at_least(1), help="by default 8, with --full 100")
+    parser.add_argument(
+        "--skip", type=at_least(0), help="first rounds that do not count; by default a quarter or a fifth"
+    )
     parser.add_argument("--part-limit", type=float, default=5.0, help="seconds for a part of POP")
     parser.add_argument("--exact-limit", type=float, default=10.0, help="seconds for a round of Exact")
     parser.add_argument("--method", action="append", help="such as lp_relaxed; repeatable, by default all")

@@ -31,6 +31,7 @@ from coadapt.simulator.readers import read_trace
 from coadapt.simulator.replay import Conditions, isolation_of, kept, simulation
 from coadapt.simulator.run import Simulation
 
+from .arguments import at_least
 from .better_than_sia import SETS, SIA, name_of, traces_of, world
 from .harness import finish, table
 
@@ -136,8 +137,8 @@ def ratios(ours: Sequence[Measured], theirs: Sequence[Measured]) -> dict[str, fl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", metavar="GLOB", help="CSV files of Sia's format")
-    parser.add_argument("--first", type=int, default=1, metavar="N", help="traces of each set")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--first", type=at_least(1), default=1, metavar="N", help="traces of each set")
+    parser.add_argument("--processes", type=at_least(1), default=2)
     args = parser.parse_args()
     if args.traces:
         pattern = Path(args.traces)

@@ -42,6 +42,7 @@ from coadapt.optimizer.problems.traffic_engineering import (
     traffic_program,
 )
 
+from .arguments import at_least
 from .harness import finish, statements, table
 
 PATHS = 4
@@ -243,17 +244,21 @@ def main() -> None:
     parser.add_argument("--topology", choices=("kdl", "asn"), action="append", help="repeatable; default both")
     parser.add_argument("--matrix", choices=("poisson", "bimodal"), action="append", help="repeatable")
     parser.add_argument("--graphml", type=Path, help="a Topology Zoo file in place of Kdl")
-    parser.add_argument("--demands", type=int, default=30_000)
-    parser.add_argument("--rounds", type=int, help="by default 3, with --full 20")
-    parser.add_argument("--skip", type=int, help="first rounds that do not count; by default a third or a quarter")
+    parser.add_argument("--demands", type=at_least(1), default=30_000)
+    parser.add_argument("--rounds", type=at_least(1), help="by default 3, with --full 20")
+    parser.add_argument(
+        "--skip", type=at_least(0), help="first rounds that do not count; by default a third or a quarter"
+    )
     parser.add_argument("--load", type=float, default=0.7, help="of all capacity, if all took shortest paths")
     parser.add_argument("--tolerance", type=float, default=1e-3, help="gap of ours")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=at_least(1), default=2)
     parser.add_argument("--lp-all", action="store_true", help="LP-All also with --full")
     parser.add_argument("--lp-limit", type=float, default=600.0, help="seconds for a round of LP-All")
     parser.add_argument("--lp-by", choices=("ipm", "hipo"), default="ipm", help="LP-All's interior point method")
     parser.add_argument("--method", action="append", help="such as ours or pop64; repeatable, by default all")
-    parser.add_argument("--pop-parts", type=int, help="of POP-64 and POP-128; all else is estimated from these")
+    parser.add_argument(
+        "--pop-parts", type=at_least(1), help="of POP-64 and POP-128; all else is estimated from these"
+    )
     parser.add_argument("--engine", action="store_true", help="also the general continual engine")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--full", action="store_true", help="all demands, 20 rounds, 5 of them skipped")

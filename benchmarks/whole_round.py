@@ -16,19 +16,20 @@ import time
 import numpy as np
 from coadapt.scheduler.policies import make_policy
 
+from .arguments import at_least, share
 from .harness import finish, table
 from .large_rounds import Workload, cluster
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gpus", type=int, default=25_000)
-    parser.add_argument("--jobs", type=int, default=5_000)
-    parser.add_argument("--types", type=int, default=7)
-    parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--churn", type=float, default=0.01)
-    parser.add_argument("--learn", type=float, default=0.04)
-    parser.add_argument("--tolerance", type=float, default=0.01)
+    parser.add_argument("--gpus", type=at_least(1), default=25_000)
+    parser.add_argument("--jobs", type=at_least(1), default=5_000)
+    parser.add_argument("--types", type=at_least(1), default=7)
+    parser.add_argument("--rounds", type=at_least(1), default=60)
+    parser.add_argument("--churn", type=share, default=0.01)
+    parser.add_argument("--learn", type=share, default=0.04)
+    parser.add_argument("--tolerance", type=share, default=0.01)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
 

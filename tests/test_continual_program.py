@@ -258,7 +258,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("change_uses", (["job-1", "job-1"], {"a100": 1.0}), {}, "name a request twice among 2"),
     ("change_uses", (["job-1"], {"b300": 1.0}), {}, "resource 'b300' is unknown"),
     ("change_uses", (["job-1", "job-2"], {"a100": [1.0]}), {}, "uses of 2 requests, 'a100': has shape"),
-    ("change_costs", (["job-1", "job-2"], [np.ones(2)]), {}, "costs: has 1 arrays, not 2"),
+    ("change_costs", (["job-1", "job-2"], [np.ones(2)]), {}, "costs: has 1 entries, not 2 arrays"),
     ("change_costs", (["job-1"], np.array([1.0, INF])), {}, "costs: entry 1 is inf"),
     ("remove_request", ("job-3",), {}, "request 'job-3': is unknown"),
     ("set_capacity", ("a100", NAN), {}, "capacity of 'a100'"),
@@ -270,6 +270,27 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("add_constraint", ("c", {("job-1", 0): NAN}), {}, "coefficient of"),
     ("change_constraint", ("c", 0.0, 1.0), {}, "constraint 'c': is unknown"),
     ("remove_constraint", ("c",), {}, "constraint 'c': is unknown"),
+    # Of another type or size
+    ("set_capacity", ("a100", "8"), {}, "capacity of 'a100', upper: is of type str"),
+    ("set_capacity", ("a100", None), {}, "capacity of 'a100', upper: is of type NoneType"),
+    ("set_capacity", ("a100", [8.0]), {}, r"capacity of 'a100', upper: has shape \(1,\)"),
+    ("set_capacity", ("a100", -1e18), {}, "capacity of 'a100': lower -inf and upper -1e\\+18 hold no number"),
+    ("add_request", ("new", ["1"]), {}, "cost of 'new': is of type list, with entries that are no numbers"),
+    ("add_request", ("new", [1.0, [2.0]]), {}, "cost of 'new': is no array of numbers"),
+    ("add_request", ("new", [1e160]), {}, "cost of 'new': entry 0 is 1e\\+160"),
+    ("add_request", ("new", [1.0], [1.0]), {}, "uses of 'new': is of type list"),
+    ("add_request", ("new", [1.0], {"a100": 1e160}), {}, "uses of 'new', 'a100': has coefficients"),
+    ("add_request", ("new", [1.0], {"a100": "1"}), {}, "uses of 'new', 'a100': is of type str"),
+    ("add_request", ("new", [1.0], {}, Row(1.0)), {}, "rows of 'new': is of type Row; a list of Row"),
+    ("add_request", ("new", [1.0], {}, [(1.0, 0.0, 1.0)]), {}, "row 0 of 'new': is of type tuple; a Row"),
+    ("add_request", ("new", [1.0], {}, [Row(1.0, upper="1")]), {}, "row 0 of 'new': a side: is of type str"),
+    ("add_request", ("new", [1.0]), {"upper": "1"}, "upper of 'new': is of type str"),
+    ("add_constraint", ("c", [(("job-1", 0), 1.0)]), {}, "terms of constraint 'c': is of type list"),
+    ("add_constraint", ("c", {("job-1", 0): "1"}), {}, "coefficient of .*: is of type str"),
+    ("add_constraint", ("c", {("job-1", 0.5): 1.0}), {}, "'job-1' has no variable 0.5"),
+    ("solve", ("1e-4",), {}, "tolerance: is of type str"),
+    ("solve", (), {"threads": 1.5}, "threads: is 1.5"),
+    ("solve", (), {"time_limit_s": NAN}, "time_limit_s: is nan"),
 ]
 
 
@@ -281,6 +302,46 @@ def test_a_refused_change_says_why_and_leaves_the_program_as_it_was(
     with pytest.raises(ValueError, match=message):
         getattr(program, method)(*arguments, **named)
     assert same(program.linear_program(), two_jobs().linear_program())
+
+
+SHIMS: list[tuple[Any, str]] = [
+    (None, "shim: what it returned: is of type NoneType"),
+    ([1.0], r"shim: returned an array of shape \(1,\), not \(4,\)"),
+    ([NAN, 0.0, 0.0, 0.0], "shim: entry 0 is nan; whole numbers from 0 to inf are accepted"),
+    ([0.0, 0.5, 0.0, 0.0], "shim: entry 1 is 0.5; whole numbers"),
+    ([0.0, 0.0, -1.0, 0.0], "shim: entry 2 is -1.0; whole numbers"),
+    ([0.0, 100.0, 0.0, 0.0], "shim: capacity of 'a100': 200 is used; -inf to 8 is accepted"),
+]
+
+
+@pytest.mark.parametrize(("returned", "message"), SHIMS)
+def test_a_shim_that_returns_no_whole_feasible_solution_is_told_so(returned: Any, message: str) -> None:
+    program = ContinualProgram(maximise=True)
+    program.set_capacity("a100", 8.0)
+    program.add_request("job-1", [1.0, 1.9], {"a100": [1, 2]})
+    program.add_request("job-2", [2.0, 2.5], {"a100": [1, 4]})
+    with pytest.raises(ValueError, match=message):
+        program.solve(shim=lambda solution: returned)
+    assert program.solve(shim=lambda solution: np.zeros(4)).integral is not None
+
+
+@pytest.mark.parametrize("far", [1e9, 1e12, 1e18, 1e20, 1e300, INF])
+def test_sides_and_bounds_however_far_leave_a_program_that_is_solved(far: float) -> None:
+    program = ContinualProgram(maximise=True)
+    program.set_capacity("a100", far)
+    program.add_request("job-1", [1.0, 1.9], {"a100": [1, 2]}, [Row(1.0, upper=1.0, lower=-far)])
+    program.add_request("job-2", [2.0, 2.5], {"a100": [1, 4]}, upper=1.0, lower=[0.0, -far])
+    program.add_request("job-3", [-1.0], upper=far)
+    solution = program.solve(tolerance=1e-6, time_limit_s=60)
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(6.4, rel=1e-5)
+    assert solution.bound == pytest.approx(6.4, rel=1e-5)
+
+
+def test_what_is_printed_is_in_the_programs_own_terms() -> None:
+    program = two_jobs()
+    assert repr(program) == "ContinualProgram(requests=2, variables=4, resources=1, constraints=1, maximise=True)"
+    assert repr(program.solve()).startswith("Solution(optimal, objective=")
 
 
 def test_a_program_of_a_plain_lp_is_that_lp() -> None:

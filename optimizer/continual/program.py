@@ -10,36 +10,22 @@ import math
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..linear_program import LinearProgram
-from .shim import Shim
+from . import inputs
+from .inputs import LARGEST, Coefficients, Row, Triplets
+from .shim import Shim, checked
 from .solution import Solution
 from .solver import Solver
 from .storage import CAPACITY, CONSTRAINT, OWN, Block, Storage, column_spans, ranges, spans
 
-# Dense, one per variable; a number, the same for all; or (indices, values).
-Coefficients = float | Sequence[float] | np.ndarray | tuple[Any, Any]
-Triplets = tuple[np.ndarray, np.ndarray, np.ndarray]
 Uses = dict[str, tuple[np.ndarray, np.ndarray]]  # resource: (indices, values)
 ALL = "x"  # the request that holds all of a plain LP
-
-
-@dataclass(frozen=True, eq=False)
-class Row:
-    """lower <= coefficients @ x <= upper over the variables of one request.
-
-    coefficients: one per variable, a number (the same for all), or (indices, values). lower, upper: of many
-    requests at once also (requests,).
-    """
-
-    coefficients: Coefficients
-    lower: float | np.ndarray = -math.inf
-    upper: float | np.ndarray = math.inf
 
 
 class ContinualProgram:
@@ -49,9 +35,12 @@ class ContinualProgram:
     The columns of `linear_program` and `Solution.values` are the requests' in the order in which they were added;
     its rows are capacities, then constraints, then the requests' own rows, each in that order.
 
+    Sides and bounds of 1e18 and more in size count as infinite.
+
     Raises (all methods):
-        ValueError: for an id that is unknown or taken, lengths that do not agree, sides that hold no number, and
-            costs or coefficients that are not finite.
+        ValueError: for an id that is unknown or taken, lengths that do not agree, sides that hold no number, what
+            is of another type than is said, costs or coefficients that are not finite or 1e100 and more in size,
+            and a shim that returns no whole, feasible solution.
         RuntimeError: for a change or a second solve while the program is being solved.
     """
 
@@ -75,6 +64,10 @@ class ContinualProgram:
         self.__dict__.update(state)
         self._busy = threading.Lock()
 
+    def __repr__(self) -> str:
+        of = f"requests={len(self._blocks)}, variables={len(self)}, resources={len(self._capacities)}"
+        return f"{type(self).__name__}({of}, constraints={len(self._constraints)}, maximise={self.maximise})"
+
     def __len__(self) -> int:
         """Live variables."""
         return self._storage.columns.live
@@ -90,7 +83,7 @@ class ContinualProgram:
 
     def set_capacity(self, resource: str, upper: float, lower: float = -math.inf) -> None:
         """lower <= what all requests use of `resource` <= upper; a resource not seen before is added."""
-        sides = _sides(f"capacity of {resource!r}", lower, upper)
+        sides = inputs.sides_of(f"capacity of {resource!r}", lower, upper)
         with self._changing():
             if resource not in self._capacities:
                 self._capacities[resource] = self._storage.take_rows(1, CAPACITY)
@@ -119,14 +112,19 @@ class ContinualProgram:
         """
         if name in self._constraints:
             raise ValueError(f"constraint {name!r}: is there already; a name that is not taken is accepted")
-        sides = _sides(f"constraint {name!r}", lower, upper)
+        sides = inputs.sides_of(f"constraint {name!r}", lower, upper)
         by_request: dict[Hashable, list[tuple[int, float]]] = {}
-        for (id, index), value in terms.items():
+        inputs.mapping(f"terms of constraint {name!r}", terms, "{(request, index): coefficient}")
+        for (id, index), given in terms.items():
             columns = self._block(id).columns
-            if not 0 <= index < columns:
+            if not (isinstance(index, int | np.integer) and 0 <= index < columns):
                 raise ValueError(f"constraint {name!r}: {id!r} has no variable {index}, only 0 to {columns - 1}")
-            if not math.isfinite(value):
-                raise ValueError(f"constraint {name!r}: coefficient of {(id, index)} is {value}, not finite")
+            value = inputs.number(f"constraint {name!r}: coefficient of {(id, index)}", given)
+            if not abs(value) < LARGEST:
+                raise ValueError(
+                    f"constraint {name!r}: coefficient of {(id, index)} is {value}; numbers below {LARGEST:g} in"
+                    " size are accepted"
+                )
             if value:
                 by_request.setdefault(id, []).append((index, value))
         with self._changing():
@@ -149,7 +147,7 @@ class ContinualProgram:
     def change_constraint(self, name: str, lower: float = -math.inf, upper: float = math.inf) -> None:
         """New sides for a constraint."""
         self._known(self._constraints, "constraint", name)
-        sides = _sides(f"constraint {name!r}", lower, upper)
+        sides = inputs.sides_of(f"constraint {name!r}", lower, upper)
         with self._changing():
             self._set_sides(self._constraints[name], sides)
 
@@ -203,15 +201,15 @@ class ContinualProgram:
         """Whatever is given replaces what the request had; the number of variables stays."""
         block, storage = self._block(id), self._storage
         mine = slice(block.column, block.column + block.columns)
-        costs = None if cost is None else _finite(f"cost of {id!r}", cost, block.columns)
+        costs = None if cost is None else inputs.finite(f"cost of {id!r}", cost, block.columns)
         bounds = None
         if lower is not None or upper is not None:
             low = storage.lower[mine] if lower is None else lower
             high = storage.upper[mine] if upper is None else upper
-            bounds = _bounds(repr(id), low, high, block.columns)
+            bounds = inputs.bounds_of(repr(id), low, high, block.columns)
         used = None if uses is None else self._uses(repr(id), uses, block.columns)
         alone = np.array([block.columns])
-        defined = None if rows is None else _rows(repr(id), rows, alone)
+        defined = None if rows is None else inputs.rows_of(repr(id), rows, alone)
         with self._changing():
             if costs is not None:
                 storage.cost[mine] = -costs if self.maximise else costs
@@ -229,13 +227,16 @@ class ContinualProgram:
         given = costs if isinstance(costs, np.ndarray) and costs.ndim == 1 else None
         if given is None:
             if len(costs) != len(ids):
-                raise ValueError(f"costs: has {len(costs)} arrays, not {len(ids)}, one for each id")
+                raise ValueError(
+                    f"costs: has {len(costs)} entries, not {len(ids)} arrays, one for each id; one flat array is"
+                    " accepted too"
+                )
             for id, block, cost in zip(ids, blocks, costs, strict=True):
                 if np.shape(cost) != (block.columns,):
                     raise ValueError(f"cost of {id!r}: has shape {np.shape(cost)}, not ({block.columns},)")
             given = np.concatenate(costs) if len(costs) else np.zeros(0)
         columns = column_spans(blocks)
-        flat = _finite("costs", given, len(columns))
+        flat = inputs.finite("costs", given, len(columns))
         with self._changing():
             self._storage.cost[columns] = -flat if self.maximise else flat
 
@@ -246,12 +247,14 @@ class ContinualProgram:
         """
         with self._changing():
             blocks = self._several(ids)
-            _once(ids)
+            inputs.once(ids)
             sizes = np.array([block.columns for block in blocks], dtype=np.int64)
             used = self._uses(f"{len(ids)} requests", uses, int(sizes.sum()))
             column, row, value = self._storage.read(blocks)
             keep = ~np.isin(row, [self._capacities[name] for name in uses])
-            self._storage.write(blocks, *_joined([(column[keep], row[keep], value[keep]), self._entries(used)]))
+            self._storage.write(
+                blocks, *inputs.joined([(column[keep], row[keep], value[keep]), self._entries(used)])
+            )
             self._forget_uses(ids, uses)
             self._note_uses(ids, sizes, used)
 
@@ -260,7 +263,7 @@ class ContinualProgram:
 
     def remove_requests(self, ids: Sequence[Hashable]) -> None:
         blocks = self._several(ids)
-        _once(ids)
+        inputs.once(ids)
         with self._changing():
             for id in ids:
                 del self._blocks[id]
@@ -285,9 +288,13 @@ class ContinualProgram:
         threads: at most so many, where the program is large enough for more than one to pay. shim: makes an
         integer solution of the fractional one (`Solution.integral`). The same changes give the same solution.
         """
+        tolerance, time_limit_s = (
+            inputs.number("tolerance", tolerance),
+            inputs.number("time_limit_s", time_limit_s),
+        )
         if not 0 < tolerance < 1:
             raise ValueError(f"tolerance: is {tolerance}; a number between 0 and 1 is accepted")
-        if threads < 1:
+        if not (isinstance(threads, int | np.integer) and threads >= 1):
             raise ValueError(f"threads: is {threads}; 1 or more is accepted")
         if not time_limit_s > 0:
             raise ValueError(f"time_limit_s: is {time_limit_s}; more than 0 is accepted")
@@ -301,7 +308,11 @@ class ContinualProgram:
                 {**self._capacities},
                 {**self._constraints},
             )
-        return solution if shim is None else solution.with_integral(shim(solution))
+        if shim is None:
+            return solution
+        names = [f"capacity of {name!r}" for name in self._capacities]
+        names += [f"constraint {name!r}" for name in self._constraints]
+        return solution.with_integral(checked(shim(solution), self.linear_program(), names))
 
     def linear_program(self) -> LinearProgram:
         """What is solved, as plain arrays to be minimised (costs are negated where the program maximises)."""
@@ -336,8 +347,9 @@ class ContinualProgram:
         kept = entries.data != 0
         own = (entries.col[kept].astype(np.int64), entries.row[kept].astype(np.int64), entries.data[kept])
         with made._changing():
-            bounds, sides = (program.lower, program.upper), (program.row_lower, program.row_upper)
-            made._place([ALL], np.array([len(program.cost)]), program.cost, bounds, _joined([]), own, sides)
+            bounds = inputs.opened(program.lower), inputs.opened(program.upper)
+            sides = inputs.opened(program.row_lower), inputs.opened(program.row_upper)
+            made._place([ALL], np.array([len(program.cost)]), program.cost, bounds, inputs.joined([]), own, sides)
             made._resources[ALL] = set()
         return made
 
@@ -366,16 +378,16 @@ class ContinualProgram:
         for id in ids:
             if id in self._blocks:
                 raise ValueError(f"request {id!r}: is there already; an id that is not taken is accepted")
-        _once(ids)
+        inputs.once(ids)
         if sizes is None:
-            costs = _finite(f"cost of {what}", cost)
+            costs = inputs.finite(f"cost of {what}", cost)
             counts = np.array([len(costs)])
         else:
-            counts = _sizes(sizes, len(ids))
-            costs = _finite(f"cost of {what}", cost, int(counts.sum()))
-        bounds = _bounds(what, lower, upper, len(costs))
+            counts = inputs.sizes_of(sizes, len(ids))
+            costs = inputs.finite(f"cost of {what}", cost, int(counts.sum()))
+        bounds = inputs.bounds_of(what, lower, upper, len(costs))
         used = self._uses(what, uses, len(costs))
-        own, sides = _rows(what, rows, counts)
+        own, sides = inputs.rows_of(what, rows, counts)
         with self._changing():
             self._place(ids, counts, costs, bounds, self._entries(used), own, sides)
             self._resources.update((id, set()) for id in ids)
@@ -400,7 +412,7 @@ class ContinualProgram:
         storage.lower[lie.columns], storage.upper[lie.columns] = bounds
         storage.row_lower[lie.rows], storage.row_upper[lie.rows] = sides
         column, row, value = own
-        storage.write(blocks, *_joined([used, (column, lie.rows[row], value)]))
+        storage.write(blocks, *inputs.joined([used, (column, lie.rows[row], value)]))
 
     def _rewrite(
         self,
@@ -429,19 +441,22 @@ class ContinualProgram:
             mine = slice(block.row, block.row + block.rows)
             storage.row_lower[mine], storage.row_upper[mine] = low, high
             parts.append((own_column, own_row + block.row, own_value))
-        storage.write([block], *_joined(parts))
+        storage.write([block], *inputs.joined(parts))
 
     def _uses(self, what: str, uses: Mapping[str, Coefficients], count: int) -> Uses:
         used = {}
+        inputs.mapping(f"uses of {what}", uses, "{resource: coefficients}")
         for resource, given in uses.items():
             if resource not in self._capacities:
                 raise ValueError(f"uses of {what}: resource {resource!r} is unknown; set_capacity makes it known")
-            used[resource] = _coefficients(f"uses of {what}, {resource!r}", given, count)
+            used[resource] = inputs.coefficients_of(f"uses of {what}, {resource!r}", given, count)
         return used
 
     def _entries(self, used: Uses) -> Triplets:
         rows = self._capacities
-        return _joined([(index, np.full(len(index), rows[name]), value) for name, (index, value) in used.items()])
+        return inputs.joined(
+            [(index, np.full(len(index), rows[name]), value) for name, (index, value) in used.items()]
+        )
 
     def _forget_uses(self, ids: Sequence[Hashable], resources: Iterable[str]) -> None:
         for resource in resources:
@@ -495,108 +510,3 @@ class ContinualProgram:
     def _known(among: Mapping[Any, Any], what: str, name: Hashable) -> None:
         if name not in among:
             raise ValueError(f"{what} {name!r}: is unknown; one of the {len(among)} that were added is accepted")
-
-
-def _once(ids: Sequence[Hashable]) -> None:
-    if len(set(ids)) < len(ids):
-        raise ValueError(f"ids: name a request twice among {len(ids)}; each at most once is accepted")
-
-
-def _joined(parts: Sequence[Triplets]) -> Triplets:
-    if not parts:
-        none = np.zeros(0, dtype=np.int64)
-        return none, none, np.zeros(0)
-    column, row, value = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    return column, row, value
-
-
-def _sides(what: str, lower: float, upper: float) -> tuple[float, float]:
-    if not (lower <= upper and lower < math.inf and upper > -math.inf):
-        raise ValueError(f"{what}: lower {lower} and upper {upper} hold no number; lower <= upper is accepted")
-    return float(lower), float(upper)
-
-
-def _finite(what: str, given: Sequence[float] | np.ndarray, count: int | None = None) -> np.ndarray:
-    array = np.asarray(given, dtype=float)
-    if array.ndim != 1 or (count is not None and len(array) != count):
-        wanted = "(variables,)" if count is None else f"({count},)"
-        raise ValueError(f"{what}: has shape {array.shape}, not {wanted}")
-    if not np.isfinite(array).all():
-        i = int(np.argmin(np.isfinite(array)))
-        raise ValueError(f"{what}: entry {i} is {array[i]}; finite numbers are accepted")
-    return array
-
-
-def _sizes(given: Sequence[int] | np.ndarray, count: int) -> np.ndarray:
-    sizes = np.asarray(given)
-    if sizes.shape != (count,):
-        raise ValueError(f"sizes: has shape {sizes.shape}, not ({count},), one for each id")
-    if count and (not np.issubdtype(sizes.dtype, np.integer) or sizes.min() < 0):
-        raise ValueError("sizes: has entries that are not whole or below 0; numbers of variables are accepted")
-    return sizes.astype(np.int64)
-
-
-def _bounds(what: str, lower: Any, upper: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
-    sides = []
-    for name, given in (("lower", lower), ("upper", upper)):
-        array = np.asarray(given, dtype=float)
-        if array.shape not in ((), (count,)):
-            raise ValueError(f"{name} of {what}: has shape {array.shape}, not () or ({count},)")
-        sides.append(np.broadcast_to(array, (count,)))
-    low, high = sides
-    wrong = ~((low <= high) & (low < np.inf) & (high > -np.inf))
-    if wrong.any():
-        i = int(wrong.argmax())
-        raise ValueError(f"bounds of {what}: lower {low[i]} and upper {high[i]} of variable {i} hold no number")
-    return low, high
-
-
-def _coefficients(what: str, given: Coefficients, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(indices, values) of what is not zero."""
-    if isinstance(given, tuple):
-        if len(given) != 2:
-            raise ValueError(f"{what}: is a tuple of {len(given)}; (indices, values) is accepted")
-        index, value = np.asarray(given[0]), np.asarray(given[1], dtype=float)
-        value = np.broadcast_to(value, index.shape) if value.ndim == 0 else value
-        if index.ndim != 1 or value.shape != index.shape:
-            raise ValueError(f"{what}: indices and values have shapes {index.shape} and {value.shape}, not one")
-        if len(index) and not np.issubdtype(index.dtype, np.integer):
-            raise ValueError(f"{what}: indices are {index.dtype}; whole numbers are accepted")
-        index = index.astype(np.int64)
-        if len(index) and not (index.min() >= 0 and index.max() < count):
-            raise ValueError(
-                f"{what}: indices reach from {index.min()} to {index.max()}, not within 0 to {count - 1}"
-            )
-        seen = np.zeros(count, dtype=bool)
-        seen[index] = True
-        if seen.sum() < len(index):
-            raise ValueError(f"{what}: has an index twice; each at most once is accepted")
-    else:
-        value = np.asarray(given, dtype=float)
-        value = np.full(count, float(value)) if value.ndim == 0 else value
-        if value.shape != (count,):
-            raise ValueError(f"{what}: has shape {value.shape}, not ({count},)")
-        index = np.arange(count)
-    if not np.isfinite(value).all():
-        raise ValueError(f"{what}: has coefficients that are not finite")
-    kept = value != 0
-    return index[kept], value[kept]
-
-
-def _rows(what: str, rows: Sequence[Row], sizes: np.ndarray) -> tuple[Triplets, tuple[np.ndarray, np.ndarray]]:
-    """Rows of requests of these sizes, each request's together: entries, and sides (requests * rows,)."""
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    parts = []
-    low, high = np.empty((len(sizes), len(rows))), np.empty((len(sizes), len(rows)))
-    for i, row in enumerate(rows):
-        index, value = _coefficients(f"row {i} of {what}", row.coefficients, len(owner))
-        parts.append((index, owner[index] * len(rows) + i, value))
-        for side, given in ((low, row.lower), (high, row.upper)):
-            if np.shape(given) not in ((), (len(sizes),)):
-                raise ValueError(
-                    f"row {i} of {what}: a side has shape {np.shape(given)}, not () or ({len(sizes)},)"
-                )
-            side[:, i] = given
-        for one, other in set(zip(low[:, i].tolist(), high[:, i].tolist(), strict=True)):
-            _sides(f"row {i} of {what}", one, other)
-    return _joined(parts), (low.ravel(), high.ravel())

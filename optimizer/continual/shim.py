@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from ..linear_program import LinearProgram
+from .inputs import numbers
+
 if TYPE_CHECKING:
     from .solution import Solution
+
+ROUNDING = 1e-9  # by which a whole solution may break a side, relative
 
 
 class Shim(Protocol):
@@ -17,3 +23,30 @@ class Shim(Protocol):
     """
 
     def __call__(self, solution: Solution) -> np.ndarray: ...
+
+
+def checked(given: object, program: LinearProgram, names: Sequence[str]) -> np.ndarray:
+    """(variables,) what a shim returned; names: of the program's first rows.
+
+    Raises:
+        ValueError: it is not of that shape, has entries that are not whole or out of bounds, or breaks a row.
+    """
+    integral = numbers("shim: what it returned", given)
+    if integral.shape != program.cost.shape:
+        raise ValueError(f"shim: returned an array of shape {integral.shape}, not {program.cost.shape}")
+    within = (integral >= program.lower) & (integral <= program.upper)
+    fine = within & np.isfinite(integral) & (integral == np.rint(integral))
+    if not fine.all():
+        i = int(fine.argmin())
+        low, high = program.lower[i], program.upper[i]
+        raise ValueError(f"shim: entry {i} is {integral[i]}; whole numbers from {low:g} to {high:g} are accepted")
+    used = program.matrix @ integral
+    low, high = program.row_lower, program.row_upper
+    beyond = np.maximum(low - used, used - high)
+    size = 1.0 + np.minimum(np.abs(low), np.abs(high))
+    fine = ~(beyond > ROUNDING * np.where(np.isfinite(size), size, 1.0))
+    if not fine.all():
+        i = int(fine.argmin())
+        what = names[i] if i < len(names) else "a request's row"
+        raise ValueError(f"shim: {what}: {used[i]:g} is used; {low[i]:g} to {high[i]:g} is accepted")
+    return integral

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +29,7 @@ class Outcome:
     seconds: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """A solution; it stays as it is when the program changes.
 
@@ -38,10 +38,14 @@ class Solution:
 
     outcome: Outcome
     maximise: bool
-    blocks: Mapping[Hashable, Block] = field(repr=False)
-    capacities: Mapping[str, int] = field(repr=False)
-    constraints: Mapping[str, int] = field(repr=False)
-    integral: np.ndarray | None = field(default=None, repr=False)
+    blocks: Mapping[Hashable, Block]
+    capacities: Mapping[str, int]
+    constraints: Mapping[str, int]
+    integral: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        found = f"{self.status}, objective={self.objective:.6g}, bound={self.bound:.6g}"
+        return f"Solution({found}, iterations={self.iterations}, seconds={self.seconds:.3g})"
 
     @property
     def status(self) -> Status:
@@ -49,12 +53,12 @@ class Solution:
 
     @property
     def objective(self) -> float:
-        return -self.outcome.objective if self.maximise else self.outcome.objective
+        return 0.0 - self.outcome.objective if self.maximise else self.outcome.objective
 
     @property
     def bound(self) -> float:
         """Proven: no solution is below it (above it, where the program maximises); infinite where nothing is."""
-        return -self.outcome.bound if self.maximise else self.outcome.bound
+        return 0.0 - self.outcome.bound if self.maximise else self.outcome.bound
 
     @property
     def gap(self) -> float:
@@ -128,13 +132,13 @@ class Solution:
         self._known(self.blocks, "request", id)
         block = self.blocks[id]
         duals = self.outcome.y[block.row : block.row + block.rows]
-        return -duals if self.maximise else duals
+        return 0.0 - duals if self.maximise else duals
 
     def with_integral(self, integral: np.ndarray) -> Solution:
         return replace(self, integral=integral)
 
     def _dual(self, slot: int) -> float:
-        return float(-self.outcome.y[slot] if self.maximise else self.outcome.y[slot])
+        return float(0.0 - self.outcome.y[slot] if self.maximise else self.outcome.y[slot])
 
     @staticmethod
     def _known(among: Mapping[Any, object], what: str, name: Hashable) -> None:

@@ -1,0 +1,174 @@
+"""What callers give, checked, as arrays: each error one sentence, before anything is changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# Dense, one per variable; a number, the same for all; or (indices, values).
+Coefficients = float | Sequence[float] | np.ndarray | tuple[Any, Any]
+Triplets = tuple[np.ndarray, np.ndarray, np.ndarray]
+INFINITE = 1e18  # sides and bounds of this size are none: what is left of a sum with one is rounding
+LARGEST = 1e100  # cost or coefficient, that squares of them are numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """lower <= coefficients @ x <= upper over the variables of one request.
+
+    coefficients: one per variable, a number (the same for all), or (indices, values). lower, upper: of many
+    requests at once also (requests,).
+    """
+
+    coefficients: Coefficients
+    lower: float | np.ndarray = -math.inf
+    upper: float | np.ndarray = math.inf
+
+
+def once(ids: Sequence[Hashable]) -> None:
+    """Raises ValueError where a request is named twice."""
+    if len(set(ids)) < len(ids):
+        raise ValueError(f"ids: name a request twice among {len(ids)}; each at most once is accepted")
+
+
+def joined(parts: Sequence[Triplets]) -> Triplets:
+    """Columns, rows and values of all parts, one behind another."""
+    if not parts:
+        none = np.zeros(0, dtype=np.int64)
+        return none, none, np.zeros(0)
+    column, row, value = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    return column, row, value
+
+
+def mapping(what: str, given: object, accepted: str) -> None:
+    """Raises ValueError where it is none."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{what}: is of type {type(given).__name__}; {accepted} is accepted")
+
+
+def numbers(what: str, given: object) -> np.ndarray:
+    """As an array of floats, of any shape; infinite ones and nan are let through."""
+    try:
+        array = np.asarray(given)
+    except ValueError:  # of different lengths
+        raise ValueError(f"{what}: is no array of numbers, as its parts have different lengths") from None
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{what}: is of type {type(given).__name__}, with entries that are no numbers")
+    return array.astype(float, copy=False)
+
+
+def number(what: str, given: object) -> float:
+    """One, which may be infinite or nan."""
+    array = numbers(what, given)
+    if array.ndim:
+        raise ValueError(f"{what}: has shape {array.shape}; one number is accepted")
+    return float(array)
+
+
+def opened(side: np.ndarray) -> np.ndarray:
+    """Infinite where it is as good as that."""
+    return np.where(np.abs(side) >= INFINITE, np.copysign(np.inf, side), side)
+
+
+def sides_of(what: str, lower: object, upper: object) -> tuple[float, float]:
+    """(lower, upper) between which there are numbers."""
+    low, high = opened(np.array([number(f"{what}, lower", lower), number(f"{what}, upper", upper)])).tolist()
+    if not (low <= high and low < math.inf and high > -math.inf):
+        raise ValueError(f"{what}: lower {lower} and upper {upper} hold no number; lower <= upper is accepted")
+    return low, high
+
+
+def finite(what: str, given: object, count: int | None = None) -> np.ndarray:
+    """(count,) costs."""
+    array = numbers(what, given)
+    if array.ndim != 1 or (count is not None and len(array) != count):
+        wanted = "(variables,)" if count is None else f"({count},)"
+        raise ValueError(f"{what}: has shape {array.shape}, not {wanted}")
+    fine = np.abs(array) < LARGEST
+    if not fine.all():
+        i = int(np.argmin(fine))
+        raise ValueError(f"{what}: entry {i} is {array[i]}; finite numbers below {LARGEST:g} in size are accepted")
+    return array
+
+
+def sizes_of(given: Sequence[int] | np.ndarray, count: int) -> np.ndarray:
+    sizes = np.asarray(given)
+    if sizes.shape != (count,):
+        raise ValueError(f"sizes: has shape {sizes.shape}, not ({count},), one for each id")
+    if count and (not np.issubdtype(sizes.dtype, np.integer) or sizes.min() < 0):
+        raise ValueError("sizes: has entries that are not whole or below 0; numbers of variables are accepted")
+    return sizes.astype(np.int64)
+
+
+def bounds_of(what: str, lower: Any, upper: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
+    sides = []
+    for name, given in (("lower", lower), ("upper", upper)):
+        array = opened(numbers(f"{name} of {what}", given))
+        if array.shape not in ((), (count,)):
+            raise ValueError(f"{name} of {what}: has shape {array.shape}, not () or ({count},)")
+        sides.append(np.broadcast_to(array, (count,)))
+    low, high = sides
+    wrong = ~((low <= high) & (low < np.inf) & (high > -np.inf))
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise ValueError(f"bounds of {what}: lower {low[i]} and upper {high[i]} of variable {i} hold no number")
+    return low, high
+
+
+def coefficients_of(what: str, given: Coefficients, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(indices, values) of what is not zero."""
+    if isinstance(given, tuple):
+        if len(given) != 2:
+            raise ValueError(f"{what}: is a tuple of {len(given)}; (indices, values) is accepted")
+        index, value = np.asarray(given[0]), numbers(what, given[1])
+        value = np.broadcast_to(value, index.shape) if value.ndim == 0 else value
+        if index.ndim != 1 or value.shape != index.shape:
+            raise ValueError(f"{what}: indices and values have shapes {index.shape} and {value.shape}, not one")
+        if len(index) and not np.issubdtype(index.dtype, np.integer):
+            raise ValueError(f"{what}: indices are {index.dtype}; whole numbers are accepted")
+        index = index.astype(np.int64)
+        if len(index) and not (index.min() >= 0 and index.max() < count):
+            raise ValueError(
+                f"{what}: indices reach from {index.min()} to {index.max()}, not within 0 to {count - 1}"
+            )
+        seen = np.zeros(count, dtype=bool)
+        seen[index] = True
+        if seen.sum() < len(index):
+            raise ValueError(f"{what}: has an index twice; each at most once is accepted")
+    else:
+        value = numbers(what, given)
+        value = np.full(count, float(value)) if value.ndim == 0 else value
+        if value.shape != (count,):
+            raise ValueError(f"{what}: has shape {value.shape}, not ({count},)")
+        index = np.arange(count)
+    if not (np.abs(value) < LARGEST).all():
+        raise ValueError(f"{what}: has coefficients that are not finite, or {LARGEST:g} and more in size")
+    kept = value != 0
+    return index[kept], value[kept]
+
+
+def rows_of(what: str, rows: Sequence[Row], sizes: np.ndarray) -> tuple[Triplets, tuple[np.ndarray, np.ndarray]]:
+    """Rows of requests of these sizes, each request's together: entries, and sides (requests * rows,)."""
+    if isinstance(rows, Row) or not isinstance(rows, Sequence):
+        raise ValueError(f"rows of {what}: is of type {type(rows).__name__}; a list of Row is accepted")
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    parts = []
+    low, high = np.empty((len(sizes), len(rows))), np.empty((len(sizes), len(rows)))
+    for i, row in enumerate(rows):
+        if not isinstance(row, Row):
+            raise ValueError(f"row {i} of {what}: is of type {type(row).__name__}; a Row is accepted")
+        index, value = coefficients_of(f"row {i} of {what}", row.coefficients, len(owner))
+        parts.append((index, owner[index] * len(rows) + i, value))
+        for side, given in ((low, row.lower), (high, row.upper)):
+            if np.shape(given) not in ((), (len(sizes),)):
+                raise ValueError(
+                    f"row {i} of {what}: a side has shape {np.shape(given)}, not () or ({len(sizes)},)"
+                )
+            side[:, i] = opened(numbers(f"row {i} of {what}: a side", given))
+        for one, other in set(zip(low[:, i].tolist(), high[:, i].tolist(), strict=True)):
+            sides_of(f"row {i} of {what}", one, other)
+    return joined(parts), (low.ravel(), high.ravel())
