@@ -149,3 +149,5 @@ if is_main():
     torch.save({"model": bare.state_dict(), "lr": rates, "seen": seen.steps}, args.out / "final.pt")
 if args.plain and dist.is_initialized():
     dist.destroy_process_group()
+    log.close()
+    os._exit(0)  # the interpreter's end may find gloo's threads in the midst of theirs, and abort

@@ -59,7 +59,9 @@ def run_script(out: Path, *args: str, processes: int = 0) -> dict[str, object]:
         launch += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     command = [*launch, str(SCRIPT), f"--out={out}", *args]
     env = {key: value for key, value in os.environ.items() if not key.startswith("COADAPT")}
-    subprocess.run(command, check=True, env={**env, "OMP_NUM_THREADS": "1"}, capture_output=True, timeout=120)
+    env["OMP_NUM_THREADS"] = "1"
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
     return torch.load(out / "final.pt")
 
 
