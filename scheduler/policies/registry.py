@@ -53,7 +53,7 @@ def make_policy(name: str, **options: Any) -> Policy:
         first = error.errors()[0]
         option = ".".join(str(part) for part in first["loc"]) or "options"
         if first["type"] == "extra_forbidden":
-            known = ", ".join(model.model_fields)
+            known = ", ".join(field.alias or name for name, field in model.model_fields.items())
             raise ValueError(f"policy {name}: option {option!r} is unknown; accepted: {known}") from None
         message = first["msg"].removeprefix("Value error, ")
         raise ValueError(f"policy {name}: {option}: {first['input']!r} is not accepted: {message}") from None
