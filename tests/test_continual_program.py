@@ -291,6 +291,31 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("solve", ("1e-4",), {}, "tolerance: is of type str"),
     ("solve", (), {"threads": 1.5}, "threads: is 1.5"),
     ("solve", (), {"time_limit_s": NAN}, "time_limit_s: is nan"),
+    ("solve", (), {"shim": "largest"}, "shim: is of type str; a function"),
+    # No names, or no lists
+    ("set_capacity", (["a100"], 8.0), {}, "resource: is of type list, which cannot be a key"),
+    ("remove_capacity", (["a100"],), {}, "resource: is of type list, which cannot be a key"),
+    ("add_request", ({"new"}, [1.0]), {}, "request: is of type set, which cannot be a key"),
+    ("add_request", ("new", [1.0], {"a100": ([[0], [0, 1]], 1.0)}), {}, "'a100', indices: is no array of numbers"),
+    (
+        "add_request",
+        ("new", [1.0], {}, [Row(1.0, [[0.0], [0.0, 1.0]])]),
+        {},
+        "row 0 of 'new': a side: is no array",
+    ),
+    ("add_request", ("new", [1.0], []), {}, "uses of 'new': is of type list"),
+    ("add_requests", (["new", ["other"]], [1, 1], [1.0, 1.0]), {}, "ids: entry 1: is of type list"),
+    ("add_requests", ({"new"}, [1], [1.0]), {}, "ids: is of type set; a list of ids"),
+    ("add_requests", ("new", [1, 1, 1], np.ones(3)), {}, "ids: is of type str; a list of ids"),
+    ("add_requests", (["new"], None, [1.0]), {}, "sizes: is of type NoneType"),
+    ("change_costs", ({"job-1"}, np.ones(2)), {}, "ids: is of type set; a list of ids"),
+    ("change_costs", (["job-1", "job-1"], np.ones(4)), {}, "name a request twice among 2"),
+    ("change_costs", (["job-1"], 1.0), {}, "costs: is of type float; a list of arrays"),
+    ("change_costs", (["job-1"], [[[1.0], [1.0, 2.0]]]), {}, "cost of 'job-1': is no array of numbers"),
+    ("change_uses", ({"job-1"}, {"a100": 1.0}), {}, "ids: is of type set; a list of ids"),
+    ("remove_requests", (None,), {}, "ids: is of type NoneType; a list of ids"),
+    ("add_constraint", (["c"], {}), {}, "constraint: is of type list, which cannot be a key"),
+    ("add_constraint", ("c", {"job-1": 1.0}), {}, "constraint 'c': term 'job-1' is not of"),
 ]
 
 

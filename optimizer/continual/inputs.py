@@ -29,10 +29,33 @@ class Row:
     upper: float | np.ndarray = math.inf
 
 
-def once(ids: Sequence[Hashable]) -> None:
-    """Raises ValueError where a request is named twice."""
-    if len(set(ids)) < len(ids):
+def hashable(what: str, name: object) -> None:
+    """Raises ValueError where it can name nothing."""
+    try:
+        hash(name)
+    except TypeError:
+        raise ValueError(f"{what}: is of type {type(name).__name__}, which cannot be a key of a dict") from None
+
+
+def sequence(what: str, given: object, accepted: str) -> None:
+    """Raises ValueError where it is none, or a text."""
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+        raise ValueError(f"{what}: is of type {type(given).__name__}; {accepted} is accepted")
+
+
+def ids_of(given: Sequence[Hashable] | np.ndarray) -> list[Hashable]:
+    """Of requests, each once."""
+    sequence("ids", given, "a list of ids")
+    ids = [*given]
+    try:
+        different = len(set(ids))
+    except TypeError:
+        for i, id in enumerate(ids):
+            hashable(f"ids: entry {i}", id)
+        raise
+    if different < len(ids):
         raise ValueError(f"ids: name a request twice among {len(ids)}; each at most once is accepted")
+    return ids
 
 
 def joined(parts: Sequence[Triplets]) -> Triplets:
@@ -50,15 +73,20 @@ def mapping(what: str, given: object, accepted: str) -> None:
         raise ValueError(f"{what}: is of type {type(given).__name__}; {accepted} is accepted")
 
 
-def numbers(what: str, given: object) -> np.ndarray:
-    """As an array of floats, of any shape; infinite ones and nan are let through."""
+def _array(what: str, given: object) -> np.ndarray:
+    """Of numbers of some kind."""
     try:
         array = np.asarray(given)
     except ValueError:  # of different lengths
         raise ValueError(f"{what}: is no array of numbers, as its parts have different lengths") from None
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{what}: is of type {type(given).__name__}, with entries that are no numbers")
-    return array.astype(float, copy=False)
+    return array
+
+
+def numbers(what: str, given: object) -> np.ndarray:
+    """As an array of floats, of any shape; infinite ones and nan are let through."""
+    return _array(what, given).astype(float, copy=False)
 
 
 def number(what: str, given: object) -> float:
@@ -74,12 +102,17 @@ def opened(side: np.ndarray) -> np.ndarray:
     return np.where(np.abs(side) >= INFINITE, np.copysign(np.inf, side), side)
 
 
+def _hold(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Whether there are numbers between them."""
+    return (lower <= upper) & (lower < np.inf) & (upper > -np.inf)
+
+
 def sides_of(what: str, lower: object, upper: object) -> tuple[float, float]:
     """(lower, upper) between which there are numbers."""
-    low, high = opened(np.array([number(f"{what}, lower", lower), number(f"{what}, upper", upper)])).tolist()
-    if not (low <= high and low < math.inf and high > -math.inf):
+    low, high = opened(np.array([number(f"{what}, lower", lower), number(f"{what}, upper", upper)]))
+    if not _hold(low, high):
         raise ValueError(f"{what}: lower {lower} and upper {upper} hold no number; lower <= upper is accepted")
-    return low, high
+    return float(low), float(high)
 
 
 def finite(what: str, given: object, count: int | None = None) -> np.ndarray:
@@ -96,7 +129,7 @@ def finite(what: str, given: object, count: int | None = None) -> np.ndarray:
 
 
 def sizes_of(given: Sequence[int] | np.ndarray, count: int) -> np.ndarray:
-    sizes = np.asarray(given)
+    sizes = _array("sizes", given)
     if sizes.shape != (count,):
         raise ValueError(f"sizes: has shape {sizes.shape}, not ({count},), one for each id")
     if count and (not np.issubdtype(sizes.dtype, np.integer) or sizes.min() < 0):
@@ -112,9 +145,9 @@ def bounds_of(what: str, lower: Any, upper: Any, count: int) -> tuple[np.ndarray
             raise ValueError(f"{name} of {what}: has shape {array.shape}, not () or ({count},)")
         sides.append(np.broadcast_to(array, (count,)))
     low, high = sides
-    wrong = ~((low <= high) & (low < np.inf) & (high > -np.inf))
-    if wrong.any():
-        i = int(wrong.argmax())
+    fine = _hold(low, high)
+    if not fine.all():
+        i = int(fine.argmin())
         raise ValueError(f"bounds of {what}: lower {low[i]} and upper {high[i]} of variable {i} hold no number")
     return low, high
 
@@ -124,7 +157,7 @@ def coefficients_of(what: str, given: Coefficients, count: int) -> tuple[np.ndar
     if isinstance(given, tuple):
         if len(given) != 2:
             raise ValueError(f"{what}: is a tuple of {len(given)}; (indices, values) is accepted")
-        index, value = np.asarray(given[0]), numbers(what, given[1])
+        index, value = _array(f"{what}, indices", given[0]), numbers(what, given[1])
         value = np.broadcast_to(value, index.shape) if value.ndim == 0 else value
         if index.ndim != 1 or value.shape != index.shape:
             raise ValueError(f"{what}: indices and values have shapes {index.shape} and {value.shape}, not one")
@@ -153,8 +186,7 @@ def coefficients_of(what: str, given: Coefficients, count: int) -> tuple[np.ndar
 
 def rows_of(what: str, rows: Sequence[Row], sizes: np.ndarray) -> tuple[Triplets, tuple[np.ndarray, np.ndarray]]:
     """Rows of requests of these sizes, each request's together: entries, and sides (requests * rows,)."""
-    if isinstance(rows, Row) or not isinstance(rows, Sequence):
-        raise ValueError(f"rows of {what}: is of type {type(rows).__name__}; a list of Row is accepted")
+    sequence(f"rows of {what}", rows, "a list of Row")
     owner = np.repeat(np.arange(len(sizes)), sizes)
     parts = []
     low, high = np.empty((len(sizes), len(rows))), np.empty((len(sizes), len(rows)))
@@ -164,11 +196,12 @@ def rows_of(what: str, rows: Sequence[Row], sizes: np.ndarray) -> tuple[Triplets
         index, value = coefficients_of(f"row {i} of {what}", row.coefficients, len(owner))
         parts.append((index, owner[index] * len(rows) + i, value))
         for side, given in ((low, row.lower), (high, row.upper)):
-            if np.shape(given) not in ((), (len(sizes),)):
-                raise ValueError(
-                    f"row {i} of {what}: a side has shape {np.shape(given)}, not () or ({len(sizes)},)"
-                )
-            side[:, i] = opened(numbers(f"row {i} of {what}: a side", given))
-        for one, other in set(zip(low[:, i].tolist(), high[:, i].tolist(), strict=True)):
-            sides_of(f"row {i} of {what}", one, other)
+            array = opened(numbers(f"row {i} of {what}: a side", given))
+            if array.shape not in ((), (len(sizes),)):
+                raise ValueError(f"row {i} of {what}: a side has shape {array.shape}, not () or ({len(sizes)},)")
+            side[:, i] = array
+        fine = _hold(low[:, i], high[:, i])
+        if not fine.all():
+            k = int(fine.argmin())
+            raise ValueError(f"row {i} of {what}: lower {low[k, i]} and upper {high[k, i]} hold no number")
     return joined(parts), (low.ravel(), high.ravel())

@@ -83,6 +83,7 @@ class ContinualProgram:
 
     def set_capacity(self, resource: str, upper: float, lower: float = -math.inf) -> None:
         """lower <= what all requests use of `resource` <= upper; a resource not seen before is added."""
+        inputs.hashable("resource", resource)
         sides = inputs.sides_of(f"capacity of {resource!r}", lower, upper)
         with self._changing():
             if resource not in self._capacities:
@@ -110,20 +111,24 @@ class ContinualProgram:
 
         A request that is removed takes its terms along; the constraint stays.
         """
+        inputs.hashable("constraint", name)
         if name in self._constraints:
             raise ValueError(f"constraint {name!r}: is there already; a name that is not taken is accepted")
         sides = inputs.sides_of(f"constraint {name!r}", lower, upper)
         by_request: dict[Hashable, list[tuple[int, float]]] = {}
         inputs.mapping(f"terms of constraint {name!r}", terms, "{(request, index): coefficient}")
-        for (id, index), given in terms.items():
+        for term, given in terms.items():
+            if not (isinstance(term, tuple) and len(term) == 2):
+                raise ValueError(f"constraint {name!r}: term {term!r} is not of (request, index)")
+            id, index = term
             columns = self._block(id).columns
             if not (isinstance(index, int | np.integer) and 0 <= index < columns):
                 raise ValueError(f"constraint {name!r}: {id!r} has no variable {index}, only 0 to {columns - 1}")
-            value = inputs.number(f"constraint {name!r}: coefficient of {(id, index)}", given)
+            value = inputs.number(f"constraint {name!r}: coefficient of {term}", given)
             if not abs(value) < LARGEST:
                 raise ValueError(
-                    f"constraint {name!r}: coefficient of {(id, index)} is {value}; numbers below {LARGEST:g} in"
-                    " size are accepted"
+                    f"constraint {name!r}: coefficient of {term} is {value}; numbers below {LARGEST:g} in size"
+                    " are accepted"
                 )
             if value:
                 by_request.setdefault(id, []).append((index, value))
@@ -171,7 +176,9 @@ class ContinualProgram:
         upper: float | Sequence[float] | np.ndarray = math.inf,
     ) -> None:
         """One variable per cost; uses: {resource: coefficients}; rows: over these variables alone."""
-        self._add([id], repr(id), None, cost, uses or {}, rows, lower, upper)
+        inputs.hashable("request", id)
+        costs = inputs.finite(f"cost of {id!r}", cost)
+        self._add([id], repr(id), [len(costs)], costs, uses, rows, lower, upper)
 
     def add_requests(
         self,
@@ -187,7 +194,8 @@ class ContinualProgram:
 
         Each of `rows` is a row of every request, over those of its coefficients that are the request's.
         """
-        self._add(ids, f"{len(ids)} requests", sizes, cost, uses or {}, rows, lower, upper)
+        ids = inputs.ids_of(ids)
+        self._add(ids, f"{len(ids)} requests", sizes, cost, uses, rows, lower, upper)
 
     def change_request(
         self,
@@ -223,7 +231,9 @@ class ContinualProgram:
 
     def change_costs(self, ids: Sequence[Hashable], costs: Sequence[np.ndarray] | np.ndarray) -> None:
         """New costs of many requests at once: an array for each, or all of them one behind another."""
+        ids = inputs.ids_of(ids)
         blocks = self._several(ids)
+        inputs.sequence("costs", costs, "a list of arrays, one for each id, or one flat array")
         given = costs if isinstance(costs, np.ndarray) and costs.ndim == 1 else None
         if given is None:
             if len(costs) != len(ids):
@@ -232,8 +242,9 @@ class ContinualProgram:
                     " accepted too"
                 )
             for id, block, cost in zip(ids, blocks, costs, strict=True):
-                if np.shape(cost) != (block.columns,):
-                    raise ValueError(f"cost of {id!r}: has shape {np.shape(cost)}, not ({block.columns},)")
+                array = cost if isinstance(cost, np.ndarray) else inputs.numbers(f"cost of {id!r}", cost)
+                if array.shape != (block.columns,):
+                    raise ValueError(f"cost of {id!r}: has shape {array.shape}, not ({block.columns},)")
             given = np.concatenate(costs) if len(costs) else np.zeros(0)
         columns = column_spans(blocks)
         flat = inputs.finite("costs", given, len(columns))
@@ -245,9 +256,9 @@ class ContinualProgram:
 
         It replaces what these requests used of the resources that are named; of others they use what they did.
         """
+        ids = inputs.ids_of(ids)
         with self._changing():
             blocks = self._several(ids)
-            inputs.once(ids)
             sizes = np.array([block.columns for block in blocks], dtype=np.int64)
             used = self._uses(f"{len(ids)} requests", uses, int(sizes.sum()))
             column, row, value = self._storage.read(blocks)
@@ -262,8 +273,8 @@ class ContinualProgram:
         self.remove_requests([id])
 
     def remove_requests(self, ids: Sequence[Hashable]) -> None:
+        ids = inputs.ids_of(ids)
         blocks = self._several(ids)
-        inputs.once(ids)
         with self._changing():
             for id in ids:
                 del self._blocks[id]
@@ -298,6 +309,8 @@ class ContinualProgram:
             raise ValueError(f"threads: is {threads}; 1 or more is accepted")
         if not time_limit_s > 0:
             raise ValueError(f"time_limit_s: is {time_limit_s}; more than 0 is accepted")
+        if not (shim is None or callable(shim)):
+            raise ValueError(f"shim: is of type {type(shim).__name__}; a function of the solution is accepted")
         with self._changing():
             self._compact()
             outcome = self._solver.solve(tolerance, threads, time_limit_s, warm)
@@ -368,9 +381,9 @@ class ContinualProgram:
         self,
         ids: Sequence[Hashable],
         what: str,
-        sizes: Sequence[int] | np.ndarray | None,
+        sizes: Sequence[int] | np.ndarray,
         cost: Sequence[float] | np.ndarray,
-        uses: Mapping[str, Coefficients],
+        uses: Mapping[str, Coefficients] | None,
         rows: Sequence[Row],
         lower: float | Sequence[float] | np.ndarray,
         upper: float | Sequence[float] | np.ndarray,
@@ -378,15 +391,10 @@ class ContinualProgram:
         for id in ids:
             if id in self._blocks:
                 raise ValueError(f"request {id!r}: is there already; an id that is not taken is accepted")
-        inputs.once(ids)
-        if sizes is None:
-            costs = inputs.finite(f"cost of {what}", cost)
-            counts = np.array([len(costs)])
-        else:
-            counts = inputs.sizes_of(sizes, len(ids))
-            costs = inputs.finite(f"cost of {what}", cost, int(counts.sum()))
+        counts = inputs.sizes_of(sizes, len(ids))
+        costs = inputs.finite(f"cost of {what}", cost, int(counts.sum()))
         bounds = inputs.bounds_of(what, lower, upper, len(costs))
-        used = self._uses(what, uses, len(costs))
+        used = {} if uses is None else self._uses(what, uses, len(costs))
         own, sides = inputs.rows_of(what, rows, counts)
         with self._changing():
             self._place(ids, counts, costs, bounds, self._entries(used), own, sides)
@@ -508,5 +516,6 @@ class ContinualProgram:
 
     @staticmethod
     def _known(among: Mapping[Any, Any], what: str, name: Hashable) -> None:
+        inputs.hashable(what, name)
         if name not in among:
             raise ValueError(f"{what} {name!r}: is unknown; one of the {len(among)} that were added is accepted")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..linear_program import Status
+from .inputs import hashable
 from .storage import Block, column_spans
 
 
@@ -112,10 +113,13 @@ class Solution:
 
     def of_all(self, ids: Sequence[Hashable]) -> np.ndarray:
         """(variables,) of these requests, one behind another."""
-        for id in ids:
-            if id not in self.blocks:
+        try:
+            blocks = [self.blocks[id] for id in ids]
+        except (KeyError, TypeError):
+            for id in ids:
                 self._known(self.blocks, "request", id)
-        return self.outcome.x[column_spans([self.blocks[id] for id in ids])]
+            raise
+        return self.outcome.x[column_spans(blocks)]
 
     def price(self, resource: str) -> float:
         """What one more unit of the resource adds to the objective."""
@@ -142,5 +146,6 @@ class Solution:
 
     @staticmethod
     def _known(among: Mapping[Any, object], what: str, name: Hashable) -> None:
+        hashable(what, name)
         if name not in among:
             raise ValueError(f"{what} {name!r}: was not part of the program that was solved")
