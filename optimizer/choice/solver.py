@@ -21,7 +21,7 @@ from .snapshot import Found, Snapshot
 from .whole import around, make_whole, unserved
 
 _COLD, _ROUGH, _FINE = 0.3, 8e-3, 5e-4  # widths of the smoothed dual, in units of a row's worth
-_ENOUGH = 0.2  # of the width a row, that a step must gain for the prices to be worth another
+_ENOUGH = 0.05  # of the width a row, that a step must gain for the prices to be worth another
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
 _LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
