@@ -242,13 +242,15 @@ def draw(folder: Path, name: str, label: str, series: dict[str, Sequence[Point]]
     for what, points in series.items():
         some = [p for p in points if p.x > 0]
         x = [p.x for p in some]
-        (line,) = axes.plot(x, [p.warm_s * 1e3 for p in some], marker="o", label=f"{what}warm")
+        (line,) = axes.plot(
+            x, [p.warm_s * 1e3 for p in some], marker="o", label=f"{what}warm: changes and solution"
+        )
         axes.plot(
             x,
             [p.lp_s * 1e3 for p in some],
             color=line.get_color(),
             alpha=0.4,
-            label=f"{what}warm, without searches",
+            label=f"{what}warm: the LP alone",
         )
         axes.plot(
             x,
@@ -261,7 +263,10 @@ def draw(folder: Path, name: str, label: str, series: dict[str, Sequence[Point]]
         for p in points:
             if p.x == 0:
                 axes.axhline(p.warm_s * 1e3, linestyle=":", color=line.get_color(), label=f"{what}nothing changed")
-    axes.set(xlabel=label, ylabel="changes and solution (ms per round)", xscale="log", yscale="log")
+    axes.set(xlabel=label, ylabel="ms per round", xscale="log", yscale="log")
+    ticks = sorted({p.x for points in series.values() for p in points if p.x > 0})
+    axes.set_xticks(ticks, [f"{x:g}" if x < 1 else f"{x:,g}" for x in ticks], minor=False)
+    axes.set_xticks([], minor=True)
     axes.grid(True, which="major", alpha=0.3)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()

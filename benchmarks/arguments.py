@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 
 def at_least(least: int) -> Callable[[str], int]:
@@ -43,3 +44,10 @@ def some_of(accepted: Sequence[str]) -> Callable[[str], list[str]]:
         return found
 
     return names
+
+
+def file(text: str) -> Path:
+    """A file that is there."""
+    if not Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is no file")
+    return Path(text)

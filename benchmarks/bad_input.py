@@ -6,6 +6,7 @@ together to one small emulated cluster, beside a sound job that must not notice 
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 import tempfile
@@ -107,7 +108,11 @@ SOUND_TRAIN = """for epoch in coadapt.epochs(20):
 
 
 def main() -> int:
-    rows = [*job_files(), *traces(), *clusters(), *scripts()]
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    rows: list[Row] = []
+    for of in (job_files, traces, clusters, scripts):
+        rows += of()
+        print(f"{of.__name__}: done, {len(rows)} cases so far", flush=True)
     wrong = [row for row in rows if not row[2] or row[1] != row[2]]
     table("Bad input and what its user reads", ("input", "answer"), [(what, answer) for what, _, answer in rows])
     for what, expected, answer in wrong:

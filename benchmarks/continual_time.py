@@ -17,6 +17,7 @@ import highspy
 import numpy as np
 from coadapt.optimizer import Status
 
+from .arguments import at_least, some_of
 from .harness import finish, table
 from .lp_exactness import highs, model
 from .lp_instances import GpuAllocation, Round
@@ -106,13 +107,13 @@ def measure(jobs: int, most_gpus: int, rounds: int, tolerance: float) -> Times:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--sizes", default=",".join(SIZES))
+    parser.add_argument("--rounds", type=at_least(1), default=8)
+    parser.add_argument("--sizes", type=some_of([*SIZES]), default=[*SIZES])
     parser.add_argument("--tolerance", type=float, default=1e-4)
     args = parser.parse_args()
     measure(20, 8, 1, args.tolerance)  # kernels are loaded
     rows, figures = [], {}
-    for size in args.sizes.split(","):
+    for size in args.sizes:
         t = measure(*SIZES[size], args.rounds, args.tolerance)
         change, warm, hot = (float(np.median(s)) * 1e3 for s in (t.change_s, t.warm_s, t.hot_s))
         best = min(t.scratch_s.values()) * 1e3

@@ -20,8 +20,11 @@ import numpy as np
 from coadapt.optimizer import ContinualProgram
 from coadapt.optimizer.linear_program import LinearProgram, LinearSolution, Status
 
+from .arguments import some_of
 from .harness import finish, table
-from .lp_instances import Instance, generated, netlib
+from .lp_instances import FAMILIES, NETLIB_FAMILIES, Instance, generated, netlib
+
+FAMILY_NAMES = (*FAMILIES, *NETLIB_FAMILIES)
 
 EXACT = 1e-4
 HIGHS_LIMIT_S = 60.0  # of simplex, and then of its interior point method
@@ -105,14 +108,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--time-limit-s", type=float, default=10.0)
     parser.add_argument("--tolerance", type=float, default=1e-6)
-    parser.add_argument("--families", default="", help="only these, separated by commas")
+    parser.add_argument(
+        "--families", type=some_of(FAMILY_NAMES), default=[*FAMILY_NAMES], help="only these, separated by commas"
+    )
     parser.add_argument("--verbose", action="store_true", help="a line for every program that was not solved")
     args = parser.parse_args()
-    instances = [*generated(), *netlib()]
-    if args.families:
-        instances = [i for i in instances if i.family in args.families.split(",")]
-    if not any(i.family == "netlib" for i in instances) and not args.families:
-        print("without Netlib's programs, which python -m benchmarks.lp_instances --fetch brings")
+    instances = [i for i in generated() if i.family in args.families]
+    if any(name in args.families for name in NETLIB_FAMILIES):
+        print("Netlib's programs are read", flush=True)
+        instances += [i for i in netlib() if i.family in args.families]
+        if not any(i.family in NETLIB_FAMILIES for i in instances):
+            print("there are none; python -m benchmarks.lp_instances --fetch brings them", flush=True)
+    if not instances:
+        parser.error(f"--families: there is no program of {', '.join(args.families)}")
     compare(instances[0], args.tolerance, 60.0)  # kernels are loaded
     by_family: dict[str, list[Compared]] = defaultdict(list)
     for instance in instances:

@@ -253,6 +253,7 @@ FAMILIES: dict[str, Callable[[np.random.Generator, int], LinearProgram]] = {
         unbounded,
     )
 }
+NETLIB_FAMILIES = ("netlib", "netlib-infeasible")
 BY_CONSTRUCTION = {"infeasible": Status.INFEASIBLE, "unbounded": Status.UNBOUNDED}
 
 
@@ -272,8 +273,12 @@ def netlib() -> Iterator[Instance]:
         is_infeasible = path.parent.name == "infeasible"
         program = _netlib_program(path)
         if program is not None:
-            family = "netlib-infeasible" if is_infeasible else "netlib"
-            yield Instance(path.stem, family, program, Status.INFEASIBLE if is_infeasible else Status.OPTIMAL)
+            yield Instance(
+                path.stem,
+                NETLIB_FAMILIES[is_infeasible],
+                program,
+                Status.INFEASIBLE if is_infeasible else Status.OPTIMAL,
+            )
 
 
 def fetch() -> int:

@@ -243,7 +243,7 @@ def claims(found: dict[str, Measured], shards: int) -> list[tuple[str, str, bool
                 us.all_movements <= lp.all_movements,
             ),
             (
-                "Ours is faster" + (", 2.8 times" if shards == 2048 else ""),
+                f"Ours is faster than LP-Relaxed, {rule}" + (", 2.8 times" if shards == 2048 else ""),
                 f"{lp.seconds / us.seconds:.1f} times",
                 lp.seconds / us.seconds > (2.8 if shards == 2048 else 1),
             ),

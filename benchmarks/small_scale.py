@@ -147,6 +147,11 @@ def main() -> None:
         traces = [trace for name in SETS for trace in traces_of(name)[: args.first]]
     if not traces:
         parser.error("--traces: no such file")
+    for trace in traces:
+        try:
+            read_trace(trace)
+        except ValueError as error:
+            parser.error(f"--traces: {trace}: {error}")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of the processes: their matrices are small
     found: dict[str, list[Measured]] = {solver: [] for solver in SOLVERS}
     with ProcessPoolExecutor(args.processes, mp_context=multiprocessing.get_context("spawn")) as pool:

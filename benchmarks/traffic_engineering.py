@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 from coadapt.optimizer.baselines.highs import Highs, Method
@@ -42,7 +41,7 @@ from coadapt.optimizer.problems.traffic_engineering import (
     traffic_program,
 )
 
-from .arguments import at_least
+from .arguments import at_least, file
 from .harness import finish, statements, table
 
 PATHS = 4
@@ -243,7 +242,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--topology", choices=("kdl", "asn"), action="append", help="repeatable; default both")
     parser.add_argument("--matrix", choices=("poisson", "bimodal"), action="append", help="repeatable")
-    parser.add_argument("--graphml", type=Path, help="a Topology Zoo file in place of Kdl")
+    parser.add_argument("--graphml", type=file, help="a Topology Zoo file in place of Kdl")
     parser.add_argument("--demands", type=at_least(1), default=30_000)
     parser.add_argument("--rounds", type=at_least(1), help="by default 3, with --full 20")
     parser.add_argument(
@@ -327,7 +326,7 @@ def main() -> None:
                 if key.startswith("pop"):
                     figures[f"{stem}_two_cores_s"] = round(two_s, 3)
                 figures[f"{stem}_first_s"] = round(m.first_s, 3)
-            volume = f"{len(source):,} demands of {problem.demand.sum():,.0f} in all"
+            volume = f"{len(source):,} demands of {problem.demand.sum():,.0f} units of flow in all"
             gap_to = f"gap to {'LP-All' if 'lp_all' in found else 'ours'}"
             table(
                 f"{name}, {matrix}: {volume}, means of rounds {args.skip + 1} to {args.rounds}",

@@ -360,12 +360,13 @@ def simulate(
         ),
     ] = 20.0,
     node_mtbf: Annotated[
-        float | None, typer.Option(help="Hours a node runs on average until it fails; by default none fails.")
+        float | None,
+        typer.Option(min=0, help="Hours a node runs on average until it fails; by default none fails."),
     ] = None,
-    node_repair: Annotated[float, typer.Option(help="Hours until a failed node is back.")] = 1.0,
+    node_repair: Annotated[float, typer.Option(min=0, help="Hours until a failed node is back.")] = 1.0,
     jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything drawn.")] = 0,
     out: Annotated[
         Path | None,
         typer.Option(

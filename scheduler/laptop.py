@@ -155,6 +155,7 @@ def up(
         # "auto" means another cluster as soon as another one starts here, or in a shell with other variables.
         record = replace(record, address=Client.address_of(record))
     else:
+        tell(f"starting Ray with {len(nodes)} emulated nodes")
         record = _start_cluster(nodes, Path(settings.state_dir))
     record.save(settings.state_dir)
     try:

@@ -41,8 +41,8 @@ class Timing:
     early_s: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.interval_s > 0:
-            raise ValueError(f"interval_s: {self.interval_s} must be more than 0 seconds")
+        if not 0 < self.interval_s < np.inf:
+            raise ValueError(f"interval_s: {self.interval_s} must be more than 0 seconds, and finite")
         if self.early_s is not None and not 0 <= self.early_s < np.inf:
             raise ValueError(f"early_s: {self.early_s} must be 0 seconds or more")
         if self.events and self.early_s is not None:

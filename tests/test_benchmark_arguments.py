@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 
 import pytest
-from coadapt.benchmarks.arguments import at_least, share, some_of
+from coadapt.benchmarks.arguments import at_least, file, share, some_of
 
 WRONG: list[tuple[Callable[[str], object], str, str]] = [
     (at_least(1), "0", "'0': a whole number of at least 1 is accepted"),
@@ -13,6 +13,7 @@ WRONG: list[tuple[Callable[[str], object], str, str]] = [
     (share, "nan", "'nan': a number from 0 to 1 is accepted"),
     (share, "some", "'some': a number from 0 to 1 is accepted"),
     (some_of(["one", "two"]), "one,three", "'three' is unknown; accepted: one, two"),
+    (file, "nowhere.graphml", "'nowhere.graphml' is no file"),
 ]
 
 
@@ -27,3 +28,4 @@ def test_what_makes_sense_is_taken() -> None:
     assert at_least(0)("0") == 0
     assert share("1") == 1.0
     assert some_of(["one", "two"])("two,one") == ["two", "one"]
+    assert file(__file__).samefile(__file__)

@@ -369,6 +369,11 @@ def test_what_is_printed_is_in_the_programs_own_terms() -> None:
     assert repr(program.solve()).startswith("Solution(optimal, objective=")
 
 
+def test_a_program_of_something_else_is_refused() -> None:
+    with pytest.raises(ValueError, match="program: is of type NoneType; a LinearProgram is accepted"):
+        ContinualProgram.of(None)  # type: ignore[arg-type]
+
+
 def test_a_program_of_a_plain_lp_is_that_lp() -> None:
     lp = two_jobs().linear_program()
     assert same(ContinualProgram.of(lp).linear_program(), lp)

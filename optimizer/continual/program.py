@@ -353,6 +353,8 @@ class ContinualProgram:
     @classmethod
     def of(cls, program: LinearProgram) -> ContinualProgram:
         """A plain LP as one request `ALL` whose own rows are the LP's rows; `integer` is not looked at."""
+        if not isinstance(program, LinearProgram):
+            raise ValueError(f"program: is of type {type(program).__name__}; a LinearProgram is accepted")
         made = cls()
         matrix = program.matrix.copy()
         matrix.sum_duplicates()
