@@ -23,7 +23,7 @@ from .policies import make_policy
 from .round import JobView, Round
 
 COMPILE_S = 30  # on one core
-_MANY_JOBS = 45
+_MANY_JOBS, _LOOSE = 45, 1e-2
 COMPILING = f"compiling the solver's kernels, once per install: about {COMPILE_S} s"
 _OURS = __name__.split(".")[0]
 
@@ -71,6 +71,9 @@ def warm_up(policy: str, options: Mapping[str, Any]) -> None:
         # Many are searched in another way than few, and where little changes the last vertex is gone on from.
         for later_s in (0.0, 1.0):
             made.plan(made_up_round(plan.placements, _MANY_JOBS, later_s))
+        # As plans of thousands of jobs are found, those of a few are too where they may be further off.
+        loose = make_policy(policy, **{**options, "gap": _LOOSE})
+        loose.plan(made_up_round(plan.placements, _MANY_JOBS))
     best_batch(_model(), "a", nodes=1, replicas=1)
 
 

@@ -29,10 +29,16 @@ def jobs(count: int, seed: int) -> Instance:
     return replace(instance, allowed=rng.random(instance.allowed.shape) < 0.9)
 
 
-@given(seeds, st.integers(EXACT_ROWS + 1, 600), st.sampled_from([0.99, 0.998, 1.0, 1.002, 1.01]), st.booleans())
-@settings(max_examples=60)
+@given(
+    seeds,
+    st.integers(EXACT_ROWS + 1, 600),
+    st.sampled_from([0.99, 0.998, 1.0, 1.002, 1.01]),
+    st.booleans(),
+    st.sampled_from([1e-9, 1e-3, 1e-2, 0.1]),
+)
+@settings(max_examples=100)
 def test_at_whatever_prices_a_plan_fits_and_is_worth_what_it_says_within_the_gap(
-    seed: int, count: int, off: float, settled: bool
+    seed: int, count: int, off: float, settled: bool, width: float
 ) -> None:
     instance = jobs(count, seed)
     program = instance.program()
@@ -42,7 +48,7 @@ def test_at_whatever_prices_a_plan_fits_and_is_worth_what_it_says_within_the_gap
     prices = off * lp.prices
     near = Memory().near(snapshot, prices, REACH) if settled else everywhere(snapshot)
     assert not settled or len(near.rows.order) < count
-    found = take_at(snapshot, Priced(near, prices, near.dual(snapshot.columns, prices), 0), GAP)
+    found = take_at(snapshot, Priced(near, prices, near.dual(snapshot.columns, prices), 0, width), GAP)
     if found is None:
         return
     column = columns_of(snapshot.rows, found.picks)
@@ -91,7 +97,7 @@ def test_few_jobs_are_left_to_the_exact_search() -> None:
     program = few.program()
     snapshot = program._snapshot(program._slots(few.ids))
     found = program.solve(few.ids, GAP)
-    assert take_at(snapshot, Priced(everywhere(snapshot), found.prices, found.bound, 0), gap=1.0) is None
+    assert take_at(snapshot, Priced(everywhere(snapshot), found.prices, found.bound, 0, 0.01), gap=1.0) is None
 
 
 def test_jobs_that_must_run_do_whatever_prices_say() -> None:

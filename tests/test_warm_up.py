@@ -1,5 +1,6 @@
 """Nobody waits for a compiler in a round, or without being told what for."""
 
+import json
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from numba.core import event
 
 # What a simulation uses beyond what the warm-up had loaded, by name and number of types it was compiled for.
 SIMULATION = """
-import gc, sys
+import gc, json, sys
 from numba.core.dispatcher import Dispatcher
 from coadapt.cli.main import run
 from coadapt.scheduler.warm_up import warm_up
@@ -22,9 +23,11 @@ def compiled():
     found = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]
     return {(d.py_func.__qualname__, str(s)) for d in found for s in d.signatures}
 
-warm_up(sys.argv[1], {})
+policy, options = sys.argv[1], json.loads(sys.argv[2])
+warm_up(policy, options)
 before = compiled()
-assert run(["simulate", "--jobs", "80", "--rate", "600", "--policy", sys.argv[1], "--json"]) == 0
+given = [f"--policy-option={name}={value}" for name, value in options.items()]
+assert run(["simulate", "--jobs", "80", "--rate", "600", "--policy", policy, *given, "--json"]) == 0
 print(len(before), sorted(compiled() - before), file=sys.stderr)
 """
 
@@ -37,9 +40,12 @@ def test_every_policy_plans_the_made_up_round_it_is_warmed_up_with(name: str) ->
     assert policy.plan(made_up_round(plan.placements)).placements
 
 
-@pytest.mark.parametrize("policy", ["sia", "coadapt"])
-def test_after_the_warm_up_a_simulation_has_nothing_left_to_compile(policy: str) -> None:
-    done = subprocess.run([sys.executable, "-c", SIMULATION, policy], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize(("policy", "options"), [("sia", {}), ("sia", {"gap": 0.004}), ("coadapt", {})])
+def test_after_the_warm_up_a_simulation_has_nothing_left_to_compile(
+    policy: str, options: dict[str, float]
+) -> None:
+    code = [sys.executable, "-c", SIMULATION, policy, json.dumps(options)]
+    done = subprocess.run(code, capture_output=True, text=True, check=True)
     loaded, left = done.stderr.strip().splitlines()[-1].split(" ", 1)
     assert int(loaded) > 5
     assert left == "[]"

@@ -151,12 +151,16 @@ class Near:
 
 
 class Priced(NamedTuple):
-    """Rows that are open near some prices, these: (limits,), the dual there, and passes over rows to find them."""
+    """Rows that are open near some prices, these: (limits,), the dual there, and passes over rows to find them.
+
+    width: how well the prices are known, in what a row is worth.
+    """
 
     near: Near
     prices: Floats
     dual: float
     passes: int
+    width: float
 
 
 def everywhere(snapshot: Snapshot) -> Near:

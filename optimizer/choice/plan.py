@@ -82,7 +82,7 @@ def _within_reach(
 
 
 @step
-def _best_that_fits(
+def best_that_fits(
     rows: Rows, columns: Columns, row: int, now: int, cost: Floats, room: Floats, least: float, within: Flags
 ) -> tuple[float, int]:
     """(worth, pick) of what is worth most among what fits in place of the pick `now` and gains at least `least`.
@@ -184,7 +184,7 @@ def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: F
         row, pick = rows.order[i], wanted[i]
         column = column_of(rows, row, pick)
         if not fits(columns, NOTHING, column, room):
-            _, pick = _best_that_fits(rows, columns, row, NOTHING, cost, room, WORST, within)
+            _, pick = best_that_fits(rows, columns, row, NOTHING, cost, room, WORST, within)
             column = column_of(rows, row, pick)
         picks[row] = pick
         move(columns, NOTHING, column, room)
@@ -253,7 +253,7 @@ def fill(
         for row in some:
             now = picks[row]
             more = gain_of(rows, row, now) + least_gain
-            worth, pick = _best_that_fits(rows, columns, row, now, cost, room, more, within)
+            worth, pick = best_that_fits(rows, columns, row, now, cost, room, more, within)
             if pick != now:
                 old = column_of(rows, row, now)
                 has = gain_of(rows, row, now) - (cost[old] if old >= 0 else 0.0)

@@ -5,91 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..compiled import kernel, step
-from .rows import WORST, Columns, Flags, Floats, Ints, Rows, costs, peak
+from .rows import WORST, Columns, Flags, Floats, Rows, column_of, costs
+from .shares import MOST_PICKS, shares, tops
 
-_BAND = 8.0  # options worth less than the best by this many widths do not count
 _SHRINK, _STEPS = 0.3, 12  # from width to width; at most, at each
-
-
-@step
-def _tops(rows: Rows, row: int, cost: Floats, top: Ints, worth: Floats) -> float:
-    """What is worth most to a row; in each group that is concave its peak, and what that is worth: (groups,).
-
-    In the others the first option, and infinity, as any may be near the best; no option: WORST.
-    """
-    best = WORST if rows.required[row] else 0.0
-    stay = rows.stay_column[row]
-    if stay >= 0:
-        best = max(best, rows.stay_gain[row] - cost[stay])
-    scale, offset = rows.scale[row], rows.offset[row]
-    for g in range(len(rows.concave)):
-        begin, end = rows.begin[row, g], rows.end[row, g]
-        worth[g] = WORST
-        if begin == end:
-            continue
-        if rows.concave[g]:
-            top[g] = peak(rows, row, begin, end, cost)
-            worth[g] = offset + scale * rows.value[top[g]] - cost[rows.column[top[g]]]
-            best = max(best, worth[g])
-        else:
-            top[g], worth[g] = begin, np.inf
-            for k in range(begin, end):
-                best = max(best, offset + scale * rows.value[k] - cost[rows.column[k]])
-    return best
-
-
-@step
-def _near(
-    rows: Rows,
-    row: int,
-    cost: Floats,
-    best: float,
-    width: float,
-    top: Ints,
-    most: Floats,
-    chosen: Ints,
-    odds: Floats,
-) -> tuple[int, float]:
-    """Columns of a row that count, with their shares of its choice; returns how many, and the smoothed worth."""
-    least = best - _BAND * width
-    n = 0
-    if not rows.required[row] and least < 0.0:
-        chosen[n], odds[n] = -1, 0.0
-        n += 1
-    stay = rows.stay_column[row]
-    if stay >= 0 and rows.stay_gain[row] - cost[stay] > least:
-        chosen[n], odds[n] = stay, rows.stay_gain[row] - cost[stay]
-        n += 1
-    scale, offset = rows.scale[row], rows.offset[row]
-    for g in range(len(rows.concave)):
-        if most[g] <= least:
-            continue
-        begin, end = rows.begin[row, g], rows.end[row, g]
-        for k in range(top[g], end):
-            worth = offset + scale * rows.value[k] - cost[rows.column[k]]
-            if worth > least:
-                if n < len(chosen):
-                    chosen[n], odds[n] = rows.column[k], worth
-                    n += 1
-            elif rows.concave[g]:
-                break
-        for k in range(top[g] - 1, begin - 1, -1):
-            worth = offset + scale * rows.value[k] - cost[rows.column[k]]
-            if worth <= least:
-                break
-            if n < len(chosen):
-                chosen[n], odds[n] = rows.column[k], worth
-                n += 1
-    if n == 1:
-        odds[0] = 1.0
-        return 1, best
-    total = 0.0
-    for i in range(n):
-        odds[i] = np.exp((odds[i] - best) / width)
-        total += odds[i]
-    for i in range(n):
-        odds[i] /= total
-    return n, best + width * np.log(total)
 
 
 @kernel
@@ -117,27 +36,27 @@ def smoothed_dual(
         gradient[i] = capacity[i]
     value = dual
     hessian[:] = 0.0
-    chosen, odds = np.empty(256, np.int64), np.empty(256)
+    picks, odds = np.empty(MOST_PICKS, np.int64), np.empty(MOST_PICKS)
     top, most = np.empty(len(rows.concave), np.int64), np.empty(len(rows.concave))
     mean = np.zeros(size)
     for row in rows.order:
-        best = _tops(rows, row, cost, top, most)
+        best = tops(rows, row, cost, top, most)
         dual += best
         if best <= WORST:
             continue
-        n, worth = _near(rows, row, cost, best, width, top, most, chosen, odds)
-        value += worth
+        n, more = shares(rows, row, cost, best, width, top, most, picks, odds)
+        value += best + more
         if not with_slopes:
             continue
         if n == 1:
-            c = chosen[0]
+            c = column_of(rows, row, picks[0])
             if c >= 0:
                 for e in range(columns.begin[c], columns.begin[c + 1]):
                     gradient[columns.limit[e]] -= columns.amount[e]
             continue
         mean[:] = 0.0
         for i in range(n):
-            c = chosen[i]
+            c = column_of(rows, row, picks[i])
             if c < 0:
                 continue
             for e in range(columns.begin[c], columns.begin[c + 1]):
@@ -180,6 +99,52 @@ def _solve(matrix: Floats, right: Floats, free: Flags) -> Floats:
 
 
 @kernel
+def _newton(
+    system: Floats, gradient: Floats, prices: Floats, low: Floats, high: Floats, free: Flags, trial: Floats
+) -> None:
+    """trial: where the free prices are best by a quadratic model, those that would leave the bounds held there.
+
+    What the others are to be is sought anew with these where they are held: a step that is only cut off may well
+    lead uphill. `free` is changed.
+    """
+    size = len(prices)
+    right = np.empty(size)
+    for i in range(size):
+        trial[i], right[i] = prices[i], -gradient[i]
+    held = True
+    while held:
+        held = False
+        change = _solve(system, right, free)
+        for i in range(size):
+            if not free[i]:
+                continue
+            trial[i] = prices[i] + change[i]
+            if trial[i] < low[i] or trial[i] > high[i]:
+                trial[i] = min(max(trial[i], low[i]), high[i])
+                free[i], held = False, True
+                for j in range(size):
+                    right[j] -= system[j, i] * (trial[i] - prices[i])
+
+
+@step
+def _along(gradient: Floats, prices: Floats, trial: Floats) -> float:
+    """The slope from prices to a trial."""
+    slope = 0.0
+    for i in range(len(prices)):
+        slope += gradient[i] * (trial[i] - prices[i])
+    return slope
+
+
+@step
+def _least_of_cubic(first: float, last: float, first_slope: float, last_slope: float) -> float:
+    """Where between 0 and 1 a cubic is least that falls at 0, from its values and slopes there; within limits."""
+    middle = first_slope + last_slope - 3.0 * (last - first)
+    root = np.sqrt(max(middle * middle - first_slope * last_slope, 0.0))
+    part = 1.0 - (last_slope + root - middle) / (last_slope - first_slope + 2.0 * root)
+    return min(max(part, 0.05), 0.9) if part == part else 0.5
+
+
+@kernel
 def find_prices(
     rows: Rows,
     columns: Columns,
@@ -200,34 +165,42 @@ def find_prices(
     cost = np.empty(len(columns.begin) - 1)
     gradient, hessian = np.empty(size), np.empty((size, size))
     next_gradient, next_hessian = np.empty(size), np.empty((size, size))
-    free, down, trial, system = np.empty(size, np.bool_), np.empty(size), np.empty(size), np.empty((size, size))
-    passes, width, damping = 0, first_width, 1e-3
+    free, trial, system = np.empty(size, np.bool_), np.empty(size), np.empty((size, size))
+    passes, width, damping = 0, first_width, 1e-2
     while True:
         value, dual = smoothed_dual(rows, columns, capacity, prices, width, cost, gradient, hessian, True)
         passes += 1
         for _ in range(_STEPS):
             for i in range(size):
                 free[i] = (prices[i] > low[i] or gradient[i] < 0.0) and (prices[i] < high[i] or gradient[i] > 0.0)
-                down[i] = -gradient[i]
                 for j in range(size):
                     system[i, j] = hessian[i, j]
                 # A limit that nobody is torn about gives no curvature; a little of its capacity's stands in.
                 system[i, i] += damping * max(hessian[i, i], 1e-3 * capacity[i] / width) + 1e-12
-            step = _solve(system, down, free)
-            for i in range(size):
-                trial[i] = min(max(prices[i] + step[i], low[i]), high[i])
+            _newton(system, gradient, prices, low, high, free, trial)
             promised = 0.0
             for i in range(size):
                 promised -= gradient[i] * (trial[i] - prices[i])
                 for j in range(size):
                     promised -= 0.5 * (trial[i] - prices[i]) * hessian[i, j] * (trial[j] - prices[j])
+            if promised < 0.0:
+                damping = min(10.0 * damping, 1e6)
+                continue
             if promised < 1e-2 * enough:
                 break
             is_last = promised < enough
-            given = trial, width, cost, next_gradient, next_hessian
-            found, found_dual = smoothed_dual(rows, columns, capacity, *given, not is_last)
+            given = trial, width, cost, next_gradient, next_hessian, not is_last
+            found, found_dual = smoothed_dual(rows, columns, capacity, *given)
             passes += 1
             kept = (value - found) / promised
+            if found >= value and not is_last:
+                part = _least_of_cubic(
+                    value, found, _along(gradient, prices, trial), _along(next_gradient, prices, trial)
+                )
+                for i in range(size):
+                    trial[i] = prices[i] + part * (trial[i] - prices[i])
+                found, found_dual = smoothed_dual(rows, columns, capacity, *given)
+                passes += 1
             if found < value:
                 for i in range(size):
                     prices[i] = trial[i]

@@ -20,8 +20,8 @@ from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimi
 from .snapshot import Found, Snapshot
 from .whole import around, make_whole, unserved
 
-_COLD, _ROUGH, _FINE = 0.3, 8e-3, 5e-4  # widths of the smoothed dual, in units of a row's worth
-_ENOUGH = 0.05  # of the width a row, that a step must gain for the prices to be worth another
+_COLD, _ROUGH, _FINE = 0.3, 5e-3, 1e-3  # widths of the smoothed dual, in units of a row's worth
+_ENOUGH = 4e-5  # of the worth of all rows, that a step must gain for the prices to be worth another
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
 _LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
@@ -52,7 +52,7 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
         if found is not None:
             memory.learn(snapshot, found.prices, found.bound)
             return found
-    near, prices, dual, passes = priced
+    near, prices, dual, passes, _ = priced
     memory.learn(snapshot, prices, dual)
     picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, dual, base, gap)
     make_whole(snapshot, near, prices, picks, torn, base)
@@ -70,7 +70,7 @@ def _ever_finer(snapshot: Snapshot, memory: Memory, loose: bool) -> Iterator[Pri
     """The last prices, where they may do, rough ones, and fine ones."""
     if loose and memory.prices is not None and memory.prices.any():
         near = memory.around_last(snapshot) if memory.knows_most(snapshot) else everywhere(snapshot)
-        yield Priced(near, memory.prices, near.dual(snapshot.columns, memory.prices), 0)
+        yield Priced(near, memory.prices, near.dual(snapshot.columns, memory.prices), 0, _ROUGH * memory.worth)
     rough = _rough_prices(snapshot, memory)
     yield rough
     yield _fine_prices(snapshot, memory, rough)
@@ -87,27 +87,27 @@ def _rough_prices(snapshot: Snapshot, memory: Memory) -> Priced:
         memory.worth = memory.worth if memory.worth > TOLERANCE else 1.0
         prices = np.full(len(snapshot.capacity), memory.typical(snapshot))
         passes, dual = _improve(everywhere(snapshot), columns, memory.worth, count, prices, _COLD, _ROUGH)
-        return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes)
+        return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes, _ROUGH * memory.worth)
     prices, near = memory.prices.copy(), memory.around_last(snapshot)
     passes, dual = _improve(near, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
     if near.holds(prices):
-        return Priced(memory.shrink(snapshot, near, prices, REACH), prices, dual, passes)
+        return Priced(memory.shrink(snapshot, near, prices, REACH), prices, dual, passes, _ROUGH * memory.worth)
     more, dual = _improve(everywhere(snapshot), columns, memory.worth, count, prices, _ROUGH, _ROUGH)
-    return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes + more)
+    return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes + more, _ROUGH * memory.worth)
 
 
 def _fine_prices(snapshot: Snapshot, memory: Memory, rough: Priced) -> Priced:
     """Near the optimum's."""
     columns = snapshot.columns
     count = max(len(snapshot.rows.order), 1)
-    near, prices, _, passes = rough
+    near, prices, _, passes, _ = rough
     more, dual = _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
     passes += more
     if not near.holds(prices):
         near = memory.near(snapshot, prices, REACH)
         more, dual = _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
         passes += more
-    return Priced(near, prices, dual, passes)
+    return Priced(near, prices, dual, passes, _FINE * memory.worth)
 
 
 def _improve(
@@ -115,7 +115,7 @@ def _improve(
 ) -> tuple[int, float]:
     """Writes better prices; (passes over rows, the dual at them)."""
     given = (near.rows, columns, near.room, near.low, near.high, prices)
-    passes, dual = find_prices(*given, width * worth, last * worth, _ENOUGH * last * worth * count)
+    passes, dual = find_prices(*given, width * worth, last * worth, _ENOUGH * worth * count)
     return passes, near.gain + dual
 
 

@@ -1,0 +1,100 @@
+"""Prices are found at which demand meets capacity, from wherever they start."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from coadapt.benchmarks.choice_instances import FAMILIES, LARGER, Instance, draw
+from coadapt.optimizer.choice import ChoiceProgram
+from coadapt.optimizer.choice.at_prices import take_shares
+from coadapt.optimizer.choice.prices import find_prices, smoothed_dual
+from coadapt.optimizer.choice.rows import NOTHING
+from coadapt.optimizer.choice.snapshot import Snapshot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from .choice_jobs import jobs_that_scale
+
+seeds = st.integers(0, 10**6)
+TYPES = 4
+
+
+def snapshot_of(instance: Instance) -> Snapshot:
+    program = instance.program()
+    return program._snapshot(program._slots(instance.ids))
+
+
+def smoothed(snapshot: Snapshot, prices: np.ndarray, width: float) -> tuple[float, float, np.ndarray, np.ndarray]:
+    """The smoothed dual and the dual at prices, what demand leaves of each limit, and how that moves with them."""
+    size = len(prices)
+    left, slopes = np.empty(size), np.empty((size, size))
+    cost = np.empty(snapshot.usage.shape[1])
+    given = snapshot.rows, snapshot.columns, snapshot.capacity, prices, width, cost, left, slopes, True
+    return (*smoothed_dual(*given), left, slopes)
+
+
+@given(st.sampled_from([*FAMILIES, *LARGER]), seeds, st.sampled_from([0.01, 0.1, 1.0]))
+@settings(max_examples=60)
+def test_what_is_said_to_be_left_is_the_slope_of_the_smoothed_dual(family: str, seed: int, width: float) -> None:
+    snapshot, rng = snapshot_of(draw(family, seed)), np.random.default_rng(seed)
+    size = len(snapshot.capacity)
+    prices, way, little = rng.uniform(0.1, 1.0, size), rng.normal(size=size), 1e-5 * width
+    value, dual, left, slopes = smoothed(snapshot, prices, width)
+    assert value >= dual * (1 - 1e-12)
+    after, _, left_after, _ = smoothed(snapshot, prices + little * way, width)
+    before, _, left_before, _ = smoothed(snapshot, prices - little * way, width)
+    scale = 1.0 + np.abs(slopes).max()
+    assert (after - before) / (2 * little) == pytest.approx(left @ way, rel=1e-3, abs=1e-3 * scale)
+    assert (left_after - left_before) / (2 * little) == pytest.approx(slopes @ way, rel=1e-2, abs=1e-2 * scale)
+
+
+@given(seeds, st.integers(20, 300), st.sampled_from([0.5, 2.0, 6.0]), st.sampled_from([0.0, 0.1, 1.0, 3.0]))
+@settings(max_examples=100)
+def test_demand_meets_capacity_wherever_the_search_begins(
+    seed: int, count: int, each: float, start: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    instance = jobs_that_scale(rng, count, TYPES, 1.0, spread=0.5)
+    capacity = np.floor(
+        rng.dirichlet(np.ones(TYPES)) * each * count
+    )  # of some types there may be none, or too many
+    snapshot = snapshot_of(replace(instance, capacity=capacity))
+    width, prices = 0.02, start * rng.uniform(0, 1, TYPES)
+    none, all_ = np.zeros(TYPES), np.full(TYPES, np.inf)
+    given = snapshot.rows, snapshot.columns, snapshot.capacity, none, all_, prices
+    find_prices(*given, 0.3, width, 1e-6 * count)
+    value, _, left, _ = smoothed(snapshot, prices, width)
+    assert (prices >= 0.0).all()
+    # What is wanted beyond what there is, and left of what has a price, at the prices.
+    money = prices * np.abs(left) + np.maximum(-left, 0.0) * (prices == 0.0)
+    assert money.sum() <= 1e-2 * value
+
+
+def test_prices_that_would_fall_below_0_do_not_keep_the_others_from_moving() -> None:
+    rng = np.random.default_rng(3)
+    instance = jobs_that_scale(rng, 400, TYPES, 200.0, spread=0.5)
+    snapshot = snapshot_of(replace(instance, capacity=np.array([50.0, 100.0, 200.0, 5000.0])))
+    none, all_ = np.zeros(TYPES), np.full(TYPES, np.inf)
+    best = np.inf
+    for seed in range(50):
+        prices = np.random.default_rng(seed).uniform(0.0, 1.0, TYPES)
+        given = snapshot.rows, snapshot.columns, snapshot.capacity, none, all_, prices
+        find_prices(*given, 0.02, 0.02, 0.01)
+        value, _, _, _ = smoothed(snapshot, prices, 0.02)
+        best = min(best, value)
+        assert value <= best * (1 + 1e-2)
+        assert prices[3] == 0.0
+
+
+def test_rows_that_are_all_alike_share_what_there_is() -> None:
+    """At the price at which four GPUs are worth what they cost every other row takes them; too dear, fewer do."""
+    count = 100
+    program = ChoiceProgram(np.array([[4.0]]), np.array([201.0]))
+    ids = [f"job-{i}" for i in range(count)]
+    program.put(ids, np.ones((count, 1)), np.ones((count, 1), bool))
+    snapshot = program._snapshot(program._slots(ids))
+    for price, taken in ((0.249, 50), (0.25, 50), (0.251, 40)):
+        picks, room = snapshot.no_picks(), snapshot.capacity.copy()
+        take_shares(snapshot.rows, snapshot.columns, np.array([price]), 0.01, picks, room)
+        assert (picks != NOTHING).sum() == taken
+        assert room[0] == 201.0 - 4.0 * taken
