@@ -14,7 +14,7 @@ from ..compiled import kernel
 from .near import Priced, settled_picks
 from .plan import best_that_fits, fits, move, objective
 from .rows import NOTHING, WORST, Columns, Floats, Ints, Rows, by_rising, column_of, costs, gain_of
-from .search import EXACT_ROWS, is_within
+from .search import EXACT_ROWS
 from .shares import MOST_PICKS, shares, tops
 from .snapshot import Found, Snapshot
 from .whole import fill_up
@@ -25,10 +25,10 @@ _PULL = 10.0
 
 
 def take_at(snapshot: Snapshot, priced: Priced, gap: float) -> Found | None:
-    """What rows have shares of at the prices, and fits, and what is left given away; None: not within the gap.
+    """What rows have shares of at the prices, and fits, and what is left given away.
 
-    Nor is it looked for where an exact search of all rows costs little, where the gap is less than such plans
-    mostly miss, or where settled rows alone do not fit.
+    None: it is not looked for, as an exact search of all rows costs little, as the gap is less than such plans
+    mostly miss, or as settled rows alone do not fit.
     """
     near, prices, dual, passes = priced.near, priced.prices, priced.dual, priced.passes
     room, count = near.room.copy(), len(snapshot.rows.order)
@@ -38,7 +38,7 @@ def take_at(snapshot: Snapshot, priced: Priced, gap: float) -> Found | None:
     take_shares(near.rows, snapshot.columns, prices, priced.width, picks, room)
     fill_up(snapshot, near, prices, picks, room)
     value = objective(snapshot.rows, picks)
-    return Found(picks, room, value, max(dual, value), prices, passes, 0) if is_within(gap, value, dual) else None
+    return Found(picks, room, value, max(dual, value), prices, passes, 0)
 
 
 @kernel

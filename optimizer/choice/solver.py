@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from .at_prices import take_at
 from .exact import branch
 from .mend import mend
 from .near import REACH, SMALL_REACH, Memory, Near, Priced, everywhere, settled_picks
-from .plan import take_again, take_best
+from .plan import objective, take_again, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
 from .rows import Columns, Floats, Ints, dual_value
@@ -47,15 +48,20 @@ def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, tim
 
 
 def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, until_s: float) -> Found:
+    plan: Found | None = None
     for priced in _ever_finer(snapshot, memory, loose=gap >= _LOOSE and base is None):
-        found = take_at(snapshot, priced, gap) if base is None else None
-        if found is not None:
-            memory.learn(snapshot, found.prices, found.bound)
-            return found
-    near, prices, dual, passes, _ = priced
+        near, prices, dual, passes, _ = priced
+        # Finer prices may show that the plan at hand is better than rougher ones could.
+        if base is None and (plan is None or not is_within(gap, plan.objective, dual)):
+            plan = _better(plan, take_at(snapshot, priced, gap))
+        if plan is not None and is_within(gap, plan.objective, dual):
+            memory.learn(snapshot, prices, dual)
+            return replace(plan, bound=max(dual, plan.objective), prices=prices, passes=passes)
     memory.learn(snapshot, prices, dual)
     picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, dual, base, gap)
     make_whole(snapshot, near, prices, picks, torn, base)
+    if plan is not None and plan.objective > objective(snapshot.rows, picks):
+        picks = plan.picks
     sought = Sought(snapshot, near, nearest, prices, dual, gap, until_s)
     options = snapshot.options
     few = options <= _MOST_FOR_HIGHS and snapshot.cells <= _MOST_CELLS
@@ -64,6 +70,13 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     if few and left_s > 0 and not is_within(aim, value, bound):
         value, bound = branch(snapshot, prices, picks, value, bound, aim, min(left_s, _MOST_HIGHS_S))
     return Found(picks, snapshot.room(picks), value, max(bound, value), prices, passes, pivots)
+
+
+def _better(plan: Found | None, other: Found | None) -> Found | None:
+    """That of more worth, the first one of equals."""
+    if plan is None or (other is not None and other.objective > plan.objective):
+        return other
+    return plan
 
 
 def _ever_finer(snapshot: Snapshot, memory: Memory, loose: bool) -> Iterator[Priced]:
