@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from coadapt.benchmarks.choice_instances import Instance
-from coadapt.optimizer.choice import ChoiceProgram
+from coadapt.optimizer.choice import ChoiceProgram, solver
 from coadapt.optimizer.choice.at_prices import take_at
-from coadapt.optimizer.choice.near import REACH, Memory, Priced, everywhere
+from coadapt.optimizer.choice.near import REACH, Memory, Near, Priced, everywhere
 from coadapt.optimizer.choice.plan import fill, objective
-from coadapt.optimizer.choice.rows import columns_of
+from coadapt.optimizer.choice.rows import NOTHING, columns_of
 from coadapt.optimizer.choice.search import EXACT_ROWS
+from coadapt.optimizer.choice.snapshot import Found, Snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +38,7 @@ def jobs(count: int, seed: int) -> Instance:
     st.sampled_from([1e-9, 1e-3, 1e-2, 0.1]),
 )
 @settings(max_examples=100)
-def test_at_whatever_prices_a_plan_fits_and_is_worth_what_it_says_within_the_gap(
+def test_at_whatever_prices_a_plan_fits_and_is_worth_what_it_says(
     seed: int, count: int, off: float, settled: bool, width: float
 ) -> None:
     instance = jobs(count, seed)
@@ -48,8 +49,9 @@ def test_at_whatever_prices_a_plan_fits_and_is_worth_what_it_says_within_the_gap
     prices = off * lp.prices
     near = Memory().near(snapshot, prices, REACH) if settled else everywhere(snapshot)
     assert not settled or len(near.rows.order) < count
-    found = take_at(snapshot, Priced(near, prices, near.dual(snapshot.columns, prices), 0, width), GAP)
+    found = take_at(snapshot, Priced(near, prices, near.dual(snapshot.columns, prices), 0, width), gap=1.0)
     if found is None:
+        assert (near.room < 0.0).any()
         return
     column = columns_of(snapshot.rows, found.picks)
     row = np.flatnonzero(column >= 0)
@@ -91,6 +93,59 @@ def test_where_the_gap_is_loose_the_last_prices_mostly_do() -> None:
     assert again > 10
 
 
+def test_a_plan_is_held_against_the_bound_of_finer_prices_before_another_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[Priced] = []
+
+    def take(snapshot: Snapshot, priced: Priced, gap: float) -> Found | None:
+        tried.append(priced._replace(prices=priced.prices.copy()))
+        return take_at(snapshot, priced, gap)
+
+    monkeypatch.setattr(solver, "take_at", take)
+    finer = 0
+    for seed in range(40):
+        instance = jobs(600, seed)
+        program = instance.program()
+        tried.clear()
+        found = program.solve(instance.ids, 4e-4)
+        if found.pivots == 0 and len(tried) == 1 and (found.prices != tried[0].prices).any():
+            finer += 1
+            snapshot = program._snapshot(program._slots(instance.ids))
+            assert found.bound == pytest.approx(
+                everywhere(snapshot).dual(snapshot.columns, found.prices), rel=1e-12
+            )
+            assert found.bound < tried[0].dual
+            assert found.proven
+    assert finer > 0
+
+
+def test_a_plan_from_prices_is_kept_where_the_vertex_gives_a_worse_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Found | None] = []
+
+    def take(snapshot: Snapshot, priced: Priced, gap: float) -> Found | None:
+        plans.append(take_at(snapshot, priced, gap))
+        return plans[-1]
+
+    def spoil(snapshot: Snapshot, near: Near, prices: object, picks: np.ndarray, *_: object) -> None:
+        picks[:] = NOTHING
+
+    monkeypatch.setattr(solver, "take_at", take)
+    monkeypatch.setattr(solver, "make_whole", spoil)
+    monkeypatch.setattr(
+        solver, "search", lambda sought, picks, wide: (objective(sought.snapshot.rows, picks), np.inf)
+    )
+    spoilt = 0
+    for seed in range(20):
+        instance = jobs_that_scale(np.random.default_rng(seed), 60, types=8, per_type=15.0, spread=0.3)
+        plans.clear()
+        found = instance.program().solve(instance.ids, 3.4e-3, time_limit_s=0.0)
+        best = max(plan.objective for plan in plans if plan is not None)
+        assert found.objective >= best * (1 - 1e-12)
+        spoilt += found.bound == np.inf
+    assert spoilt > 0
+
+
 def test_few_jobs_are_left_to_the_exact_search() -> None:
     few = jobs(EXACT_ROWS, 0)
     program = few.program()
@@ -111,7 +166,6 @@ def test_what_has_no_price_is_given_away_too() -> None:
     program.put(["job"], np.array([[1.0, 2.0, 3.0, 4.0]]), np.ones((1, 4), bool))
     snapshot = program._snapshot(program._slots(["job"]))
     first = int(snapshot.everything.begin[0, 0])
-    for unwanted, gains in ((-np.inf, 4.0), (99.0, 1.0)):
-        picks, room = np.array([first]), np.array([99.0])
-        fill(snapshot.everything, snapshot.columns, np.zeros(1), picks, room, np.array([unwanted]), 1e-7, 20)
-        assert objective(snapshot.everything, picks) == gains
+    picks, room = np.array([first]), np.array([99.0])
+    fill(snapshot.everything, snapshot.columns, np.zeros(1), picks, room, 1e-7, 20)
+    assert objective(snapshot.everything, picks) == 4.0

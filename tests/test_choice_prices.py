@@ -38,14 +38,17 @@ def smoothed(snapshot: Snapshot, prices: np.ndarray, width: float) -> tuple[floa
 def test_what_is_said_to_be_left_is_the_slope_of_the_smoothed_dual(family: str, seed: int, width: float) -> None:
     snapshot, rng = snapshot_of(draw(family, seed)), np.random.default_rng(seed)
     size = len(snapshot.capacity)
-    prices, way, little = rng.uniform(0.1, 1.0, size), rng.normal(size=size), 1e-5 * width
+    prices, way = rng.uniform(0.1, 1.0, size), rng.normal(size=size)
+    change = 1e-2 * width / snapshot.usage.max(initial=1.0) * way
     value, dual, left, slopes = smoothed(snapshot, prices, width)
-    assert value >= dual * (1 - 1e-12)
-    after, _, left_after, _ = smoothed(snapshot, prices + little * way, width)
-    before, _, left_before, _ = smoothed(snapshot, prices - little * way, width)
-    scale = 1.0 + np.abs(slopes).max()
-    assert (after - before) / (2 * little) == pytest.approx(left @ way, rel=1e-3, abs=1e-3 * scale)
-    assert (left_after - left_before) / (2 * little) == pytest.approx(slopes @ way, rel=1e-2, abs=1e-2 * scale)
+    after, _, left_after, _ = smoothed(snapshot, prices + change, width)
+    before, _, left_before, _ = smoothed(snapshot, prices - change, width)
+    # What is worth less than the best by eight widths counts no more: e^-8 of a width a row.
+    cut = 1e-3 * len(snapshot.rows.order)
+    assert value >= dual - 1e-12 * abs(dual)
+    assert after - before == pytest.approx(2 * left @ change, rel=1e-2, abs=cut * width)
+    moved = 2 * slopes @ change
+    assert left_after - left_before == pytest.approx(moved, rel=5e-2, abs=cut * snapshot.usage.max(initial=1.0))
 
 
 @given(seeds, st.integers(20, 300), st.sampled_from([0.5, 2.0, 6.0]), st.sampled_from([0.0, 0.1, 1.0, 3.0]))
@@ -55,9 +58,8 @@ def test_demand_meets_capacity_wherever_the_search_begins(
 ) -> None:
     rng = np.random.default_rng(seed)
     instance = jobs_that_scale(rng, count, TYPES, 1.0, spread=0.5)
-    capacity = np.floor(
-        rng.dirichlet(np.ones(TYPES)) * each * count
-    )  # of some types there may be none, or too many
+    # Of some types there may be none, or too many.
+    capacity = np.floor(rng.dirichlet(np.ones(TYPES)) * each * count)
     snapshot = snapshot_of(replace(instance, capacity=capacity))
     width, prices = 0.02, start * rng.uniform(0, 1, TYPES)
     none, all_ = np.zeros(TYPES), np.full(TYPES, np.inf)
@@ -75,15 +77,14 @@ def test_prices_that_would_fall_below_0_do_not_keep_the_others_from_moving() -> 
     instance = jobs_that_scale(rng, 400, TYPES, 200.0, spread=0.5)
     snapshot = snapshot_of(replace(instance, capacity=np.array([50.0, 100.0, 200.0, 5000.0])))
     none, all_ = np.zeros(TYPES), np.full(TYPES, np.inf)
-    best = np.inf
+    values = []
     for seed in range(50):
         prices = np.random.default_rng(seed).uniform(0.0, 1.0, TYPES)
         given = snapshot.rows, snapshot.columns, snapshot.capacity, none, all_, prices
         find_prices(*given, 0.02, 0.02, 0.01)
-        value, _, _, _ = smoothed(snapshot, prices, 0.02)
-        best = min(best, value)
-        assert value <= best * (1 + 1e-2)
+        values.append(smoothed(snapshot, prices, 0.02)[0])
         assert prices[3] == 0.0
+    assert max(values) <= 1.01 * min(values)
 
 
 def test_rows_that_are_all_alike_share_what_there_is() -> None:
@@ -97,4 +98,5 @@ def test_rows_that_are_all_alike_share_what_there_is() -> None:
         picks, room = snapshot.no_picks(), snapshot.capacity.copy()
         take_shares(snapshot.rows, snapshot.columns, np.array([price]), 0.01, picks, room)
         assert (picks != NOTHING).sum() == taken
+        assert (picks[snapshot.rows.order[:taken]] != NOTHING).all()  # those that come first
         assert room[0] == 201.0 - 4.0 * taken

@@ -229,15 +229,15 @@ def test_solving_again_changes_nothing_of_the_objective(family: str, seed: int) 
     assert again.objective == pytest.approx(first.objective, rel=3e-6, abs=3e-6)
 
 
-@given(st.integers(1, 30), st.integers(0, 40), st.integers(1, 4), seeds)
+@given(st.integers(1, 200), st.integers(0, 300), st.integers(1, 4), st.sampled_from([1e-4, 5e-3]), seeds)
 @fixed
 def test_of_rows_that_are_all_alike_the_first_in_order_are_served(
-    rows: int, capacity: int, size: int, seed: int
+    rows: int, capacity: int, size: int, gap: float, seed: int
 ) -> None:
     program = ChoiceProgram(np.array([[float(size)]]), np.array([float(capacity)]))
     order = [f"row {i}" for i in np.random.default_rng(seed).permutation(rows)]
     program.put(sorted(order), np.ones((rows, 1)), np.ones((rows, 1), bool))
-    served = program.solve(order).choice >= 0
+    served = program.solve(order, gap).choice >= 0
     assert served.tolist() == [i < capacity // size for i in range(rows)]
 
 

@@ -20,8 +20,9 @@ from .snapshot import Found, Snapshot
 from .whole import fill_up
 
 _LEAST = 0.2  # rows' worth that the gap is: plans straight from prices hardly ever miss less
-# Widths that a row loses as readily as it takes a share's worth of a limit more than is due by now.
+# Widths that a row loses as readily as it takes of a limit, beyond what is due, as much as rows mostly take.
 _PULL = 10.0
+_ALIKE = 0.01  # by so much shares of rows that are alike may differ: they may be told apart by what breaks ties
 
 
 def take_at(snapshot: Snapshot, priced: Priced, gap: float) -> Found | None:
@@ -45,16 +46,17 @@ def take_at(snapshot: Snapshot, priced: Priced, gap: float) -> Found | None:
 def take_shares(rows: Rows, columns: Columns, prices: Floats, width: float, picks: Ints, room: Floats) -> None:
     """Rows pick what they have shares of, so that together they take of every limit what is due to these.
 
-    First those that have a share of one pick alone, then those that are worth most.
+    First those that have a share of one pick alone, then those that are worth most; of rows that are alike those
+    that come first have what gains most. No row may be required.
     `picks` of these rows must be NOTHING and is written; `room` shrinks.
     """
     size, count, groups = len(prices), len(rows.order), len(rows.concave)
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
     top, most = np.empty(groups, np.int64), np.empty(groups)
-    pick_of, odds = np.empty(MOST_PICKS, np.int64), np.empty(MOST_PICKS)
-    torn, relief, mean = np.empty(count, np.int64), np.empty(count), np.zeros((count, size))
-    expected, amount = np.zeros(size), np.zeros(size)
+    pick_of, odds, column_at = np.empty(MOST_PICKS, np.int64), np.empty(MOST_PICKS), np.empty(MOST_PICKS, np.int64)
+    torn, relief = np.empty(count, np.int64), np.empty(count)
+    wanted, typical = np.zeros(size), np.zeros(size)
     n = 0
     for row in rows.order:
         best = tops(rows, row, cost, top, most)
@@ -65,30 +67,40 @@ def take_shares(rows: Rows, columns: Columns, prices: Floats, width: float, pick
             move(columns, NOTHING, column, room)
             continue
         torn[n], relief[n] = row, -best
+        n += 1
         for i in range(options):
             column = column_of(rows, row, pick_of[i])
             if column >= 0:
                 for e in range(columns.begin[column], columns.begin[column + 1]):
-                    u, part = columns.limit[e], odds[i] * columns.amount[e]
-                    mean[n, u] += part
-                    expected[u] += part
-                    amount[u] += part * columns.amount[e]
-        n += 1
+                    wanted[columns.limit[e]] += odds[i] * columns.amount[e]
+                    typical[columns.limit[e]] += odds[i] * columns.amount[e] ** 2
+    ready = np.ones(size)  # of what is wanted of each limit, the part that there is
     for u in range(size):
-        if expected[u] > 0.0:
-            amount[u] /= expected[u]
-            expected[u] = min(max(room[u], 0.0) / expected[u], 1.0)
+        if wanted[u] > 0.0:
+            typical[u] /= wanted[u]
+            ready[u] = min(max(room[u], 0.0) / wanted[u], 1.0)
     due = np.zeros(size)
     within = np.ones((groups + 1, groups), np.bool_)
-    for t in by_rising(relief[:n]):
+    torn = torn[by_rising(relief[:n])]
+    chosen, alike = np.empty(n, np.int64), np.zeros(n, np.bool_)
+    options_before, odds_before = 0, np.empty(MOST_PICKS)
+    for t in range(n):
         row = torn[t]
-        for u in range(size):
-            due[u] += expected[u] * mean[t, u]
         best = tops(rows, row, cost, top, most)
         options, _ = shares(rows, row, cost, best, width, top, most, pick_of, odds)
-        least, pick, found = np.inf, NOTHING, False
+        alike[t] = options == options_before
         for i in range(options):
             column = column_of(rows, row, pick_of[i])
+            if alike[t]:
+                alike[t] = column == column_at[i] and abs(odds[i] - odds_before[i]) <= _ALIKE
+            column_at[i], odds_before[i] = column, odds[i]
+            if column >= 0:
+                for e in range(columns.begin[column], columns.begin[column + 1]):
+                    due[columns.limit[e]] += ready[columns.limit[e]] * odds[i] * columns.amount[e]
+        options_before = options
+        least, chosen[t] = np.inf, -1
+        for i in range(options):
+            column = column_at[i]
             if not fits(columns, NOTHING, column, room):
                 continue
             loss = best - gain_of(rows, row, pick_of[i])
@@ -96,13 +108,41 @@ def take_shares(rows: Rows, columns: Columns, prices: Floats, width: float, pick
                 loss += cost[column]
                 for e in range(columns.begin[column], columns.begin[column + 1]):
                     u = columns.limit[e]
-                    part = columns.amount[e] / amount[u]
-                    loss += _PULL * width * part * (part - 2.0 * due[u] / amount[u])
+                    part = columns.amount[e] / typical[u]
+                    loss += _PULL * width * part * (part - 2.0 * due[u] / typical[u])
             if loss < least:
-                least, pick, found = loss, pick_of[i], True
-        if not found:
-            _, pick = best_that_fits(rows, columns, row, NOTHING, cost, room, WORST, within)
-        column = column_of(rows, row, pick)
-        picks[row] = pick
+                least, chosen[t] = loss, i
+        if chosen[t] >= 0:
+            picks[row] = pick_of[chosen[t]]
+        else:
+            _, picks[row] = best_that_fits(rows, columns, row, NOTHING, cost, room, WORST, within)
+            alike[t], options_before = False, 0
+        column = column_of(rows, row, picks[row])
         move(columns, NOTHING, column, room)
         move(columns, NOTHING, column, due)
+    begin = 0
+    for end in range(1, n + 1):
+        if end == n or not alike[end]:
+            if end - begin > 1:
+                _deal(rows, cost, width, torn[begin:end], chosen[begin:end], picks)
+            begin = end
+
+
+@kernel
+def _deal(rows: Rows, cost: Floats, width: float, alike: Ints, chosen: Ints, picks: Ints) -> None:
+    """Rows that are alike exchange picks: the first one has what gains most.
+
+    chosen: (alike,) which of the picks that it has shares of each row has.
+    """
+    top, most = np.empty(len(rows.concave), np.int64), np.empty(len(rows.concave))
+    pick_of, odds = np.empty(MOST_PICKS, np.int64), np.empty(MOST_PICKS)
+    relief = np.empty(len(alike))
+    for t in range(len(alike)):
+        relief[t] = -gain_of(rows, alike[t], picks[alike[t]])
+    by_gain = by_rising(relief)
+    for t in range(len(alike)):
+        row = alike[t]
+        if chosen[by_gain[t]] != chosen[t]:
+            best = tops(rows, row, cost, top, most)
+            shares(rows, row, cost, best, width, top, most, pick_of, odds)
+            picks[row] = pick_of[chosen[by_gain[t]]]

@@ -53,13 +53,10 @@ def move(columns: Columns, old: int, new: int, room: Floats) -> None:
 
 
 @kernel
-def _within_reach(
-    columns: Columns, groups: int, prices: Floats, cost: Floats, room: Floats, only_priced: bool
-) -> Flags:
+def _within_reach(columns: Columns, groups: int, room: Floats) -> Flags:
     """(groups + 1, groups): where something may fit in place of a column of each group, and in place of none.
 
     These are groups of which some column fits beside all there is, and those that use a limit the old one uses.
-    only_priced: in place of a column, only where something that has a price is left.
     """
     limits = len(room)
     uses = np.zeros((groups + 1, limits), np.bool_)
@@ -68,14 +65,9 @@ def _within_reach(
         for e in range(columns.begin[c], columns.begin[c + 1]):
             uses[columns.group[c], columns.limit[e]] = True
         if fits(columns, NOTHING, c, room):
-            found[groups, columns.group[c]] = True
-            if cost[c] > 0.0 or not only_priced:
-                found[:, columns.group[c]] = True
+            found[:, columns.group[c]] = True
     for h in range(groups):
-        is_left = not only_priced
-        for u in range(limits):
-            is_left = is_left or (uses[h, u] and prices[u] > 0.0 and room[u] > 0.0)
-        for g in range(groups if is_left else 0):
+        for g in range(groups):
             for u in range(limits):
                 found[g, h] = found[g, h] or (uses[g, u] and uses[h, u])
     return found
@@ -227,15 +219,12 @@ def fill(
     prices: Floats,
     picks: Ints,
     room: Floats,
-    unwanted: Floats,
     least_gain: float,
     most_rounds: int,
 ) -> int:
     """Change single rows while that gains and fits: first what loses least at the prices, then what is left.
 
     Again and again, while anything is left that has a price. Returns the number of changes.
-    unwanted: (limits,) what was left when every row took what was worth most and fitted; while no more is, no row
-    gains by what has no price. -inf: they took otherwise.
     """
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
@@ -249,7 +238,7 @@ def fill(
             some = rows.order
         enough[:] = room
         found = 0
-        within = _within_reach(columns, len(rows.concave), prices, cost, room, bool((room <= unwanted).all()))
+        within = _within_reach(columns, len(rows.concave), room)
         for row in some:
             now = picks[row]
             more = gain_of(rows, row, now) + least_gain

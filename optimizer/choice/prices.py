@@ -178,9 +178,9 @@ def find_prices(
                 # A limit that nobody is torn about gives no curvature; a little of its capacity's stands in.
                 system[i, i] += damping * max(hessian[i, i], 1e-3 * capacity[i] / width) + 1e-12
             _newton(system, gradient, prices, low, high, free, trial)
-            promised = 0.0
+            slope = _along(gradient, prices, trial)
+            promised = -slope
             for i in range(size):
-                promised -= gradient[i] * (trial[i] - prices[i])
                 for j in range(size):
                     promised -= 0.5 * (trial[i] - prices[i]) * hessian[i, j] * (trial[j] - prices[j])
             if promised < 0.0:
@@ -194,9 +194,7 @@ def find_prices(
             passes += 1
             kept = (value - found) / promised
             if found >= value and not is_last:
-                part = _least_of_cubic(
-                    value, found, _along(gradient, prices, trial), _along(next_gradient, prices, trial)
-                )
+                part = _least_of_cubic(value, found, slope, _along(next_gradient, prices, trial))
                 for i in range(size):
                     trial[i] = prices[i] + part * (trial[i] - prices[i])
                 found, found_dual = smoothed_dual(rows, columns, capacity, *given)

@@ -55,25 +55,25 @@ def shares(
 ) -> tuple[int, float]:
     """Picks of a row and their shares; how many these are, and what more than `best` the row is worth, smoothed.
 
-    best, top and most: as `tops` has them. picks, odds: (MOST_PICKS,), written.
+    best, top and most: as `tops` has them, of a row that may pick something. picks, odds: (MOST_PICKS,), written.
     """
     least = best - _BAND * width
     n = 0
-    if not rows.required[row] and least < 0.0:
-        picks[n], odds[n] = NOTHING, 0.0
-        n += 1
     stay = rows.stay_column[row]
-    if stay >= 0 and rows.stay_gain[row] - cost[stay] > least:
+    if stay >= 0 and rows.stay_gain[row] - cost[stay] >= least:
         picks[n], odds[n] = STAY, rows.stay_gain[row] - cost[stay]
+        n += 1
+    if not rows.required[row] and least <= 0.0:
+        picks[n], odds[n] = NOTHING, 0.0
         n += 1
     scale, offset = rows.scale[row], rows.offset[row]
     for g in range(len(rows.concave)):
-        if most[g] <= least:
+        if most[g] < least:
             continue
         begin, end = rows.begin[row, g], rows.end[row, g]
         for k in range(top[g], end):
             worth = offset + scale * rows.value[k] - cost[rows.column[k]]
-            if worth > least:
+            if worth >= least:
                 if n < len(picks):
                     picks[n], odds[n] = k, worth
                     n += 1
@@ -81,7 +81,7 @@ def shares(
                 break
         for k in range(top[g] - 1, begin - 1, -1):
             worth = offset + scale * rows.value[k] - cost[rows.column[k]]
-            if worth <= least:
+            if worth < least:
                 break
             if n < len(picks):
                 picks[n], odds[n] = k, worth

@@ -37,21 +37,18 @@ def fill_up(
     picks: Ints,
     room: Floats,
     before: Floats | None = None,
-    unwanted: Floats | None = None,
 ) -> None:
     """Give away what is left: to rows that are open near the prices first, which mostly is enough.
 
     before: what was left of a plan in which all other rows had the same picks, and did not want it.
-    unwanted: what was left when every row had what was worth most at the prices and fitted.
     """
     columns, all_rows = snapshot.columns, snapshot.everything
     few = all_rows._replace(order=near.rows.order)
-    unwanted = np.full(len(room), -np.inf) if unwanted is None else unwanted
-    fill(few, columns, prices, picks, room, unwanted, TOLERANCE, _FILL_ROUNDS)
+    fill(few, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
     if before is not None and (room <= before).all():
         return
     if len(near.rows.order) < len(all_rows.order) and is_left(columns, prices, room):
-        fill(all_rows, columns, prices, picks, room, unwanted, TOLERANCE, _FILL_ROUNDS)
+        fill(all_rows, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
 
 
 def unserved(snapshot: Snapshot, picks: Ints) -> bool:
