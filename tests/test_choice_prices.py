@@ -96,7 +96,10 @@ def test_rows_that_are_all_alike_share_what_there_is() -> None:
     snapshot = program._snapshot(program._slots(ids))
     for price, taken in ((0.249, 50), (0.25, 50), (0.251, 40)):
         picks, room = snapshot.no_picks(), snapshot.capacity.copy()
-        take_shares(snapshot.rows, snapshot.columns, np.array([price]), 0.01, picks, room)
+        given = snapshot.rows, snapshot.columns, np.array([price]), 0.01
+        assert take_shares(*given, 1.0, picks, room)
         assert (picks != NOTHING).sum() == taken
         assert (picks[snapshot.rows.order[:taken]] != NOTHING).all()  # those that come first
         assert room[0] == 201.0 - 4.0 * taken
+        # At prices that are off rows lose by having shares; who cannot afford that is told so.
+        assert take_shares(*given, 1e-9, snapshot.no_picks(), snapshot.capacity.copy()) == (price == 0.25)

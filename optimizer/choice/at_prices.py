@@ -20,6 +20,7 @@ from .snapshot import Found, Snapshot
 from .whole import fill_up
 
 _LEAST = 0.2  # rows' worth that the gap is: plans straight from prices hardly ever miss less
+_HOPE = 3.0  # times the gap that rows may be expected to lose by picks as their shares: they pick what loses less
 # Widths that a row loses as readily as it takes of a limit, beyond what is due, as much as rows mostly take.
 _PULL = 10.0
 _ALIKE = 0.01  # by so much shares of rows that are alike may differ: they may be told apart by what breaks ties
@@ -29,23 +30,27 @@ def take_at(snapshot: Snapshot, priced: Priced, gap: float) -> Found | None:
     """What rows have shares of at the prices, and fits, and what is left given away.
 
     None: it is not looked for, as an exact search of all rows costs little, as the gap is less than such plans
-    mostly miss, or as settled rows alone do not fit.
+    mostly miss or than what rows lose by having shares, or as settled rows alone do not fit.
     """
     near, prices, dual, passes = priced.near, priced.prices, priced.dual, priced.passes
     room, count = near.room.copy(), len(snapshot.rows.order)
     if count <= EXACT_ROWS or gap * count < _LEAST or (room < 0.0).any():
         return None
     picks = settled_picks(snapshot)
-    take_shares(near.rows, snapshot.columns, prices, priced.width, picks, room)
+    if not take_shares(near.rows, snapshot.columns, prices, priced.width, _HOPE * gap * dual, picks, room):
+        return None
     fill_up(snapshot, near, prices, picks, room)
     value = objective(snapshot.rows, picks)
     return Found(picks, room, value, max(dual, value), prices, passes, 0)
 
 
 @kernel
-def take_shares(rows: Rows, columns: Columns, prices: Floats, width: float, picks: Ints, room: Floats) -> None:
+def take_shares(
+    rows: Rows, columns: Columns, prices: Floats, width: float, most_loss: float, picks: Ints, room: Floats
+) -> bool:
     """Rows pick what they have shares of, so that together they take of every limit what is due to these.
 
+    False: they did not, as their shares alone lose more than `most_loss` against what is best at the prices.
     First those that have a share of one pick alone, then those that are worth most; of rows that are alike those
     that come first have what gains most. No row may be required.
     `picks` of these rows must be NOTHING and is written; `room` shrinks.
@@ -57,7 +62,7 @@ def take_shares(rows: Rows, columns: Columns, prices: Floats, width: float, pick
     pick_of, odds, column_at = np.empty(MOST_PICKS, np.int64), np.empty(MOST_PICKS), np.empty(MOST_PICKS, np.int64)
     torn, relief = np.empty(count, np.int64), np.empty(count)
     wanted, typical = np.zeros(size), np.zeros(size)
-    n = 0
+    n, lost = 0, 0.0
     for row in rows.order:
         best = tops(rows, row, cost, top, most)
         options, _ = shares(rows, row, cost, best, width, top, most, pick_of, odds)
@@ -70,10 +75,14 @@ def take_shares(rows: Rows, columns: Columns, prices: Floats, width: float, pick
         n += 1
         for i in range(options):
             column = column_of(rows, row, pick_of[i])
+            lost += odds[i] * (best - gain_of(rows, row, pick_of[i]))
             if column >= 0:
+                lost += odds[i] * cost[column]
                 for e in range(columns.begin[column], columns.begin[column + 1]):
                     wanted[columns.limit[e]] += odds[i] * columns.amount[e]
                     typical[columns.limit[e]] += odds[i] * columns.amount[e] ** 2
+    if lost > most_loss:
+        return False
     ready = np.ones(size)  # of what is wanted of each limit, the part that there is
     for u in range(size):
         if wanted[u] > 0.0:
@@ -126,6 +135,7 @@ def take_shares(rows: Rows, columns: Columns, prices: Floats, width: float, pick
             if end - begin > 1:
                 _deal(rows, cost, width, torn[begin:end], chosen[begin:end], picks)
             begin = end
+    return True
 
 
 @kernel

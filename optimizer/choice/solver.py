@@ -23,6 +23,7 @@ from .whole import around, make_whole, unserved
 
 _COLD, _ROUGH, _FINE = 0.3, 5e-3, 1e-3  # widths of the smoothed dual, in units of a row's worth
 _ENOUGH = 4e-5  # of the worth of all rows, that a step must gain for the prices to be worth another
+_BY_ROUGH = 2.5e-4  # a gap that a plan at rough prices may keep
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
 _LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
@@ -49,7 +50,7 @@ def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, tim
 
 def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, until_s: float) -> Found:
     plan: Found | None = None
-    for priced in _ever_finer(snapshot, memory, loose=gap >= _LOOSE and base is None):
+    for priced in _ever_finer(snapshot, memory, gap if base is None else 0.0):
         near, prices, dual, passes, _ = priced
         # Finer prices may show that the plan at hand is better than rougher ones could.
         if base is None and (plan is None or not is_within(gap, plan.objective, dual)):
@@ -79,18 +80,22 @@ def _better(plan: Found | None, other: Found | None) -> Found | None:
     return plan
 
 
-def _ever_finer(snapshot: Snapshot, memory: Memory, loose: bool) -> Iterator[Priced]:
-    """The last prices, where they may do, rough ones, and fine ones."""
-    if loose and memory.prices is not None and memory.prices.any():
+def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[Priced]:
+    """The last prices, where they may do, rough ones, where they may, and fine ones."""
+    if gap >= _LOOSE and memory.prices is not None and memory.prices.any():
         near = memory.around_last(snapshot) if memory.knows_most(snapshot) else everywhere(snapshot)
         yield Priced(near, memory.prices, near.dual(snapshot.columns, memory.prices), 0, _ROUGH * memory.worth)
-    rough = _rough_prices(snapshot, memory)
-    yield rough
-    yield _fine_prices(snapshot, memory, rough)
+    # Prices that hardly moved at last are near enough to begin with what is fine, where rough ones prove nothing.
+    straight = gap < _BY_ROUGH and memory.prices is not None and memory.moved < SMALL_REACH
+    first = _first_prices(snapshot, memory, _FINE if straight else _ROUGH)
+    if straight or gap >= _BY_ROUGH:
+        yield first
+    if not straight:
+        yield _fine_prices(snapshot, memory, first)
 
 
-def _rough_prices(snapshot: Snapshot, memory: Memory) -> Priced:
-    """Not far from the optimum's."""
+def _first_prices(snapshot: Snapshot, memory: Memory, width: float) -> Priced:
+    """From the last ones, or from nothing."""
     columns = snapshot.columns
     count = max(len(snapshot.rows.order), 1)
     if memory.prices is None or not memory.prices.any():
@@ -99,14 +104,14 @@ def _rough_prices(snapshot: Snapshot, memory: Memory) -> Priced:
         memory.worth = dual_value(free, columns, snapshot.capacity, zero) / count
         memory.worth = memory.worth if memory.worth > TOLERANCE else 1.0
         prices = np.full(len(snapshot.capacity), memory.typical(snapshot))
-        passes, dual = _improve(everywhere(snapshot), columns, memory.worth, count, prices, _COLD, _ROUGH)
-        return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes, _ROUGH * memory.worth)
+        passes, dual = _improve(everywhere(snapshot), columns, memory.worth, count, prices, _COLD, width)
+        return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes, width * memory.worth)
     prices, near = memory.prices.copy(), memory.around_last(snapshot)
-    passes, dual = _improve(near, columns, memory.worth, count, prices, _ROUGH, _ROUGH)
+    passes, dual = _improve(near, columns, memory.worth, count, prices, width, width)
     if near.holds(prices):
-        return Priced(memory.shrink(snapshot, near, prices, REACH), prices, dual, passes, _ROUGH * memory.worth)
-    more, dual = _improve(everywhere(snapshot), columns, memory.worth, count, prices, _ROUGH, _ROUGH)
-    return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes + more, _ROUGH * memory.worth)
+        return Priced(memory.shrink(snapshot, near, prices, REACH), prices, dual, passes, width * memory.worth)
+    more, dual = _improve(everywhere(snapshot), columns, memory.worth, count, prices, width, width)
+    return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes + more, width * memory.worth)
 
 
 def _fine_prices(snapshot: Snapshot, memory: Memory, rough: Priced) -> Priced:
