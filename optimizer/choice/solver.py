@@ -84,7 +84,7 @@ def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[Pric
     """The last prices, where they may do, rough ones, where they may, and fine ones."""
     if gap >= _LOOSE and memory.prices is not None and memory.prices.any():
         near = memory.around_last(snapshot) if memory.knows_most(snapshot) else everywhere(snapshot)
-        yield Priced(near, memory.prices, near.dual(snapshot.columns, memory.prices), 0, _ROUGH * memory.worth)
+        yield Priced(near, memory.prices, near.dual(snapshot.columns, memory.prices), 0, _FINE * memory.worth)
     # Prices that hardly moved at last are near enough to begin with what is fine, where rough ones prove nothing.
     straight = gap < _BY_ROUGH and memory.prices is not None and memory.moved < SMALL_REACH
     first = _first_prices(snapshot, memory, _FINE if straight else _ROUGH)
