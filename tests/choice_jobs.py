@@ -2,6 +2,7 @@
 
 import numpy as np
 from coadapt.benchmarks.choice_instances import Instance
+from coadapt.optimizer.choice.snapshot import Snapshot
 
 
 def jobs_that_scale(rng: np.random.Generator, count: int, types: int, per_type: float, spread: float) -> Instance:
@@ -21,3 +22,9 @@ def jobs_that_scale(rng: np.random.Generator, count: int, types: int, per_type: 
         stay_column=np.full(count, -1),
         stay_gain=np.zeros(count),
     )
+
+
+def snapshot_of(instance: Instance) -> Snapshot:
+    """As a solver is given it, every row in its place."""
+    program = instance.program()
+    return program._snapshot(program._slots(instance.ids))

@@ -16,7 +16,7 @@ from coadapt.optimizer.choice.snapshot import Snapshot
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from .choice_jobs import jobs_that_scale
+from .choice_jobs import jobs_that_scale, snapshot_of
 
 TYPES = 3
 seeds = st.integers(0, 10**6)
@@ -32,11 +32,6 @@ def jobs(count: int, per_type: float, seed: int, *, whole: bool = True) -> Insta
         usage=instance.usage * (1.0 if whole else 0.7),
         required=rng.random(count) < 0.1,
     )
-
-
-def snapshot_of(instance: Instance) -> Snapshot:
-    program = instance.program()
-    return program._snapshot(program._slots(instance.ids))
 
 
 def costs_of(snapshot: Snapshot, prices: np.ndarray) -> np.ndarray:

@@ -13,14 +13,11 @@ from coadapt.optimizer.choice.snapshot import Snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from .choice_jobs import snapshot_of
+
 every_family = st.sampled_from([*FAMILIES, *LARGER])
 seeds = st.integers(0, 10**6)
 fixed = settings(max_examples=60)
-
-
-def snapshot_of(instance: Instance) -> Snapshot:
-    program = instance.program()
-    return program._snapshot(program._slots(instance.ids))
 
 
 def some_prices(snapshot: Snapshot, rng: np.random.Generator) -> np.ndarray:

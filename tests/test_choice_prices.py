@@ -4,24 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from coadapt.benchmarks.choice_instances import FAMILIES, LARGER, Instance, draw
+from coadapt.benchmarks.choice_instances import FAMILIES, LARGER, draw
 from coadapt.optimizer.choice import ChoiceProgram
 from coadapt.optimizer.choice.at_prices import take_shares
 from coadapt.optimizer.choice.prices import find_prices, smoothed_dual
 from coadapt.optimizer.choice.rows import NOTHING
+from coadapt.optimizer.choice.shares import no_shares
 from coadapt.optimizer.choice.snapshot import Snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .choice_jobs import jobs_that_scale
+from .choice_jobs import jobs_that_scale, snapshot_of
 
 seeds = st.integers(0, 10**6)
 TYPES = 4
-
-
-def snapshot_of(instance: Instance) -> Snapshot:
-    program = instance.program()
-    return program._snapshot(program._slots(instance.ids))
 
 
 def smoothed(snapshot: Snapshot, prices: np.ndarray, width: float) -> tuple[float, float, np.ndarray, np.ndarray]:
@@ -29,7 +25,8 @@ def smoothed(snapshot: Snapshot, prices: np.ndarray, width: float) -> tuple[floa
     size = len(prices)
     left, slopes = np.empty(size), np.empty((size, size))
     cost = np.empty(snapshot.usage.shape[1])
-    given = snapshot.rows, snapshot.columns, snapshot.capacity, prices, width, cost, left, slopes, True
+    own = no_shares(len(snapshot.rows.concave))
+    given = snapshot.rows, snapshot.columns, snapshot.capacity, prices, width, cost, own, left, slopes, True
     return (*smoothed_dual(*given), left, slopes)
 
 

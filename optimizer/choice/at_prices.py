@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled import kernel
+from ..compiled import kernel, step
 from .near import Priced, settled_picks
 from .plan import best_that_fits, fits, move, objective
-from .rows import NOTHING, WORST, Columns, Floats, Ints, Rows, by_rising, column_of, costs, gain_of
+from .rows import NOTHING, WORST, Columns, Flags, Floats, Ints, Rows, by_rising, column_of, costs, gain_of
 from .search import EXACT_ROWS
-from .shares import MOST_PICKS, shares, tops
+from .shares import Shares, no_shares, shares
 from .snapshot import Found, Snapshot
 from .whole import fill_up
 
@@ -55,104 +55,140 @@ def take_shares(
     that come first have what gains most. No row may be required.
     `picks` of these rows must be NOTHING and is written; `room` shrinks.
     """
-    size, count, groups = len(prices), len(rows.order), len(rows.concave)
+    size, groups = len(prices), len(rows.concave)
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
-    top, most = np.empty(groups, np.int64), np.empty(groups)
-    pick_of, odds, column_at = np.empty(MOST_PICKS, np.int64), np.empty(MOST_PICKS), np.empty(MOST_PICKS, np.int64)
-    torn, relief = np.empty(count, np.int64), np.empty(count)
     wanted, typical = np.zeros(size), np.zeros(size)
-    n, lost = 0, 0.0
-    for row in rows.order:
-        best = tops(rows, row, cost, top, most)
-        options, _ = shares(rows, row, cost, best, width, top, most, pick_of, odds)
-        column = column_of(rows, row, pick_of[0])
-        if options == 1 and fits(columns, NOTHING, column, room):
-            picks[row] = pick_of[0]
-            move(columns, NOTHING, column, room)
-            continue
-        torn[n], relief[n] = row, -best
-        n += 1
-        for i in range(options):
-            column = column_of(rows, row, pick_of[i])
-            lost += odds[i] * (best - gain_of(rows, row, pick_of[i]))
-            if column >= 0:
-                lost += odds[i] * cost[column]
-                for e in range(columns.begin[column], columns.begin[column + 1]):
-                    wanted[columns.limit[e]] += odds[i] * columns.amount[e]
-                    typical[columns.limit[e]] += odds[i] * columns.amount[e] ** 2
-    if lost > most_loss:
+    torn, loss = _take_sole(rows, columns, cost, width, picks, room, wanted, typical)
+    if loss > most_loss:
         return False
     ready = np.ones(size)  # of what is wanted of each limit, the part that there is
     for u in range(size):
         if wanted[u] > 0.0:
-            typical[u] /= wanted[u]
             ready[u] = min(max(room[u], 0.0) / wanted[u], 1.0)
-    due = np.zeros(size)
+    due = np.zeros(size)  # to the rows so far, beyond what they took
     within = np.ones((groups + 1, groups), np.bool_)
-    torn = torn[by_rising(relief[:n])]
-    chosen, alike = np.empty(n, np.int64), np.zeros(n, np.bool_)
-    options_before, odds_before = 0, np.empty(MOST_PICKS)
-    for t in range(n):
+    chosen, alike = np.empty(len(torn), np.int64), np.zeros(len(torn), np.bool_)
+    own, before, count_before = no_shares(groups), no_shares(groups), 0
+    for t in range(len(torn)):
         row = torn[t]
-        best = tops(rows, row, cost, top, most)
-        options, _ = shares(rows, row, cost, best, width, top, most, pick_of, odds)
-        alike[t] = options == options_before
-        for i in range(options):
-            column = column_of(rows, row, pick_of[i])
-            if alike[t]:
-                alike[t] = column == column_at[i] and abs(odds[i] - odds_before[i]) <= _ALIKE
-            column_at[i], odds_before[i] = column, odds[i]
-            if column >= 0:
-                for e in range(columns.begin[column], columns.begin[column + 1]):
-                    due[columns.limit[e]] += ready[columns.limit[e]] * odds[i] * columns.amount[e]
-        options_before = options
-        least, chosen[t] = np.inf, -1
-        for i in range(options):
-            column = column_at[i]
-            if not fits(columns, NOTHING, column, room):
-                continue
-            loss = best - gain_of(rows, row, pick_of[i])
-            if column >= 0:
-                loss += cost[column]
-                for e in range(columns.begin[column], columns.begin[column + 1]):
-                    u = columns.limit[e]
-                    part = columns.amount[e] / typical[u]
-                    loss += _PULL * width * part * (part - 2.0 * due[u] / typical[u])
-            if loss < least:
-                least, chosen[t] = loss, i
+        count, _, _ = shares(rows, row, cost, width, own)
+        alike[t] = count == count_before and _are_alike(own, before, count)
+        for i in range(count):
+            _add(columns, own.column[i], ready, own.odds[i], due)
+        chosen[t] = _nearest_to_due(columns, own, count, due, typical, _PULL * width, room)
         if chosen[t] >= 0:
-            picks[row] = pick_of[chosen[t]]
+            picks[row] = own.pick[chosen[t]]
         else:
             _, picks[row] = best_that_fits(rows, columns, row, NOTHING, cost, room, WORST, within)
-            alike[t], options_before = False, 0
+            alike[t], count = False, 0
         column = column_of(rows, row, picks[row])
         move(columns, NOTHING, column, room)
         move(columns, NOTHING, column, due)
-    begin = 0
-    for end in range(1, n + 1):
-        if end == n or not alike[end]:
-            if end - begin > 1:
-                _deal(rows, cost, width, torn[begin:end], chosen[begin:end], picks)
-            begin = end
+        own, before, count_before = before, own, count
+    _deal(rows, cost, width, torn, chosen, alike, picks)
     return True
 
 
 @kernel
-def _deal(rows: Rows, cost: Floats, width: float, alike: Ints, chosen: Ints, picks: Ints) -> None:
-    """Rows that are alike exchange picks: the first one has what gains most.
+def _take_sole(
+    rows: Rows,
+    columns: Columns,
+    cost: Floats,
+    width: float,
+    picks: Ints,
+    room: Floats,
+    wanted: Floats,
+    typical: Floats,
+) -> tuple[Ints, float]:
+    """Rows that have a share of one pick alone take it; the others, most worth first, and what their shares lose.
 
-    chosen: (alike,) which of the picks that it has shares of each row has.
+    wanted and typical: (limits,) zeros, written: what the shares of the others take, and what one mostly takes.
     """
-    top, most = np.empty(len(rows.concave), np.int64), np.empty(len(rows.concave))
-    pick_of, odds = np.empty(MOST_PICKS, np.int64), np.empty(MOST_PICKS)
-    relief = np.empty(len(alike))
-    for t in range(len(alike)):
-        relief[t] = -gain_of(rows, alike[t], picks[alike[t]])
-    by_gain = by_rising(relief)
-    for t in range(len(alike)):
-        row = alike[t]
-        if chosen[by_gain[t]] != chosen[t]:
-            best = tops(rows, row, cost, top, most)
-            shares(rows, row, cost, best, width, top, most, pick_of, odds)
-            picks[row] = pick_of[chosen[by_gain[t]]]
+    torn, relief = np.empty(len(rows.order), np.int64), np.empty(len(rows.order))
+    own = no_shares(len(rows.concave))
+    n, loss = 0, 0.0
+    for row in rows.order:
+        count, best, _ = shares(rows, row, cost, width, own)
+        if count == 1 and fits(columns, NOTHING, own.column[0], room):
+            picks[row] = own.pick[0]
+            move(columns, NOTHING, own.column[0], room)
+            continue
+        torn[n], relief[n] = row, -best
+        n += 1
+        for i in range(count):
+            loss += own.odds[i] * own.loss[i]
+            column = own.column[i]
+            if column >= 0:
+                for e in range(columns.begin[column], columns.begin[column + 1]):
+                    wanted[columns.limit[e]] += own.odds[i] * columns.amount[e]
+                    typical[columns.limit[e]] += own.odds[i] * columns.amount[e] ** 2
+    for u in range(len(wanted)):
+        if wanted[u] > 0.0:
+            typical[u] /= wanted[u]
+    return torn[by_rising(relief[:n])], loss
+
+
+@step
+def _are_alike(own: Shares, other: Shares, count: int) -> bool:
+    """Whether two rows have about the same shares of the same columns."""
+    for i in range(count):
+        if own.column[i] != other.column[i] or abs(own.odds[i] - other.odds[i]) > _ALIKE:
+            return False
+    return True
+
+
+@step
+def _add(columns: Columns, column: int, ready: Floats, odds: float, due: Floats) -> None:
+    """What is due for a share of a column."""
+    if column >= 0:
+        for e in range(columns.begin[column], columns.begin[column + 1]):
+            due[columns.limit[e]] += ready[columns.limit[e]] * odds * columns.amount[e]
+
+
+@step
+def _nearest_to_due(
+    columns: Columns, own: Shares, count: int, due: Floats, typical: Floats, pull: float, room: Floats
+) -> int:
+    """Which of its picks that fit loses least, and takes of each limit what is due; -1: none fits.
+
+    pull: a row loses as much as readily as it takes of a limit, beyond what is due, as much as rows mostly take.
+    """
+    least, found = np.inf, -1
+    for i in range(count):
+        column = own.column[i]
+        if not fits(columns, NOTHING, column, room):
+            continue
+        loss = own.loss[i]
+        if column >= 0:
+            for e in range(columns.begin[column], columns.begin[column + 1]):
+                u = columns.limit[e]
+                part = columns.amount[e] / typical[u]
+                loss += pull * part * (part - 2.0 * due[u] / typical[u])
+        if loss < least:
+            least, found = loss, i
+    return found
+
+
+@kernel
+def _deal(rows: Rows, cost: Floats, width: float, torn: Ints, chosen: Ints, alike: Flags, picks: Ints) -> None:
+    """Of rows that are each like the one before them the first ones have what gains most.
+
+    chosen: (torn,) which of the picks that it has shares of each row has.
+    """
+    own = no_shares(len(rows.concave))
+    begin = 0
+    for end in range(1, len(torn) + 1):
+        if end < len(torn) and alike[end]:
+            continue
+        if end - begin > 1:
+            relief = np.empty(end - begin)
+            for t in range(begin, end):
+                relief[t - begin] = -gain_of(rows, torn[t], picks[torn[t]])
+            by_gain = by_rising(relief)
+            for t in range(begin, end):
+                given = chosen[begin + by_gain[t - begin]]
+                if given != chosen[t]:
+                    shares(rows, torn[t], cost, width, own)
+                    picks[torn[t]] = own.pick[given]
+        begin = end

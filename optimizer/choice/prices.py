@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..compiled import kernel, step
-from .rows import WORST, Columns, Flags, Floats, Rows, column_of, costs
-from .shares import MOST_PICKS, shares, tops
+from .rows import Columns, Flags, Floats, Rows, costs
+from .shares import Shares, no_shares, shares
 
 _SHRINK, _STEPS = 0.3, 12  # from width to width; at most, at each
 
@@ -19,6 +19,7 @@ def smoothed_dual(
     prices: Floats,
     width: float,
     cost: Floats,
+    own: Shares,
     gradient: Floats,
     hessian: Floats,
     with_slopes: bool,
@@ -26,7 +27,7 @@ def smoothed_dual(
     """prices · capacity + sum over rows of width · log(sum over options of exp(worth / width)), and the dual.
 
     At most width · log(options) per row lie between the two. with_slopes: gradient and Hessian of the smoothed one
-    are written into the arrays given.
+    are written into the arrays given; cost and own are written too, and of no use to others.
     """
     size = len(capacity)
     costs(columns, prices, cost)
@@ -36,27 +37,25 @@ def smoothed_dual(
         gradient[i] = capacity[i]
     value = dual
     hessian[:] = 0.0
-    picks, odds = np.empty(MOST_PICKS, np.int64), np.empty(MOST_PICKS)
-    top, most = np.empty(len(rows.concave), np.int64), np.empty(len(rows.concave))
+    column, odds = own.column, own.odds
     mean = np.zeros(size)
     for row in rows.order:
-        best = tops(rows, row, cost, top, most)
+        n, best, more = shares(rows, row, cost, width, own)
         dual += best
-        if best <= WORST:
+        if n == 0:
             continue
-        n, more = shares(rows, row, cost, best, width, top, most, picks, odds)
         value += best + more
         if not with_slopes:
             continue
         if n == 1:
-            c = column_of(rows, row, picks[0])
+            c = column[0]
             if c >= 0:
                 for e in range(columns.begin[c], columns.begin[c + 1]):
                     gradient[columns.limit[e]] -= columns.amount[e]
             continue
         mean[:] = 0.0
         for i in range(n):
-            c = column_of(rows, row, picks[i])
+            c = column[i]
             if c < 0:
                 continue
             for e in range(columns.begin[c], columns.begin[c + 1]):
@@ -162,13 +161,13 @@ def find_prices(
     and Marquardt). A width is done with when a step promises less than `enough`.
     """
     size = len(capacity)
-    cost = np.empty(len(columns.begin) - 1)
+    cost, own = np.empty(len(columns.begin) - 1), no_shares(len(rows.concave))
     gradient, hessian = np.empty(size), np.empty((size, size))
     next_gradient, next_hessian = np.empty(size), np.empty((size, size))
     free, trial, system = np.empty(size, np.bool_), np.empty(size), np.empty((size, size))
     passes, width, damping = 0, first_width, 1e-2
     while True:
-        value, dual = smoothed_dual(rows, columns, capacity, prices, width, cost, gradient, hessian, True)
+        value, dual = smoothed_dual(rows, columns, capacity, prices, width, cost, own, gradient, hessian, True)
         passes += 1
         for _ in range(_STEPS):
             for i in range(size):
@@ -189,7 +188,7 @@ def find_prices(
             if promised < 1e-2 * enough:
                 break
             is_last = promised < enough
-            given = trial, width, cost, next_gradient, next_hessian, not is_last
+            given = trial, width, cost, own, next_gradient, next_hessian, not is_last
             found, found_dual = smoothed_dual(rows, columns, capacity, *given)
             passes += 1
             kept = (value - found) / promised

@@ -5,17 +5,39 @@ The shares are those of a logit: a pick worth less than the best by a *width* ha
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ..compiled import step
+from ..compiled import kernel, step
 from .rows import NOTHING, STAY, WORST, Floats, Ints, Rows, peak
 
-MOST_PICKS = 256  # of a row; further ones have no share
+_MOST_PICKS = 256  # of a row; further ones have no share
 _BAND = 8.0  # nor have those worth less than the best by this many widths
 
 
+class Shares(NamedTuple):
+    """Of one row at a time: picks that have a share, their columns, what they lose against the best, and odds."""
+
+    pick: Ints
+    column: Ints
+    loss: Floats
+    odds: Floats
+    top: Ints
+    """(groups,) where the row's options of a group are worth most, and what that is"""
+    most: Floats
+
+
+@kernel
+def no_shares(groups: int) -> Shares:
+    """Of no row yet."""
+    pick, column = np.empty(_MOST_PICKS, np.int64), np.empty(_MOST_PICKS, np.int64)
+    loss, odds = np.empty(_MOST_PICKS), np.empty(_MOST_PICKS)
+    return Shares(pick, column, loss, odds, np.empty(groups, np.int64), np.empty(groups))
+
+
 @step
-def tops(rows: Rows, row: int, cost: Floats, top: Ints, worth: Floats) -> float:
+def _tops(rows: Rows, row: int, cost: Floats, top: Ints, worth: Floats) -> float:
     """What is worth most to a row; in each group that is concave its peak, and what that is worth: (groups,).
 
     In the others the first option, and infinity, as any may be near the best; no option: WORST.
@@ -42,57 +64,55 @@ def tops(rows: Rows, row: int, cost: Floats, top: Ints, worth: Floats) -> float:
 
 
 @step
-def shares(
-    rows: Rows,
-    row: int,
-    cost: Floats,
-    best: float,
-    width: float,
-    top: Ints,
-    most: Floats,
-    picks: Ints,
-    odds: Floats,
-) -> tuple[int, float]:
-    """Picks of a row and their shares; how many these are, and what more than `best` the row is worth, smoothed.
+def shares(rows: Rows, row: int, cost: Floats, width: float, own: Shares) -> tuple[int, float, float]:
+    """Writes the shares of a row; how many they are, what the best is worth, and what more the row is, smoothed.
 
-    best, top and most: as `tops` has them, of a row that may pick something. picks, odds: (MOST_PICKS,), written.
+    A row that must pick something, and has nothing: none, WORST.
     """
-    least = best - _BAND * width
+    top, most, pick, column, loss, odds = own.top, own.most, own.pick, own.column, own.loss, own.odds
+    best = _tops(rows, row, cost, top, most)
+    if best <= WORST:
+        return 0, best, 0.0
+    band = _BAND * width
     n = 0
     stay = rows.stay_column[row]
-    if stay >= 0 and rows.stay_gain[row] - cost[stay] >= least:
-        picks[n], odds[n] = STAY, rows.stay_gain[row] - cost[stay]
+    if stay >= 0 and best - rows.stay_gain[row] + cost[stay] <= band:
+        pick[n], column[n], loss[n] = STAY, stay, best - rows.stay_gain[row] + cost[stay]
         n += 1
-    if not rows.required[row] and least <= 0.0:
-        picks[n], odds[n] = NOTHING, 0.0
+    if not rows.required[row] and best <= band:
+        pick[n], column[n], loss[n] = NOTHING, -1, best
         n += 1
-    scale, offset = rows.scale[row], rows.offset[row]
     for g in range(len(rows.concave)):
-        if most[g] < least:
+        if best - most[g] > band:
             continue
-        begin, end = rows.begin[row, g], rows.end[row, g]
-        for k in range(top[g], end):
-            worth = offset + scale * rows.value[k] - cost[rows.column[k]]
-            if worth >= least:
-                if n < len(picks):
-                    picks[n], odds[n] = k, worth
+        for k in range(top[g], rows.end[row, g]):
+            less = _less(rows, row, k, cost, best)
+            if less <= band:
+                if n < len(pick):
+                    pick[n], column[n], loss[n] = k, rows.column[k], less
                     n += 1
             elif rows.concave[g]:
                 break
-        for k in range(top[g] - 1, begin - 1, -1):
-            worth = offset + scale * rows.value[k] - cost[rows.column[k]]
-            if worth < least:
+        for k in range(top[g] - 1, rows.begin[row, g] - 1, -1):
+            less = _less(rows, row, k, cost, best)
+            if less > band:
                 break
-            if n < len(picks):
-                picks[n], odds[n] = k, worth
+            if n < len(pick):
+                pick[n], column[n], loss[n] = k, rows.column[k], less
                 n += 1
     if n == 1:
         odds[0] = 1.0
-        return 1, 0.0
+        return 1, best, 0.0
     total = 0.0
     for i in range(n):
-        odds[i] = np.exp((odds[i] - best) / width)
+        odds[i] = np.exp(-loss[i] / width)
         total += odds[i]
     for i in range(n):
         odds[i] /= total
-    return n, width * np.log(total)
+    return n, best, width * np.log(total)
+
+
+@step
+def _less(rows: Rows, row: int, option: int, cost: Floats, best: float) -> float:
+    """By how much an option is worth less than the best."""
+    return best - (rows.offset[row] + rows.scale[row] * rows.value[option] - cost[rows.column[option]])
