@@ -394,7 +394,7 @@ class ChoiceProgram:
         program.put(ids, problem.value, problem.allowed, problem.required)
         return program, ids
 
-    def solve(self, order: Sequence[str], gap: float = 1e-4, time_limit_s: float = np.inf) -> ChoiceSolution:
+    def solve(self, order: Sequence[str], gap: float = 1e-4, time_limit_s: float = 5.0) -> ChoiceSolution:
         """Picks for the rows in `order`, which must be all there are.
 
         Rows that want one and the same thing have it in that order; where they may have several, what fills the

@@ -28,9 +28,9 @@ _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
 _LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
-# What the searches do not close HiGHS may, where options are so few, in so much time: down to the gap that is
-# asked for only where they are fewer still. It is given a full array: rows x columns cells.
-_MOST_FOR_HIGHS, _FEW, _MOST_CELLS, _MOST_HIGHS_S = 50_000, 2_000, 4_000_000, 5.0
+# What the searches do not close HiGHS may in the time that is left, where options are so few; down to the gap that
+# is asked for only where they are fewer still. It is given a full array: rows x columns cells.
+_MOST_FOR_HIGHS, _FEW, _MOST_CELLS = 50_000, 2_000, 4_000_000
 
 
 def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, time_limit_s: float) -> Found:
@@ -69,7 +69,7 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     value, bound = search(sought, picks, wide=not few)
     aim, left_s = gap if options <= _FEW else max(gap, FAR), until_s - time.perf_counter()
     if few and left_s > 0 and not is_within(aim, value, bound):
-        value, bound = branch(snapshot, prices, picks, value, bound, aim, min(left_s, _MOST_HIGHS_S))
+        value, bound = branch(snapshot, prices, picks, value, bound, aim, left_s)
     return Found(picks, snapshot.room(picks), value, max(bound, value), prices, passes, pivots)
 
 
