@@ -1,12 +1,13 @@
 """Programs whose whole plans are far from what the LP says: their gap is closed, or truly told."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from coadapt.benchmarks.choice_instances import Instance
 from coadapt.optimizer import milp
-from coadapt.optimizer.choice import ChoiceSolution, search, solver
+from coadapt.optimizer.choice import ChoiceSolution, exact, search, solver
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,7 +51,7 @@ def assert_right(instance: Instance, found: ChoiceSolution) -> None:
 def test_a_plan_of_few_jobs_is_within_a_thousandth_of_the_best(seed: int) -> None:
     instance = few_large_jobs(seed)
     # It takes a tenth of a second, but who knows where.
-    found = instance.program().solve(instance.ids, gap=1e-4, time_limit_s=np.inf)
+    found = instance.program().solve(instance.ids, gap=1e-4, time_limit_s=60.0)
     assert_right(instance, found)
     assert found.gap <= FAR
 
@@ -59,6 +60,21 @@ def test_searches_alone_would_leave_some_of_them_further(monkeypatch: pytest.Mon
     monkeypatch.setattr(solver, "branch", lambda _snapshot, _prices, _picks, value, bound, *_: (value, bound))
     instances = [few_large_jobs(seed) for seed in range(8)]
     assert any(instance.program().solve(instance.ids, gap=1e-4).gap > FAR for instance in instances)
+
+
+def test_what_searches_leave_open_has_all_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[float] = []
+
+    def branch(*given: Any) -> tuple[float, float]:
+        left.append(given[-1])
+        return exact.branch(*given)
+
+    monkeypatch.setattr(solver, "branch", branch)
+    for seed in range(8):
+        instance = few_large_jobs(seed)
+        instance.program().solve(instance.ids, gap=1e-4, time_limit_s=1000.0)
+    assert left
+    assert min(left) > 900.0
 
 
 def by_searches(instance: Instance, *, wide: bool) -> ChoiceSolution:

@@ -50,7 +50,7 @@ def take_shares(
 ) -> bool:
     """Rows pick what they have shares of, so that together they take of every limit what is due to these.
 
-    False: they did not, as their shares alone lose more than `most_loss` against what is best at the prices.
+    False: those that have several did not, as these lose more than `most_loss` against what is best at the prices.
     First those that have a share of one pick alone, then those that are worth most; of rows that are alike those
     that come first have what gains most. No row may be required.
     `picks` of these rows must be NOTHING and is written; `room` shrinks.
@@ -75,7 +75,7 @@ def take_shares(
         count, _, _ = shares(rows, row, cost, width, own)
         alike[t] = count == count_before and _are_alike(own, before, count)
         for i in range(count):
-            _add(columns, own.column[i], ready, own.odds[i], due)
+            _add_due(columns, own.column[i], ready, own.odds[i], due)
         chosen[t] = _nearest_to_due(columns, own, count, due, typical, _PULL * width, room)
         if chosen[t] >= 0:
             picks[row] = own.pick[chosen[t]]
@@ -101,9 +101,9 @@ def _take_sole(
     wanted: Floats,
     typical: Floats,
 ) -> tuple[Ints, float]:
-    """Rows that have a share of one pick alone take it; the others, most worth first, and what their shares lose.
+    """Rows that have a share of one pick alone take it; (the torn ones, most worth first, what their shares lose).
 
-    wanted and typical: (limits,) zeros, written: what the shares of the others take, and what one mostly takes.
+    wanted and typical: (limits,) zeros, written: what the shares of torn rows take, and what one mostly takes.
     """
     torn, relief = np.empty(len(rows.order), np.int64), np.empty(len(rows.order))
     own = no_shares(len(rows.concave))
@@ -139,8 +139,8 @@ def _are_alike(own: Shares, other: Shares, count: int) -> bool:
 
 
 @step
-def _add(columns: Columns, column: int, ready: Floats, odds: float, due: Floats) -> None:
-    """What is due for a share of a column."""
+def _add_due(columns: Columns, column: int, ready: Floats, odds: float, due: Floats) -> None:
+    """Into `due`, what there is for a share of a column."""
     if column >= 0:
         for e in range(columns.begin[column], columns.begin[column + 1]):
             due[columns.limit[e]] += ready[columns.limit[e]] * odds * columns.amount[e]
@@ -150,9 +150,9 @@ def _add(columns: Columns, column: int, ready: Floats, odds: float, due: Floats)
 def _nearest_to_due(
     columns: Columns, own: Shares, count: int, due: Floats, typical: Floats, pull: float, room: Floats
 ) -> int:
-    """Which of its picks that fit loses least, and takes of each limit what is due; -1: none fits.
+    """Which pick that fits loses least and is nearest to what is due of each limit, both in one sum; -1: none.
 
-    pull: a row loses as much as readily as it takes of a limit, beyond what is due, as much as rows mostly take.
+    pull: what it weighs to be off by as much of a limit as rows mostly take, in the objective's units.
     """
     least, found = np.inf, -1
     for i in range(count):
@@ -172,9 +172,9 @@ def _nearest_to_due(
 
 @kernel
 def _deal(rows: Rows, cost: Floats, width: float, torn: Ints, chosen: Ints, alike: Flags, picks: Ints) -> None:
-    """Of rows that are each like the one before them the first ones have what gains most.
+    """Rows that are alike exchange picks: the first ones have what gains most.
 
-    chosen: (torn,) which of the picks that it has shares of each row has.
+    chosen: (torn,) which of the picks that it has shares of each row has. alike: (torn,) as the row before it.
     """
     own = no_shares(len(rows.concave))
     begin = 0

@@ -153,7 +153,7 @@ class Near:
 class Priced(NamedTuple):
     """Rows that are open near some prices, these: (limits,), the dual there, and passes over rows to find them.
 
-    width: how well the prices are known, in what a row is worth.
+    width: of the shares that rows have of their picks at these prices, in what a row is worth.
     """
 
     near: Near

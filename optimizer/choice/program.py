@@ -394,13 +394,13 @@ class ChoiceProgram:
         program.put(ids, problem.value, problem.allowed, problem.required)
         return program, ids
 
-    def solve(self, order: Sequence[str], gap: float = 1e-4, time_limit_s: float = 5.0) -> ChoiceSolution:
+    def solve(self, order: Sequence[str], gap: float = 1e-4, time_limit_s: float = 60.0) -> ChoiceSolution:
         """Picks for the rows in `order`, which must be all there are.
 
         Rows that want one and the same thing have it in that order; where they may have several, what fills the
         capacities best decides.
         It ends where the plan is proven to be within `gap` of the optimum, relative, and starts no further search
-        after the time limit. There is always a plan.
+        after the time limit, until which HiGHS may search where the program is small. There is always a plan.
         """
         start_s = time.perf_counter()
         for name, number in (("gap", gap), ("time_limit_s", time_limit_s)):

@@ -17,15 +17,19 @@ _BAND = 8.0  # nor have those worth less than the best by this many widths
 
 
 class Shares(NamedTuple):
-    """Of one row at a time: picks that have a share, their columns, what they lose against the best, and odds."""
+    """Of one row at a time: picks that have a share, their columns, what they lose against the best, and odds.
+
+    Of the first four only so many entries hold as `shares` says.
+    """
 
     pick: Ints
     column: Ints
     loss: Floats
     odds: Floats
     top: Ints
-    """(groups,) where the row's options of a group are worth most, and what that is"""
+    """(groups,) the option of a group that is worth most; of groups that are not concave the first one"""
     most: Floats
+    """(groups,) what that is worth; of groups that are not concave infinity"""
 
 
 @kernel
@@ -37,7 +41,7 @@ def no_shares(groups: int) -> Shares:
 
 
 @step
-def _tops(rows: Rows, row: int, cost: Floats, top: Ints, worth: Floats) -> float:
+def _tops(rows: Rows, row: int, cost: Floats, top: Ints, most: Floats) -> float:
     """What is worth most to a row; in each group that is concave its peak, and what that is worth: (groups,).
 
     In the others the first option, and infinity, as any may be near the best; no option: WORST.
@@ -49,15 +53,15 @@ def _tops(rows: Rows, row: int, cost: Floats, top: Ints, worth: Floats) -> float
     scale, offset = rows.scale[row], rows.offset[row]
     for g in range(len(rows.concave)):
         begin, end = rows.begin[row, g], rows.end[row, g]
-        worth[g] = WORST
+        most[g] = WORST
         if begin == end:
             continue
         if rows.concave[g]:
             top[g] = peak(rows, row, begin, end, cost)
-            worth[g] = offset + scale * rows.value[top[g]] - cost[rows.column[top[g]]]
-            best = max(best, worth[g])
+            most[g] = offset + scale * rows.value[top[g]] - cost[rows.column[top[g]]]
+            best = max(best, most[g])
         else:
-            top[g], worth[g] = begin, np.inf
+            top[g], most[g] = begin, np.inf
             for k in range(begin, end):
                 best = max(best, offset + scale * rows.value[k] - cost[rows.column[k]])
     return best
@@ -76,8 +80,8 @@ def shares(rows: Rows, row: int, cost: Floats, width: float, own: Shares) -> tup
     band = _BAND * width
     n = 0
     stay = rows.stay_column[row]
-    if stay >= 0 and best - rows.stay_gain[row] + cost[stay] <= band:
-        pick[n], column[n], loss[n] = STAY, stay, best - rows.stay_gain[row] + cost[stay]
+    if stay >= 0 and best - (rows.stay_gain[row] - cost[stay]) <= band:
+        pick[n], column[n], loss[n] = STAY, stay, best - (rows.stay_gain[row] - cost[stay])
         n += 1
     if not rows.required[row] and best <= band:
         pick[n], column[n], loss[n] = NOTHING, -1, best

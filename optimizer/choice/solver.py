@@ -84,6 +84,7 @@ def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[Pric
     """The last prices, where they may do, rough ones, where they may, and fine ones."""
     if gap >= _LOOSE and memory.prices is not None and memory.prices.any():
         near = memory.around_last(snapshot) if memory.knows_most(snapshot) else everywhere(snapshot)
+        # The last prices are not known as well as that, but shares of wider ones move more jobs, for nothing.
         yield Priced(near, memory.prices, near.dual(snapshot.columns, memory.prices), 0, _FINE * memory.worth)
     # Prices that hardly moved at last are near enough to begin with what is fine, where rough ones prove nothing.
     straight = gap < _BY_ROUGH and memory.prices is not None and memory.moved < SMALL_REACH
