@@ -260,7 +260,7 @@ def main() -> None:
     parser.add_argument("--hours", type=float, help="only the jobs submitted until then")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--gap", type=float, default=1e-3, help="relative, of exact and structured solvers")
-    parser.add_argument("--time-limit-s", type=float, default=10.0, help="of what searches in a round")
+    parser.add_argument("--time-limit-s", type=float, default=5.0, help="of what searches in a round")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--dump-rounds", type=Path, metavar="DIR")
     parser.add_argument("--every", type=at_least(1), default=1)
