@@ -32,7 +32,7 @@ from coadapt.simulator.knowledge import Knows
 from coadapt.simulator.readers import read_trace
 from coadapt.simulator.replay import Conditions, Source, isolation_of, kept, simulation, source_of
 
-from .harness import DATA, finish, table
+from .harness import DATA, finish, needs, table
 
 SIA = DATA / "sia" / "sia-simulator"
 CLUSTER = "6x t4:4, 3x rtx:8, 2x a100:8"
@@ -146,10 +146,11 @@ def main() -> None:
         root = Path(pattern.anchor or ".")
         traces = sorted(root.glob(str(pattern.relative_to(pattern.anchor))))
     else:
+        needs(SIA)
         most = options.first or (1 if options.ablations else None)
         traces = [trace for name in SETS for trace in traces_of(name)[:most]]
     if not traces:
-        parser.error("--traces: no such file")
+        parser.error(f"--traces: no file is {options.traces}")
     found = run_all(traces, BOTH + (ABLATIONS if options.ablations else ()), options.processes)
     heads = ["(to sia)", "mean JCT", "p99 JCT", "makespan", "worst ρ", "GPU-h", "restarts", "ms"]
     figures = ratios(found["coadapt"], found["sia"])

@@ -50,10 +50,11 @@ from coadapt.simulator.run import Simulation
 from coadapt.simulator.workload import Workload
 
 from .arguments import at_least
-from .harness import DATA, finish, table
+from .harness import DATA, finish, needs, table
 from .programs import Dumped
 
 COPTER = DATA / "sia" / "copter-continuous-scheduling"
+PUBLISHED = 40_000  # jobs of the workload from which others are drawn
 OUT = Path(__file__).resolve().parents[1] / "out" / "copter_table"
 BASE = {
     "azure": (6, 8), "aws": (8, 4), "dgx-ext": (4, 8), "quad": (8, 4), "rtx": (6, 8), "a10-pcie": (8, 4),
@@ -84,9 +85,11 @@ def cluster(scale: int) -> Cluster:
 
 
 def workload(jobs: int, seed: int) -> Workload:
-    """The first published workload of so many jobs, or one drawn from that of 40,000."""
+    """The first published workload of so many jobs, or one drawn from the largest; ValueError: it is not there."""
     published = COPTER / "workloads" / f"{jobs // 1000}kjobs_24hrs_pai" / "workload-1.csv"
-    return read_trace(published) if published.exists() else drawn(workload(40_000, seed), jobs, seed)
+    if jobs == PUBLISHED or published.exists():
+        return read_trace(published)
+    return drawn(workload(PUBLISHED, seed), jobs, seed)
 
 
 def drawn(base: Workload, jobs: int, seed: int) -> Workload:
@@ -277,6 +280,7 @@ def main() -> None:
             make_policy("sia", **options_of(method, args.gap, args.time_limit_s))
         except ValueError as error:
             parser.error(f"--methods: {method}: {error}")
+    needs(COPTER)
     if args.dump_rounds:
         dump(args)
         return
@@ -294,9 +298,10 @@ def main() -> None:
             own = ["--scales", str(run.scale), "--methods", run.method, "--here"]
             own += [] if run.hours is None else ["--hours", str(run.hours)]
             own += ["--seed", str(run.seed), "--gap", str(run.gap), "--time-limit-s", str(run.time_limit_s)]
-            subprocess.run(
-                [sys.executable, "-m", "benchmarks.copter_table", *own, "--out", str(run.out)], check=True
-            )
+            own += ["--out", str(run.out)]
+            child = subprocess.run([sys.executable, "-m", "benchmarks.copter_table", *own], check=False)
+            if child.returncode:  # it has told why
+                sys.exit(child.returncode)
     if not args.here:
         report(runs)
 

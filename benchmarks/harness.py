@@ -16,6 +16,13 @@ from rich.table import Table
 DATA = Path(os.environ.get("COADAPT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
+def needs(*paths: Path) -> None:
+    """End with one sentence where measured data is not there."""
+    for path in paths:
+        if not path.exists():
+            raise SystemExit(f"{path}: not there; COADAPT_DATA says where the measured data lies")
+
+
 def machine() -> str:
     """One line that says what the figures were measured on."""
     cpu = platform.processor() or platform.machine()

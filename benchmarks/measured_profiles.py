@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from coadapt.estimators.profile import Profile
 
-from .harness import DATA
+from .harness import DATA, needs
 
 TRACES = DATA / "sia" / "sia-simulator" / "traces"
 SOURCE = (
@@ -45,7 +45,9 @@ def measured(model: str, gpu_type: str) -> Measured:
 
     Placements of the same (nodes, replicas, densest node) are distinct rows here, as in the published evaluation.
     """
-    with open(TRACES / model / f"placements-{GPU_TYPES[gpu_type]}.csv", newline="") as file:
+    path = TRACES / model / f"placements-{GPU_TYPES[gpu_type]}.csv"
+    needs(path)
+    with open(path, newline="") as file:
         rows = list(csv.DictReader(file))
     shapes = [[int(digit) for digit in row["placement"]] for row in rows]
     step = np.array([float(row["step_time"]) for row in rows])

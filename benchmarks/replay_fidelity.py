@@ -43,7 +43,7 @@ from coadapt.simulator.readers import read_trace
 from coadapt.simulator.run import simulate
 from coadapt.simulator.workload import Workload
 
-from .harness import DATA, finish, table
+from .harness import DATA, finish, needs, table
 
 SIA = DATA / "sia" / "sia-simulator"
 GAVEL = DATA / "gavel"
@@ -225,6 +225,8 @@ def main() -> None:
     if options.trace is not None:
         name = f"given/{options.trace.stem}/{options.policy}"
         rows = (Replay(name, options.trace, options.policy, options.compat, options.cluster, {}),)
+    else:
+        needs(SIA)
     figures: dict[str, float] = {}
     lines: list[list[object]] = []
     for row in rows:

@@ -27,7 +27,7 @@ from coadapt.simulator.goodput_tables import GoodputTableWorld, read_tables, req
 from coadapt.simulator.outcome import Outcome
 from coadapt.simulator.readers import read_trace
 
-from .harness import DATA, finish, table
+from .harness import DATA, finish, needs, table
 from .replay_fidelity import REPLAYS, replay
 
 COPTER = DATA / "sia" / "copter-continuous-scheduling"
@@ -57,6 +57,7 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--only", choices=("saturn1", "pai"))
     options = parser.parse_args()
+    needs(COPTER)
     figures: dict[str, float] = {}
     profile = cProfile.Profile()
     if options.only != "saturn1":

@@ -33,7 +33,7 @@ from coadapt.simulator.run import Simulation
 
 from .arguments import at_least
 from .better_than_sia import SETS, SIA, name_of, traces_of, world
-from .harness import finish, table
+from .harness import finish, needs, table
 
 SOLVERS = ("structured", "milp", "ilp")
 
@@ -144,9 +144,10 @@ def main() -> None:
         pattern = Path(args.traces)
         traces = sorted(Path(pattern.anchor or ".").glob(str(pattern.relative_to(pattern.anchor))))
     else:
+        needs(SIA)
         traces = [trace for name in SETS for trace in traces_of(name)[: args.first]]
     if not traces:
-        parser.error("--traces: no such file")
+        parser.error(f"--traces: no file is {args.traces}")
     for trace in traces:
         try:
             read_trace(trace)

@@ -122,3 +122,12 @@ def test_a_dumped_round_is_the_program_that_was_solved(tmp_path: Path) -> None:
         assert program.allowed[picked, chosen].all()
         assert program.value[picked, chosen].sum() == pytest.approx(float(found["objective"]))
         assert (program.usage[:, chosen].sum(axis=1) <= program.capacity).all()
+
+
+def test_where_the_data_is_not_there_one_sentence_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copter_table, "COPTER", tmp_path / "none")
+    monkeypatch.setattr("sys.argv", ["copter_table", "--scales", "10"])
+    with pytest.raises(SystemExit, match="none: not there; COADAPT_DATA says where"):
+        copter_table.main()
+    with pytest.raises(ValueError, match=r"workload-1\.csv does not exist"):
+        copter_table.workload(10_000, 0)
