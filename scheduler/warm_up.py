@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import numpy as np
 from numba.core import event
 
 from ..estimators.goodput import BatchLimits, JobModel, best_batch
 from ..estimators.throughput import ThroughputModel, ThroughputParams
+from ..optimizer.choice import ChoiceProgram
 from .cluster import Cluster, Node
 from .job import Adaptivity, JobSpec
 from .placement import Placement
@@ -74,6 +76,8 @@ def warm_up(policy: str, options: Mapping[str, Any]) -> None:
         # As plans of thousands of jobs are found, those of a few are too where they may be further off.
         loose = make_policy(policy, **{**options, "gap": _LOOSE})
         loose.plan(made_up_round(plan.placements, _MANY_JOBS))
+    if options.get("solver", "structured") == "structured":
+        _close_a_program()
     best_batch(_model(), "a", nodes=1, replicas=1)
 
 
@@ -87,6 +91,20 @@ def made_up_round(placements: Mapping[str, Placement], count: int = 5, later_s: 
         for i, gpus in sizes
     ]
     return Round(later_s, 60.0, Cluster(nodes), jobs)
+
+
+def _close_a_program() -> None:
+    """Rows that take large parts of seven limits each, whose best plan is far from what the LP says."""
+    count, types, rng = 60, 7, np.random.default_rng(0)
+    sizes = np.concatenate([[1, 2, 4], np.arange(8, 136, 8)])
+    size, group = np.tile(sizes, types), np.repeat(np.arange(types), len(sizes))
+    rate = rng.lognormal(0, 0.6, (count, types))[:, group] * rng.uniform(0.5, 3, types)[group]
+    value = 1.1 + np.sqrt(rate * size ** rng.uniform(0.6, 0.98, (count, 1)))
+    usage = np.where(group == np.arange(types)[:, None], size, 0).astype(float)
+    program = ChoiceProgram(usage, np.full(types, 320.0), group, size.astype(float))
+    ids = [f"{i}" for i in range(count)]
+    program.put(ids, value, np.ones(value.shape, bool), np.zeros(count, bool))
+    program.solve(ids, gap=1e-4, time_limit_s=60.0)
 
 
 def _model() -> JobModel:

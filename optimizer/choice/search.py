@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,7 +16,6 @@ from .snapshot import Snapshot
 from .whole import fill_up
 
 EXACT_ROWS = 40  # so many rows that may pick several things are searched as a whole
-FAR = 1e-3  # from its bound, where searches that take long are worth it
 _WIDTHS = 256, 512  # combinations that are kept
 
 
@@ -31,9 +29,7 @@ class _Chains(NamedTuple):
 
 
 _NARROW = _Chains(64, 8, 8, 0.25)
-_NEXT = (_NARROW, _Chains(128, 32, 12, 0.25))
-_BROAD = (_Chains(64, 64, 16, 1.0), _Chains(256, 64, 16, 0.5))
-_WIDE = (_Chains(64, 256, 24, 0.5), _Chains(128, 256, 24, 1.0))
+_NEXT = _NARROW, _Chains(128, 32, 12, 0.25)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +57,12 @@ def is_within(gap: float, value: float, bound: float) -> bool:
     return bound - value <= gap * min(abs(bound), abs(value)) + TOLERANCE
 
 
-def search(sought: Sought, picks: Ints, wide: bool) -> tuple[float, float]:
-    """(objective, bound) of a plan that is at least as good as `picks`, which is written there.
-
-    wide: where it is far from the bound, also by searches that take longer than HiGHS does for small programs.
-    """
+def search(sought: Sought, picks: Ints) -> tuple[float, float]:
+    """(objective, bound) of a plan that is at least as good as `picks`, which is written there."""
     value = objective(sought.snapshot.rows, picks)
     if len(sought.snapshot.rows.order) > EXACT_ROWS:
         value = search_near(sought, value, picks)
-        value = _search_all(sought, value, picks, _NEXT, sought.gap)
-        far = (*_BROAD, *_WIDE) if wide else _BROAD
-        value = _search_all(sought, value, picks, far, max(sought.gap, FAR))
+        value = _search_all(sought, value, picks)
     return _prove(sought, value, picks)
 
 
@@ -95,13 +86,13 @@ def search_near(sought: Sought, value: float, picks: Ints) -> float:
     return _chain(sought, few, room, picks, dual - value - lost, wanted - lost, _NARROW)
 
 
-def _search_all(sought: Sought, value: float, picks: Ints, searches: Sequence[_Chains], gap: float) -> float:
+def _search_all(sought: Sought, value: float, picks: Ints) -> float:
     """Search among all rows while the plan is not within the gap; returns the objective."""
-    snapshot, dual = sought.snapshot, sought.dual
-    for each in searches:
+    snapshot, dual, gap = sought.snapshot, sought.dual, sought.gap
+    for each in _NEXT:
         if is_within(gap, value, dual) or not sought.in_time:
             break
-        wanted = sought.gap * min(abs(dual), abs(value))
+        wanted = gap * min(abs(dual), abs(value))
         value = _chain(sought, snapshot.everything, snapshot.capacity, picks, dual - value, wanted, each)
     return value
 

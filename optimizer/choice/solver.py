@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from .at_prices import take_at
+from .closing import close
 from .exact import branch
 from .mend import mend
 from .near import REACH, SMALL_REACH, Memory, Near, Priced, everywhere, settled_picks
@@ -16,7 +17,7 @@ from .plan import objective, take_again, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
 from .rows import Columns, Floats, Ints, dual_value
-from .search import FAR, Sought, is_within, search
+from .search import Sought, is_within, search
 from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimise, those_before, torn_rows
 from .snapshot import Found, Snapshot
 from .whole import around, make_whole, unserved
@@ -28,9 +29,9 @@ _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
 _LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
-# What the searches do not close HiGHS may in the time that is left, where options are so few; down to the gap that
-# is asked for only where they are fewer still. It is given a full array: rows x columns cells.
-_MOST_FOR_HIGHS, _FEW, _MOST_CELLS = 50_000, 2_000, 4_000_000
+# What nothing else closes HiGHS may in the time that is left, where options are so few; down to the gap that is
+# asked for only where they are fewer still. It is given a full array: rows x columns cells.
+_MOST_FOR_HIGHS, _FEW, _MOST_CELLS, _FAR = 50_000, 2_000, 4_000_000, 1e-3
 
 
 def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, time_limit_s: float) -> Found:
@@ -64,10 +65,11 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     if plan is not None and plan.objective > objective(snapshot.rows, picks):
         picks = plan.picks
     sought = Sought(snapshot, near, nearest, prices, dual, gap, until_s)
-    options = snapshot.options
-    few = options <= _MOST_FOR_HIGHS and snapshot.cells <= _MOST_CELLS
-    value, bound = search(sought, picks, wide=not few)
-    aim, left_s = gap if options <= _FEW else max(gap, FAR), until_s - time.perf_counter()
+    value, bound = search(sought, picks)
+    if not is_within(gap, value, bound):
+        value, bound = close(sought, picks, bound)
+    few = snapshot.options <= _MOST_FOR_HIGHS and snapshot.cells <= _MOST_CELLS
+    aim, left_s = gap if snapshot.options <= _FEW else max(gap, _FAR), until_s - time.perf_counter()
     if few and left_s > 0 and not is_within(aim, value, bound):
         value, bound = branch(snapshot, prices, picks, value, bound, aim, left_s)
     return Found(picks, snapshot.room(picks), value, max(bound, value), prices, passes, pivots)
