@@ -15,11 +15,11 @@ from .search import Sought, is_within
 from .whole import fill_up
 
 _LENGTH = 0.03  # of the first step, of Polyak's
-_MOST_CELLS = 8_000_000  # of the tables
-# Steps towards better prices of rows, and beginnings of plans that are kept then; after the first so many turns
-# only of plans that are further than that from their bounds.
+# Steps towards better prices of rows, and beginnings of plans that are kept then.
 _TURNS = (20, 64), (40, 256), (80, 512), (80, 1024), (80, 4096), (0, 16384)
-_ALWAYS, _FAR = 2, 1e-3
+_MOST_CELLS = 8_000_000  # of the tables
+# Plans within so little of their bounds are worth a few turns, and only smaller tables.
+_FAR, _FEW_TURNS, _FEW_CELLS = 1e-3, 2, 1_000_000
 
 
 def close(sought: Sought, picks: Ints, bound: float) -> tuple[float, float]:
@@ -36,8 +36,10 @@ def close(sought: Sought, picks: Ints, bound: float) -> tuple[float, float]:
     rest, length, turn = _Rest(*found), _LENGTH, 0
     rest.leave(np.ones(len(rest.opened.pick), np.bool_), rest.opened.must)
     while not rest.holds_nothing:
-        is_enough = is_within(gap if turn < _ALWAYS else max(gap, _FAR), value, bound)
-        if is_enough or turn == len(_TURNS) or rest.cells > _MOST_CELLS or not sought.in_time:
+        is_near = is_within(max(gap, _FAR), value, bound)
+        turns, cells = (_FEW_TURNS, _FEW_CELLS) if is_near else (len(_TURNS), _MOST_CELLS)
+        is_enough = is_within(gap, value, bound) or turn >= turns or rest.cells > cells
+        if is_enough or not sought.in_time:
             return value, bound
         (steps, width), turn = _TURNS[turn], turn + 1
         if steps and length:
