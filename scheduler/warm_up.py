@@ -22,6 +22,7 @@ from .cluster import Cluster, Node
 from .job import Adaptivity, JobSpec
 from .placement import Placement
 from .policies import make_policy
+from .policies.program import ProgramPolicy
 from .round import JobView, Round
 
 COMPILE_S = 30  # on one core
@@ -76,8 +77,8 @@ def warm_up(policy: str, options: Mapping[str, Any]) -> None:
         # As plans of thousands of jobs are found, those of a few are too where they may be further off.
         loose = make_policy(policy, **{**options, "gap": _LOOSE})
         loose.plan(made_up_round(plan.placements, _MANY_JOBS))
-    if options.get("solver", "structured") == "structured":
-        _close_a_program()
+        if isinstance(made, ProgramPolicy) and "structured" in options.get("solver", "structured"):
+            _close_a_program()
     best_batch(_model(), "a", nodes=1, replicas=1)
 
 

@@ -31,6 +31,16 @@ assert run(["simulate", "--jobs", "80", "--rate", "600", "--policy", policy, *gi
 print(len(before), sorted(compiled() - before), file=sys.stderr)
 """
 
+COMPILED = """
+import gc, json, sys
+from numba.core.dispatcher import Dispatcher
+from coadapt.scheduler.warm_up import warm_up
+
+warm_up(sys.argv[1], json.loads(sys.argv[2]))
+found = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]
+print(json.dumps([d.py_func.__name__ for d in found if d.signatures]))
+"""
+
 
 @pytest.mark.parametrize("name", policy_names())
 def test_every_policy_plans_the_made_up_round_it_is_warmed_up_with(name: str) -> None:
@@ -49,6 +59,17 @@ def test_after_the_warm_up_a_simulation_has_nothing_left_to_compile(
     loaded, left = done.stderr.strip().splitlines()[-1].split(" ", 1)
     assert int(loaded) > 5
     assert left == "[]"
+
+
+@pytest.mark.parametrize(("policy", "options", "does"), [("sia", {}, True), ("fifo", {}, False)])
+def test_what_closes_gaps_is_compiled_for_policies_that_have_gaps_to_close(
+    policy: str, options: dict[str, float], does: bool
+) -> None:
+    code = [sys.executable, "-c", COMPILED, policy, json.dumps(options)]
+    done = subprocess.run(code, capture_output=True, text=True, check=True)
+    kernels = json.loads(done.stdout.splitlines()[-1])
+    for name in ("pack", "improve", "through", "row_by_row"):
+        assert (name in kernels) == does
 
 
 def test_an_unknown_policy_is_named() -> None:

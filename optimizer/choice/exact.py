@@ -1,4 +1,4 @@
-"""What HiGHS does for a choice program: who of those required can be served, and what searches leave open."""
+"""What HiGHS does for a choice program: who of those required can be served, and what nothing else closes."""
 
 from __future__ import annotations
 

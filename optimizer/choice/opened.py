@@ -12,7 +12,7 @@ from .rows import STAY, Columns, Flags, Floats, Ints, Rows, best_of, column_of, 
 from .snapshot import Snapshot
 
 _SLACK = 1e-9  # by which rounding may exceed a capacity
-_MOST_UNITS = 2**40  # of a limit
+_MOST_SIZE, _MOST_UNITS = 2**40, 2**62  # units that a pick takes, and that a limit has
 
 
 class Open(NamedTuple):
@@ -69,7 +69,7 @@ def _list(rows: Rows, columns: Columns, prices: Floats, budget: float) -> _Liste
             row = rows.order[i]
             if fill == 0:
                 worth[i] = best_of(rows, row, cost)[0]
-            for g in range(STAY, len(rows.concave)):
+            for g in range(STAY, len(rows.concave)):  # what is no group is a pick by itself
                 begin, end = (rows.begin[row, g], rows.end[row, g]) if g >= 0 else (g, g + 1)
                 for k in range(begin, end):
                     column = column_of(rows, row, k)
@@ -100,7 +100,7 @@ def opened(snapshot: Snapshot, prices: Floats, budget: float) -> tuple[Open, Flo
     amount = np.where(uses, columns.amount[entry], 0.0)
     limit = np.where(uses, columns.limit[entry], 0)
     capacity = np.floor(np.minimum(snapshot.capacity + _SLACK, _MOST_UNITS)).astype(np.int64)
-    size = np.rint(np.minimum(amount, _MOST_UNITS)).astype(np.int64)
+    size = np.rint(np.minimum(amount, _MOST_SIZE)).astype(np.int64)
     if (size != amount).any():
         return None
     part = np.zeros(len(rows.order))
@@ -123,25 +123,29 @@ def opened(snapshot: Snapshot, prices: Floats, budget: float) -> tuple[Open, Flo
 
 def narrowed(opened: Open, keep: Flags) -> tuple[Open, Flags, Settled]:
     """With these options alone: what is open then, which rows are, and those of which only one pick is left."""
-    rows, limits = len(opened.row), len(opened.capacity)
+    rows, limits, place = len(opened.row), len(opened.capacity), opened.place
     keep = keep & (opened.size <= opened.capacity[opened.limit])
-    place = opened.place
-    count = np.bincount(place[keep], minlength=rows)
-    is_settled = opened.must & (count == 1)
-    out = np.flatnonzero(keep & is_settled[place])
+    while True:
+        count = np.bincount(place[keep], minlength=rows)
+        is_settled = opened.must & (count == 1)
+        out = keep & is_settled[place]
+        capacity = opened.capacity.copy()
+        np.subtract.at(capacity, opened.limit[out], opened.size[out])
+        fits = out | (opened.size <= capacity[opened.limit])
+        if fits[keep].all():
+            break
+        keep = keep & fits  # what is settled leaves too little for the others
     is_left = ~is_settled & (opened.must | (count > 0))
     left = np.flatnonzero(keep & is_left[place])
-    limit, size = opened.limit[left], opened.size[left].copy()
-    capacity = opened.capacity.copy()
-    np.subtract.at(capacity, opened.limit[out], opened.size[out])
-    largest = np.zeros((rows, limits), np.int64)
-    np.maximum.at(largest, (place[left], limit), size)
-    capacity = np.minimum(capacity, largest.sum(axis=0))  # of more no packing could make use
-    for u in range(limits):
-        mine = limit == u
-        unit = max(int(np.gcd.reduce(size[mine], initial=0)), 1)
-        size[mine] //= unit
-        capacity[u] //= unit
+    limit, size = opened.limit[left], opened.size[left]
+    pairs, pair = np.unique(place[left] * limits + limit, return_inverse=True)
+    largest, total = np.zeros(len(pairs), np.int64), np.zeros(limits, np.int64)
+    np.maximum.at(largest, pair, size)
+    np.add.at(total, pairs % limits, largest)
+    unit = np.zeros(limits, np.int64)
+    np.gcd.at(unit, limit, size)
+    unit = np.maximum(unit, 1)
+    capacity = np.minimum(capacity, total) // unit  # of more no packing could make use
     return (
         Open(
             row=opened.row[is_left],
@@ -149,7 +153,7 @@ def narrowed(opened: Open, keep: Flags) -> tuple[Open, Flags, Settled]:
             begin=np.concatenate([[0], np.cumsum(count[is_left])]),
             pick=opened.pick[left],
             limit=limit,
-            size=size,
+            size=size // unit[limit],
             gain=opened.gain[left],
             capacity=capacity,
         ),

@@ -54,7 +54,7 @@ def _join(best: Floats, before: Floats, count: int, more: float) -> None:
 
 
 @kernel
-def pack(opened: Open, worth: Floats, tables: Tables, packed: Ints) -> float:
+def pack(opened: Open, price: Floats, tables: Tables, packed: Ints) -> float:
     """The bound at these prices of rows; writes the tables, and in how many limits' packings each row is."""
     rows, limits = len(opened.row), len(opened.capacity)
     best, at = tables
@@ -63,12 +63,12 @@ def pack(opened: Open, worth: Floats, tables: Tables, packed: Ints) -> float:
         best[u] = 0.0
         at[rows, u] = u
     for i in range(rows - 1, -1, -1):
-        total += worth[i]
+        total += price[i]
         packed[i] = 0
         for u in range(limits):
             at[i, u] = at[i + 1, u]
         for k in range(opened.begin[i], opened.begin[i + 1]):
-            u, size, more = opened.limit[k], opened.size[k], opened.gain[k] - worth[i]
+            u, size, more = opened.limit[k], opened.size[k], opened.gain[k] - price[i]
             if more <= 0.0:  # it packs no better than what takes less
                 continue
             before = best[at[i + 1, u]]
@@ -86,7 +86,7 @@ def pack(opened: Open, worth: Floats, tables: Tables, packed: Ints) -> float:
             if best[at[i, u], left] > before[left]:
                 packed[i] += 1
                 for k in range(opened.begin[i], opened.begin[i + 1]):
-                    size, more = opened.size[k], opened.gain[k] - worth[i]
+                    size, more = opened.size[k], opened.gain[k] - price[i]
                     fits = opened.limit[k] == u and size <= left
                     if fits and before[left - size] + more == best[at[i, u], left]:
                         left -= size
@@ -96,30 +96,30 @@ def pack(opened: Open, worth: Floats, tables: Tables, packed: Ints) -> float:
 
 @kernel
 def improve(
-    opened: Open, worth: Floats, tables: Tables, value: float, enough: float, length: float, steps: int
+    opened: Open, price: Floats, tables: Tables, value: float, enough: float, length: float, steps: int
 ) -> tuple[float, float]:
-    """Better prices of rows, written to `worth`; (bound at them, length of the next step).
+    """Better prices of rows, written to `price`; (bound at them, length of the next step).
 
     By subgradients: rows that are packed several times become dearer, others cheaper, by steps of `length` times
     Polyak's (1969) for a plan's `value`, shorter ones where they gain nothing; until the bound is no more than
     `enough`. A length of 0: shorter ones are of no use.
     """
     rows = len(opened.row)
-    packed, now, towards = np.empty(rows, np.int64), worth.copy(), np.zeros(rows)
+    packed, now, towards = np.empty(rows, np.int64), price.copy(), np.zeros(rows)
     best, worse = np.inf, 0
     for _ in range(steps):
         bound = pack(opened, now, tables, packed)
         worse = 0 if bound < best - _ENOUGH * abs(bound) else worse + 1
         if bound < best:
             best = bound
-            worth[:] = now
+            price[:] = now
         if best <= enough:
             break
         if worse >= _WORSE:
             length, worse = length * _SHORTER, 0
             if length < _SHORTEST:
                 return best, 0.0
-            now[:] = worth
+            now[:] = price
             towards[:] = 0.0
             continue
         norm = 0.0
@@ -152,7 +152,7 @@ def _most(before: Floats, later: Floats, count: int, lane: Floats) -> float:
 
 
 @kernel
-def through(opened: Open, worth: Floats, tables: Tables) -> tuple[Floats, Floats]:
+def through(opened: Open, price: Floats, tables: Tables) -> tuple[Floats, Floats]:
     """(options,) what a plan with each is worth at most, and (rows,) what one without each row is.
 
     tables: as `pack` makes them of the same prices.
@@ -162,9 +162,9 @@ def through(opened: Open, worth: Floats, tables: Tables) -> tuple[Floats, Floats
     before, after, later = np.zeros((limits, units)), np.zeros((limits, units)), np.zeros((limits, units))
     best, lane, total = np.empty(limits), np.empty(_LANES), 0.0
     for i in range(rows):
-        total += worth[i]
+        total += price[i]
     for i in range(rows):
-        others = total - worth[i]
+        others = total - price[i]
         for u in range(limits):
             rest = tables.best[tables.at[i + 1, u]]
             for c in range(opened.capacity[u] + 1):
@@ -174,8 +174,11 @@ def through(opened: Open, worth: Floats, tables: Tables) -> tuple[Floats, Floats
             others += best[u]
         without_row[i] = others
         for k in range(opened.begin[i], opened.begin[i + 1]):
-            u, size, more = opened.limit[k], opened.size[k], opened.gain[k] - worth[i]
+            u, size, more = opened.limit[k], opened.size[k], opened.gain[k] - price[i]
             count = opened.capacity[u] + 1 - size
+            if count <= 0:
+                with_option[k] = -np.inf
+                continue
             with_option[k] = others - best[u] + _most(before[u], later[u, size:], count, lane) + opened.gain[k]
             if more > 0.0:
                 _join(after[u, size:], before[u], count, more)

@@ -64,7 +64,7 @@ class ChoiceProgram:
     `solve` looks for prices, one a limit, at which what the rows want meets the capacities. Any prices prove a
     bound on all plans, and the best ones that of the LP relaxation; taking what is best at them is within a few
     rows of the optimum, and chains of changes put these right (`chains.py`), or an exact search where few rows may
-    pick several things (`refine.py`).
+    pick several things (`refine.py`). What is left of the gap prices of rows close (`closing.py`).
 
     Args:
         usage: (limits, columns) what each column takes of each limit.

@@ -85,10 +85,12 @@ def _keep_best(made: _Beginnings, count: int, width: int, table: Ints) -> tuple[
 
 
 @kernel
-def row_by_row(opened: Open, worth: Floats, tables: Tables, least: float, width: int) -> tuple[float, float, Ints]:
-    """(gain, bound of what was left out, (rows,) option of each row or NOTHING) of the best plan above `least`.
+def row_by_row(
+    opened: Open, price: Floats, tables: Tables, enough: float, width: int
+) -> tuple[float, float, Ints]:
+    """(gain, bound of what was left out, (rows,) option of each row or NOTHING) of the best plan above `enough`.
 
-    The gain is -inf where no such plan was found. What is left out because of `least` alone is not in the bound.
+    The gain is -inf where no such plan was found. What is left out because of `enough` alone is not in the bound.
     """
     rows, limits = len(opened.row), len(opened.capacity)
     most = _MADE * width
@@ -100,9 +102,9 @@ def row_by_row(opened: Open, worth: Floats, tables: Tables, least: float, width:
     parent, option = np.empty((rows, width), np.int64), np.empty((rows, width), np.int64)
     count, lost, later = _FIRST, -np.inf, 0.0
     for i in range(rows):
-        later += worth[i]
+        later += price[i]
     for i in range(rows):
-        later -= worth[i]
+        later -= price[i]
         table[:] = -1
         new = 0
         for p in range(count):
@@ -123,7 +125,7 @@ def row_by_row(opened: Open, worth: Floats, tables: Tables, least: float, width:
                     most_later = tables.best[tables.at[i + 1, u]]
                     bound += opened.gain[k] + most_later[left - more] - most_later[left]
                     digest += digest_of(more, factor[u])
-                if bound <= least:
+                if bound <= enough:
                     continue
                 at = place_of(digest, np.uint64(size))
                 while table[at] >= 0 and not (

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from .at_prices import take_at
-from .closing import close
+from .closing import FAR, close
 from .exact import branch
 from .mend import mend
 from .near import REACH, SMALL_REACH, Memory, Near, Priced, everywhere, settled_picks
@@ -31,7 +31,7 @@ _LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
 # What nothing else closes HiGHS may in the time that is left, where options are so few; down to the gap that is
 # asked for only where they are fewer still. It is given a full array: rows x columns cells.
-_MOST_FOR_HIGHS, _FEW, _MOST_CELLS, _FAR = 50_000, 2_000, 4_000_000, 1e-3
+_MOST_FOR_HIGHS, _FEW, _MOST_CELLS = 50_000, 2_000, 4_000_000
 
 
 def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, time_limit_s: float) -> Found:
@@ -69,7 +69,7 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     if not is_within(gap, value, bound):
         value, bound = close(sought, picks, bound)
     few = snapshot.options <= _MOST_FOR_HIGHS and snapshot.cells <= _MOST_CELLS
-    aim, left_s = gap if snapshot.options <= _FEW else max(gap, _FAR), until_s - time.perf_counter()
+    aim, left_s = gap if snapshot.options <= _FEW else max(gap, FAR), until_s - time.perf_counter()
     if few and left_s > 0 and not is_within(aim, value, bound):
         value, bound = branch(snapshot, prices, picks, value, bound, aim, left_s)
     return Found(picks, snapshot.room(picks), value, max(bound, value), prices, passes, pivots)
