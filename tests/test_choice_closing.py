@@ -319,12 +319,12 @@ def test_of_more_beginnings_than_there_is_room_for_those_left_out_are_in_the_bou
     assert gain <= best_plan(instance) + 1e-9
 
 
-def test_plans_that_are_near_their_bounds_are_worth_small_tables_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_that_are_near_their_bounds_are_worth_little_work_only(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = snapshot_of(jobs(30, 20, 1))
     whole = snapshot.no_picks()
     best, bound = closing.close(sought(snapshot, np.full(TYPES, 0.3)), whole, np.inf)
     assert bound == pytest.approx(best)
-    monkeypatch.setattr(closing, "_MOST_CELLS_IF_NEAR", 0)
+    monkeypatch.setattr(closing, "_MOST_WORK_IF_NEAR", 0)
     near, far = (closing.close(sought(snapshot, np.full(TYPES, 0.3)), whole, best * (1 + f)) for f in (5e-4, 5e-3))
     assert near == (best, best * (1 + 5e-4))
     assert far[1] < best * (1 + closing.FAR)

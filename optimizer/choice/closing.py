@@ -16,17 +16,20 @@ from .whole import fill_up
 
 FAR = 1e-3  # from their bounds: what plans within it still lack is not worth much
 _LENGTH = 0.03  # of the first step, of Polyak's
-# Steps towards better prices of rows, and beginnings of plans that are kept then; of near plans the first ones.
+# Steps towards better prices of rows, and beginnings of plans that are kept then.
 _TURNS = (20, 64), (40, 256), (80, 512), (80, 1024), (80, 4096), (0, 16384)
-_TURNS_IF_NEAR = 2
-_MOST_CELLS, _MOST_CELLS_IF_NEAR = 8_000_000, 1_000_000
+_MOST_WORK, _MOST_WORK_IF_NEAR = (
+    640_000_000,
+    20_000_000,
+)  # of a turn: cells of tables, under a nanosecond each
+_WORK = 32  # of an option of a beginning
 
 
 def close(sought: Sought, picks: Ints, bound: float) -> tuple[float, float]:
     """(objective, bound) of a plan within the gap of its bound, or as near as is found; written to `picks`.
 
-    Nothing is found where something takes of several limits at once, or parts of a unit, and where tables would
-    become too large.
+    Nothing is found where something takes of several limits at once, or parts of a unit, and where it would
+    take too long.
     """
     value, gap = objective(sought.snapshot.rows, picks), sought.gap
     enough = value + gap * min(abs(value), abs(bound))  # plans that are worth no more need not be found
@@ -38,11 +41,10 @@ def close(sought: Sought, picks: Ints, bound: float) -> tuple[float, float]:
     rest.leave(np.ones(len(rest.opened.pick), np.bool_), rest.opened.must)
     while not rest.holds_nothing:
         is_near = is_within(max(gap, FAR), value, bound)
-        turns, cells = (_TURNS_IF_NEAR, _MOST_CELLS_IF_NEAR) if is_near else (len(_TURNS), _MOST_CELLS)
-        if is_within(gap, value, bound) or turn >= turns or not sought.in_time:
+        if is_within(gap, value, bound) or turn == len(_TURNS) or not sought.in_time:
             return value, bound
         (steps, width), turn = _TURNS[turn], turn + 1
-        if rest.cells(width) > cells:
+        if rest.work(steps, width) > (_MOST_WORK_IF_NEAR if is_near else _MOST_WORK):
             return value, bound
         if steps and length:
             reached, length = rest.improve(value, enough, length, steps)
@@ -88,9 +90,10 @@ class _Rest:
         stuck = self.opened.must & (np.diff(self.opened.begin) == 0)
         return bool((self.opened.capacity < 0).any() or stuck.any())
 
-    def cells(self, width: int) -> int:
-        """Of the tables, and of so many beginnings of plans after each row."""
-        return most_tables(self.opened) * (int(self.opened.capacity.max()) + 1) + len(self.opened.row) * width
+    def work(self, steps: int, width: int) -> int:
+        """Of a turn; tables are made at least twice."""
+        cells = most_tables(self.opened) * (int(self.opened.capacity.max()) + 1)
+        return max(steps, 2) * cells + _WORK * width * len(self.opened.pick)
 
     def improve(self, value: float, enough: float, length: float, steps: int) -> tuple[float, float]:
         """Better prices; (the bound at them, length of the next step, 0: none gains)."""
