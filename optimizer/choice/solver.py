@@ -66,7 +66,7 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
         picks = plan.picks
     sought = Sought(snapshot, near, nearest, prices, dual, gap, until_s)
     value, bound = search(sought, picks)
-    if not is_within(gap, value, bound):
+    if sought.in_time and not is_within(gap, value, bound):
         value, bound = close(sought, picks, bound)
     few = snapshot.options <= _MOST_FOR_HIGHS and snapshot.cells <= _MOST_CELLS
     aim, left_s = gap if snapshot.options <= _FEW else max(gap, FAR), until_s - time.perf_counter()
