@@ -1,7 +1,7 @@
 """Compiling what a policy's rounds call before the first of them has to wait for it.
 
 numba compiles a kernel on its first call and keeps it in a cache: once per install, all of them, for as long as
-`COMPILE_S`. Afterwards a process reads them in a second.
+a minute. Afterwards a process reads them in a second.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ from .policies import make_policy
 from .policies.program import ProgramPolicy
 from .round import JobView, Round
 
-COMPILE_S = 30  # on one core
 _MANY_JOBS, _LOOSE = 45, 1e-2
-COMPILING = f"compiling the solver's kernels, once per install: about {COMPILE_S} s"
+COMPILING = "compiling the solver's kernels, once per install: up to a minute"
 _OURS = __name__.split(".")[0]
 
 
