@@ -1,7 +1,7 @@
 """Compiling what a policy's rounds call before the first of them has to wait for it.
 
-numba compiles a kernel on its first call and keeps it in a cache: once per install, all of them, for as long as
-a minute. Afterwards a process reads them in a second.
+numba compiles a kernel on its first call and keeps it in a cache: once per install, which takes about a minute for
+all of them. Afterwards a process reads them in a second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .policies.program import ProgramPolicy
 from .round import JobView, Round
 
 _MANY_JOBS, _LOOSE = 45, 1e-2
-COMPILING = "compiling the solver's kernels, once per install: up to a minute"
+COMPILING = "compiling the solver's kernels, once per install: about a minute"
 _OURS = __name__.split(".")[0]
 
 

@@ -18,11 +18,8 @@ FAR = 1e-3  # from their bounds: what plans within it still lack is not worth mu
 _LENGTH = 0.03  # of the first step, of Polyak's
 # Steps towards better prices of rows, and beginnings of plans that are kept then.
 _TURNS = (20, 64), (40, 256), (80, 512), (80, 1024), (80, 4096), (0, 16384)
-_MOST_WORK, _MOST_WORK_IF_NEAR = (
-    640_000_000,
-    20_000_000,
-)  # of a turn: cells of tables, under a nanosecond each
-_WORK = 32  # of an option of a beginning
+# Of a turn, in cells of tables, which take less than a nanosecond each; an option of a beginning is worth some.
+_MOST_WORK, _MOST_WORK_IF_NEAR, _WORK_OF_OPTION = 640_000_000, 20_000_000, 32
 
 
 def close(sought: Sought, picks: Ints, bound: float) -> tuple[float, float]:
@@ -93,7 +90,7 @@ class _Rest:
     def work(self, steps: int, width: int) -> int:
         """Of a turn; tables are made at least twice."""
         cells = most_tables(self.opened) * (int(self.opened.capacity.max()) + 1)
-        return max(steps, 2) * cells + _WORK * width * len(self.opened.pick)
+        return max(steps, 2) * cells + _WORK_OF_OPTION * width * len(self.opened.pick)
 
     def improve(self, value: float, enough: float, length: float, steps: int) -> tuple[float, float]:
         """Better prices; (the bound at them, length of the next step, 0: none gains)."""
