@@ -12,9 +12,9 @@ drawn once. Unlike there every job, not only one that trains, at most doubles th
 shape costs a restart, and no configuration is larger than the largest that some job has a goodput for.
 
 A method is a value of sia's option `solver`: LP* of the paper is highs-ipm here, the faster of HiGHS's solvers
-from scratch, with COpter's shim. Each method and scale runs in a process of its own; what is done lies in
-`--out` and is not run again, and what was interrupted goes on. Times are of this machine: the solver's own, and
-the whole policy's, which also values, builds and places.
+from scratch, with COpter's shim; POP is pop-ray, its parts on two cores at once. Each method and scale runs in a
+process of its own; what is done lies in `--out` and is not run again, and what was interrupted goes on. Times are
+of this machine: the solver's own, and the whole policy's, which also values, builds and places.
 
 With --dump-rounds nothing is tabulated: the programs of consecutive rounds are written to DIR, to be solved again
 offline (format and reader: benchmarks/programs.py), until there are `--rounds` from `--from-hour` on.
@@ -310,7 +310,7 @@ def report(runs: list[Run]) -> None:
     rows, figures = [], {}
     for run in runs:
         found = json.loads(run.done.read_text())
-        paper = PAPER.get((run.scale, run.method), ("", "", ""))
+        paper = PAPER.get((run.scale, run.method.removesuffix("-ray")), ("", "", ""))
         rows.append([
             run.scale * 256, int(found["jobs"]), run.method,
             found["mean_jct_h"], paper[0], found["makespan_h"], paper[1],
@@ -328,7 +328,7 @@ def report(runs: list[Run]) -> None:
     table("Sia's policy in rounds of 60 s (COpter, table 4.1)", columns, rows)
     made_by = {json.loads(run.done.read_text())["made_by"] for run in runs}
     other = "" if made_by == {project()} else f"some runs are of other code; remove them from {runs[0].out.name}"
-    threads = "one thread, two for continual; POP's parts by turns"
+    threads = "one thread, two for continual; parts of pop by turns, of pop-ray on two cores"
     finish("copter_table", figures, "; ".join(filter(None, (threads, other))))
 
 

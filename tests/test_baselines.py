@@ -151,14 +151,3 @@ def test_the_parallel_time_is_that_of_the_core_that_ends_last() -> None:
     assert makespan_s([2, 2], 64) == 2
     with pytest.raises(ValueError, match="k: is 0"):
         solve_parts(Numbers(np.arange(3.0)), 0)
-
-
-@pytest.mark.slow
-def test_pop_gives_the_same_answer_by_ray() -> None:
-    import ray
-
-    ray.init(num_cpus=2, include_dashboard=False)
-    try:
-        assert solve_parts(Numbers(np.arange(30.0)), 4, use_ray=True).whole == 435
-    finally:
-        ray.shutdown()

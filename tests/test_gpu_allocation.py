@@ -1,6 +1,7 @@
 """One program, many solvers: each brings a plan that fits, and those that claim the same agree."""
 
 import pickle
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,8 @@ EXACT = ("structured", "milp", "ilp")
 VERTEX = ("highs", "highs-ipm", "highs-hot")
 FIRST_ORDER = ("highs-pdlp", "highs-pdlp-hot", "continual")
 SPLIT = ("pop", "pop-structured")
+BY_RAY = ("pop-ray",)  # `pop`, side by side: looked at once, as it starts a Ray
+IN_PROCESS = tuple(name for name in allocation_solvers() if name not in BY_RAY)
 families = st.sampled_from(list(FAMILIES))
 seeds = st.integers(0, 10**6)
 
@@ -45,10 +48,10 @@ def assert_fits(instance: Instance, solution: ChoiceSolution) -> None:
 
 
 def test_all_solvers_there_are_are_looked_at_here() -> None:
-    assert set(allocation_solvers()) == {*EXACT, *VERTEX, *FIRST_ORDER, *SPLIT}
+    assert set(allocation_solvers()) == {*EXACT, *VERTEX, *FIRST_ORDER, *SPLIT, *BY_RAY}
 
 
-@pytest.mark.parametrize("name", allocation_solvers())
+@pytest.mark.parametrize("name", IN_PROCESS)
 @given(family=families, seed=seeds)
 @settings(max_examples=25)
 def test_every_solver_finds_a_plan_that_fits(name: str, family: str, seed: int) -> None:
@@ -88,7 +91,7 @@ def test_bounds_of_the_relaxation_agree(family: str, seed: int) -> None:
     assert solved("structured", instance).bound <= relaxed["highs"] + slack
 
 
-@pytest.mark.parametrize("name", allocation_solvers())
+@pytest.mark.parametrize("name", IN_PROCESS)
 def test_a_solver_goes_on_with_a_program_that_changes(name: str) -> None:
     """What a hot one keeps is that of the last round, and never shows."""
     instance = draw("sia's, with moves", 7)
@@ -115,7 +118,7 @@ def test_a_solver_goes_on_with_a_program_that_changes(name: str) -> None:
             assert found.bound == pytest.approx(anew.bound, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", allocation_solvers())
+@pytest.mark.parametrize("name", IN_PROCESS)
 def test_a_solver_can_be_pickled_between_rounds(name: str) -> None:
     instance = draw("goodput of powers of two", 5)
     solver, program = allocation_solver(name), instance.program()
@@ -126,7 +129,7 @@ def test_a_solver_can_be_pickled_between_rounds(name: str) -> None:
         assert again.bound == pytest.approx(first.bound, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", allocation_solvers())
+@pytest.mark.parametrize("name", IN_PROCESS)
 def test_required_jobs_that_do_not_fit_together_are_named_and_the_others_have_their_plan(name: str) -> None:
     program = ChoiceProgram(np.array([[4.0]]), np.array([8.0]))
     ids = ["a", "b", "c"]
@@ -297,6 +300,26 @@ def test_pop_serves_and_gains_the_same_however_its_parts_are_solved(family: str,
     ]
     assert found[0].unmet == found[1].unmet
     assert found[0].objective == pytest.approx(found[1].objective, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.live
+def test_pop_makes_the_same_plans_by_ray_and_starts_one_where_none_runs() -> None:
+    """Round after round, with the time that the clock said."""
+    import ray
+
+    instance = draw("sia's, with moves", 7)
+    program, by_ray, in_turn = instance.program(), allocation_solver("pop-ray"), allocation_solver("pop")
+    assert not ray.is_initialized()
+    try:
+        for _ in range(3):
+            began = time.perf_counter()
+            found = by_ray.solve(program, instance.ids, 1e-6, 10.0)
+            assert 0 < found.seconds <= time.perf_counter() - began
+            assert found.choice.tolist() == in_turn.solve(program, instance.ids, 1e-6, 10.0).choice.tolist()
+            assert_fits(instance, found)
+        assert ray.cluster_resources()["CPU"] <= 2, "cores is two, whatever the machine has"
+    finally:
+        ray.shutdown()
 
 
 @pytest.mark.parametrize("structured", [False, True])

@@ -8,9 +8,12 @@ parts run is said here.
 from __future__ import annotations
 
 import heapq
+import logging
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -57,12 +60,16 @@ def solve_parts(
 ) -> PopAnswer[Whole]:
     """POP-k. cores: over which the time is estimated where the parts run one after another; Ray uses what it has.
 
+    Where use_ray is set and no Ray runs, one of at most `cores` is started here, which ends with this process.
+
     Raises:
         ValueError: for k or cores below 1.
     """
     for name, value in (("k", k), ("cores", cores)):
         if value < 1:
             raise ValueError(f"{name}: is {value}, not at least 1")
+    if use_ray:
+        _start_ray(cores)
     began, split_at = time.perf_counter(), time.process_time()
     parts = list(partition.split(k, np.random.default_rng(seed)))
     split_s = time.process_time() - split_at
@@ -81,9 +88,29 @@ def _timed(partition: Partition[Any, Any, Any], part: object) -> tuple[Any, floa
     return answer, time.process_time() - began
 
 
-def _by_ray(partition: Partition[Any, Any, Any], parts: Sequence[object]) -> list[tuple[Any, float]]:
+def _start_ray(cores: int) -> None:
     import ray  # takes a third of a second, and most callers need none
 
-    remote = ray.remote(num_cpus=1)(_timed)
+    if not ray.is_initialized():
+        ray.init(
+            address="local",
+            num_cpus=min(cores, os.cpu_count() or 1),
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+
+
+@cache
+def _task() -> Any:
+    import ray
+
+    return ray.remote(num_cpus=1)(_timed)
+
+
+def _by_ray(partition: Partition[Any, Any, Any], parts: Sequence[object]) -> list[tuple[Any, float]]:
+    import ray
+
+    remote = _task()
     shared = ray.put(partition)
     return list(ray.get([remote.remote(shared, part) for part in parts]))

@@ -414,6 +414,7 @@ _SOLVERS: dict[str, Callable[[], AllocationSolver]] = {
     "highs-hot": lambda: Relaxed(HotHighs(Method.SIMPLEX)),
     "highs-pdlp-hot": lambda: Relaxed(HotHighs(Method.PDLP)),
     "pop": Pop,
+    "pop-ray": lambda: Pop(use_ray=True),
     "pop-structured": lambda: Pop(structured=True),
     "continual": Continual,
 }
