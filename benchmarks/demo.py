@@ -214,10 +214,10 @@ def picture(rows: Sequence[JobRow], timeline: Sequence[Interval], started_s: flo
             profiling = i["phase"] == "profiling"
             style = {"facecolor": "none", "edgecolor": colour, "hatch": "////"} if profiling else {"color": colour}
             axes.bar(left, height, width, bottom=lane, align="edge", lw=0.5, **style)
-            if not profiling and i["batch_size"] and i["batch_size"] != shown:
+            # Numbers over narrower bars would print over each other.
+            if not profiling and i["batch_size"] and i["batch_size"] != shown and width > 6:
                 shown = i["batch_size"]
-                if width > 6:  # narrower ones would print over each other
-                    axes.text(left, lane + height + 0.02, str(shown), fontsize=7)
+                axes.text(left, lane + height + 0.02, str(shown), fontsize=7)
     axes.set_yticks(range(len(rows)), [row["id"] for row in rows])
     axes.set_xlabel("seconds")
     axes.set_title(f"Coadapt on {CLUSTER} (emulated): bar height = GPUs (1 to {most}), number = batch size")

@@ -164,10 +164,14 @@ def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[
     lines = []
     for job in after:
         old = before.get(job["id"])
-        name = job["id"]
+        name, ended = job["id"], None
         measured = job["phase"] == "profiling" and old is not None and old["reason"] != job["reason"]
         if old is None or old["phase"] != job["phase"] or measured:
-            lines.append(f"{name}: {job['phase']}" + (f" ({job['reason']})" if job["reason"] else ""))
+            line = f"{name}: {job['phase']}" + (f" ({job['reason']})" if job["reason"] else "")
+            if job["finished_s"] is None:
+                lines.append(line)
+            else:
+                ended = line  # the end comes last, whatever else was new at this look
         # A queued job shows the GPUs it starts on: to whoever waits it has none until it runs.
         had = where(old) if old is not None and old["phase"] == "running" else "-"
         if job["phase"] == "running" and where(job) not in (had, "-"):
@@ -175,6 +179,8 @@ def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[
         if job["batch_size"] and (old is None or old["batch_size"] != job["batch_size"]):
             first = old["batch_size"] if old and old["batch_size"] else "-"
             lines.append(f"{name}: batch size {first} -> {job['batch_size']}, learning rate {number(job['lr'])}")
+        if ended:
+            lines.append(ended)
     return lines
 
 

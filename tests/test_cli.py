@@ -172,6 +172,11 @@ def test_changes_are_told_a_line_each_and_emulation_is_named() -> None:
         "a-1: running",
         "a-1: - -> 4 a100 (emulated)",
     ]
+    ended = new | {"phase": "succeeded", "reason": "reached its target", "batch_size": 128, "finished_s": 1.0}
+    assert show.change_lines({"a-1": new}, [ended]) == [
+        "a-1: batch size 64 -> 128, learning rate 0.2",
+        "a-1: succeeded (reached its target)",
+    ]
 
 
 def test_tables_name_emulated_gpus(capsys) -> None:
