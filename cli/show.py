@@ -97,7 +97,10 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
     took = (
         f", the last one took {number(1000 * cluster['solver_s'])} ms" if cluster["solver_s"] is not None else ""
     )
-    lines.append(Text(f"\npolicy {cluster['policy']}, a round every {every}, {cluster['rounds']} so far{took}"))
+    proven = _proven(cluster["gap"])
+    lines.append(
+        Text(f"\npolicy {cluster['policy']}, a round every {every}, {cluster['rounds']} so far{took}{proven}")
+    )
     if cluster["prices"]:
         prices = ", ".join(f"{t} {number(p)}" for t, p in sorted(cluster["prices"].items()))
         lines.append(Text(f"price of one GPU this round: {prices}"))
@@ -107,6 +110,13 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
             Text("emulated nodes run on CPU at the pace of their GPU type; their speed is not this machine's")
         )
     return Group(*lines)
+
+
+def _proven(gap: float | None) -> str:
+    if gap is None:
+        return ""
+    best = f"within {100 * gap:.2g} % of the best" if gap > 1e-9 else "the best"
+    return f"; its plan is proven {best}"
 
 
 def details(job: JobDetails) -> RenderableType:

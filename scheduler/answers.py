@@ -118,6 +118,7 @@ def cluster_view(
         rounds=rounds,
         prices=dict(plan.prices) if plan else {},
         solver_s=plan.solver_s if plan else None,
+        gap=plan.gap if plan and plan.placements and math.isfinite(plan.gap) else None,
         notes=notes,
     )
 

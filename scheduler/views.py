@@ -73,6 +73,7 @@ class ClusterView(TypedDict):
     rounds: int
     prices: dict[str, float]  # of one GPU of each type, in the last round
     solver_s: float | None
+    gap: float | None  # the last round's plan is proven within that part of the best; None: nothing is
     notes: list[str]
 
 

@@ -179,6 +179,34 @@ def test_changes_are_told_a_line_each_and_emulation_is_named() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("gap", "said"),
+    [
+        (7.34e-5, "took 3.2 ms; its plan is proven within 0.0073 % of the best\n"),
+        (0.0, "took 3.2 ms; its plan is proven the best\n"),
+        (None, "took 3.2 ms\n"),
+    ],
+)
+def test_the_last_round_is_told_with_what_its_plan_is_proven_to_be(
+    gap: float | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show.console().print(
+        show.cluster_table(
+            {
+                "nodes": [],
+                "policy": "sia",
+                "round_interval_s": 60.0,
+                "rounds": 12,
+                "prices": {},
+                "solver_s": 0.0032,
+                "gap": gap,
+                "notes": [],
+            }
+        )
+    )
+    assert f"policy sia, a round every 60 s, 12 so far, the last one {said}" in capsys.readouterr().out
+
+
 def test_tables_name_emulated_gpus(capsys) -> None:
     show.console().print(show.jobs_table([row(phase="running", gpus=2, gpu_type="t4")]))
     assert "2 t4 (emulated)" in capsys.readouterr().out

@@ -1,5 +1,6 @@
 """What becomes of a job when its executor says something: every event has one meaning, also the second time."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +18,13 @@ from coadapt.executor.events import (
 from coadapt.executor.measurements import Measurements
 from coadapt.executor.protocol import Progress, Report, StepRow
 from coadapt.executor.slot import Slot
-from coadapt.scheduler.answers import job_details, job_row, why_not_in_round, why_not_measured
+from coadapt.scheduler.answers import cluster_view, job_details, job_row, why_not_in_round, why_not_measured
 from coadapt.scheduler.cluster import Cluster, Node
 from coadapt.scheduler.dejavu import measured_types
 from coadapt.scheduler.job import JobSpec, JobState, Phase, Resources
 from coadapt.scheduler.launcher import slots_of
 from coadapt.scheduler.new_types import with_new_types
+from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.placement import NodeShare, Placement
 from coadapt.scheduler.reactions import (
     PROFILE_LOSSES,
@@ -37,6 +39,7 @@ from coadapt.scheduler.reactions import (
     start_profile,
 )
 from coadapt.scheduler.record import JobRecord, ProfileRun
+from coadapt.scheduler.round import Plan
 from coadapt.scheduler.settings import Settings
 from coadapt.scheduler.snapshot import (
     expected_restart_s,
@@ -47,6 +50,7 @@ from coadapt.scheduler.snapshot import (
 )
 
 SPEC = JobSpec(name="j", script="t.py", resources=Resources(max_gpus=8))
+ON_T4 = Placement("t4", (NodeShare("n1", 1),))
 A, B, C = (Slot(node, "l", 1, "t4", emulated=True) for node in ("n1", "n2", "n3"))
 
 
@@ -282,6 +286,22 @@ def test_an_ended_job_is_explained_by_its_end() -> None:
     assert why_not_in_round(ended) == "j-1 has failed: ValueError: no; `coadapt describe j-1` tells what it had"
     ended = end(running(A), Phase.CANCELLED, "cancelled by the user", 3.0).job
     assert why_not_in_round(ended).startswith("j-1 was cancelled by the user; ")
+
+
+@pytest.mark.parametrize(
+    ("plan", "gap"),
+    [
+        (None, None),
+        (Plan({}, gap=0.0), None),  # of nothing
+        (Plan({"j-1": ON_T4}, gap=7.3e-5), 7.3e-5),
+        (Plan({"j-1": ON_T4}, gap=math.inf), None),  # POP's
+        (Plan({"j-1": ON_T4}), None),  # a policy without a bound
+    ],
+)
+def test_the_cluster_shows_how_far_the_last_plan_may_be_from_the_best(
+    plan: Plan | None, gap: float | None
+) -> None:
+    assert cluster_view(NodesSnapshot(), [], Settings(), 3, plan)["gap"] == gap
 
 
 # --- profiling -------------------------------------------------------------------------------------------
