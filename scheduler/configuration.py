@@ -169,6 +169,24 @@ class ConfigurationSet:
         ends = np.searchsorted(self.arrays.type_index, np.arange(len(self.arrays.gpu_types) + 1)).tolist()
         return {t: slice(*ends[i : i + 2]) for i, t in enumerate(self.arrays.gpu_types)}
 
+    def columns_in(self, other: ConfigurationSet) -> np.ndarray:
+        """(configurations,) column of each in a set of another cluster, -1: it is not there, or of other goodput.
+
+        A GPU type whose nodes are of another size now is of other goodput.
+        """
+        sizes = dict(zip(other.arrays.gpu_types, other.arrays.gpus_per_node.tolist(), strict=True))
+        alike = [
+            sizes.get(t) == size for t, size in zip(self.arrays.gpu_types, self.arrays.gpus_per_node, strict=True)
+        ]
+        found = [other._index.get((c.gpu_type, c.nodes, c.gpus, c.node_gpus), -1) for c in self.items]
+        return np.where(np.array(alike, bool)[self.arrays.type_index], np.array(found, np.int64), -1)
+
+    def is_like(self, other: ConfigurationSet) -> bool:
+        """Whether what is known by column of the other set holds for this one, however much fits on each."""
+        if self.items != other.items or not np.array_equal(self.special, other.special):
+            return False
+        return bool((self.columns_in(other) >= 0).all())
+
     def of(self, placement: Placement) -> Configuration | None:
         """What a placement realises; None where it is no configuration of this cluster as it is now."""
         column = self.index(placement)

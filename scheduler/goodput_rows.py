@@ -11,6 +11,7 @@ from .configuration import ConfigurationSet
 from .round import JobView
 
 _PROBES = 6  # configurations of each GPU type that a model is judged by
+_AT_ONCE = 4096  # jobs whose goodput is worked out together, so that a large round needs little memory
 
 
 class GoodputRows:
@@ -41,14 +42,16 @@ class GoodputRows:
         return self._rows.nbytes / 2**30
 
     def update(self, jobs: Sequence[JobView], configurations: ConfigurationSet) -> np.ndarray:
-        """Take in the jobs of a round, all of them; (jobs,) whose row is not what it was in the last."""
-        if configurations is not self._configurations:
-            self._begin(configurations)
+        """Take in the jobs of a round, all of them; (jobs,) whose row is not what it was in the last.
+
+        Of other configurations no row is; computed are those that were not there.
+        """
         # Sorted, so that which row a place holds next never hangs on the order of a set.
         for id in sorted(self._place.keys() - {job.id for job in jobs}):
             place = self._place.pop(id)
             self._models[place] = None
             self._free.append(place)
+        others = configurations is not self._configurations and self._take_over(configurations)
         moved = np.zeros(len(jobs), bool)
         other: list[int] = []
         for i, job in enumerate(jobs):
@@ -63,12 +66,26 @@ class GoodputRows:
         judged = [i for i in other if not moved[i]]
         moved[judged] = self._moved([jobs[i] for i in judged])
         self._compute([jobs[i] for i in np.flatnonzero(moved).tolist()])
-        return moved
+        return moved | others
 
-    def _begin(self, configurations: ConfigurationSet) -> None:
-        self._configurations, self._probes = configurations, _probes(configurations)
-        self._rows = np.zeros((64, len(configurations)), np.float32)
-        self._place, self._free, self._models = {}, list(range(63, -1, -1)), [None] * 64
+    def _take_over(self, configurations: ConfigurationSet) -> bool:
+        """Make rows of these configurations, with what is known of them; whether they are others."""
+        before, self._configurations = self._configurations, configurations
+        self._probes = _probes(configurations)
+        column = np.full(len(configurations), -1) if before is None else configurations.columns_in(before)
+        if before is not None and np.array_equal(column, np.arange(len(before))):
+            return False
+        kept, new = np.flatnonzero(column >= 0), np.flatnonzero(column < 0)
+        arrays = _columns(configurations.arrays, new)
+        was, self._rows = self._rows, np.zeros((len(self._rows), len(configurations)), np.float32)
+        places = np.array(sorted(self._place.values()), np.int64)
+        for at in range(0, len(places), _AT_ONCE):
+            some = places[at : at + _AT_ONCE]
+            self._rows[np.ix_(some, kept)] = was[np.ix_(some, column[kept])]
+            self._rows[np.ix_(some, new)] = _finite(
+                goodput_matrix([self._models[i] for i in some.tolist()], arrays)
+            )
+        return True
 
     def of(self, jobs: Sequence[JobView]) -> np.ndarray:
         """(jobs, configurations) goodput of jobs of this round, 0 where a job cannot run or has no model."""
@@ -94,8 +111,8 @@ class GoodputRows:
             self._rows = rows
             self._free = [*range(size - 1, had - 1, -1), *self._free]
             self._models += [None] * (size - had)
-        for at in range(0, len(jobs), 4096):
-            some = jobs[at : at + 4096]
+        for at in range(0, len(jobs), _AT_ONCE):
+            some = jobs[at : at + _AT_ONCE]
             found = goodput_matrix([job.model for job in some], self._configurations.arrays)
             places = []
             for job in some:
@@ -103,7 +120,11 @@ class GoodputRows:
                     self._place[job.id] = self._free.pop()
                 places.append(self._place[job.id])
                 self._models[places[-1]] = job.model
-            self._rows[places] = np.where(np.isfinite(found), found, 0.0)
+            self._rows[places] = _finite(found)
+
+
+def _finite(goodput: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(goodput), goodput, 0.0)
 
 
 def _probes(configurations: ConfigurationSet) -> np.ndarray:

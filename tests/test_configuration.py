@@ -102,3 +102,37 @@ def test_limits_of_an_empty_cluster_are_worked_out_once() -> None:
     first = found.limits()
     assert found.limits([on("a", n0=2)]).capacity.tolist() != first.capacity.tolist()
     assert found.limits(()) is first
+
+
+def test_sets_are_alike_as_long_as_nodes_that_come_and_go_leave_the_same_configurations() -> None:
+    found = ConfigurationSet(cluster("6x b:4, 1x e:1"), most_gpus=16)
+    assert ConfigurationSet(cluster("5x b:4, 1x e:1"), most_gpus=16).is_like(found)
+    assert not ConfigurationSet(cluster("3x b:4, 1x e:1"), most_gpus=16).is_like(found)  # 16xb is gone
+    assert not ConfigurationSet(cluster("6x b:4"), most_gpus=16).is_like(found)
+    assert not ConfigurationSet(cluster("6x b:4, 1x e:1"), {("b", 3, 1)}, 16).is_like(found)
+
+
+def test_a_count_that_becomes_special_makes_another_set_of_the_same_configurations() -> None:
+    """Only jobs that ask for it may have what is special."""
+    regular = ConfigurationSet(cluster("2x c:6"))
+    special = ConfigurationSet(cluster("2x c:6"), {("c", 12, 1)}, most_gpus=6)
+    assert regular.items == special.items
+    assert not special.is_like(regular)
+
+
+def test_columns_are_found_in_a_set_of_another_cluster() -> None:
+    before = ConfigurationSet(cluster("2x a:4, 1x b:8"))  # 1 2 4 8 a, 1 2 4 8 b
+    now = ConfigurationSet(cluster("3x a:4, 1x c:2"))  # 1 2 4 8 12 a, 1 2 c
+    assert now.columns_in(before).tolist() == [0, 1, 2, 3, -1, -1, -1]
+    # Nodes of another size: their goodput is another, whatever they are called.
+    assert ConfigurationSet(cluster("2x a:8, 1x b:8")).columns_in(before).tolist() == [
+        -1,
+        -1,
+        -1,
+        -1,
+        -1,
+        4,
+        5,
+        6,
+        7,
+    ]

@@ -108,12 +108,25 @@ def test_a_job_that_left_and_is_back_is_computed_and_so_is_one_in_its_place() ->
     assert len(rows) == 0
 
 
-def test_other_configurations_compute_everything() -> None:
+OTHER = ConfigurationSet(cluster("3x a:4, 1x b:8, 1x c:2"), {("a", 3, 1)})  # more of a; b as it was
+
+
+def test_rows_of_other_configurations_are_others_and_of_the_same_models() -> None:
     rows, jobs = GoodputRows(0.5), [view("x", 10.0), view("y", None)]
     rows.update(jobs, SET)
-    other = ConfigurationSet(cluster("1x a:4, 1x c:2"))
-    assert rows.update(jobs, other).all()
-    right(rows, jobs, other)
+    assert rows.update(jobs, OTHER).all()
+    right(rows, jobs, OTHER)
+    # A model that says nearly the same does not count for what is new either.
+    assert rows.update([view("x", 10.1), jobs[1]], SET).all()
+    right(rows, jobs)
+
+
+def test_a_node_more_or_less_of_the_same_configurations_computes_nothing() -> None:
+    rows, jobs = GoodputRows(0.0), [view("x", 10.0), view("y", None)]
+    rows.update(jobs, ConfigurationSet(cluster("3x a:4, 1x b:8"), most_gpus=8))
+    fewer = ConfigurationSet(cluster("2x a:4, 1x b:8"), most_gpus=8)
+    assert not rows.update(jobs, fewer).any()
+    right(rows, jobs, fewer)
 
 
 def test_memory_does_not_grow_with_jobs_that_have_left() -> None:
@@ -130,23 +143,28 @@ def test_memory_does_not_grow_with_jobs_that_have_left() -> None:
 speeds = st.none() | st.floats(1.0, 100.0)
 
 
-@given(st.lists(st.dictionaries(st.sampled_from("uvwxyz"), speeds), max_size=8), st.sampled_from([0.0, 0.2]))
+rounds = st.tuples(st.dictionaries(st.sampled_from("uvwxyz"), speeds), st.sampled_from([SET, SET, OTHER]))
+
+
+@given(st.lists(rounds, max_size=8), st.sampled_from([0.0, 0.2]))
 @settings(max_examples=60)
 def test_after_any_rounds_rows_are_those_of_the_model_within_the_tolerance(
-    script: list[dict[str, float | None]], tolerance: float
+    script: list[tuple[dict[str, float | None], ConfigurationSet]], tolerance: float
 ) -> None:
     rows = GoodputRows(tolerance)
     last: dict[str, GoodputModel | None] = {}
-    for entries in script:
+    before = None
+    for entries, configurations in script:
         jobs = [view(id, speed, link=0.0) for id, speed in sorted(entries.items())]
-        moved = rows.update(jobs, SET)
+        moved = rows.update(jobs, configurations)
         fresh = np.array([j.id not in last for j in jobs], bool)
         assert moved[fresh].all()
-        exact = goodput_matrix([j.model for j in jobs], SET.arrays)
+        exact = goodput_matrix([j.model for j in jobs], configurations.arrays)
         found = rows.of(jobs)
         assert (np.abs(found - exact) <= tolerance * found + 1e-6 * exact).all()
-        right(rows, [j for j, is_new in zip(jobs, moved, strict=True) if is_new])
-        last = {j.id: j.model for j in jobs}
+        computed = fresh if configurations is not before else moved
+        right(rows, [j for j, is_new in zip(jobs, computed, strict=True) if is_new], configurations)
+        last, before = {j.id: j.model for j in jobs}, configurations
 
 
 class Mixed(Workload):

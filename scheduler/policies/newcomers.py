@@ -34,8 +34,9 @@ class Newcomers:
         now: float,
     ) -> None:
         """Take in jobs that are there for the first time; `value_of`: (configurations,) what they are worth."""
-        if configurations is not self._configurations:
-            self._configurations, self._values = configurations, None
+        last, self._configurations = self._configurations, configurations
+        if last is None or not (configurations is last or configurations.is_like(last)):
+            self._values = None
         self._began_s = min(self._began_s, now)
         self._came_s = [came for came in self._came_s if came > now - LATELY_S]
         for job in jobs:

@@ -12,12 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from ...estimators.goodput import goodput_matrix
 from ...optimizer.choice import ChoiceProgram, ChoiceSolution
 from ...optimizer.problems.gpu_allocation import allocation_solver, allocation_solvers
-from ..configuration import Configuration, ConfigurationSet, Limits, needs
+from ..configuration import Configuration, ConfigurationSet, Limits
 from ..goodput_rows import GoodputRows
 from ..job import JobSpec
 from ..lazy import LazyMapping
 from ..placement import Placement
 from ..placer import Demand, Placer
+from ..recent_needs import RecentNeeds
 from ..round import JobView, Plan, Round
 
 # Among equals: stay, then who came first. Far below any difference that means something.
@@ -88,7 +89,8 @@ class ProgramPolicy(ABC):
     """Keeps the program of the last round, changes what changed, solves it, and lets the placer find the GPUs.
 
     A job with a reservation takes exactly that; a placed non-preemptible job keeps its very GPUs. A job's values
-    are worked out again when its goodput, its spec, what it holds or the most it ever held is another.
+    are worked out again when its goodput, its spec, what it holds or the most it ever held is another, and all are
+    when there are other configurations. Nodes that come or go change limits alone, as long as there are the same.
     """
 
     ageing = False  # whether values are others in every round
@@ -97,6 +99,7 @@ class ProgramPolicy(ABC):
         self._options = options
         self._solver = allocation_solver(options.solver)
         self._goodput = GoodputRows(options.tolerance)
+        self._needed = RecentNeeds()
         self._configurations: tuple[tuple[object, ...], ConfigurationSet] | None = None
         self._program: ChoiceProgram | None = None
         self._limits: Limits | None = None  # those of the program
@@ -265,12 +268,16 @@ class ProgramPolicy(ABC):
         return gains
 
     def _configuration_set(self, round: Round, jobs: Sequence[JobView]) -> ConfigurationSet:
-        """Last round's, if the nodes and what the jobs need are the same."""
-        extra, most = needs(round.cluster, (job.spec for job in jobs))
+        """Last round's, if the nodes and what jobs needed lately are the same."""
+        extra, most = self._needed.with_those_of(round.cluster, (job.spec for job in jobs))
         key = (round.cluster, extra, most)
         if self._configurations is None or self._configurations[0] != key:
-            self._configurations = (key, ConfigurationSet(round.cluster, extra, most))
-            self._program = None
+            last, found = self._configurations, ConfigurationSet(round.cluster, extra, most)
+            self._configurations = (key, found)
+            if last is None or not found.is_like(last[1]):
+                self._program = None
+            else:  # notes tell how many GPUs there are
+                self._kept = {id: kept for id, kept in self._kept.items() if kept.note is None}
         return self._configurations[1]
 
     def shares(self, jobs: Sequence[JobView], now: float) -> np.ndarray:
