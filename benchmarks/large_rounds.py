@@ -3,7 +3,8 @@
 A job trains one of the fitted models of executor/pace_profiles.json, at its own speed and noise; the two GPU types
 that were not measured run at multiples of measured ones. In every round a part of the jobs ends and others arrive;
 of those that stay a part learns something (goodputs move by several percent), and the rest of those that train
-report what hardly differs from what was known, as live jobs do.
+report what hardly differs from what was known, as live jobs do. Where jobs of all kinds are asked for, some are
+rigid, pipeline-parallel, reserved or may not be preempted, and where nodes fail, they return some rounds later.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from coadapt.scheduler.job import JobSpec
 from coadapt.scheduler.round import JobView, Plan, Round
 
 PROFILES = json.loads((Path(str(coadapt.__file__)).parent / "executor" / "pace_profiles.json").read_text())
+SCRIPT = {"name": "job", "script": "train.py"}
 ROUND_S = 60.0
 # GPU type: GPUs of a node, part of the cluster's GPUs, the measured type it is like and how many times as fast.
 TYPES = {
@@ -34,6 +36,11 @@ TYPES = {
 }
 VARIANTS = 40  # of the throughput of each model, drawn once
 MOST_GPUS = 2048
+# Of jobs of all kinds: how many are not plain ones, and the GPUs that rigid and reserved ones ask for.
+KINDS = {"plain": 0.85, "rigid": 0.06, "pipeline": 0.03, "kept": 0.04, "reserved": 0.02}
+COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+PIPELINES = (2, 3, 4, 8)  # GPUs of a replica
+AWAY = 10  # rounds that a failed node takes to return
 REPORT = 0.002  # standard deviation of what an ordinary report changes in the noise scale, relative
 LEARN = 0.15  # and of one that learns something
 
@@ -59,13 +66,19 @@ def kinds(types: int) -> list[str]:
 
 @dataclass
 class Workload:
-    """Jobs whose number stays the same. churn: part that ends in a round; learn: part that learns something."""
+    """Jobs whose number stays the same. churn: part that ends in a round; learn: part that learns something.
+
+    all_kinds: jobs are of all of KINDS, else plain. fail: part of the nodes that is lost in a round, and what ran
+    there waits. `cluster` is the one of the next round.
+    """
 
     cluster: Cluster
     count: int
     churn: float = 0.01
     learn: float = 0.04
     seed: int = 0
+    all_kinds: bool = False
+    fail: float = 0.0
     now: float = 0.0
     made: int = 0
     jobs: list[JobView] = field(default_factory=list)
@@ -74,9 +87,11 @@ class Workload:
         self.rng = np.random.default_rng(self.seed)
         self.variants = {name: [self._throughput(name) for _ in range(VARIANTS)] for name in PROFILES["models"]}
         self.specs = {
-            most: JobSpec.model_validate({"name": "job", "script": "train.py", "resources": {"max_gpus": most}})
+            most: JobSpec.model_validate(SCRIPT | {"resources": {"max_gpus": most}})
             for most in (4, 8, 16, 32, 64, 128, 256, MOST_GPUS)
         }
+        self.others: dict[str, JobSpec] = {}
+        self.whole, self.away = self.cluster, {}
         self.jobs = [self._new(age_s=float(self.rng.exponential(7200))) for _ in range(self.count)]
 
     def round(self) -> Round:
@@ -92,6 +107,38 @@ class Workload:
             self._next(job, plan, at < self.churn + self.learn, d) for job, at, d in stays if at >= self.churn
         ]
         self.jobs += [self._new() for _ in range(self.count - len(self.jobs))]
+        if self.fail:
+            self._lose_nodes()
+
+    def _lose_nodes(self) -> None:
+        """Nodes fail and return, and jobs that ran on those that fail have nothing."""
+        nodes = self.whole.nodes
+        failed = [nodes[i].id for i in np.flatnonzero(self.rng.random(len(nodes)) < self.fail).tolist()]
+        away = {id: rounds - 1 for id, rounds in self.away.items() if rounds > 1} | dict.fromkeys(failed, AWAY)
+        if away.keys() != self.away.keys():
+            self.cluster = Cluster(tuple(node for node in nodes if node.id not in away))
+        self.away = away
+        self.jobs = [
+            replace(job, placement=None, restarts=job.restarts + 1)
+            if job.placement is not None and not away.keys().isdisjoint(job.placement.by_node)
+            else job
+            for job in self.jobs
+        ]
+
+    def _spec(self, most: int) -> JobSpec:
+        """Of any kind, a plain one with up to `most` GPUs."""
+        kind = str(self.rng.choice(list(KINDS), p=list(KINDS.values())))
+        gpus, replica = int(self.rng.choice(COUNTS)), int(self.rng.choice(PIPELINES))
+        gpu_type = str(self.rng.choice(self.whole.gpu_types))
+        rigid = {"resources": {"gpus": gpus}, "training": {"adaptivity": "rigid"}}
+        about: dict[str, object] = {
+            "plain": {"resources": {"max_gpus": most}},
+            "rigid": rigid,
+            "pipeline": {"resources": {"max_gpus": max(most, replica), "gpus_per_replica": replica}},
+            "kept": {**rigid, "preemptible": False},
+            "reserved": {"reservation": {"gpu_type": gpu_type, "gpus": gpus}},
+        }[kind]
+        return self.others.setdefault(str(about), JobSpec.model_validate(SCRIPT | about))
 
     def _throughput(self, name: str) -> dict[str, ThroughputModel]:
         found = {}
@@ -115,10 +162,11 @@ class Workload:
         noise = facts["noise_scale"] * float(rng.lognormal(0, 0.8))
         limits = BatchLimits(facts["initial_batch_size"], facts["max_batch_size"])
         most = int(rng.choice(sorted(self.specs), p=[0.2, 0.2, 0.2, 0.15, 0.1, 0.08, 0.05, 0.02]))
+        spec = self._spec(most) if self.all_kinds else self.specs[most]
         return JobView(
             id=f"job-{self.made:08d}",
-            spec=self.specs[most],
-            model=JobModel(throughput, noise, limits, dict.fromkeys(throughput, 1)),
+            spec=spec,
+            model=JobModel(throughput, noise, limits, {t: spec.gpus_per_replica(t) or 1 for t in throughput}),
             age_s=age_s,
             largest_gpus={self.cluster.gpu_types[0]: int(2 ** rng.integers(0, 5))} if age_s else {},
             restarts=int(age_s // 1800),

@@ -1,9 +1,11 @@
 """A whole round of the sia policy at scale: incremental goodput, the program, and placing, in one `Policy.plan`.
 
-    python -m benchmarks.whole_round [--gpus 25000] [--jobs 5000] [--rounds 60] [--churn 0.01] [--tolerance 0.01]
+    python -m benchmarks.whole_round [--gpus 25000] [--jobs 5000] [--rounds 60] [--churn 0.01] [--fail 1e-4]
 
-The jobs are those of benchmarks/large_rounds.py: 1 % end in a round and as many arrive, 4 % learn something, all
-others that train report as usual. The first round starts from nothing and is told apart. One process, one thread.
+The jobs are those of benchmarks/large_rounds.py, of all kinds: 1 % end in a round and as many arrive, 4 % learn
+something, all others that train report as usual. One node in 10,000 fails in a round (each about once a week), and
+returns ten rounds later. --plain: adaptive jobs alone. The first round starts from nothing and is told apart. One
+process, one thread.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import time
 
 import numpy as np
 from coadapt.scheduler.policies import make_policy
+from coadapt.scheduler.warm_up import warm_up
 
 from .arguments import at_least, share
 from .harness import finish, table
@@ -29,19 +32,26 @@ def main() -> None:
     parser.add_argument("--rounds", type=at_least(1), default=60)
     parser.add_argument("--churn", type=share, default=0.01)
     parser.add_argument("--learn", type=share, default=0.04)
+    parser.add_argument("--fail", type=share, default=1e-4, help="part of the nodes that fails in a round")
+    parser.add_argument("--plain", action="store_true", help="all jobs are adaptive and may be preempted")
     parser.add_argument("--tolerance", type=share, default=0.01)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
 
-    small = Workload(cluster(64, args.types), 20, seed=args.seed)  # kernels are loaded, or compiled
-    policy = make_policy("sia")
-    for _ in range(3):
-        small.step(policy.plan(small.round()))
-    workload = Workload(cluster(args.gpus, args.types), args.jobs, args.churn, args.learn, args.seed)
+    warm_up("sia", {"tolerance": args.tolerance})
+    workload = Workload(
+        cluster(args.gpus, args.types),
+        args.jobs,
+        args.churn,
+        args.learn,
+        args.seed,
+        all_kinds=not args.plain,
+        fail=args.fail,
+    )
     policy = make_policy("sia", tolerance=args.tolerance)
     gc.collect()
     gc.freeze()
-    seconds, solver, gaps, moved, served = [], [], [], [], []
+    seconds, solver, gaps, moved, served, away = [], [], [], [], [], []
     for _ in range(args.rounds + 1):
         round = workload.round()
         began = time.perf_counter()
@@ -50,6 +60,7 @@ def main() -> None:
         solver.append(plan.solver_s)
         gaps.append(plan.gap)
         served.append(len(plan.placements))
+        away.append(len(workload.away))
         moved.append(
             sum(
                 job.placement is not None and plan.placements.get(job.id) is not job.placement
@@ -76,6 +87,7 @@ def main() -> None:
             float(np.quantile(moved[1:], 0.99)),
             max(moved[1:]),
         ],
+        ["nodes away", away[0], float(np.median(away[1:])), float(np.quantile(away[1:], 0.99)), max(away[1:])],
     ]
     configurations = len(plan.configurations or ())
     table(
@@ -89,6 +101,7 @@ def main() -> None:
         {
             "gpus": args.gpus,
             "jobs": args.jobs,
+            "rounds": args.rounds,
             "p50_s": figure(np.median(warm)),
             "p99_s": figure(np.quantile(warm, 0.99)),
             "first_s": figure(seconds[0]),
@@ -97,7 +110,8 @@ def main() -> None:
             "worst_gap": float(f"{max(gaps):.3g}"),
             "peak_gib": figure(peak_gib),
         },
-        f"tolerance {args.tolerance}, churn {args.churn}, learn {args.learn}",
+        f"tolerance {args.tolerance}, churn {args.churn}, learn {args.learn}, fail {args.fail}, "
+        f"{'plain jobs' if args.plain else 'jobs of all kinds'}",
     )
 
 
