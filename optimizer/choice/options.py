@@ -11,8 +11,8 @@ from .rows import Flags, Floats, Ints
 
 @kernel
 def sift(
+    flat: Ints,
     value: Floats,
-    allowed: Flags,
     by_group: Ints,
     group_begin: Ints,
     size: Floats,
@@ -25,34 +25,30 @@ def sift(
 ) -> tuple[NDArray[np.int32], Floats]:
     """(columns, gains) of what can matter of each row's values, one row behind another.
 
-    value, allowed: (rows, columns). by_group: the columns of group g by rising usage, at group_begin[g] ..
-    group_begin[g + 1]; size: (columns,). Where chain[g], a column takes no less of any limit than those before it:
-    then only what is worth more than all before it is kept, and behind the row's options, where it is not all of
-    a group's, the upper concave envelope over size. Written are counts: (rows,), and full_begin, full_end, begin,
-    end: (rows, groups) of the options and of the envelope, counted from the row's first; the envelope of a group
-    that is no chain is all of it.
+    flat: rising, row * columns + place of what is allowed, by its place in by_group; value: what it is worth.
+    by_group: the columns of group g by rising usage, at group_begin[g] .. group_begin[g + 1]; size: (columns,).
+    Where chain[g], a column takes no less of any limit than those before it: then only what is worth more than all
+    before it is kept, and behind the row's options, where it is not all of a group's, the upper concave envelope
+    over size. Written are counts: (rows,), and full_begin, full_end, begin, end: (rows, groups) of the options and
+    of the envelope, counted from the row's first; the envelope of a group that is no chain is all of it.
     """
-    rows, columns = value.shape
-    groups = len(group_begin) - 1
+    rows, groups = begin.shape
+    columns = len(by_group)
     hull = np.empty(columns, np.int64)
-    column, gain = np.empty(2 * columns + 32 * rows, np.int32), np.empty(2 * columns + 32 * rows)
-    place = 0
+    column, gain = np.empty(2 * len(flat), np.int32), np.empty(2 * len(flat))
+    entry, place = 0, 0
     for j in range(rows):
         first = place
-        if first + 2 * columns > len(column):
-            more_columns, more_gains = np.empty(2 * len(column), np.int32), np.empty(2 * len(column))
-            for k in range(first):
-                more_columns[k], more_gains[k] = column[k], gain[k]
-            column, gain = more_columns, more_gains
         for g in range(groups):
             full_begin[j, g] = place - first
             most = -np.inf
-            for i in range(group_begin[g], group_begin[g + 1]):
-                c = by_group[i]
-                if allowed[j, c] and (value[j, c] > most or not chain[g]):
-                    most = value[j, c]
-                    column[place], gain[place] = c, most
+            behind = j * columns + group_begin[g + 1]
+            while entry < len(flat) and flat[entry] < behind:
+                if value[entry] > most or not chain[g]:
+                    most = value[entry]
+                    column[place], gain[place] = by_group[flat[entry] - j * columns], most
                     place += 1
+                entry += 1
             full_end[j, g] = place - first
         for g in range(groups):
             begin[j, g], end[j, g] = full_begin[j, g], full_end[j, g]

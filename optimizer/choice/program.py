@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
@@ -95,6 +96,7 @@ class ChoiceProgram:
         kinds, group = np.unique(groups, return_inverse=True)
         self._group, self._size = group.astype(np.int64), size
         self._by_group = np.lexsort((np.arange(columns), usage.sum(axis=0), size, group)).astype(np.int64)
+        self._is_ordered = bool((self._by_group == np.arange(columns)).all())
         self._group_begin = np.searchsorted(group[self._by_group], np.arange(len(kinds) + 1)).astype(np.int64)
         self._lock = threading.Lock()
         self._pool = OptionPool()
@@ -238,35 +240,38 @@ class ChoiceProgram:
             if array.dtype != bool:
                 raise ValueError(f"{name}: is of {array.dtype}, not of bool")
         _checked_unique(ids)
-        wrong = allowed & ~np.isfinite(value)
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0]
-            found = value[row, column]
-            raise ValueError(
-                f"value[{ids[row]!r}, {column}]: is {found}, not a finite number, where it is allowed"
-            )
+        if not self._is_ordered:
+            value, allowed = value[:, self._by_group], allowed[:, self._by_group]
+        flat = np.flatnonzero(allowed)
+        value = value.ravel()[flat].astype(float, copy=False)
+        wrong = np.flatnonzero(~np.isfinite(value))
+        if len(wrong):
+            row, place = divmod(int(flat[wrong[0]]), shape[1])
+            where = f"value[{ids[row]!r}, {self._by_group[place]}]"
+            raise ValueError(f"{where}: is {value[wrong[0]]}, not a finite number, where it is allowed")
         with self._alone("changed"):
             self._solved = None
-            self._put(ids, np.ascontiguousarray(value, float), np.ascontiguousarray(allowed), required)
+            self._put(ids, flat, value, required)
 
-    def _put(self, ids: Sequence[str], value: Floats, allowed: Flags, required: Flags) -> None:
+    def _put(self, ids: Sequence[str], flat: Ints, value: Floats, required: Flags) -> None:
+        """flat, value: as `sift` takes them."""
         groups = len(self._group_begin) - 1
         ranges = [np.empty((len(ids), groups), np.int64) for _ in range(4)]
         counts = np.empty(len(ids), np.int64)
-        given = (value, allowed, self._by_group, self._group_begin, self._size, self._chain, counts)
-        column, gain = sift(*given, *ranges)
+        columns = (self._by_group, self._group_begin, self._size, self._chain)
+        column, gain = sift(flat, value, *columns, counts, *ranges)
         total = len(column)
         self._pool.expect(counts)
-        new = [id for id in ids if id not in self._slot]
+        slots = np.fromiter(map(self._slot.get, ids, repeat(-1)), np.int64, len(ids))
+        new = np.flatnonzero(slots < 0)
         while len(self._spare) < len(new):
             self._grow(2 * len(self._rows["start"]))
         rows, pool = self._rows, self._pool
-        for id in new:
-            slot = self._slot[id] = self._spare.pop()
-            rows["start"][slot] = rows["stay_column"][slot] = -1
-            rows["stamp"][slot] = -1
-            rows["offset"][slot], rows["scale"][slot] = 0.0, 1.0
-        slots = self._slots(ids)
+        for i in new.tolist():
+            slots[i] = self._slot[ids[i]] = self._spare.pop()
+        fresh = slots[new]
+        rows["start"][fresh] = rows["stay_column"][fresh] = rows["stamp"][fresh] = -1
+        rows["offset"][fresh], rows["scale"][fresh] = 0.0, 1.0
         start, had = rows["start"][slots], rows["count"][slots]
         listed = rows["ranges"][slots], start, pool.column
         others = differ(*listed, ranges[_FULL_BEGIN], ranges[_FULL_END], counts, column)
