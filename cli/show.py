@@ -95,7 +95,9 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
     lines: list[RenderableType] = [table if cluster["nodes"] else Text("no GPU nodes")]
     every = f"{cluster['round_interval_s']:g} s"
     took = (
-        f", the last one took {number(1000 * cluster['solver_s'])} ms" if cluster["solver_s"] is not None else ""
+        f", the last one was solved in {number(1000 * cluster['solver_s'])} ms"
+        if cluster["solver_s"] is not None
+        else ""
     )
     proven = _proven(cluster["gap"])
     lines.append(

@@ -182,9 +182,9 @@ def test_changes_are_told_a_line_each_and_emulation_is_named() -> None:
 @pytest.mark.parametrize(
     ("gap", "said"),
     [
-        (7.34e-5, "took 3.2 ms; its plan is proven within 0.0073 % of the best\n"),
-        (0.0, "took 3.2 ms; its plan is proven the best\n"),
-        (None, "took 3.2 ms\n"),
+        (7.34e-5, "was solved in 3.2 ms; its plan is proven within 0.0073 % of the best\n"),
+        (0.0, "was solved in 3.2 ms; its plan is proven the best\n"),
+        (None, "was solved in 3.2 ms\n"),
     ],
 )
 def test_the_last_round_is_told_with_what_its_plan_is_proven_to_be(
