@@ -56,7 +56,7 @@ CHANGES = ("put", "remove", "weigh", "stay", "set_limits")
 
 
 class Updates:
-    """Seconds spent in a program's changes since they were last asked for."""
+    """Seconds spent in changes of a program, or of all, since they were last asked for."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -65,7 +65,7 @@ class Updates:
         seconds, self.seconds = self.seconds, 0.0
         return seconds
 
-    def watch(self, program: ChoiceProgram) -> None:
+    def watch(self, program: ChoiceProgram | type[ChoiceProgram]) -> None:
         for name in CHANGES:
             setattr(program, name, self._timed(getattr(program, name)))
 
@@ -181,7 +181,7 @@ def main() -> None:
         ["", *columns, "times structured"],
         rows,
     )
-    keep = ("p50_s", "p99_s", "gap", "objective_ratio", "peak_gib")
+    keep = ("rounds", "p50_s", "p99_s", "gap", "objective_ratio", "peak_gib")
     figures = {
         f"{name.replace('-', '_')}_{c}": float(f"{each[c]:.5g}") if np.isfinite(each[c]) else None
         for name, each in found.items()
