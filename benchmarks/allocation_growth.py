@@ -203,13 +203,17 @@ def changes(gpus: int, jobs: int, args: argparse.Namespace) -> list[tuple[Point,
     return found
 
 
-def exponent(points: Sequence[Point], least: float = 1e-12, *, lp: bool = False) -> float:
-    """b of seconds = a x^b, from x = `least` on; nan of fewer than two points."""
+def fit(points: Sequence[Point], least: float = 1e-12, *, lp: bool = False) -> tuple[float, float]:
+    """(a, b) of seconds = a x^b, from x = `least` on; nan of fewer than two points."""
     some = [p for p in points if p.x >= least]
     if len(some) < 2:
-        return float("nan")
-    seconds = [p.lp_s if lp else p.warm_s for p in some]
-    return float(np.polyfit(np.log([p.x for p in some]), np.log(seconds), 1)[0])
+        return float("nan"), float("nan")
+    b, a = np.polyfit(np.log([p.x for p in some]), np.log([p.lp_s if lp else p.warm_s for p in some]), 1)
+    return float(np.exp(a)), float(b)
+
+
+def exponent(points: Sequence[Point], least: float = 1e-12, *, lp: bool = False) -> float:
+    return fit(points, least, lp=lp)[1]
 
 
 def show(title: str, name: str, points: Sequence[Point], changes_s: Sequence[float] = ()) -> None:
@@ -232,7 +236,8 @@ def show(title: str, name: str, points: Sequence[Point], changes_s: Sequence[flo
     table(title, [*columns, *(["of warm: changes ms"] if changes_s else [])], rows)
 
 
-def draw(folder: Path, name: str, label: str, series: dict[str, Sequence[Point]]) -> None:
+def draw(folder: Path, name: str, label: str, series: dict[str, Sequence[Point]], least: float) -> None:
+    """Points and, from x = `least` on, the power law fitted to those that are warm."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -245,6 +250,12 @@ def draw(folder: Path, name: str, label: str, series: dict[str, Sequence[Point]]
         (line,) = axes.plot(
             x, [p.warm_s * 1e3 for p in some], marker="o", label=f"{what}warm: changes and solution"
         )
+        a, b = fit(some, least)
+        if np.isfinite(b):
+            ends = np.array([p.x for p in some if p.x >= least])[[0, -1]]
+            axes.plot(
+                ends, 1e3 * a * ends**b, color=line.get_color(), linestyle=":", label=f"{what}warm: fit, x^{b:.2f}"
+            )
         axes.plot(
             x,
             [p.lp_s * 1e3 for p in some],
@@ -262,7 +273,9 @@ def draw(folder: Path, name: str, label: str, series: dict[str, Sequence[Point]]
         )
         for p in points:
             if p.x == 0:
-                axes.axhline(p.warm_s * 1e3, linestyle=":", color=line.get_color(), label=f"{what}nothing changed")
+                axes.axhline(
+                    p.warm_s * 1e3, linestyle="-.", color=line.get_color(), label=f"{what}nothing changed"
+                )
     axes.set(xlabel=label, ylabel="ms per round", xscale="log", yscale="log")
     ticks = sorted({p.x for points in series.values() for p in points if p.x > 0})
     axes.set_xticks(ticks, [f"{x:g}" if x < 1 else f"{x:,g}" for x in ticks], minor=False)
@@ -287,7 +300,7 @@ def main() -> None:
     axes = args.axes
     rounds_of_sia(64, 20, 7, 3, args.seed)[1].cold_s()  # kernels are loaded, or compiled
     figures: dict[str, float | int | str | None] = {}
-    pictures: dict[str, tuple[str, dict[str, Sequence[Point]]]] = {}
+    pictures: dict[str, tuple[str, dict[str, Sequence[Point]], float]] = {}
 
     def kept(name: str, value: float) -> None:
         figures[name] = float(f"{value:.3g}") if np.isfinite(value) else None
@@ -302,7 +315,7 @@ def main() -> None:
             found,
         )
         kept("warm_s_at_most_gpus", found[-1].warm_s)
-        pictures["gpus"] = "GPUs, five a job", {"": found}
+        pictures["gpus"] = "GPUs, five a job", {"": found}, 1_000
     if "jobs" in axes:
         found = [point(j, JOBS_GPUS, j, 7, args) for j in JOBS]
         kept("jobs_exponent", exponent(found))
@@ -312,7 +325,7 @@ def main() -> None:
             "jobs",
             found,
         )
-        pictures["jobs"] = f"jobs on {JOBS_GPUS:,} GPUs", {"": found}
+        pictures["jobs"] = f"jobs on {JOBS_GPUS:,} GPUs", {"": found}, JOBS[0]
     if "change" in axes:
         series: dict[str, Sequence[Point]] = {}
         for gpus, jobs in CHANGE_AT:
@@ -331,7 +344,7 @@ def main() -> None:
             kept(f"change_lp_exponent{of}", exponent(found, 0.01, lp=True))
             for fraction, text in ((0.0, "0"), (0.001, "0.1"), (0.01, "1"), (1.0, "100")):
                 kept(f"warm_s_at_{text}_percent{of}", next(p.warm_s for p in found if p.x == fraction))
-        pictures["change"] = "part of the rows that changed", series
+        pictures["change"] = "part of the rows that changed", series, 0.01
     if "types" in axes:
         gpus, jobs = TYPES_AT
         found = [point(t, gpus, jobs, t, args) for t in TYPES]
@@ -339,10 +352,10 @@ def main() -> None:
         kept("types_lp_exponent", exponent(found, lp=True))
         title = f"GPU types, {gpus:,} GPUs, {jobs:,} jobs: warm time ~ types^{figures['types_exponent']}"
         show(f"{title}, {TYPES[0]} to {TYPES[-1]}", "types", found)
-        pictures["types"] = f"GPU types, {gpus:,} GPUs, {jobs:,} jobs", {"": found}
+        pictures["types"] = f"GPU types, {gpus:,} GPUs, {jobs:,} jobs", {"": found}, TYPES[0]
     if args.pictures is not None:
-        for name, (label, lines) in pictures.items():
-            draw(args.pictures, name, label, lines)
+        for name, drawn in pictures.items():
+            draw(args.pictures, name, *drawn)
     finish("allocation_growth", figures, f"medians of {args.rounds} rounds, gap {args.gap:g}, one thread")
 
 

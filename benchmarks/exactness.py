@@ -157,7 +157,10 @@ def check_all(job: tuple[str, int, int, float]) -> list[Checked]:
 
 def general_programs() -> dict[str, float | int]:
     """What `lp_exactness` says of the programs it generates, and of Netlib's where they were fetched."""
-    instances = [*generated(draws=LP_DRAWS), *netlib()]
+    published = list(netlib())
+    if not published:
+        print("without Netlib's programs: `python -m benchmarks.lp_instances --fetch` brings them")
+    instances = [*generated(draws=LP_DRAWS), *published]
     found = [compare(each, RELATIVE, LP_LIMIT_S) for each in instances]
     return {
         "lps": len(found),

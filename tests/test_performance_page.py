@@ -35,6 +35,28 @@ def test_a_failed_run_keeps_the_last_good_figures_and_is_marked() -> None:
     assert "6e+06" in text
 
 
+def test_runs_made_by_hand_are_taken_from_what_they_printed_and_named(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(performance, "KEPT", tmp_path / "performance.json")
+    monkeypatch.setattr(performance, "PAGE", tmp_path / "performance.md")
+    for name, figures in (("one", {"p50_s": 1.0, "gpus": 7}), ("two", {"p50_s": 2.0, "jobs": 9})):
+        last = json.dumps({"benchmark": "whole_round", "figures": figures})
+        (tmp_path / name).write_text(f"a table\nmachine: {name} x CPU\n{last}\n")
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    assert performance.main(["--only", "whole_round", "--log", "", one, "--log", "--gpus 7", two]) == 0
+    (kept,) = performance.load().values()
+    assert kept.figures == {"p50_s": 2.0, "gpus": 7, "jobs": 9}
+    assert "`whole_round`: one x CPU; `whole_round --gpus 7`: two x CPU." in performance.PAGE.read_text()
+    for wrong in (
+        ["--log", "", one],
+        ["--only", "demo", "--log", "", one],
+        ["--only", "demo", "--log", "", "none"],
+    ):
+        with pytest.raises(SystemExit):
+            performance.main(wrong)
+        assert "--log: " in capsys.readouterr().err
+    assert list(performance.load()) == ["whole_round"]
+
+
 def test_every_benchmark_has_a_section_even_without_figures() -> None:
     text = page({})
     assert all(f"## {benchmark.name}" in text for benchmark in BENCHMARKS)
