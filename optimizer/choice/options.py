@@ -88,7 +88,7 @@ class OptionPool:
         self.column = np.zeros(1024, np.int32)
         self.value = np.zeros(1024)
         self._end = 0
-        self._free: dict[int, list[int]] = {}
+        self._free: dict[int, list[int]] = {}  # starts of blocks that are free, by the logarithm of their size
 
     def expect(self, counts: Ints) -> None:
         """(rows,) options of rows that are to be put.
@@ -100,33 +100,44 @@ class OptionPool:
         if most > _MOST_OPTIONS:
             raise MemoryError(f"options: there would be {most}, and a program has room for {_MOST_OPTIONS}")
 
-    def reserve(self, count: int) -> int:
-        """Start of a block that holds `count` options."""
-        size = _block(count)
-        free = self._free.get(size)
-        if free:
-            return free.pop()
-        start = self._end
-        self._end += size
+    def move(self, start: Ints, had: Ints, counts: Ints) -> Ints:
+        """(rows,) where `counts` options begin that begin at `start` (-1: nowhere) and were `had`.
+
+        Blocks of the right size stay, all others are given back first.
+        """
+        size = _bits(counts)
+        others = np.flatnonzero((start < 0) | (size != _bits(had)))
+        there = others[start[others] >= 0]
+        self.release(start[there], had[there])
+        found, size = start.copy(), size[others]
+        for bits in np.flatnonzero(np.bincount(size)).tolist():
+            mine = others[size == bits]
+            found[mine] = self._reserve(bits, len(mine))
+        return found
+
+    def release(self, start: Ints, counts: Ints) -> None:
+        size = _bits(counts)
+        for bits in np.flatnonzero(np.bincount(size)).tolist():
+            self._free.setdefault(bits, []).extend(start[size == bits].tolist())
+
+    def _reserve(self, bits: int, blocks: int) -> list[int]:
+        free = self._free.get(bits, [])
+        kept = max(len(free) - blocks, 0)
+        found, fresh = free[kept:], max(blocks - len(free), 0)
+        del free[kept:]
+        found += range(self._end, self._end + (fresh << bits), 1 << bits)
+        self._end += fresh << bits
         if self._end > len(self.column):
             room = max(self._end, 2 * len(self.column))
             self.column = np.concatenate([self.column, np.zeros(room - len(self.column), np.int32)])
             self.value = np.concatenate([self.value, np.zeros(room - len(self.value))])
-        return start
-
-    def release(self, start: int, count: int) -> None:
-        self._free.setdefault(_block(count), []).append(start)
-
-    @staticmethod
-    def same_block(before: Ints, now: Ints) -> Flags:
-        """(rows,) whether so many options go where so many went before."""
-        bits = [np.frexp(np.maximum(count - 1, _LEAST - 1).astype(float))[1] for count in (before, now)]
-        return np.asarray(bits[0] == bits[1])
+        return found
 
     @property
     def gib(self) -> float:
         return (self.column.nbytes + self.value.nbytes) / 2**30
 
 
-def _block(count: int) -> int:
-    return 1 << max(count - 1, _LEAST - 1).bit_length()
+def _bits(counts: Ints) -> Ints:
+    """(rows,) logarithms of the sizes of blocks for so many options."""
+    return np.frexp(np.maximum(counts - 1, _LEAST - 1).astype(float))[1].astype(np.int64)

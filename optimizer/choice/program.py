@@ -206,7 +206,7 @@ class ChoiceProgram:
         if len(known) == len(ids) and known == (ids if isinstance(ids, list) else list(ids)):
             return slots
         try:
-            slots = np.fromiter((self._slot[id] for id in ids), np.int64, len(ids))
+            slots = np.fromiter(map(self._slot.__getitem__, ids), np.int64, len(ids))
         except KeyError as error:
             raise ValueError(f"id: {error.args[0]!r} is not in the program") from None
         seen = np.zeros(len(self._rows["start"]), bool)
@@ -276,10 +276,7 @@ class ChoiceProgram:
         listed = rows["ranges"][slots], start, pool.column
         others = differ(*listed, ranges[_FULL_BEGIN], ranges[_FULL_END], counts, column)
         others |= rows["required"][slots] != required
-        for i in np.flatnonzero((start < 0) | ~pool.same_block(had, counts)).tolist():
-            if start[i] >= 0:
-                pool.release(int(start[i]), int(had[i]))
-            start[i] = pool.reserve(int(counts[i]))
+        start = pool.move(start, had, counts)
         at = np.repeat(start - np.cumsum(counts) + counts, counts) + np.arange(total)
         pool.column[at], pool.value[at] = column, gain
         rows["start"][slots], rows["count"][slots] = start, counts
@@ -295,9 +292,9 @@ class ChoiceProgram:
             self._solved = None
             self._rows["state"][slots] = UNKNOWN
             self._rows["key"][slots] = self._rows["plan"][slots] = UNKNOWN_PICK
-            for id, slot in zip(ids, slots.tolist(), strict=True):
-                self._pool.release(int(self._rows["start"][slot]), int(self._rows["count"][slot]))
-                self._spare.append(slot)
+            self._pool.release(self._rows["start"][slots], self._rows["count"][slots])
+            self._spare += slots.tolist()
+            for id in ids:
                 del self._slot[id]
             if len(slots):
                 self._asked = [], slots[:0]
