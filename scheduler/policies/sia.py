@@ -49,10 +49,12 @@ def normalised(goodput: np.ndarray, may: Eligibility, known: np.ndarray) -> np.n
     a job's scale does not change while it grows. A job without a model values its smallest
     configurations at their minimum.
     """
-    least = np.where(may.usable & known[:, None], goodput, np.inf).min(axis=1, initial=np.inf)
-    scale = np.where(np.isfinite(least), may.smallest / least, 0.0)
-    known_rows = np.where(may.usable, goodput, 0.0) * scale[:, None]
-    return np.where(known[:, None], known_rows, np.where(may.reachable, may.smallest[:, None], 0.0))
+    rows = np.where(may.usable, goodput, 0.0)
+    least = np.where(rows > 0, rows, np.inf).min(axis=1, initial=np.inf)
+    rows *= np.where(np.isfinite(least), may.smallest / least, 0.0)[:, None]
+    unknown = np.flatnonzero(~known)
+    rows[unknown] = np.where(may.reachable[unknown], may.smallest[unknown, None], 0.0)
+    return rows
 
 
 @register("sia")
@@ -94,8 +96,8 @@ class SiaPolicy(ProgramPolicy):
         rows[runs, columns] = np.maximum(rows[runs, columns], np.where(floor > 0, floor, 1.0))
         current = np.full(len(jobs), -1)
         current[runs] = np.where(options[runs, columns], columns, -1)
-        sign = np.sign(self.options.p)
-        base = np.where(options, sign * np.where(options, rows, 1.0) ** self.options.p, 0.0)
+        base = np.zeros(rows.shape)
+        base[options] = np.sign(self.options.p) * rows[options] ** self.options.p
         return Values(
             rows, base, options, current, np.where(current >= 0, base[np.arange(len(jobs)), current], 0.0)
         )
