@@ -128,7 +128,7 @@ class Decided:
         changes_s = UPDATES.take()
         found = self.solver.solve(program, order, gap, time_limit_s)
         self.seconds = changes_s + found.seconds
-        UPDATES.take()
+        UPDATES.take()  # of programs that the solver makes itself: these are in its seconds
         return found
 
 
