@@ -96,7 +96,7 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
     every = f"{cluster['round_interval_s']:g} s"
     took = (
         f", the last one was solved in {number(1000 * cluster['solver_s'])} ms"
-        if cluster["solver_s"] is not None
+        if cluster["solver_s"]  # 0: nothing was to be solved, or the policy solves nothing
         else ""
     )
     proven = _proven(cluster["gap"])

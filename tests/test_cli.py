@@ -180,15 +180,17 @@ def test_changes_are_told_a_line_each_and_emulation_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gap", "said"),
+    ("solver_s", "gap", "said"),
     [
-        (7.34e-5, "was solved in 3.2 ms; its plan is proven within 0.0073 % of the best\n"),
-        (0.0, "was solved in 3.2 ms; its plan is proven the best\n"),
-        (None, "was solved in 3.2 ms\n"),
+        (0.0032, 7.34e-5, ", the last one was solved in 3.2 ms; its plan is proven within 0.0073 % of the best\n"),
+        (0.0032, 0.0, ", the last one was solved in 3.2 ms; its plan is proven the best\n"),
+        (0.0032, None, ", the last one was solved in 3.2 ms\n"),
+        (0.0, None, "\n"),
+        (None, None, "\n"),
     ],
 )
 def test_the_last_round_is_told_with_what_its_plan_is_proven_to_be(
-    gap: float | None, said: str, capsys: pytest.CaptureFixture[str]
+    solver_s: float | None, gap: float | None, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show.console().print(
         show.cluster_table(
@@ -198,13 +200,13 @@ def test_the_last_round_is_told_with_what_its_plan_is_proven_to_be(
                 "round_interval_s": 60.0,
                 "rounds": 12,
                 "prices": {},
-                "solver_s": 0.0032,
+                "solver_s": solver_s,
                 "gap": gap,
                 "notes": [],
             }
         )
     )
-    assert f"policy sia, a round every 60 s, 12 so far, the last one {said}" in capsys.readouterr().out
+    assert f"policy sia, a round every 60 s, 12 so far{said}" in capsys.readouterr().out
 
 
 def test_tables_name_emulated_gpus(capsys) -> None:
