@@ -71,6 +71,7 @@ FIGURES = (
     "mean_jct_h", "makespan_h", "policy_p99_s", "decided_p50_s", "decided_p99_s", "solver_p50_s", "solver_p99_s",
     "most_pairs", "worst_gap", "peak_gib",
 )  # fmt: skip
+FROM_SCRATCH = ("highs", "highs-ipm", "highs-pdlp")  # HiGHS' solvers of LPs that nothing of the last round helps
 JOBS = {2: 2_000, 10: 10_000, 40: 40_000, 100: 100_000}  # by scale
 POLICY: dict[str, Any] = {"p": 0.5, "lambda": 1.1}
 NOISE = 0.005
@@ -347,10 +348,35 @@ def main() -> None:
         report(runs)
 
 
+def compared(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """How methods of one scale stand to each other, by name; only what was run.
+
+    `next_over_structured_*`: the fastest of the other methods takes so many times as long as structured;
+    `scratch_over_continual_*`: HiGHS from scratch over the general engine; `*_over_lp`: hours over those of LP*.
+    """
+    sides = {
+        "next_over_structured": ([name for name in found if name != "structured"], "structured"),
+        "scratch_over_continual": ([name for name in FROM_SCRATCH if name in found], "continual"),
+    }
+    figures = {}
+    for name, (others, ours) in sides.items():
+        if ours in found and others:
+            for key in ("solver_p50_s", "solver_p99_s", "decided_p50_s", "decided_p99_s"):
+                least = min(found[other][key] for other in others)
+                figures[f"{name}_{key.removesuffix('_s')}"] = least / found[ours][key]
+    if "structured" in found and "highs-ipm" in found:
+        for key in ("mean_jct", "makespan"):
+            figures[f"structured_{key}_over_lp"] = found["structured"][f"{key}_h"] / found["highs-ipm"][f"{key}_h"]
+    return figures
+
+
 def report(runs: list[Run]) -> None:
-    rows, figures = [], {}
+    rows: list[list[Any]] = []
+    figures: dict[str, float | None] = {}
+    by_scale: dict[int, dict[str, Any]] = {}
     for run in runs:
         found = json.loads(run.done.read_text())
+        by_scale.setdefault(run.scale, {})[run.method] = found
         paper = PAPER.get((run.scale, run.method.removesuffix("-ray")), ("", "", ""))
         rows.append([
             run.scale * 256, int(found["jobs"]), run.method,
@@ -368,6 +394,11 @@ def report(runs: list[Run]) -> None:
     columns += ["decided p99 s", "paper", "solver p50 s", "solver p99 s", "policy p99 s", "most active"]
     columns += ["most pairs", "mean gap", "worst gap", "peak GiB"]
     table("Sia's policy in rounds of 60 s (COpter, table 4.1)", columns, rows)
+    times = [(scale, *pair) for scale, methods in by_scale.items() for pair in compared(methods).items()]
+    figures |= {f"{scale}_{name}": float(f"{value:.4g}") for scale, name, value in times}
+    if times:
+        ratios = [[scale * 256, name.replace("_", " "), value] for scale, name, value in times]
+        table("How methods stand to each other", ["GPUs", "", "times"], ratios)
     made_by = {json.loads(run.done.read_text())["made_by"] for run in runs}
     other = "" if made_by == {project()} else f"some runs are of other code; remove them from {runs[0].out.name}"
     threads = "one thread, two for continual; parts of pop by turns, of pop-ray on two cores"

@@ -85,6 +85,21 @@ def test_the_table_has_the_figures_of_every_run(tmp_path: Path, capsys: pytest.C
     assert figures["2_ilp_mean_jct_h"] == pytest.approx(found["mean_jct_h"], abs=1e-4)
 
 
+def test_methods_are_compared_with_the_fastest_of_the_others() -> None:
+    def taking(s: float, jct_h: float = 1.0) -> dict[str, float]:
+        keys = ("solver_p50_s", "solver_p99_s", "decided_p50_s", "decided_p99_s")
+        return {key: s * (2 if "p99" in key else 1) for key in keys} | {"mean_jct_h": jct_h, "makespan_h": 2.0}
+
+    found = {"structured": taking(0.1, 0.99), "continual": taking(1.5), "highs-hot": taking(1.2)}
+    ratios = copter_table.compared({**found, "highs-ipm": taking(12.0), "highs-pdlp": taking(30.0)})
+    assert ratios["next_over_structured_solver_p99"] == pytest.approx(12)
+    assert ratios["scratch_over_continual_decided_p50"] == pytest.approx(8)  # not hot simplex
+    assert ratios["structured_mean_jct_over_lp"] == pytest.approx(0.99)
+    assert ratios["structured_makespan_over_lp"] == 1
+    assert not any("scratch" in name or "lp" in name for name in copter_table.compared(found))
+    assert copter_table.compared({"structured": taking(0.1)}) == {}
+
+
 def test_an_interrupted_run_goes_on_and_one_of_other_code_begins_anew(tmp_path: Path) -> None:
     whole, stopped, torn = run(tmp_path / "a"), run(tmp_path / "b"), run(tmp_path / "c")
     whole.run()
