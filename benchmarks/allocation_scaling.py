@@ -20,7 +20,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,18 @@ class Updates:
     def watch(self, program: ChoiceProgram | type[ChoiceProgram]) -> None:
         for name in CHANGES:
             setattr(program, name, self._timed(getattr(program, name)))
+
+    @contextmanager
+    def watching(self, programs: type[ChoiceProgram]) -> Iterator[None]:
+        """Watch all programs meanwhile, and these alone."""
+        before = {name: getattr(programs, name) for name in CHANGES}
+        self.take()
+        self.watch(programs)
+        try:
+            yield
+        finally:
+            for name, change in before.items():
+                setattr(programs, name, change)
 
     def _timed(self, change: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any, **more: Any) -> Any:

@@ -214,7 +214,6 @@ class Run:
         if self.hours is not None:
             jobs = jobs.select(jobs.submit_s < self.hours * 3600)
         warm_up("sia", about["options"])  # or the first rounds' time limits pass with compiling
-        UPDATES.watch(ChoiceProgram)
         policy = Recorded(sia(about["options"]))
         make = partial(simulation, jobs, self.scale, policy, self.seed)
         try:
@@ -222,7 +221,8 @@ class Run:
         except ValueError:  # of other code: what is measured is measured with one version
             point.unlink()
             began = make()
-        simulated = _finished(began, point, about)
+        with UPDATES.watching(ChoiceProgram):
+            simulated = _finished(began, point, about)
         outcome, recorded = simulated.outcome(), _recorded(simulated)
         rounds = np.array(recorded.rounds)
         columns: dict[str, Any] = {name: rounds[:, i] for i, name in enumerate(Recorded.COLUMNS)}
