@@ -399,7 +399,7 @@ def report(runs: list[Run]) -> None:
     if times:
         ratios = [[scale * 256, name.replace("_", " "), value] for scale, name, value in times]
         table("How methods stand to each other", ["GPUs", "", "times"], ratios)
-    made_by = {json.loads(run.done.read_text())["made_by"] for run in runs}
+    made_by = {found["made_by"] for methods in by_scale.values() for found in methods.values()}
     other = "" if made_by == {project()} else f"some runs are of other code; remove them from {runs[0].out.name}"
     threads = "one thread, two for continual; parts of pop by turns, of pop-ray on two cores"
     finish("copter_table", figures, "; ".join(filter(None, (threads, other))))
