@@ -8,7 +8,7 @@ import pytest
 from coadapt.benchmarks.choice_instances import FAMILIES, LARGER, Instance, draw
 from coadapt.optimizer.choice import ChoiceProgram, options
 from coadapt.optimizer.choice.near import SETTLED, Memory
-from coadapt.optimizer.choice.rows import best_of, costs, dual_value
+from coadapt.optimizer.choice.rows import NOTHING, STAY, best_of, column_of, costs, dual_value, gain_of
 from coadapt.optimizer.choice.snapshot import Snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,6 +40,26 @@ def check_settled(snapshot: Snapshot, memory: Memory, rng: np.random.Generator, 
         costs(snapshot.columns, low + part * (high - low), cost)
         for row in order[snapshot.state[order] == SETTLED]:
             assert best_of(snapshot.rows, row, cost)[1] == snapshot.settled[row]
+
+
+@given(every_family, seeds)
+@fixed
+def test_what_is_worth_most_is_found_wherever_it_was_last(family: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    snapshot = snapshot_of(draw(family, seed))
+    rows, cost = snapshot.rows, np.empty(snapshot.usage.shape[1])
+    for _ in range(5):
+        costs(snapshot.columns, some_prices(snapshot, rng), cost)
+        rows.top[:] = rng.integers(0, 1 + int((rows.end - rows.begin).max(initial=0)) * 2, rows.top.shape)
+        for row in rows.order:
+            options = [k for a, b in zip(rows.begin[row], rows.end[row], strict=True) for k in range(a, b)]
+            picks = [*options, *([STAY] if rows.stay_column[row] >= 0 else []), NOTHING]
+            taken = [column_of(rows, row, k) for k in picks]
+            costs_of = [cost[column] if column >= 0 else 0.0 for column in taken]
+            worths = [gain_of(rows, row, k) - less for k, less in zip(picks, costs_of, strict=True)]
+            worth, pick = best_of(rows, row, cost)
+            assert worth == pytest.approx(max(worths), rel=1e-9, abs=1e-9)
+            assert worth == worths[picks.index(pick)]
 
 
 @given(every_family, seeds, st.sampled_from([1e-3, 0.03, 0.3]))

@@ -13,7 +13,7 @@ import numpy as np
 from ..compiled import kernel, step
 from .near import Priced, settled_picks
 from .plan import best_that_fits, fits, move, objective
-from .rows import NOTHING, WORST, Columns, Flags, Floats, Ints, Rows, by_rising, column_of, costs, gain_of
+from .rows import NOTHING, WORST, Columns, Flags, Floats, Ints, Rows, by_rising, column_of, costs, foresee, gain_of
 from .search import EXACT_ROWS
 from .shares import Shares, no_shares, shares
 from .snapshot import Found, Snapshot
@@ -108,7 +108,9 @@ def _take_sole(
     torn, relief = np.empty(len(rows.order), np.int64), np.empty(len(rows.order))
     own = no_shares(len(rows.concave))
     n, loss = 0, 0.0
-    for row in rows.order:
+    for i in range(len(rows.order)):
+        foresee(rows, i)
+        row = rows.order[i]
         count, best, _ = shares(rows, row, cost, width, own)
         if count == 1 and fits(columns, NOTHING, own.column[0], room):
             picks[row] = own.pick[0]
@@ -116,13 +118,13 @@ def _take_sole(
             continue
         torn[n], relief[n] = row, -best
         n += 1
-        for i in range(count):
-            loss += own.odds[i] * own.loss[i]
-            column = own.column[i]
+        for k in range(count):
+            loss += own.odds[k] * own.loss[k]
+            column = own.column[k]
             if column >= 0:
                 for e in range(columns.begin[column], columns.begin[column + 1]):
-                    wanted[columns.limit[e]] += own.odds[i] * columns.amount[e]
-                    typical[columns.limit[e]] += own.odds[i] * columns.amount[e] ** 2
+                    wanted[columns.limit[e]] += own.odds[k] * columns.amount[e]
+                    typical[columns.limit[e]] += own.odds[k] * columns.amount[e] ** 2
     for u in range(len(wanted)):
         if wanted[u] > 0.0:
             typical[u] /= wanted[u]

@@ -120,12 +120,14 @@ def list_moves(rows: Rows, columns: Columns, limits: int, cost: Floats, most_los
             place[count], pick[count], loss[count] = i, option[k], its_loss[k]
             kind[count] = (own + 1) * len(columns.begin) + column_of(rows, row, option[k]) + 1
             count += 1
-    # Cheapest first, and then alike ones together: the sort keeps what is equal in order.
-    by_loss = by_rising(loss[:count])
-    its_kind = np.empty(count)
+    # Alike ones together, and of these, which are few, the cheapest first.
+    order = by_rising(kind[:count])
     for k in range(count):
-        its_kind[k] = kind[by_loss[k]]
-    by_kind = by_rising(its_kind)
+        m, at = order[k], k
+        while at > 0 and kind[order[at - 1]] == kind[m] and loss[order[at - 1]] > loss[m]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = m
 
     begin, kinds = np.empty(count + 1, np.int64), 0
     entry, entries = np.zeros(count + 1, np.int64), 0
@@ -133,8 +135,8 @@ def list_moves(rows: Rows, columns: Columns, limits: int, cost: Floats, most_los
     more = np.zeros(limits)
     moved = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
     for k in range(count):
-        m = by_loss[by_kind[k]]
-        if k == 0 or kind[m] != its_kind[by_kind[k - 1]]:
+        m = order[k]
+        if k == 0 or kind[m] != kind[order[k - 1]]:
             begin[kinds] = k
             kinds += 1
         moved[0][k], moved[1][k], moved[2][k] = place[m], pick[m], loss[m]

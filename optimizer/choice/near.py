@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import kernel, prefetch, step
+from ..compiled import kernel, step
 from .plan import move
 from .problem import TOLERANCE
 from .rows import (
@@ -27,6 +27,7 @@ from .rows import (
     column_of,
     costs,
     dual_value,
+    foresee,
     gain_of,
     peak,
 )
@@ -39,7 +40,6 @@ _AHEAD, _LEAST_REACH, _MOST_REACH = 2.0, 0.02, 0.15
 REACH = 0.02  # around rough prices
 SMALL_REACH = 0.01  # around those where the vertex or a mended plan is looked for
 _TOO_WIDE = 1.5  # times as wide as a box needs to be, that it is made anew or shrinks
-_ROWS_AHEAD = 4  # as long as their work takes, about, one waits for memory that no cache has
 _FLOOR = 0.5  # of a typical price, by which each counts as more than it is, as 0 may become a price too
 
 
@@ -65,32 +65,13 @@ def _pick_in_box(rows: Rows, columns: Columns, row: int, low_cost: Floats, high_
         if begin == end:
             continue
         if rows.concave[g]:
-            begin = peak(rows, row, begin, end, low_cost)
+            begin = peak(rows, row, g, begin, low_cost)
             end = begin + 1
         bar = most if g == own and rows.concave[g] else least
         for k in range(begin, end):
             if k != pick and rows.offset[row] + rows.scale[row] * rows.value[k] - low_cost[rows.column[k]] >= bar:
                 return False, pick
     return True, pick
-
-
-@step
-def _foresee(rows: Rows, i: int) -> None:
-    """Begin to read what there is of a row that comes soon after the i-th, and where that of a later one is."""
-    if i + 2 * _ROWS_AHEAD < len(rows.order):
-        row = rows.order[i + 2 * _ROWS_AHEAD]
-        prefetch(rows.begin, row)
-        prefetch(rows.begin, row + 1)
-        prefetch(rows.offset, row)
-        prefetch(rows.scale, row)
-        prefetch(rows.stay_gain, row)
-        prefetch(rows.stay_column, row)
-    if i + _ROWS_AHEAD < len(rows.order):
-        row = rows.order[i + _ROWS_AHEAD]
-        for g in range(len(rows.concave)):
-            prefetch(rows.value, rows.begin[row, g])
-            prefetch(rows.value, rows.end[row, g])
-            prefetch(rows.column, rows.begin[row, g])
 
 
 @kernel
@@ -106,7 +87,7 @@ def _settle(
     for i in range(len(rows.order)):
         row = rows.order[i]
         if state[row] == UNKNOWN:
-            _foresee(rows, i)
+            foresee(rows, i)
             settled, pick = _pick_in_box(rows, columns, row, low_cost, high_cost)
             state[row] = SETTLED if settled else OPEN
             if settled:

@@ -109,7 +109,7 @@ def best_that_fits(
                     begin = middle + 1
             if begin == end or not fits(columns, old, column_of(rows, row, begin), room):
                 continue
-            last = peak(rows, row, begin, end, cost) if rows.concave[g] else end - 1
+            last = peak(rows, row, g, begin, cost) if rows.concave[g] else end - 1
             low = begin
             while low < last:
                 middle = (low + last + 1) >> 1
@@ -144,7 +144,7 @@ def _best_and_regret(rows: Rows, row: int, cost: Floats) -> tuple[int, float]:
             continue
         first, last = begin, end
         if rows.concave[g]:
-            first = peak(rows, row, begin, end, cost)
+            first = peak(rows, row, g, begin, cost)
             last = first + 1
             for k in (first - 1, first + 1):
                 if begin <= k < end:

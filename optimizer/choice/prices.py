@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..compiled import kernel, step
-from .rows import Columns, Flags, Floats, Rows, costs
+from .rows import Columns, Flags, Floats, Rows, costs, foresee
 from .shares import Shares, no_shares, shares
 
-_SHRINK, _STEPS = 0.3, 12  # from width to width; at most, at each
+_SHRINK, _STEPS = 0.3, 24  # from width to width; at most, at each
+_FORGOTTEN = 0.3  # of a bend there is left so much after a good step
 
 
 @kernel
@@ -38,8 +39,10 @@ def smoothed_dual(
     value = dual
     hessian[:] = 0.0
     column, odds = own.column, own.odds
-    mean = np.zeros(size)
-    for row in rows.order:
+    mean, some = np.zeros(size), np.empty(size, np.int64)  # what a row takes on average, and the limits of which
+    for at in range(len(rows.order)):
+        foresee(rows, at)
+        row = rows.order[at]
         n, best, more = shares(rows, row, cost, width, own)
         dual += best
         if n == 0:
@@ -53,22 +56,29 @@ def smoothed_dual(
                 for e in range(columns.begin[c], columns.begin[c + 1]):
                     gradient[columns.limit[e]] -= columns.amount[e]
             continue
-        mean[:] = 0.0
+        count = 0
         for i in range(n):
             c = column[i]
             if c < 0:
                 continue
             for e in range(columns.begin[c], columns.begin[c + 1]):
-                mean[columns.limit[e]] += odds[i] * columns.amount[e]
+                u, part = columns.limit[e], odds[i] * columns.amount[e]
+                if mean[u] == 0.0:
+                    some[count] = u
+                    count += 1
+                mean[u] += part
                 for f in range(columns.begin[c], columns.begin[c + 1]):
-                    hessian[columns.limit[e], columns.limit[f]] += (
-                        odds[i] * columns.amount[e] * columns.amount[f] / width
-                    )
-        for i in range(size):
-            if mean[i] != 0.0:
-                gradient[i] -= mean[i]
-                for m in range(size):
-                    hessian[i, m] -= mean[i] * mean[m] / width
+                    hessian[u, columns.limit[f]] += part * columns.amount[f]
+        for i in range(count):
+            u = some[i]
+            gradient[u] -= mean[u]
+            for m in range(count):
+                hessian[u, some[m]] -= mean[u] * mean[some[m]]
+        for i in range(count):
+            mean[some[i]] = 0.0
+    for i in range(size):
+        for m in range(size):
+            hessian[i, m] /= width
     return value, dual
 
 
@@ -126,21 +136,17 @@ def _newton(
 
 
 @step
-def _along(gradient: Floats, prices: Floats, trial: Floats) -> float:
-    """The slope from prices to a trial."""
-    slope = 0.0
+def _learn_bends(
+    gradient: Floats, hessian: Floats, prices: Floats, next_gradient: Floats, trial: Floats, bend: Floats
+) -> None:
+    """Raise `bend` to the curvature that a step met in each price beyond what the Hessian at its start tells."""
     for i in range(len(prices)):
-        slope += gradient[i] * (trial[i] - prices[i])
-    return slope
-
-
-@step
-def _least_of_cubic(first: float, last: float, first_slope: float, last_slope: float) -> float:
-    """Where between 0 and 1 a cubic is least that falls at 0, from its values and slopes there; within limits."""
-    middle = first_slope + last_slope - 3.0 * (last - first)
-    root = np.sqrt(max(middle * middle - first_slope * last_slope, 0.0))
-    part = 1.0 - (last_slope + root - middle) / (last_slope - first_slope + 2.0 * root)
-    return min(max(part, 0.05), 0.9) if part == part else 0.5
+        change = trial[i] - prices[i]
+        if change != 0.0:
+            more = next_gradient[i] - gradient[i]
+            for j in range(len(prices)):
+                more -= hessian[i, j] * (trial[j] - prices[j])
+            bend[i] = max(bend[i], more / change)
 
 
 @kernel
@@ -158,28 +164,32 @@ def find_prices(
     """Improve `prices` in place, from the first width to the last; (passes over the rows, the dual at the prices).
 
     low, high: (limits,) between which they stay. Newton steps, damped as their promises are kept or not (Levenberg
-    and Marquardt). A width is done with when a step promises less than `enough`.
+    and Marquardt). Where one leads uphill it is mostly a single price that went too far, to where rows turn that
+    are not torn yet; the next step knows of that bend. A width is done with where a step promises less than
+    `enough`.
     """
     size = len(capacity)
     cost, own = np.empty(len(columns.begin) - 1), no_shares(len(rows.concave))
     gradient, hessian = np.empty(size), np.empty((size, size))
     next_gradient, next_hessian = np.empty(size), np.empty((size, size))
     free, trial, system = np.empty(size, np.bool_), np.empty(size), np.empty((size, size))
+    bend = np.zeros(size)
     passes, width, damping = 0, first_width, 1e-2
     while True:
         value, dual = smoothed_dual(rows, columns, capacity, prices, width, cost, own, gradient, hessian, True)
         passes += 1
+        bend[:] = 0.0
         for _ in range(_STEPS):
             for i in range(size):
                 free[i] = (prices[i] > low[i] or gradient[i] < 0.0) and (prices[i] < high[i] or gradient[i] > 0.0)
                 for j in range(size):
                     system[i, j] = hessian[i, j]
                 # A limit that nobody is torn about gives no curvature; a little of its capacity's stands in.
-                system[i, i] += damping * max(hessian[i, i], 1e-3 * capacity[i] / width) + 1e-12
+                system[i, i] += bend[i] + damping * max(hessian[i, i], 1e-3 * capacity[i] / width) + 1e-12
             _newton(system, gradient, prices, low, high, free, trial)
-            slope = _along(gradient, prices, trial)
-            promised = -slope
+            promised = 0.0
             for i in range(size):
+                promised -= gradient[i] * (trial[i] - prices[i])
                 for j in range(size):
                     promised -= 0.5 * (trial[i] - prices[i]) * hessian[i, j] * (trial[j] - prices[j])
             if promised < 0.0:
@@ -193,11 +203,7 @@ def find_prices(
             passes += 1
             kept = (value - found) / promised
             if found >= value and not is_last:
-                part = _least_of_cubic(value, found, slope, _along(next_gradient, prices, trial))
-                for i in range(size):
-                    trial[i] = prices[i] + part * (trial[i] - prices[i])
-                found, found_dual = smoothed_dual(rows, columns, capacity, *given)
-                passes += 1
+                _learn_bends(gradient, hessian, prices, next_gradient, trial, bend)
             if found < value:
                 for i in range(size):
                     prices[i] = trial[i]
@@ -208,6 +214,8 @@ def find_prices(
                 hessian, next_hessian = next_hessian, hessian
             if kept > 0.75:
                 damping = max(0.1 * damping, 1e-9)
+                for i in range(size):
+                    bend[i] *= _FORGOTTEN
             elif kept < 0.25:
                 damping = min(10.0 * damping, 1e6)
         if width <= last_width:

@@ -183,6 +183,7 @@ class ChoiceProgram:
         rows: dict[str, np.ndarray] = {name: np.zeros(size, kind) for name, kind in kinds.items()}
         # What is read together lies together: rounds spend a good part of their time waiting for memory.
         rows["ranges"] = np.zeros((size, groups, 4), np.int32)
+        rows["top"] = np.zeros((size, groups), np.int32)
         for name, old in self._rows.items():
             rows[name][:had] = old
         self._rows = rows
@@ -453,7 +454,8 @@ class ChoiceProgram:
 
     def _snapshot(self, slots: Ints) -> Snapshot:
         r, pool = self._rows, self._pool
-        frame = (pool.column, pool.value, r["offset"], r["scale"], r["stay_column"], r["stay_gain"], r["required"])
+        own = (r["offset"], r["scale"], r["stay_column"], r["stay_gain"], r["required"], r["top"])
+        frame = (pool.column, pool.value, *own)
         all_options = r["ranges"]
         ranges, enveloped = all_options, self._concave
         if not enveloped.all():
@@ -463,8 +465,8 @@ class ChoiceProgram:
         rows = Rows(slots, begin, end, enveloped, self._chain, *frame)
         begin, end = all_options[:, :, _FULL_BEGIN], all_options[:, :, _FULL_END]
         everything = Rows(slots, begin, end, np.zeros(len(enveloped), bool), self._chain, *frame)
-        own = (r["state"], r["settled"], r["key"], r["plan"])
-        return Snapshot(rows, everything, self._columns, self._usage, self._capacity, *own)
+        kept = (r["state"], r["settled"], r["key"], r["plan"])
+        return Snapshot(rows, everything, self._columns, self._usage, self._capacity, *kept)
 
 
 def _checked_limits(usage: Floats, capacity: Floats) -> tuple[Floats, Floats]:

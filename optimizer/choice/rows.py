@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import constant, kernel, step
+from ..compiled import constant, kernel, prefetch, step
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -16,6 +16,8 @@ Flags = NDArray[np.bool_]
 NOTHING, STAY = constant(-1), constant(-2)  # picks of a row that are not in its list of options
 UNKNOWN_PICK = constant(-3)
 WORST = -1e300
+_RUN = 8  # entries
+_ROWS_AHEAD = 4  # as long as their work takes, about, one waits for memory that no cache has
 
 
 class Rows(NamedTuple):
@@ -25,6 +27,9 @@ class Rows(NamedTuple):
     group g at begin[j, g] .. end[j, g], where rising[g] each taking no less of any limit than the one before, and
     where concave[g] with every step gaining less per unit as well; one more, stay_column[j] gaining stay_gain[j],
     where that column is not -1; and nothing, gaining 0, unless required[j].
+
+    top: (rows, groups) where among a row's options of a group that is concave `peak` found most worth at last,
+    counted from the first; not part of what rows are, and written by whoever asks.
     """
 
     order: Ints
@@ -39,6 +44,7 @@ class Rows(NamedTuple):
     stay_column: Ints
     stay_gain: Floats
     required: Flags
+    top: NDArray[np.int32]
 
 
 class Columns(NamedTuple):
@@ -67,9 +73,13 @@ def by_rising(keys: Floats) -> Ints:
     """Places of `keys` in rising order, equal ones as they come: a merge sort that compiles fast."""
     count = len(keys)
     order, spare = np.empty(count, np.int64), np.empty(count, np.int64)
-    for i in range(count):
-        order[i] = i
-    width = 1
+    for i in range(count):  # runs of `_RUN` by insertion
+        k = i
+        while k % _RUN and keys[order[k - 1]] > keys[i]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = i
+    width = _RUN
     while width < count:
         for begin in range(0, count, 2 * width):
             middle, end = min(begin + width, count), min(begin + 2 * width, count)
@@ -159,17 +169,54 @@ def costs(columns: Columns, prices: Floats, out: Floats) -> None:
 
 
 @step
-def peak(rows: Rows, row: int, begin: int, end: int, cost: Floats) -> int:
-    """Where worth is most among concave options: the first step down, found by halving."""
-    scale, last = rows.scale[row], end - 1
-    while begin < last:
-        middle = (begin + last) >> 1
-        more = scale * (rows.value[middle + 1] - rows.value[middle])
-        if more > cost[rows.column[middle + 1]] - cost[rows.column[middle]]:
-            begin = middle + 1
+def foresee(rows: Rows, i: int) -> None:
+    """Begin to read what there is of a row that comes soon after the i-th, and where that of a later one is."""
+    if i + 2 * _ROWS_AHEAD < len(rows.order):
+        row = rows.order[i + 2 * _ROWS_AHEAD]
+        prefetch(rows.begin, row)
+        prefetch(rows.begin, row + 1)
+        prefetch(rows.top, row)
+        prefetch(rows.offset, row)
+        prefetch(rows.scale, row)
+        prefetch(rows.stay_gain, row)
+        prefetch(rows.stay_column, row)
+    if i + _ROWS_AHEAD < len(rows.order):
+        row = rows.order[i + _ROWS_AHEAD]
+        for g in range(len(rows.concave)):
+            at = rows.begin[row, g] + rows.top[row, g]
+            prefetch(rows.value, at)
+            prefetch(rows.column, at)
+
+
+@step
+def _rises(rows: Rows, row: int, option: int, cost: Floats) -> bool:
+    """Whether the next option is worth more."""
+    more = rows.scale[row] * (rows.value[option + 1] - rows.value[option])
+    return bool(more > cost[rows.column[option + 1]] - cost[rows.column[option]])
+
+
+@step
+def peak(rows: Rows, row: int, group: int, begin: int, cost: Floats) -> int:
+    """Where worth is most among a group's concave options from `begin` on: the first step down.
+
+    It is mostly where it was, as prices move little from one look to the next; else it is found by halving.
+    """
+    first, last = rows.begin[row, group], rows.end[row, group] - 1
+    at = min(max(first + rows.top[row, group], begin), last)
+    if at < last and _rises(rows, row, at, cost):
+        at += 1
+    elif at > begin and not _rises(rows, row, at - 1, cost):
+        at, last = begin, at - 1
+    else:
+        return at
+    while at < last:
+        middle = (at + last) >> 1
+        if _rises(rows, row, middle, cost):
+            at = middle + 1
         else:
             last = middle
-    return begin
+    rows.top[row, group] = at - first
+    return at
 
 
 @step
@@ -185,7 +232,7 @@ def best_of(rows: Rows, row: int, cost: Floats) -> tuple[float, int]:
         if begin == end:
             continue
         if rows.concave[g]:
-            begin = peak(rows, row, begin, end, cost)
+            begin = peak(rows, row, g, begin, cost)
             end = begin + 1
         for k in range(begin, end):
             worth = offset + scale * rows.value[k] - cost[rows.column[k]]

@@ -62,8 +62,13 @@ def search(sought: Sought, picks: Ints) -> tuple[float, float]:
     value = objective(sought.snapshot.rows, picks)
     if len(sought.snapshot.rows.order) > EXACT_ROWS:
         value = search_near(sought, value, picks)
-        value = _search_all(sought, value, picks)
+        value = _search_all(sought, value, picks, _NEXT)
     return _prove(sought, value, picks)
+
+
+def search_briefly(sought: Sought, value: float, picks: Ints) -> float:
+    """The first search among all rows, where `picks`, worth `value`, are not within the gap; the objective."""
+    return _search_all(sought, value, picks, _NEXT[:1])
 
 
 def search_near(sought: Sought, value: float, picks: Ints) -> float:
@@ -86,10 +91,10 @@ def search_near(sought: Sought, value: float, picks: Ints) -> float:
     return _chain(sought, few, room, picks, dual - value - lost, wanted - lost, _NARROW)
 
 
-def _search_all(sought: Sought, value: float, picks: Ints) -> float:
+def _search_all(sought: Sought, value: float, picks: Ints, widths: tuple[_Chains, ...]) -> float:
     """Search among all rows while the plan is not within the gap; returns the objective."""
     snapshot, dual, gap = sought.snapshot, sought.dual, sought.gap
-    for each in _NEXT:
+    for each in widths:
         if is_within(gap, value, dual) or not sought.in_time:
             break
         wanted = gap * min(abs(dual), abs(value))

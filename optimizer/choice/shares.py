@@ -57,7 +57,7 @@ def _tops(rows: Rows, row: int, cost: Floats, top: Ints, most: Floats) -> float:
         if begin == end:
             continue
         if rows.concave[g]:
-            top[g] = peak(rows, row, begin, end, cost)
+            top[g] = peak(rows, row, g, begin, cost)
             most[g] = offset + scale * rows.value[top[g]] - cost[rows.column[top[g]]]
             best = max(best, most[g])
         else:

@@ -17,7 +17,7 @@ from .plan import objective, take_again, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
 from .rows import Columns, Floats, Ints, dual_value
-from .search import Sought, is_within, search
+from .search import Sought, is_within, search, search_briefly
 from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimise, those_before, torn_rows
 from .snapshot import Found, Snapshot
 from .whole import around, make_whole, unserved
@@ -27,6 +27,7 @@ _ENOUGH = 4e-5  # of the worth of all rows, that a step must gain for the prices
 _BY_ROUGH = 2.5e-4  # a gap that a plan at rough prices may keep
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
+_BRIEFLY = 600  # rows up to which a brief search costs less than the vertex, and is mostly enough
 _LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
 # What nothing else closes HiGHS may in the time that is left, where options are so few; down to the gap that is
@@ -60,6 +61,13 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
             memory.learn(snapshot, prices, dual)
             return replace(plan, bound=max(dual, plan.objective), prices=prices, passes=passes)
     memory.learn(snapshot, prices, dual)
+    if plan is not None and len(snapshot.rows.order) <= _BRIEFLY:
+        sought = Sought(snapshot, near, near, prices, dual, gap, until_s)
+        value = search_briefly(sought, plan.objective, plan.picks)
+        plan = replace(plan, objective=value)
+        if is_within(gap, value, dual):
+            left = snapshot.room(plan.picks)
+            return replace(plan, left=left, bound=max(dual, value), prices=prices, passes=passes)
     picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, dual, base, gap)
     make_whole(snapshot, near, prices, picks, torn, base)
     if plan is not None and plan.objective > objective(snapshot.rows, picks):

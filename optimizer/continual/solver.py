@@ -54,7 +54,7 @@ class Solver:
             outcome = run.solve(warm)
         finally:
             run.close()
-            self.factorises = run.steps.factorises if run.steps else factorises
+            self.factorises = run.factorises
         # A solve that was stopped is gone on with; rays of one without an optimum lead nowhere.
         self.solved = outcome.status in (Status.OPTIMAL, Status.STOPPED) and math.isfinite(outcome.objective)
         return outcome
@@ -79,8 +79,7 @@ class _Run:
         self.cost_norm = 1.0 + float(np.sqrt(np.sum(self.cost**2)))
         self.reduced = np.empty(top)
         self.held = np.zeros(top, dtype=bool)
-        self.factorises = factorises
-        self.steps: Steps | None = None
+        self.factorises = factorises  # no factors have been too large
         self.iterations = 0
         self.certificates = Certificates(storage)
         self._proven: float | None = None  # bound at the present y
@@ -158,8 +157,9 @@ class _Run:
         there is no optimum is looked for. Over all columns it goes CLOSER where no bound is proven.
         """
         program = self._gathered(columns)
-        self.steps = self.steps or Steps.cold(program, self.factorises)
-        proximal = Proximal(program, self.steps)
+        # Steps as long as those that the last set of columns ended with would take this one through many more.
+        steps = Steps.cold(program, self.factorises)
+        proximal = Proximal(program, steps)
         rows = self.storage.row_scale[: len(self.y)]
         verdict: Status | None = None
         self._proven = None
@@ -189,6 +189,7 @@ class _Run:
                         break
                 before = worst
         self.iterations += proximal.iterations
+        self.factorises = steps.factorises
         self.x[columns] = np.clip(program.x * program.column_scale, self.lower[columns], self.upper[columns])
         self.y[:] = program.y * rows
         return verdict
