@@ -195,6 +195,9 @@ def find_prices(
             if promised < 0.0:
                 damping = min(10.0 * damping, 1e6)
                 continue
+            if promised < enough and bend.any():
+                bend[:] = 0.0  # without them more may be promised
+                continue
             if promised < 1e-2 * enough:
                 break
             is_last = promised < enough
