@@ -5,7 +5,7 @@ counts many times. Of what it makes by default two things are of no use here: an
 every array anew, and an exception for every division by zero. What else costs most, seconds of it, is kept out of
 the kernels' bodies: one array assigned to another in slices (whose error message brings in numba's strings),
 arithmetic of whole arrays, numpy's sorts, and arguments of several types where one does (a constant of Python is a
-type of its own, one of numpy is an int64).
+type of its own, one of numpy is an int64). None counts places of an array from its end (`indexing.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from llvmlite import ir
 from numba import config, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from . import indexing
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -43,7 +45,7 @@ def step(function: _Function) -> _Function:
 
 def _compiled(function: _Function, **options: Any) -> _Function:
     # numba's own annotations leave these options out.
-    options |= {"no_cfunc_wrapper": True}
+    options |= {"no_cfunc_wrapper": True, "pipeline_class": indexing.FromTheStart}
     compiled: Any = njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     if hasattr(compiled, "_cache"):  # not where numba is told to compile nothing
         # numba takes what is on disk for fresh while the function's own file is as it was; steps are of others.
@@ -56,8 +58,8 @@ def _compiled(function: _Function, **options: Any) -> _Function:
 @cache
 def _sources(folder: Path) -> str:
     """Of what kernels of a folder may be made."""
-    digest = hashlib.sha256(Path(__file__).read_bytes())
-    for path in sorted(folder.glob("*.py")):
+    digest = hashlib.sha256()
+    for path in [Path(__file__), Path(indexing.__file__), *sorted(folder.glob("*.py"))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

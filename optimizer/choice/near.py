@@ -29,7 +29,7 @@ from .rows import (
     dual_value,
     foresee,
     gain_of,
-    peak,
+    rises,
 )
 from .simplex import Entering
 from .snapshot import Snapshot
@@ -65,7 +65,10 @@ def _pick_in_box(rows: Rows, columns: Columns, row: int, low_cost: Floats, high_
         if begin == end:
             continue
         if rows.concave[g]:
-            begin = peak(rows, row, g, begin, low_cost)
+            # At the highest prices most worth is where `best_of` just left it; at lower ones it is no earlier.
+            begin = min(begin + rows.top[row, g], end - 1)
+            while begin + 1 < end and rises(rows, row, begin, low_cost):
+                begin += 1
             end = begin + 1
         bar = most if g == own and rows.concave[g] else least
         for k in range(begin, end):

@@ -146,7 +146,7 @@ def count_options(rows: Rows) -> int:
     count = 0
     if len(rows.concave):
         for row in rows.order:
-            count += rows.end[row, -1] - rows.begin[row, 0]
+            count += rows.end[row, len(rows.concave) - 1] - rows.begin[row, 0]
     return count
 
 
@@ -189,7 +189,7 @@ def foresee(rows: Rows, i: int) -> None:
 
 
 @step
-def _rises(rows: Rows, row: int, option: int, cost: Floats) -> bool:
+def rises(rows: Rows, row: int, option: int, cost: Floats) -> bool:
     """Whether the next option is worth more."""
     more = rows.scale[row] * (rows.value[option + 1] - rows.value[option])
     return bool(more > cost[rows.column[option + 1]] - cost[rows.column[option]])
@@ -203,15 +203,15 @@ def peak(rows: Rows, row: int, group: int, begin: int, cost: Floats) -> int:
     """
     first, last = rows.begin[row, group], rows.end[row, group] - 1
     at = min(max(first + rows.top[row, group], begin), last)
-    if at < last and _rises(rows, row, at, cost):
+    if at < last and rises(rows, row, at, cost):
         at += 1
-    elif at > begin and not _rises(rows, row, at - 1, cost):
+    elif at > begin and not rises(rows, row, at - 1, cost):
         at, last = begin, at - 1
     else:
         return at
     while at < last:
         middle = (at + last) >> 1
-        if _rises(rows, row, middle, cost):
+        if rises(rows, row, middle, cost):
             at = middle + 1
         else:
             last = middle
