@@ -23,7 +23,6 @@ _LEAST = 0.2  # rows' worth that the gap is: plans straight from prices hardly e
 _HOPE = 3.0  # times the gap that rows may be expected to lose by picks as their shares: they pick what loses less
 # Widths that a row loses as readily as it takes of a limit, beyond what is due, as much as rows mostly take.
 _PULL = 10.0
-_BAND = 8.0  # widths, further than which from the best a pick has no share
 _ALIKE = 0.01  # by so much shares of rows that are alike may differ: they may be told apart by what breaks ties
 
 
@@ -73,7 +72,7 @@ def take_shares(
     own, before, count_before = no_shares(groups), no_shares(groups), 0
     for t in range(len(torn)):
         row = torn[t]
-        count, _, _ = shares(rows, row, cost, width, _BAND * width, own)
+        count, _, _ = shares(rows, row, cost, width, own)
         alike[t] = count == count_before and _are_alike(own, before, count)
         for i in range(count):
             _add_due(columns, own.column[i], ready, own.odds[i], due)
@@ -112,7 +111,7 @@ def _take_sole(
     for i in range(len(rows.order)):
         foresee(rows, i)
         row = rows.order[i]
-        count, best, _ = shares(rows, row, cost, width, _BAND * width, own)
+        count, best, _ = shares(rows, row, cost, width, own)
         if count == 1 and fits(columns, NOTHING, own.column[0], room):
             picks[row] = own.pick[0]
             move(columns, NOTHING, own.column[0], room)
@@ -192,6 +191,6 @@ def _deal(rows: Rows, cost: Floats, width: float, torn: Ints, chosen: Ints, alik
             for t in range(begin, end):
                 given = chosen[begin + by_gain[t - begin]]
                 if given != chosen[t]:
-                    shares(rows, torn[t], cost, width, _BAND * width, own)
+                    shares(rows, torn[t], cost, width, own)
                     picks[torn[t]] = own.pick[given]
         begin = end

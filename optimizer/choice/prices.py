@@ -9,7 +9,6 @@ from .rows import Columns, Flags, Floats, Rows, costs, foresee
 from .shares import Shares, no_shares, shares
 
 _SHRINK, _STEPS = 0.3, 24  # from width to width; at most, at each
-_BAND = 5.0  # widths, further than which from the best a pick counts for nothing
 _FORGOTTEN = 0.3  # of a bend there is left so much after a good step
 
 
@@ -44,7 +43,7 @@ def smoothed_dual(
     for at in range(len(rows.order)):
         foresee(rows, at)
         row = rows.order[at]
-        n, best, more = shares(rows, row, cost, width, _BAND * width, own)
+        n, best, more = shares(rows, row, cost, width, own)
         dual += best
         if n == 0:
             continue

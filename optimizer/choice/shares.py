@@ -13,6 +13,9 @@ from ..compiled import kernel, step
 from .rows import NOTHING, STAY, WORST, Floats, Ints, Rows, peak
 
 _MOST_PICKS = 256  # of a row; further ones have no share
+# Nor have those worth less than the best by this many widths. With 5 large first rounds end far from their bound,
+# as what is cut off makes the smoothed dual jump.
+_BAND = 8.0
 
 
 class Shares(NamedTuple):
@@ -67,16 +70,16 @@ def _tops(rows: Rows, row: int, cost: Floats, top: Ints, most: Floats) -> float:
 
 
 @step
-def shares(rows: Rows, row: int, cost: Floats, width: float, band: float, own: Shares) -> tuple[int, float, float]:
+def shares(rows: Rows, row: int, cost: Floats, width: float, own: Shares) -> tuple[int, float, float]:
     """Writes the shares of a row; how many they are, what the best is worth, and what more the row is, smoothed.
 
-    Picks worth less than the best by more than `band` have none. A row that must pick something, and has nothing:
-    none, WORST.
+    A row that must pick something, and has nothing: none, WORST.
     """
     top, most, pick, column, loss, odds = own.top, own.most, own.pick, own.column, own.loss, own.odds
     best = _tops(rows, row, cost, top, most)
     if best <= WORST:
         return 0, best, 0.0
+    band = _BAND * width
     n = 0
     stay = rows.stay_column[row]
     if stay >= 0 and best - (rows.stay_gain[row] - cost[stay]) <= band:
