@@ -48,6 +48,15 @@ def test_what_is_said_to_be_left_is_the_slope_of_the_smoothed_dual(family: str, 
     assert left_after - left_before == pytest.approx(moved, rel=1e-2, abs=cut * snapshot.usage.max(initial=1.0))
 
 
+@pytest.mark.parametrize("worth", np.linspace(0.0, 20.0, 41))
+def test_what_is_left_out_of_the_smoothed_dual_is_less_than_a_thousandth_of_a_width(worth: float) -> None:
+    # Where it jumps by more, for all of 100,000 rows, no step of Newton's leads on.
+    program, width = ChoiceProgram(np.ones((1, 1)), np.ones(1)), 0.1
+    program.put(["a"], np.full((1, 1), worth * width), np.ones((1, 1), bool))
+    value, _, _, _ = smoothed(program._snapshot(program._slots(["a"])), np.zeros(1), width)
+    assert value == pytest.approx(width * np.logaddexp(0.0, worth), rel=0, abs=1e-3 * width)
+
+
 @given(seeds, st.integers(20, 300), st.sampled_from([0.5, 2.0, 6.0]), st.sampled_from([0.0, 0.1, 1.0, 3.0]))
 @settings(max_examples=100)
 def test_demand_meets_capacity_wherever_the_search_begins(
