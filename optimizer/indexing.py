@@ -23,7 +23,7 @@ class _FromTheStart(FunctionPass):
 
     _name = "from_the_start"
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # numba's is abstract
         super().__init__()
 
     def run_pass(self, state: Any) -> bool:
