@@ -48,7 +48,7 @@ METHODS = (
     "highs-hot",
     "highs-pdlp-hot",
     "continual",
-    "pop",
+    "pop-ray",
     "milp",
     "ilp",
 )

@@ -160,7 +160,7 @@ BENCHMARKS = (
             Figure("continual_p50_s", "continual engine: median, s"),
             Figure("highs_hot_p50_s", "HiGHS simplex, hot: median, s"),
             Figure("highs_ipm_p50_s", "HiGHS interior point, from scratch: median, s"),
-            Figure("pop_p50_s", "POP-16: median, s"),
+            Figure("pop_ray_p50_s", "POP-16, by Ray: median, s"),
         ),
         timeout_s=3600.0,
     ),
