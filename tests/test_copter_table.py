@@ -122,6 +122,16 @@ def test_an_interrupted_run_goes_on_and_one_of_other_code_begins_anew(tmp_path: 
         assert not (one.folder / resume.NAME).exists()
 
 
+def test_changes_count_in_the_round_that_makes_them() -> None:
+    policy = copter_table.Recorded(copter_table.sia(copter_table.options_of("structured", 1e-3, 5.0)))
+    simulated = copter_table.simulation(copter_table.workload(2_000, 0), 2, policy, 0)
+    with copter_table.UPDATES.watching(ChoiceProgram):
+        for _ in range(5):
+            simulated.step()
+            assert copter_table.UPDATES.take() == 0.0
+    assert any(jobs > 0 for _, jobs, *_ in policy.rounds)
+
+
 def test_a_dumped_round_is_the_program_that_was_solved(tmp_path: Path) -> None:
     asked = Namespace(
         scales=[2], methods=["ilp"], seed=0, gap=1e-6, time_limit_s=5.0, dump_rounds=tmp_path / "rounds", every=2,
