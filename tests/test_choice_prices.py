@@ -70,7 +70,7 @@ def test_demand_meets_capacity_wherever_the_search_begins(
     width, prices = 0.02, start * rng.uniform(0, 1, TYPES)
     none, all_ = np.zeros(TYPES), np.full(TYPES, np.inf)
     given = snapshot.rows, snapshot.columns, snapshot.capacity, none, all_, prices
-    find_prices(*given, 0.3, width, 1e-6 * count)
+    find_prices(*given, 0.3, width, 1e-6 * count, 1.0, start)
     value, _, left, _ = smoothed(snapshot, prices, width)
     assert (prices >= 0.0).all()
     # What is wanted beyond what there is, and left of what has a price, at the prices.
@@ -87,10 +87,27 @@ def test_prices_that_would_fall_below_0_do_not_keep_the_others_from_moving() -> 
     for seed in range(50):
         prices = np.random.default_rng(seed).uniform(0.0, 1.0, TYPES)
         given = snapshot.rows, snapshot.columns, snapshot.capacity, none, all_, prices
-        find_prices(*given, 0.02, 0.02, 0.01)
+        find_prices(*given, 0.02, 0.02, 0.01, 0.1, 0.5)
         values.append(smoothed(snapshot, prices, 0.02)[0])
         assert prices[3] == 0.0
     assert max(values) <= 1.001 * min(values)
+
+
+def test_prices_that_are_a_third_off_are_found_in_some_ten_passes_over_the_rows() -> None:
+    count, width, passes = 300, 0.005, []
+    none, all_ = np.zeros(TYPES), np.full(TYPES, np.inf)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        instance = jobs_that_scale(rng, count, TYPES, 1.0, spread=0.5)
+        capacity = np.floor(rng.dirichlet(np.full(TYPES, 3.0)) * count)
+        snapshot = snapshot_of(replace(instance, capacity=capacity))
+        within = snapshot.rows, snapshot.columns, snapshot.capacity, none, all_
+        best = np.full(TYPES, 0.5)
+        find_prices(*within, best, 0.3, width, 1e-6 * count, 1.0, 0.5)
+        prices = best * np.exp(0.3 * rng.normal(size=TYPES))
+        passes.append(find_prices(*within, prices, width, width, 4e-5 * count, 0.1, 0.5)[0])
+        assert smoothed(snapshot, prices, width)[0] <= (1 + 5e-5) * smoothed(snapshot, best, width)[0]
+    assert np.mean(passes) <= 11
 
 
 def test_rows_that_are_all_alike_share_what_there_is() -> None:

@@ -1,15 +1,21 @@
-"""Prices at which demand meets capacity: Newton's method on a dual smoothed less and less."""
+"""Prices at which demand meets capacity: Newton's method in trusted regions, on a dual smoothed less and less."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..compiled import kernel, step
-from .rows import Columns, Flags, Floats, Rows, costs, foresee
+from .problem import TOLERANCE
+from .rows import Columns, Floats, Rows, costs, foresee
 from .shares import Shares, no_shares, shares
 
 _SHRINK, _STEPS = 0.3, 24  # from width to width; at most, at each
-_FORGOTTEN = 0.3  # of a bend there is left so much after a good step
+_FLOOR = 0.05  # of a typical price, by which each counts as more than it is, as 0 may become a price too
+_GOOD = 0.75  # of what a step promised, for the model to be trusted further than it was
+_FORGOTTEN = 0.3  # of a bend there is left so much after such a step
+_STIFF = 1e-5  # of a limit's capacity a width: curvature where nobody is torn about it
+_IN_VAIN = 0.1  # of enough: what a last step may promise and not be taken
+_SWEEPS, _SETTLED = 60, 1e-3  # over the prices, at most; until none moves by more of where it may be
 
 
 @kernel
@@ -82,57 +88,25 @@ def smoothed_dual(
     return value, dual
 
 
-@kernel
-def _solve(matrix: Floats, right: Floats, free: Flags) -> Floats:
-    """Gaussian elimination over the free variables, others 0."""
-    size = len(right)
-    work, x = matrix.copy(), right.copy()
-    for i in range(size):
-        if not free[i]:
-            for j in range(size):
-                work[i, j] = work[j, i] = 0.0
-            work[i, i] = 1.0
-            x[i] = 0.0
-    for i in range(size):
-        for m in range(i + 1, size):
-            factor = work[m, i] / work[i, i]
-            if factor != 0.0:
-                for j in range(i, size):
-                    work[m, j] -= factor * work[i, j]
-                x[m] -= factor * x[i]
-    for i in range(size - 1, -1, -1):
-        for j in range(i + 1, size):
-            x[i] -= work[i, j] * x[j]
-        x[i] /= work[i, i]
-    return x
-
-
-@kernel
-def _newton(
-    system: Floats, gradient: Floats, prices: Floats, low: Floats, high: Floats, free: Flags, trial: Floats
+@step
+def _least_between(
+    system: Floats, gradient: Floats, prices: Floats, low: Floats, high: Floats, trial: Floats
 ) -> None:
-    """trial: where the free prices are best by a quadratic model, those that would leave the bounds held there.
-
-    What the others are to be is sought anew with these where they are held: a step that is only cut off may well
-    lead uphill. `free` is changed.
-    """
+    """trial: where a quadratic model around the prices is least between low and high, by coordinate descent."""
     size = len(prices)
-    right = np.empty(size)
     for i in range(size):
-        trial[i], right[i] = prices[i], -gradient[i]
-    held = True
-    while held:
-        held = False
-        change = _solve(system, right, free)
+        trial[i] = prices[i]
+    for _ in range(_SWEEPS):
+        furthest = 0.0
         for i in range(size):
-            if not free[i]:
-                continue
-            trial[i] = prices[i] + change[i]
-            if trial[i] < low[i] or trial[i] > high[i]:
-                trial[i] = min(max(trial[i], low[i]), high[i])
-                free[i], held = False, True
-                for j in range(size):
-                    right[j] -= system[j, i] * (trial[i] - prices[i])
+            slope = gradient[i]
+            for j in range(size):
+                slope += system[i, j] * (trial[j] - prices[j])
+            better = min(max(trial[i] - slope / system[i, i], low[i]), high[i])
+            furthest = max(furthest, abs(better - trial[i]) / max(high[i] - low[i], TOLERANCE))
+            trial[i] = better
+        if furthest < _SETTLED:
+            break
 
 
 @step
@@ -160,67 +134,79 @@ def find_prices(
     first_width: float,
     last_width: float,
     enough: float,
+    reach: float,
+    typical: float,
 ) -> tuple[int, float]:
     """Improve `prices` in place, from the first width to the last; (passes over the rows, the dual at the prices).
 
-    low, high: (limits,) between which they stay. Newton steps, damped as their promises are kept or not (Levenberg
-    and Marquardt). Where one leads uphill it is mostly a single price that went too far, to where rows turn that
-    are not torn yet; the next step knows of that bend. A width is done with where a step promises less than
-    `enough`.
+    low, high: (limits,) between which they stay. A step goes to where a quadratic model is least in the region in
+    which it is trusted: at first within `reach` of every price, and of a little of a `typical` one, then in a
+    larger or smaller one as its promises are kept or not. Where a step leads uphill it is mostly a single price
+    that went too far, to where rows turn that are not torn yet; the next step knows of that bend. A width is done
+    with where a step promises less than `enough`.
     """
     size = len(capacity)
     cost, own = np.empty(len(columns.begin) - 1), no_shares(len(rows.concave))
     gradient, hessian = np.empty(size), np.empty((size, size))
     next_gradient, next_hessian = np.empty(size), np.empty((size, size))
-    free, trial, system = np.empty(size, np.bool_), np.empty(size), np.empty((size, size))
-    bend = np.zeros(size)
-    passes, width, damping = 0, first_width, 1e-2
+    trial, system, bend = np.empty(size), np.empty((size, size)), np.empty(size)
+    scale, least, most = np.empty(size), np.empty(size), np.empty(size)
+    passes, width = 0, first_width
     while True:
         value, dual = smoothed_dual(rows, columns, capacity, prices, width, cost, own, gradient, hessian, True)
         passes += 1
         bend[:] = 0.0
+        was_uphill = False
         for _ in range(_STEPS):
             for i in range(size):
-                free[i] = (prices[i] > low[i] or gradient[i] < 0.0) and (prices[i] < high[i] or gradient[i] > 0.0)
                 for j in range(size):
                     system[i, j] = hessian[i, j]
-                # A limit that nobody is torn about gives no curvature; a little of its capacity's stands in.
-                system[i, i] += bend[i] + damping * max(hessian[i, i], 1e-3 * capacity[i] / width) + 1e-12
-            _newton(system, gradient, prices, low, high, free, trial)
-            promised = 0.0
+                system[i, i] += bend[i] + _STIFF * capacity[i] / width + 1e-12
+                scale[i] = max(prices[i] + _FLOOR * typical, TOLERANCE)
+                least[i] = max(prices[i] - reach * scale[i], low[i])
+                most[i] = min(prices[i] + reach * scale[i], high[i])
+            _least_between(system, gradient, prices, least, most, trial)
+            promised, furthest = 0.0, 0.0
             for i in range(size):
-                promised -= gradient[i] * (trial[i] - prices[i])
+                change = trial[i] - prices[i]
+                furthest = max(furthest, abs(change) / scale[i])
+                promised -= gradient[i] * change
                 for j in range(size):
-                    promised -= 0.5 * (trial[i] - prices[i]) * hessian[i, j] * (trial[j] - prices[j])
-            if promised < 0.0:
-                damping = min(10.0 * damping, 1e6)
+                    promised -= 0.5 * change * hessian[i, j] * (trial[j] - prices[j])
+            held_back = furthest > 0.99 * reach
+            if promised < enough and not was_uphill and (held_back or bend.any()):
+                # Farther away, or without bends, more may be promised.
+                if held_back:
+                    reach *= 2.0
+                else:
+                    bend[:] = 0.0
                 continue
-            if promised < enough and bend.any():
-                bend[:] = 0.0  # without them more may be promised
-                continue
-            if promised < 1e-2 * enough:
+            if promised < _IN_VAIN * enough:
                 break
-            is_last = promised < enough
+            is_last = promised < enough and not held_back
             given = trial, width, cost, own, next_gradient, next_hessian, not is_last
             found, found_dual = smoothed_dual(rows, columns, capacity, *given)
             passes += 1
-            kept = (value - found) / promised
-            if found >= value and not is_last:
-                _learn_bends(gradient, hessian, prices, next_gradient, trial, bend)
-            if found < value:
-                for i in range(size):
-                    prices[i] = trial[i]
-                value, dual = found, found_dual
+            was_uphill = found >= value
+            if was_uphill:
                 if is_last:
                     break
-                gradient, next_gradient = next_gradient, gradient
-                hessian, next_hessian = next_hessian, hessian
-            if kept > 0.75:
-                damping = max(0.1 * damping, 1e-9)
+                _learn_bends(gradient, hessian, prices, next_gradient, trial, bend)
+                reach = 0.5 * furthest
+                continue
+            kept = (value - found) / promised
+            for i in range(size):
+                prices[i] = trial[i]
+            value, dual = found, found_dual
+            if is_last:
+                break
+            gradient, next_gradient = next_gradient, gradient
+            hessian, next_hessian = next_hessian, hessian
+            if kept > _GOOD:
+                if held_back:
+                    reach *= 2.0
                 for i in range(size):
                     bend[i] *= _FORGOTTEN
-            elif kept < 0.25:
-                damping = min(10.0 * damping, 1e6)
         if width <= last_width:
             return passes, dual
         width = max(_SHRINK * width, last_width)

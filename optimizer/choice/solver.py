@@ -16,14 +16,15 @@ from .near import REACH, SMALL_REACH, Memory, Near, Priced, everywhere, settled_
 from .plan import objective, take_again, take_best
 from .prices import find_prices
 from .problem import TOLERANCE
-from .rows import Columns, Floats, Ints, dual_value
+from .rows import Floats, Ints, dual_value
 from .search import Sought, is_within, search, search_briefly
 from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimise, those_before, torn_rows
 from .snapshot import Found, Snapshot
 from .whole import around, make_whole, unserved
 
 _COLD, _ROUGH, _FINE = 0.3, 5e-3, 1e-3  # widths of the smoothed dual, in units of a row's worth
-_ENOUGH = 4e-5  # of the worth of all rows, that a step must gain for the prices to be worth another
+_ENOUGH = 8e-3  # of a width, that a step must gain a row for the prices to be worth another
+_NEAR_BY, _FAR_OFF = 0.1, 1.0  # by what part of a price a first step may go, from the last prices and from nothing
 _BY_ROUGH = 2.5e-4  # a gap that a plan at rough prices may keep
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
@@ -115,36 +116,36 @@ def _first_prices(snapshot: Snapshot, memory: Memory, width: float) -> Priced:
         memory.worth = dual_value(free, columns, snapshot.capacity, zero) / count
         memory.worth = memory.worth if memory.worth > TOLERANCE else 1.0
         prices = np.full(len(snapshot.capacity), memory.typical(snapshot))
-        passes, dual = _improve(everywhere(snapshot), columns, memory.worth, count, prices, _COLD, width)
+        passes, dual = _improve(snapshot, memory, everywhere(snapshot), prices, _COLD, width)
         return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes, width * memory.worth)
     prices, near = memory.prices.copy(), memory.around_last(snapshot)
-    passes, dual = _improve(near, columns, memory.worth, count, prices, width, width)
+    passes, dual = _improve(snapshot, memory, near, prices, width, width)
     if near.holds(prices):
         return Priced(memory.shrink(snapshot, near, prices, REACH), prices, dual, passes, width * memory.worth)
-    more, dual = _improve(everywhere(snapshot), columns, memory.worth, count, prices, width, width)
+    more, dual = _improve(snapshot, memory, everywhere(snapshot), prices, width, width)
     return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes + more, width * memory.worth)
 
 
 def _fine_prices(snapshot: Snapshot, memory: Memory, rough: Priced) -> Priced:
     """Near the optimum's."""
-    columns = snapshot.columns
-    count = max(len(snapshot.rows.order), 1)
     near, prices, _, passes, _ = rough
-    more, dual = _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
+    more, dual = _improve(snapshot, memory, near, prices, _FINE, _FINE)
     passes += more
     if not near.holds(prices):
         near = memory.near(snapshot, prices, REACH)
-        more, dual = _improve(near, columns, memory.worth, count, prices, _FINE, _FINE)
+        more, dual = _improve(snapshot, memory, near, prices, _FINE, _FINE)
         passes += more
     return Priced(near, prices, dual, passes, _FINE * memory.worth)
 
 
 def _improve(
-    near: Near, columns: Columns, worth: float, count: int, prices: Floats, width: float, last: float
+    snapshot: Snapshot, memory: Memory, near: Near, prices: Floats, width: float, last: float
 ) -> tuple[int, float]:
     """Writes better prices; (passes over rows, the dual at them)."""
-    given = (near.rows, columns, near.room, near.low, near.high, prices)
-    passes, dual = find_prices(*given, width * worth, last * worth, _ENOUGH * worth * count)
+    enough = _ENOUGH * last * memory.worth * max(len(snapshot.rows.order), 1)
+    given = near.rows, snapshot.columns, near.room, near.low, near.high, prices, width * memory.worth
+    reach = _NEAR_BY if width == last else _FAR_OFF
+    passes, dual = find_prices(*given, last * memory.worth, enough, reach, memory.typical(snapshot))
     return passes, near.gain + dual
 
 
