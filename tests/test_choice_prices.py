@@ -110,6 +110,28 @@ def test_prices_that_are_a_third_off_are_found_in_some_ten_passes_over_the_rows(
     assert np.mean(passes) <= 11
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1e3, 1e9])
+def test_prices_are_found_as_fast_in_any_units(unit: float) -> None:
+    """Two limits counted in other units have other prices, and the rows the same to choose from."""
+    count, sizes, passes = 500, np.array([1.0, 2.0, 4.0, 8.0, 16.0]), {1.0: 0, unit: 0}
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        capacity = np.floor(rng.dirichlet(np.full(TYPES, 3.0)) * 1.5 * count)
+        speed, power = rng.uniform(0.5, 2.0, (count, TYPES, 1)), rng.uniform(0.3, 0.9, (count, TYPES, 1))
+        gain = (speed * sizes**power).reshape(count, -1)
+        ids = [f"job-{i:04d}" for i in range(count)]
+        for size in passes:
+            units = np.where(np.arange(TYPES) < 2, size, 1.0)[:, None]
+            program = ChoiceProgram(np.kron(np.eye(TYPES), sizes) * units, capacity * units[:, 0])
+            for times in (1.0, 1.3):  # from nothing, and where a fifth of the rows changed
+                some = count if times == 1.0 else count // 5
+                program.put(ids[:some], times * gain[:some], np.ones((some, gain.shape[1]), bool))
+                found = program.solve(ids, 1e-3)
+                assert found.proven
+                passes[size] += found.passes
+    assert passes[unit] <= 1.5 * passes[1.0]
+
+
 def test_rows_that_are_all_alike_share_what_there_is() -> None:
     """At the price at which four GPUs are worth what they cost every other row takes them; too dear, fewer do."""
     count = 100

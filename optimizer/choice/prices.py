@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..compiled import kernel, step
-from .problem import TOLERANCE
 from .rows import Columns, Floats, Rows, costs, foresee
 from .shares import Shares, no_shares, shares
 
@@ -13,9 +12,9 @@ _SHRINK, _STEPS = 0.3, 24  # from width to width; at most, at each
 _FLOOR = 0.05  # of a typical price, by which each counts as more than it is, as 0 may become a price too
 _GOOD = 0.75  # of what a step promised, for the model to be trusted further than it was
 _FORGOTTEN = 0.3  # of a bend there is left so much after such a step
-_STIFF = 1e-5  # of a limit's capacity a width: curvature where nobody is torn about it
+_STIFF = 1e-5  # of a limit's capacity: so much less is wanted at twice the price, where nobody is torn about it
 _IN_VAIN = 0.1  # of enough: what a last step may promise and not be taken
-_SWEEPS, _SETTLED = 60, 1e-3  # over the prices, at most; until none moves by more of where it may be
+_SWEEPS, _SETTLED = 60, 1e-3  # over the prices, at most; until one gains no more than this part of all
 
 
 @kernel
@@ -96,16 +95,18 @@ def _least_between(
     size = len(prices)
     for i in range(size):
         trial[i] = prices[i]
+    gained = 0.0
     for _ in range(_SWEEPS):
-        furthest = 0.0
+        before = gained
         for i in range(size):
             slope = gradient[i]
             for j in range(size):
                 slope += system[i, j] * (trial[j] - prices[j])
             better = min(max(trial[i] - slope / system[i, i], low[i]), high[i])
-            furthest = max(furthest, abs(better - trial[i]) / max(high[i] - low[i], TOLERANCE))
+            change = better - trial[i]
+            gained -= change * (slope + 0.5 * system[i, i] * change)
             trial[i] = better
-        if furthest < _SETTLED:
+        if gained - before <= _SETTLED * gained:
             break
 
 
@@ -161,8 +162,8 @@ def find_prices(
             for i in range(size):
                 for j in range(size):
                     system[i, j] = hessian[i, j]
-                system[i, i] += bend[i] + _STIFF * capacity[i] / width + 1e-12
-                scale[i] = max(prices[i] + _FLOOR * typical, TOLERANCE)
+                scale[i] = prices[i] + _FLOOR * typical + 1e-12
+                system[i, i] += bend[i] + _STIFF * max(capacity[i], 1e-12) / scale[i]
                 least[i] = max(prices[i] - reach * scale[i], low[i])
                 most[i] = min(prices[i] + reach * scale[i], high[i])
             _least_between(system, gradient, prices, least, most, trial)

@@ -24,7 +24,7 @@ from .whole import around, make_whole, unserved
 
 _COLD, _ROUGH, _FINE = 0.3, 5e-3, 1e-3  # widths of the smoothed dual, in units of a row's worth
 _ENOUGH = 8e-3  # of a width, that a step must gain a row for the prices to be worth another
-_NEAR_BY, _FAR_OFF = 0.1, 1.0  # by what part of a price a first step may go, from the last prices and from nothing
+_NEAR_BY, _FAR_OFF = 0.1, np.inf  # by what part of a price a first step may go: from the last prices, from nothing
 _BY_ROUGH = 2.5e-4  # a gap that a plan at rough prices may keep
 _LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
 _PIVOTS = 50  # at most, a row
