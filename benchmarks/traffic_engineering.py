@@ -10,7 +10,8 @@ the network. POP is built on demands that are small beside a part's capacities, 
 --full takes all pairs, 568 thousand of Kdl and 3 million of ASN, for 20 rounds of which the first 5 do not count,
 and LP-All only if --lp-all is given too (by HiPO, of `pip install highspy-extras`, where --lp-by says so: of all
 of Kdl's Bimodal demands it is the only one to end); --method and --rounds choose less, and --pop-parts of POP's
-many parts some, from which the others are estimated. Time is CPU time of a round, so that a loaded machine blurs
+many parts some, from which the others are estimated. POP and LPs from scratch remember nothing of a round, and are
+solved in those alone that count. Time is CPU time of a round, so that a loaded machine blurs
 it little: of HiGHS on one thread, of ours on --threads all together, of POP the makespan of its parts over 64
 cores, each on one, as the paper estimates it, and beside it over two.
 """
@@ -47,6 +48,7 @@ from .harness import finish, statements, table
 PATHS = 4
 CORES = 64
 PARTS = {"kdl": 64, "asn": 128}
+REMEMBER = {"ours", "engine"}  # of the methods those that begin where the round before ended
 
 # One round: a flow (paths,) or an estimate of its total (1,), and what it took over CORES and two cores, where
 # that is not the CPU seconds of the call.
@@ -55,7 +57,7 @@ Router = Callable[[TrafficProblem], tuple[np.ndarray, tuple[float, float] | None
 
 @dataclass(frozen=True)
 class Measured:
-    """flow: total of each round that counts; seconds: likewise; first_s: of the first round.
+    """flow: total of each round that counts; seconds: likewise; first_s: of the first round that was solved.
 
     two_cores_s: what differs from `seconds` for POP alone.
     """
@@ -148,9 +150,12 @@ class Continual:
         return fill(problem, found.values), None
 
 
-def measure(route: Router, first: TrafficProblem, rounds: int, skip: int, seed: int) -> Measured:
-    flows, seconds = [], []
-    for demand in islice(perturbed(first.demand, seed), rounds):
+def measure(
+    route: Router, first: TrafficProblem, rounds: int, skip: int, seed: int, *, remembers: bool = True
+) -> Measured:
+    """The rounds after the first `skip`, in which a method that remembers nothing is not asked either."""
+    flows, seconds, unasked = [], [], 0 if remembers else skip
+    for demand in islice(perturbed(first.demand, seed), unasked, rounds):
         problem = TrafficProblem(demand, first.capacity, first.paths)
         began = time.process_time()
         flow, took = route(problem)
@@ -160,7 +165,8 @@ def measure(route: Router, first: TrafficProblem, rounds: int, skip: int, seed: 
         flows.append(float(flow.sum()))
         seconds.append(took or (cpu_s, cpu_s))
     many, two = np.array(seconds).T
-    return Measured(np.array(flows[skip:]), many[skip:], two[skip:], float(many[0]))
+    counted = slice(skip - unasked, None)
+    return Measured(np.array(flows[counted]), many[counted], two[counted], float(many[0]))
 
 
 def demands_of(topology: Topology, count: int | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -310,7 +316,7 @@ def main() -> None:
             # All else is measured against ours.
             routers = {key: it for key, it in routers.items() if key in ("ours", *(args.method or routers))}
             found = {
-                key: measure(route, problem, args.rounds, args.skip, args.seed)
+                key: measure(route, problem, args.rounds, args.skip, args.seed, remembers=key in REMEMBER)
                 for key, (_, route) in routers.items()
             }
             best = found.get("lp_all", found["ours"]).flow
