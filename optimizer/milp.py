@@ -14,12 +14,13 @@ of the integer program.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import highspy
 import numpy as np
 
 from .choice.problem import TOLERANCE, ChoiceProblem, ChoiceSolution
+from .choice.units import limit_units, unit_of
 
 
 def meet_required(problem: ChoiceProblem, time_limit_s: float = 10.0) -> tuple[np.ndarray, tuple[int, ...]]:
@@ -79,6 +80,27 @@ def solve(
     worse, and the better it is the fewer options are left to HiGHS.
     prices: (limits,) of at least 0, about those of the LP relaxation, which then is not solved.
     """
+    start_s = time.perf_counter()
+    most = np.abs(problem.value).max(axis=1, initial=0.0, where=problem.allowed)
+    gain, limit = unit_of(float(most.mean()) if len(most) else 0.0), limit_units(problem.usage)
+    if gain == 1.0 and (limit == 1.0).all():
+        return _solve(problem, time_limit_s, gap, known, prices)
+    usage, capacity = problem.usage / limit[:, None], problem.capacity / limit
+    counted = replace(problem, value=problem.value / gain, usage=usage, capacity=capacity)
+    found = _solve(counted, time_limit_s, gap, known, None if prices is None else prices * limit / gain)
+    return replace(
+        found,
+        objective=found.objective * gain,
+        bound=found.bound * gain,
+        prices=found.prices * gain / limit,
+        seconds=time.perf_counter() - start_s,
+    )
+
+
+def _solve(
+    problem: ChoiceProblem, time_limit_s: float, gap: float, known: np.ndarray | None, prices: np.ndarray | None
+) -> ChoiceSolution:
+    """A problem whose numbers are about 1."""
     clock = _Clock(time_limit_s)
     rows = problem.value.shape[0]
     required = np.zeros(rows, dtype=bool) if problem.required is None else problem.required

@@ -328,16 +328,44 @@ def test_in_the_column_where_a_row_may_stay_the_larger_gain_counts() -> None:
         assert program.solve(["a", "b"]).objective == worth + 1.0
 
 
-@given(families, seeds, st.sampled_from([1e-3, 1e3, 1e6]))
+@given(families, seeds, st.sampled_from([1e-12, 1e-9, 1e-3, 1.0, 1e3, 1e6, 1e12]))
 @fixed
-def test_what_gains_are_measured_in_is_nothing_to_the_plan(family: str, seed: int, unit: float) -> None:
+def test_what_gains_and_limits_are_counted_in_is_nothing_to_plan_and_bound(
+    family: str, seed: int, unit: float
+) -> None:
     instance = draw(family, seed)
+    problem, exact = instance.problem(), milp.solve(instance.problem(), gap=0.0)
+    units = 2.0 ** np.random.default_rng(seed).integers(-40, 41, len(instance.capacity))  # nothing is rounded
     other = replace(
-        instance, value=instance.value * unit, offset=instance.offset * unit, stay_gain=instance.stay_gain * unit
+        instance,
+        value=instance.value * unit,
+        offset=instance.offset * unit,
+        stay_gain=instance.stay_gain * unit,
+        usage=instance.usage * units[:, None],
+        capacity=instance.capacity * units,
     )
-    plan, scaled = instance.program().solve(instance.ids, 1e-5), other.program().solve(instance.ids, 1e-5)
-    slack = 3e-5 * max(1.0, abs(plan.objective))
-    assert scaled.objective / unit == pytest.approx(plan.objective, abs=max(slack, 1e-6 / unit))
+    counted = other.program().solve(instance.ids, 1e-5)
+    found = replace(counted, objective=counted.objective / unit, bound=counted.bound / unit)
+    assert_holds(problem, found)
+    assert_brackets(found, exact)
+    assert counted.gap == pytest.approx((found.bound - found.objective) / max(abs(found.bound), 1e-9), abs=1e-7)
+    assert counted.proven
+    as_program = milp.solve(other.problem(), gap=0.0)
+    assert as_program.objective / unit == pytest.approx(exact.objective, abs=1e-6 * max(1.0, abs(exact.objective)))
+
+
+def test_gains_that_become_tiny_or_huge_are_followed() -> None:
+    """A program that lives on while its gains go from 1 to 1e-12 and 1e12 solves as one that was built so."""
+    instance = draw("anything", 3)
+    program = instance.program()
+    plans = []
+    for unit in (1.0, 1e-12, 1e12, 1.0):
+        program.weigh(instance.ids, instance.offset * unit, instance.scale * unit)
+        program.stay(instance.ids, instance.stay_column, instance.stay_gain * unit)
+        found = program.solve(instance.ids, 1e-5)
+        assert found.proven
+        plans.append(found.objective / unit)
+    assert plans == pytest.approx([plans[0]] * 4, rel=1e-5)
 
 
 @given(families, seeds)

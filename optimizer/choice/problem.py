@@ -53,10 +53,10 @@ class ChoiceProblem:
 
 @dataclass(frozen=True)
 class ChoiceSolution:
-    """choice: (rows,) picked column or -1; always within capacity, to 1e-9 (HiGHS alone: to 1e-6).
+    """choice: (rows,) picked column or -1; always within capacity, to 1e-9 of what they take (HiGHS alone: 1e-6).
 
-    objective <= optimum <= bound; gap = (bound - objective) / |bound|. What is worth less than 1e-7 is not told
-    from nothing: gains belong in units in which a row's are about 1.
+    objective <= optimum <= bound; gap = (bound - objective) / |bound|. What is worth less than 1e-7 of what a row
+    gains on average is not told from nothing.
     prices: (limits,) duals of the LP relaxation, what one more unit of each capacity would add to the objective;
     where a plan within the gap was found before its optimum, those that prove the bound.
     unmet: required rows that could not all be satisfied, the last ones first. solver_s: seconds of `seconds` spent

@@ -20,6 +20,7 @@ from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
 from .rows import UNKNOWN_PICK, Columns, Flags, Floats, Ints, Rows, columns_of
 from .snapshot import Snapshot
 from .solver import solve
+from .units import limit_units, unit_of
 
 _BEGIN, _END, _FULL_BEGIN, _FULL_END = range(4)  # of a row's options of a group: the envelope, and all
 
@@ -107,15 +108,20 @@ class ChoiceProgram:
         self._rows: dict[str, np.ndarray] = {}
         self._grow(64)
         self._memory = Memory()
+        self._gain_unit, self._limit_unit = 1.0, np.ones(0)  # what is solved counts in these
         self._solved: _Solved | None = None  # what is still true of the last solve
         self._use(usage, capacity)
         self._chain = self._chains()
 
     def _use(self, usage: Floats, capacity: Floats) -> None:
         self._usage, self._capacity = usage, capacity
+        units = limit_units(usage)
+        if not np.array_equal(units, self._limit_unit):
+            self._limit_unit, self._memory = units, Memory()
+        barred = self._barred(usage, capacity)
+        usage, capacity = self._counted_limits = usage / units[:, None], capacity / units
         column, limit = np.nonzero(usage.T)
         begin = np.searchsorted(column, np.arange(usage.shape[1] + 1))
-        barred = self._barred(usage, capacity)
         if self._slot and (barred != self._columns.barred).any():
             self._stamp(np.fromiter(self._slot.values(), np.int64, len(self._slot)))
         self._columns: Columns = Columns(
@@ -136,7 +142,7 @@ class ChoiceProgram:
 
     @staticmethod
     def _barred(usage: Floats, capacity: Floats) -> Flags:
-        return np.asarray((usage > capacity[:, None] + TOLERANCE).any(axis=0))
+        return np.asarray((usage > (capacity + TOLERANCE * limit_units(usage))[:, None]).any(axis=0))
 
     def _chains(self) -> Flags:
         ordered = np.diff(self._usage[:, self._by_group], axis=1, prepend=0) >= 0
@@ -353,8 +359,6 @@ class ChoiceProgram:
             if np.array_equal(usage, self._usage) and np.array_equal(capacity, self._capacity):
                 return True
             self._solved = None
-            if len(usage) != len(self._usage):
-                self._memory = Memory()
             barred = self._columns.barred
             if not (np.array_equal(usage, self._usage) and np.array_equal(barred, self._barred(usage, capacity))):
                 self._rows["state"][:] = UNKNOWN
@@ -415,7 +419,7 @@ class ChoiceProgram:
             slots = self._slots(order)
             if self._solved is not None and self._solved.answers(slots, gap, time_limit_s):
                 return self._solved.again(time.perf_counter() - start_s)
-            snapshot = self._snapshot(slots)
+            snapshot = self._counted(slots)
             rows = snapshot.rows
             unmet: tuple[int, ...] = ()
             base = None
@@ -433,12 +437,13 @@ class ChoiceProgram:
             left_s = time_limit_s - (time.perf_counter() - start_s)
             found = solve(snapshot, self._memory, base, gap, left_s)
             relative = (found.bound - found.objective) / max(abs(found.bound), TOLERANCE)
-            choice, prices = columns_of(rows, found.picks), found.prices
+            choice = columns_of(rows, found.picks)
+            prices = found.prices * (self._gain_unit / self._limit_unit)
             seconds = time.perf_counter() - start_s
             solution = ChoiceSolution(
                 choice=choice.copy(),
-                objective=found.objective,
-                bound=found.bound,
+                objective=found.objective * self._gain_unit,
+                bound=found.bound * self._gain_unit,
                 gap=relative,
                 prices=prices.copy(),
                 proven=relative <= gap + TOLERANCE,
@@ -452,9 +457,27 @@ class ChoiceProgram:
             self._solved = _Solved(slots, gap, time_limit_s, solution, choice, prices)
             return solution
 
+    def _counted(self, slots: Ints) -> Snapshot:
+        """As it is to be solved, with gains in a unit in which a row's are about 1."""
+        snapshot = self._snapshot(slots)
+        cold = self._memory.prices is None or not self._memory.prices.any()
+        if cold or unit_of(self._memory.worth) != 1.0:
+            worth = snapshot.worth_of_a_row()
+            unit = unit_of(worth)
+            if unit != 1.0:
+                self._gain_unit *= unit
+                self._memory, cold = Memory(), True
+                snapshot = self._snapshot(slots)
+            if cold:
+                self._memory.worth = worth / unit or 1.0
+        return snapshot
+
     def _snapshot(self, slots: Ints) -> Snapshot:
         r, pool = self._rows, self._pool
-        own = (r["offset"], r["scale"], r["stay_column"], r["stay_gain"], r["required"], r["top"])
+        gains = (r["offset"], r["scale"], r["stay_gain"])
+        if self._gain_unit != 1.0:
+            gains = (gains[0] / self._gain_unit, gains[1] / self._gain_unit, gains[2] / self._gain_unit)
+        own = (*gains[:2], r["stay_column"], gains[2], r["required"], r["top"])
         frame = (pool.column, pool.value, *own)
         all_options = r["ranges"]
         ranges, enveloped = all_options, self._concave
@@ -466,7 +489,7 @@ class ChoiceProgram:
         begin, end = all_options[:, :, _FULL_BEGIN], all_options[:, :, _FULL_END]
         everything = Rows(slots, begin, end, np.zeros(len(enveloped), bool), self._chain, *frame)
         kept = (r["state"], r["settled"], r["key"], r["plan"])
-        return Snapshot(rows, everything, self._columns, self._usage, self._capacity, *kept)
+        return Snapshot(rows, everything, self._columns, *self._counted_limits, *kept)
 
 
 def _checked_limits(usage: Floats, capacity: Floats) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .plan import take
-from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, count_options
+from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, count_options, dual_value
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,12 @@ class Snapshot:
     def cells(self) -> int:
         """Of what `dense` makes of all rows."""
         return len(self.rows.order) * self.usage.shape[1]
+
+    def worth_of_a_row(self) -> float:
+        """What one would gain on average if all had their best, and nothing were required."""
+        free = self.rows._replace(required=np.zeros_like(self.rows.required))
+        no_prices = np.zeros(len(self.capacity))
+        return float(dual_value(free, self.columns, self.capacity, no_prices)) / max(len(free.order), 1)
 
     def no_picks(self) -> Ints:
         return np.full(len(self.rows.required), NOTHING, np.int64)

@@ -15,8 +15,7 @@ from .mend import mend
 from .near import REACH, SMALL_REACH, Memory, Near, Priced, everywhere, settled_picks
 from .plan import objective, take_again, take_best
 from .prices import find_prices
-from .problem import TOLERANCE
-from .rows import Floats, Ints, dual_value
+from .rows import Floats, Ints
 from .search import Sought, is_within, search, search_briefly
 from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimise, those_before, torn_rows
 from .snapshot import Found, Snapshot
@@ -108,13 +107,7 @@ def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[Pric
 
 def _first_prices(snapshot: Snapshot, memory: Memory, width: float) -> Priced:
     """From the last ones, or from nothing."""
-    columns = snapshot.columns
-    count = max(len(snapshot.rows.order), 1)
     if memory.prices is None or not memory.prices.any():
-        free = snapshot.rows._replace(required=np.zeros_like(snapshot.rows.required))
-        zero = np.zeros(len(snapshot.capacity))
-        memory.worth = dual_value(free, columns, snapshot.capacity, zero) / count
-        memory.worth = memory.worth if memory.worth > TOLERANCE else 1.0
         prices = np.full(len(snapshot.capacity), memory.typical(snapshot))
         passes, dual = _improve(snapshot, memory, everywhere(snapshot), prices, _COLD, width)
         return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes, width * memory.worth)

@@ -1,0 +1,29 @@
+"""Units in which a program's numbers are about 1, as tolerances take them to be, however they were given.
+
+They are powers of two, so that counting in them rounds nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .rows import Floats
+
+_LEAST, _MOST = 1e-3, 1e6  # between these numbers are fine as they are
+
+
+def unit_of(typical: float) -> float:
+    """In which gains of about `typical`, 0 or more, are to be counted."""
+    if typical == 0.0 or _LEAST <= typical <= _MOST:
+        return 1.0
+    return 2.0 ** math.floor(math.log2(typical))
+
+
+def limit_units(usage: Floats) -> Floats:
+    """(limits,) in which what columns take of each is to be counted; usage: (limits, columns).
+
+    Large amounts stay as they are: where they are whole numbers, that is made use of.
+    """
+    return np.array([unit_of(min(most, 1.0)) for most in usage.max(axis=1, initial=0.0).tolist()])
