@@ -18,7 +18,7 @@ from .near import UNKNOWN, Memory
 from .options import OptionPool, sift
 from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
 from .rows import UNKNOWN_PICK, Columns, Flags, Floats, Ints, Rows, columns_of
-from .snapshot import Snapshot
+from .snapshot import Found, Snapshot
 from .solver import solve
 from .units import limit_units, unit_of
 
@@ -419,25 +419,17 @@ class ChoiceProgram:
             slots = self._slots(order)
             if self._solved is not None and self._solved.answers(slots, gap, time_limit_s):
                 return self._solved.again(time.perf_counter() - start_s)
-            snapshot = self._counted(slots)
-            rows = snapshot.rows
-            unmet: tuple[int, ...] = ()
-            base = None
-            if rows.required[rows.order].any():
-                base, unmet = meet_required(snapshot)
-                rows_of = rows.order[rows.required[rows.order]]
-                snapshot.state[rows_of] = UNKNOWN  # which of them can be met others decide
-                required = rows.required.copy()
-                required[rows.order[list(unmet)]] = False
-                snapshot = replace(
-                    snapshot,
-                    rows=rows._replace(required=required),
-                    everything=snapshot.everything._replace(required=required),
-                )
-            left_s = time_limit_s - (time.perf_counter() - start_s)
-            found = solve(snapshot, self._memory, base, gap, left_s)
+            snapshot = self._snapshot(slots)
+            cold = self._memory.prices is None or not self._memory.prices.any()
+            if cold and self._recount(snapshot):
+                snapshot = self._snapshot(slots)
+            found, unmet = self._find(snapshot, gap, start_s + time_limit_s)
+            # Gains of another order than at the last solve show in what a row is found to be worth.
+            if unit_of(abs(found.bound) / max(len(slots), 1)) != 1.0 and self._recount(snapshot):
+                snapshot = self._snapshot(slots)
+                found, unmet = self._find(snapshot, gap, start_s + time_limit_s)
             relative = (found.bound - found.objective) / max(abs(found.bound), TOLERANCE)
-            choice = columns_of(rows, found.picks)
+            choice = columns_of(snapshot.rows, found.picks)
             prices = found.prices * (self._gain_unit / self._limit_unit)
             seconds = time.perf_counter() - start_s
             solution = ChoiceSolution(
@@ -457,20 +449,30 @@ class ChoiceProgram:
             self._solved = _Solved(slots, gap, time_limit_s, solution, choice, prices)
             return solution
 
-    def _counted(self, slots: Ints) -> Snapshot:
-        """As it is to be solved, with gains in a unit in which a row's are about 1."""
-        snapshot = self._snapshot(slots)
-        cold = self._memory.prices is None or not self._memory.prices.any()
-        if cold or unit_of(self._memory.worth) != 1.0:
-            worth = snapshot.worth_of_a_row()
-            unit = unit_of(worth)
-            if unit != 1.0:
-                self._gain_unit *= unit
-                self._memory, cold = Memory(), True
-                snapshot = self._snapshot(slots)
-            if cold:
-                self._memory.worth = worth / unit or 1.0
-        return snapshot
+    def _recount(self, snapshot: Snapshot) -> bool:
+        """Whether gains have to be counted in another unit from now on, for a row's to be about 1."""
+        unit = unit_of(snapshot.worth_of_a_row())
+        if unit != 1.0:
+            self._gain_unit, self._memory = self._gain_unit * unit, Memory()
+        return unit != 1.0
+
+    def _find(self, snapshot: Snapshot, gap: float, until_s: float) -> tuple[Found, tuple[int, ...]]:
+        """What is found by `until_s`, of time.perf_counter(), and places of required rows that cannot be met."""
+        rows = snapshot.rows
+        unmet: tuple[int, ...] = ()
+        base = None
+        if rows.required[rows.order].any():
+            base, unmet = meet_required(snapshot)
+            rows_of = rows.order[rows.required[rows.order]]
+            snapshot.state[rows_of] = UNKNOWN  # which of them can be met others decide
+            required = rows.required.copy()
+            required[rows.order[list(unmet)]] = False
+            snapshot = replace(
+                snapshot,
+                rows=rows._replace(required=required),
+                everything=snapshot.everything._replace(required=required),
+            )
+        return solve(snapshot, self._memory, base, gap, until_s - time.perf_counter()), unmet
 
     def _snapshot(self, slots: Ints) -> Snapshot:
         r, pool = self._rows, self._pool

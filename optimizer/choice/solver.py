@@ -108,6 +108,7 @@ def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[Pric
 def _first_prices(snapshot: Snapshot, memory: Memory, width: float) -> Priced:
     """From the last ones, or from nothing."""
     if memory.prices is None or not memory.prices.any():
+        memory.worth = snapshot.worth_of_a_row() or 1.0
         prices = np.full(len(snapshot.capacity), memory.typical(snapshot))
         passes, dual = _improve(snapshot, memory, everywhere(snapshot), prices, _COLD, width)
         return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes, width * memory.worth)
