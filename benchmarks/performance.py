@@ -64,7 +64,7 @@ SHARD_METHODS = tuple(
     for name in ("heuristic", "lp_relaxed", "lp_relaxed_keeping", "ours_removing")
     for part in ("--method", name)
 )
-FLOW_METHODS = ("--method", "lp_top", "--method", "pop128", "--pop-parts", "2")
+FLOW_METHODS = ("--method", "lp_top", "--method", "pop128")
 
 BENCHMARKS = (
     Benchmark(
@@ -238,12 +238,12 @@ BENCHMARKS = (
         "3 million flows on 8,558 links, COpter's figures 5.5, 5.6; more: [other_problems.md](other_problems.md).",
         (
             Figure("te_asn_poisson_ours_flow", "total flow, ours, Poisson demands"),
-            Figure("te_asn_poisson_pop128_flow", "POP-128, from two of its parts"),
+            Figure("te_asn_poisson_pop128_flow", "POP-128"),
             Figure("te_asn_poisson_ours_s", "a round, ours, one core, CPU s"),
             Figure("te_asn_poisson_pop128_s", "POP-128 on 64 cores, s"),
             Figure("te_asn_poisson_pop128_two_cores_s", "POP-128 on two cores, s"),
             Figure("te_asn_bimodal_ours_flow", "total flow, ours, Bimodal demands"),
-            Figure("te_asn_bimodal_pop128_flow", "POP-128, from two of its parts"),
+            Figure("te_asn_bimodal_pop128_flow", "POP-128"),
         ),
         arguments=("--full", "--topology", "asn", "--rounds", "2", "--skip", "1", "--threads", "1", *FLOW_METHODS),
         timeout_s=3600.0,

@@ -9,11 +9,10 @@ the network. POP is built on demands that are small beside a part's capacities, 
 128 parts; on a sample it is also shown with as few as leave each the number of demands it would have of all pairs.
 --full takes all pairs, 568 thousand of Kdl and 3 million of ASN, for 20 rounds of which the first 5 do not count,
 and LP-All only if --lp-all is given too (by HiPO, of `pip install highspy-extras`, where --lp-by says so: of all
-of Kdl's Bimodal demands it is the only one to end); --method and --rounds choose less, and --pop-parts of POP's
-many parts some, from which the others are estimated. POP and LPs from scratch remember nothing of a round, and are
-solved in those alone that count. Time is CPU time of a round, so that a loaded machine blurs
-it little: of HiGHS on one thread, of ours on --threads all together, of POP the makespan of its parts over 64
-cores, each on one, as the paper estimates it, and beside it over two.
+of Kdl's Bimodal demands it is the only one to end); --method and --rounds choose less. POP and LPs from scratch
+remember nothing of a round, and are solved in those alone that count. Time is CPU time of a round, so that load
+blurs it little: of HiGHS on one thread, of ours on --threads all together, of POP the makespan of its parts over
+64 cores, each on one, as the paper estimates it, and beside it over two.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ CORES = 64
 PARTS = {"kdl": 64, "asn": 128}
 REMEMBER = {"ours", "engine"}  # of the methods those that begin where the round before ended
 
-# One round: a flow (paths,) or an estimate of its total (1,), and what it took over CORES and two cores, where
-# that is not the CPU seconds of the call.
+# One round: a flow (paths,), and what it took over CORES and two cores where that is not the call's CPU seconds.
 Router = Callable[[TrafficProblem], tuple[np.ndarray, tuple[float, float] | None]]
 
 
@@ -100,25 +98,6 @@ def pop(k: int) -> Router:
     return route
 
 
-def pop_estimate(k: int, some: int) -> Router:
-    """What POP-k would find and take, from `some` of its parts: they are random, and of equal size."""
-    solver = Highs(Method.INTERIOR_POINT, crossover=False)
-    seeds = iter(range(10**6))
-
-    def route(problem: TrafficProblem) -> tuple[np.ndarray, tuple[float, float]]:
-        partition = TrafficPartition(problem, solver)
-        parts = partition.split(k, np.random.default_rng(next(seeds)))
-        flows, part_s = [], []
-        for part in parts[:some]:
-            began = time.process_time()
-            flows.append(float(partition.solve(part).sum()))
-            part_s.append(time.process_time() - began)
-        mean_s = float(np.mean(part_s))
-        return np.array([k * np.mean(flows)]), (makespan_s([mean_s] * k, CORES), makespan_s([mean_s] * k, 2))
-
-    return route
-
-
 def ours(tolerance: float, threads: int, *, warm: bool) -> Router:
     solver = PathFlow(tolerance=tolerance, threads=threads, warm=warm)
 
@@ -160,7 +139,7 @@ def measure(
         began = time.process_time()
         flow, took = route(problem)
         cpu_s = time.process_time() - began
-        if len(flow) == problem.paths.count and problem.excess(flow) > 1e-9:
+        if problem.excess(flow) > 1e-9:
             raise RuntimeError(f"a flow exceeds a demand or capacity by {problem.excess(flow)}")
         flows.append(float(flow.sum()))
         seconds.append(took or (cpu_s, cpu_s))
@@ -261,9 +240,6 @@ def main() -> None:
     parser.add_argument("--lp-limit", type=float, default=600.0, help="seconds for a round of LP-All")
     parser.add_argument("--lp-by", choices=("ipm", "hipo"), default="ipm", help="LP-All's interior point method")
     parser.add_argument("--method", action="append", help="such as ours or pop64; repeatable, by default all")
-    parser.add_argument(
-        "--pop-parts", type=at_least(1), help="of POP-64 and POP-128; all else is estimated from these"
-    )
     parser.add_argument("--engine", action="store_true", help="also the general continual engine")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--full", action="store_true", help="all demands, 20 rounds, 5 of them skipped")
@@ -302,8 +278,6 @@ def main() -> None:
             routers["lp_top"] = ("LP-Top (10 %)", lp_top(pinned_first=False))
             routers["lp_top_pinned_first"] = ("LP-Top, pinned first", lp_top(pinned_first=True))
             routers[f"pop{k}"] = (f"POP-{k}", pop(k))
-            if args.pop_parts:
-                routers[f"pop{k}"] = (f"POP-{k}, from {args.pop_parts} parts", pop_estimate(k, args.pop_parts))
             if few != k:
                 routers[f"pop{few}"] = (f"POP-{few}, as many demands a part", pop(few))
             if args.engine:
