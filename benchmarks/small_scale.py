@@ -21,11 +21,11 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 from coadapt.scheduler.round import Plan, Policy, Round
+from coadapt.scheduler.warm_up import warm_up
 from coadapt.simulator.engine import Timing
 from coadapt.simulator.readers import read_trace
 from coadapt.simulator.replay import Conditions, isolation_of, kept, simulation
@@ -82,16 +82,8 @@ def prepared(trace: Path, solver: str) -> tuple[Simulation, Timed]:
     return made, timed
 
 
-@cache
-def warm(trace: Path, solver: str) -> None:
-    """Load what is compiled."""
-    made, timed = prepared(trace, solver)
-    while len(timed.seconds) < 20 and made.step():
-        pass
-
-
 def run(trace: Path, solver: str) -> Measured:
-    warm(trace, solver)
+    warm_up("sia", {"solver": solver})
     made, timed = prepared(trace, solver)
     outcome = made.run()
     figures = kept(solver, outcome, isolation_of(world(SIA / "traces")[1]), {}).figures()

@@ -48,8 +48,8 @@ def run(
         raise ValueError(f"{file}: {error}") from None
     missing = [cell for cell in every if not is_done(cell, out)]
     with telling(lambda: tell(COMPILING)):
-        # Or every process would compile the same at the same time.
-        for policy, options in sorted({(cell.policy, cell.options) for cell in missing}) if use_ray else ():
+        # Or every process would compile the same at the same time, and the first rounds' time limits pass with it.
+        for policy, options in sorted({(cell.policy, cell.options) for cell in missing}):
             warm_up(policy, json.loads(options))
         failed = _run(every, missing, out, use_ray, num_cpus or os.cpu_count() or 1, console, warnings)
     gone = {done.folder for done in failed}

@@ -23,8 +23,11 @@ from .choice.problem import TOLERANCE, ChoiceProblem, ChoiceSolution
 from .choice.units import limit_units, unit_of
 
 
-def meet_required(problem: ChoiceProblem, time_limit_s: float = 10.0) -> tuple[np.ndarray, tuple[int, ...]]:
-    """(rows,) a column for as many rows as can have one together, earlier ones first; and who goes without."""
+def meet_required(problem: ChoiceProblem, time_limit_s: float = 20.0) -> tuple[np.ndarray, tuple[int, ...]]:
+    """(rows,) a column for as many rows as can have one together, earlier ones first; and who goes without.
+
+    Half of the time limit is what is spent on it at most.
+    """
     required = np.ones(len(problem.value), dtype=bool)
     entries = _candidates(problem, required)
     picked, unmet = _meet_required(entries, required, problem, _Clock(time_limit_s))
@@ -244,7 +247,9 @@ def _meet_required(
     alone = _Entries(entries.row[mine], entries.column[mine], weight, entries.usage[:, mine])
     chosen = _fill(picked, alone, problem.capacity)
     if (chosen[required] < 0).any() and len(alone):
-        found = _integer(alone, np.zeros_like(required), problem.capacity, chosen, 0.0, clock)
+        half = _Clock(clock.left_s / 2.0)  # the rest is for what they have
+        found = _integer(alone, np.zeros_like(required), problem.capacity, chosen, 0.0, half)
+        clock.highs_s += half.highs_s
         chosen = found[0] if found is not None else chosen
     got = chosen >= 0
     picked[got] = mine[chosen[got]]
@@ -422,6 +427,9 @@ def _integer(
     highs = _highs(clock)
     highs.setOptionValue("mip_rel_gap", 0.0)
     highs.setOptionValue("mip_abs_gap", max(absolute_gap, 1e-6))
+    # Of a limit of 10,000 its own 1e-6 leaves room for what is more than that, in any unit.
+    highs.setOptionValue("mip_feasibility_tolerance", 1e-9)
+    highs.setOptionValue("primal_feasibility_tolerance", 1e-9)
     _pass_model(highs, entries, required, capacity, integer=True)
     hint = np.zeros(len(entries))
     hint[warm[warm >= 0]] = 1.0
@@ -438,5 +446,5 @@ def _integer(
     picked = np.full(len(required), -1, dtype=np.int64)
     picked[entries.row[chosen]] = chosen
     if (_used(picked, entries) > capacity + 1e-6).any():
-        return None
+        picked = warm  # the bound holds of what is a little too much as well
     return picked, float(-info.mip_dual_bound)

@@ -135,6 +135,18 @@ def test_of_required_rows_that_do_not_all_fit_the_first_are_served() -> None:
     assert solution.choice.tolist() == [0, 0, -1]
 
 
+@pytest.mark.parametrize("small", [0.004, 0.05])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_beside_large_amounts_of_a_limit_tiny_ones_are_not_taken_for_nothing(seed: int, small: float) -> None:
+    """HiGHS' own tolerance, of 35,000, is as much as two rows take here: it found more than there is."""
+    value = np.random.default_rng(seed).uniform(1, 3, (49, 2)) * [10.0, 8.0]
+    usage, capacity = np.array([[7000.0, small], [6.0, 5000.0]]), np.array([35_000.0, 15_000.0])
+    problem = ChoiceProblem(value, np.ones(value.shape, bool), usage, capacity)
+    solution = solve(problem, time_limit_s=60.0, gap=1e-3)
+    check(problem, solution)
+    assert solution.proven
+
+
 @pytest.mark.parametrize("limit_s", [1e-9, 1e-4, 1e-3])
 def test_a_feasible_choice_exists_however_short_the_time(limit_s: float) -> None:
     problem = random_problem(3, rows=200, limits=3, columns=20)

@@ -462,7 +462,7 @@ class ChoiceProgram:
         unmet: tuple[int, ...] = ()
         base = None
         if rows.required[rows.order].any():
-            base, unmet = meet_required(snapshot)
+            base, unmet = meet_required(snapshot, until_s - time.perf_counter())
             rows_of = rows.order[rows.required[rows.order]]
             snapshot.state[rows_of] = UNKNOWN  # which of them can be met others decide
             required = rows.required.copy()
