@@ -355,6 +355,14 @@ def test_what_gains_and_limits_are_counted_in_is_nothing_to_plan_and_bound(
     assert as_program.objective / unit == pytest.approx(exact.objective, abs=1e-6 * max(1.0, abs(exact.objective)))
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e7, 1e9])
+def test_what_fills_a_limit_but_for_rounding_fits_in_any_unit(unit: float) -> None:
+    usage = np.array([[1 / 3, 2 / 3, 5 / 3]]) * unit
+    program = ChoiceProgram(usage, np.array([8 / 3 * unit]))
+    program.put(["a", "b", "c"], np.diag([1.0, 2.0, 4.0]), np.eye(3, dtype=bool))
+    assert program.solve(["a", "b", "c"]).objective == pytest.approx(7.0)
+
+
 @given(
     families, seeds, st.lists(st.sampled_from([1e-12, 1e-9, 1e-7, 1e-5, 1.0, 1e8, 1e12]), min_size=1, max_size=3)
 )

@@ -24,6 +24,8 @@ def unit_of(typical: float) -> float:
 def limit_units(usage: Floats) -> Floats:
     """(limits,) in which what columns take of each is to be counted; usage: (limits, columns).
 
-    Large amounts stay as they are: where they are whole numbers, that is made use of.
+    Large whole numbers stay as they are, as use is made of their being whole.
     """
-    return np.array([unit_of(min(most, 1.0)) for most in usage.max(axis=1, initial=0.0).tolist()])
+    most = usage.max(axis=1, initial=0.0)
+    whole = (usage == np.floor(usage)).all(axis=1)
+    return np.array([unit_of(m) for m in np.where(whole & (most > 0.0), 1.0, most).tolist()])
