@@ -15,8 +15,8 @@ _LEAST, _MOST = 1e-3, 1e6  # between these numbers are fine as they are
 
 
 def unit_of(typical: float) -> float:
-    """In which gains of about `typical`, 0 or more, are to be counted."""
-    if typical == 0.0 or _LEAST <= typical <= _MOST:
+    """In which numbers of about `typical`, 0 or more, are to be counted; 1 where that is not finite."""
+    if typical == 0.0 or _LEAST <= typical <= _MOST or not math.isfinite(typical):
         return 1.0
     return 2.0 ** math.floor(math.log2(typical))
 
