@@ -377,7 +377,7 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Replay a trace of jobs under one or more policies in virtual time, without a cluster."""
-    from ..scheduler.warm_up import COMPILING, telling, warm_up
+    from ..scheduler.warm_up import COMPILING, telling
     from ..simulator.engine import Stuck, Timing
     from ..simulator.identity import digest
     from ..simulator.knowledge import Knows
@@ -396,13 +396,11 @@ def simulate(
         timing = Timing(round_interval, events, early_s=early)
         chosen = dict.fromkeys(names, options)
         failures = None if node_mtbf is None else Failures(node_mtbf * 3600, node_repair * 3600, seed)
-        with telling(lambda: _tell(COMPILING)):  # or the first rounds' time limits pass with it
-            for name, settings in chosen.items():
-                warm_up(name, settings)
         before = None if knows is None else Knows(knows)
         under = Conditions(timing, before, noise, seed, failures, profiling_cost)
         if out is None:
-            outcomes = simulation.run(workload, cluster, chosen, under, profiles)
+            with telling(lambda: _tell(COMPILING)):
+                outcomes = simulation.run(workload, cluster, chosen, under, profiles)
             summaries = {name: outcome.summary() for name, outcome in outcomes.items()}
         else:
             about: dict[str, Any] = {
@@ -418,7 +416,8 @@ def simulate(
                 "node_mtbf_h": node_mtbf,
                 "node_repair_h": None if node_mtbf is None else node_repair,
             }
-            summaries = simulation.run_kept(workload, cluster, chosen, under, profiles, out, about)
+            with telling(lambda: _tell(COMPILING)):
+                summaries = simulation.run_kept(workload, cluster, chosen, under, profiles, out, about)
     except KeyboardInterrupt:
         kept = "the same command goes on" if out else "with --out the same command would go on later"
         raise Interrupted(f"interrupted; {kept}") from None

@@ -13,6 +13,7 @@ of the integer program.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field, replace
 
@@ -22,15 +23,17 @@ import numpy as np
 from .choice.problem import TOLERANCE, ChoiceProblem, ChoiceSolution
 from .choice.units import limit_units, unit_of
 
+_MOST_S = 10.0  # to tell who of those required can be served
 
-def meet_required(problem: ChoiceProblem, time_limit_s: float = 20.0) -> tuple[np.ndarray, tuple[int, ...]]:
+
+def meet_required(problem: ChoiceProblem, time_limit_s: float = math.inf) -> tuple[np.ndarray, tuple[int, ...]]:
     """(rows,) a column for as many rows as can have one together, earlier ones first; and who goes without.
 
-    Half of the time limit is what is spent on it at most.
+    Half of the time limit is what is spent on it at most, and ten seconds.
     """
     required = np.ones(len(problem.value), dtype=bool)
     entries = _candidates(problem, required)
-    picked, unmet = _meet_required(entries, required, problem, _Clock(time_limit_s))
+    picked, unmet = _meet_required(entries, required, problem, _Clock(min(time_limit_s, 2.0 * _MOST_S)))
     return np.where(picked >= 0, entries.column[picked] if len(entries) else -1, -1), unmet
 
 
@@ -427,7 +430,7 @@ def _integer(
     highs = _highs(clock)
     highs.setOptionValue("mip_rel_gap", 0.0)
     highs.setOptionValue("mip_abs_gap", max(absolute_gap, 1e-6))
-    # Of a limit of 10,000 its own 1e-6 leaves room for what is more than that, in any unit.
+    # Its own 1e-6 is more, of a limit of 35,000, than some columns take: it would find more than there is.
     highs.setOptionValue("mip_feasibility_tolerance", 1e-9)
     highs.setOptionValue("primal_feasibility_tolerance", 1e-9)
     _pass_model(highs, entries, required, capacity, integer=True)

@@ -10,19 +10,18 @@ from .rows import NOTHING, Floats, Ints, columns_of
 from .snapshot import Snapshot
 
 SLACK = 1e-9  # by which rounding may exceed a capacity
-_MOST_S = 20.0  # for who of those required can be served
 
 
 def meet_required(snapshot: Snapshot, time_limit_s: float) -> tuple[Ints, tuple[int, ...]]:
     """Picks that serve the required rows, and the places in the order of those that cannot be, last ones first.
 
-    Half of the time limit is what is spent on it at most, and 10 s.
+    Half of the time limit is what is spent on it at most, and ten seconds.
     """
     order = snapshot.rows.order
     places = np.flatnonzero(snapshot.rows.required[order])
     value, pick = snapshot.dense(order[places])
     problem = ChoiceProblem(value, pick != NOTHING, snapshot.usage, snapshot.capacity)
-    choice, unmet = milp.meet_required(problem, min(time_limit_s, _MOST_S))
+    choice, unmet = milp.meet_required(problem, time_limit_s)
     picks = snapshot.no_picks()
     met = np.flatnonzero(choice >= 0)
     picks[order[places[met]]] = pick[met, choice[met]]
