@@ -70,6 +70,38 @@ def test_status_and_objective_are_those_of_an_exact_solver(seed: int) -> None:
         assert np.abs(off).max() <= 1e-5 * (1 + np.abs(middle_sides(lp)).max(initial=0.0))
 
 
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e8])
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=40, deadline=None)
+def test_neither_a_large_side_nor_a_large_cost_of_one_request_breaks_another(size: float, seed: int) -> None:
+    lp = random_lp(seed)
+    status, objective = exact(lp)
+    program = ContinualProgram.of(lp)
+    program.add_request("other", [size], rows=[Row(1.0, upper=size)])
+    found = program.solve(tolerance=1e-6)
+    if found.status is not Status.STOPPED or status is Status.OPTIMAL:
+        assert found.status is status
+    if status is Status.OPTIMAL:
+        assert found.objective == pytest.approx(objective, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-6])
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e7])
+def test_each_row_and_each_reduced_cost_is_held_beside_its_own_size(size: float, tolerance: float) -> None:
+    """Of all sides together one of 1 is a small part, of all costs one of -1."""
+    program = ContinualProgram()
+    program.add_request("most", [-1.0], rows=[Row(1.0, upper=1.0)])
+    program.add_request("least", [1.0], rows=[Row(1.0, lower=1.0)])
+    program.add_request("side", [1.0], rows=[Row(1.0, upper=size)])
+    program.add_request("cost", [size], rows=[Row(1.0, upper=1.0)])
+    found = program.solve(tolerance=tolerance)
+    assert found.status is Status.OPTIMAL
+    assert found.x("most") == pytest.approx([1.0], abs=3 * tolerance)
+    assert found.x("least") == pytest.approx([1.0], abs=3 * tolerance)
+    assert found.primal_residual <= tolerance
+    assert found.dual_residual <= tolerance
+
+
 def middle_sides(lp: LinearProgram) -> np.ndarray:
     sides = np.concatenate([lp.row_lower, lp.row_upper])
     return sides[np.isfinite(sides)]
@@ -110,7 +142,7 @@ def test_a_warm_solve_agrees_with_an_exact_one_after_every_round_of_changes() ->
 
 
 def test_a_warm_solve_takes_less_than_half_the_iterations_of_a_cold_one() -> None:
-    program = cluster(300)
+    program = cluster(3000)
     program.solve(tolerance=1e-5)
     program.change_request(5, cost=np.linspace(1.0, 9.0, 18))
     warm = program.solve(tolerance=1e-5)
@@ -317,8 +349,8 @@ def test_time_that_ends_before_what_has_no_bound_was_looked_at_closer_is_said(
         return False
 
     expected = -exact(cluster(50).linear_program())[1]
-    assert cluster(50).solve(tolerance=1e-6).status is Status.OPTIMAL
+    assert cluster(50).solve(tolerance=1e-5).status is Status.OPTIMAL
     monkeypatch.setattr(solver._Run, "_bounded", neither_bound_nor_time)
-    found = cluster(50).solve(tolerance=1e-6)
+    found = cluster(50).solve(tolerance=1e-5)
     assert found.status is Status.STOPPED
-    assert found.objective == pytest.approx(expected, rel=1e-5)
+    assert found.objective == pytest.approx(expected, rel=1e-4)

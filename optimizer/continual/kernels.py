@@ -48,6 +48,17 @@ def activity(sparse: SparseColumns, x: np.ndarray, out: np.ndarray) -> None:
 
 
 @kernel
+def activity_sizes(sparse: SparseColumns, x: np.ndarray, out: np.ndarray) -> None:
+    """out = |A| @ |x|."""
+    start, end, row, value = sparse
+    out[:] = 0.0
+    for j in range(len(x)):
+        if x[j] != 0.0:
+            for k in range(start[j], end[j]):
+                out[row[k]] += abs(value[k] * x[j])
+
+
+@kernel
 def transposed(sparse: SparseColumns, y: np.ndarray, out: np.ndarray) -> None:
     """out = A.T @ y."""
     start, end, row, value = sparse
@@ -55,6 +66,17 @@ def transposed(sparse: SparseColumns, y: np.ndarray, out: np.ndarray) -> None:
         total = 0.0
         for k in range(start[j], end[j]):
             total += value[k] * y[row[k]]
+        out[j] = total
+
+
+@kernel
+def transposed_sizes(sparse: SparseColumns, y: np.ndarray, out: np.ndarray) -> None:
+    """out = |A.T| @ |y|."""
+    start, end, row, value = sparse
+    for j in range(len(out)):
+        total = 0.0
+        for k in range(start[j], end[j]):
+            total += abs(value[k] * y[row[k]])
         out[j] = total
 
 

@@ -26,7 +26,15 @@ import numpy as np
 from ..compiled import kernel
 from .elimination import Elimination, eliminate, elimination
 from .factorization import DEARER, Factorization
-from .kernels import SparseColumns, activity, conjugate_gradients, dot, transposed
+from .kernels import (
+    SparseColumns,
+    activity,
+    activity_sizes,
+    conjugate_gradients,
+    dot,
+    transposed,
+    transposed_sizes,
+)
 
 NEWTON_STEPS = 50  # of one outer step
 HARD = 30  # Newton steps from which an outer step was too long
@@ -87,10 +95,19 @@ class _Newton(NamedTuple):
     step: np.ndarray
 
 
+class _Sizes(NamedTuple):
+    """Of each row and each column, beside which its own residual is looked at."""
+
+    row: np.ndarray
+    column: np.ndarray
+
+
 @dataclass(frozen=True)
 class Residuals:
     """Relative, unscaled: primal |A x - sides| / (1 + |sides|), dual |wrong reduced costs| / (1 + |cost|), gap.
 
+    Both of all rows and columns together, or of the worst of them beside its own size if that is more: a large
+    side or cost of one is no reason to break another.
     gap: between objective and bound, or what both residuals may be worth (at y and x) if that is more: on badly
     conditioned programs a residual that is small beside the sides can be a large part of the objective.
     """
@@ -103,7 +120,7 @@ class Residuals:
 
     @property
     def worst(self) -> float:
-        return max(self.primal, self.dual, self.gap)
+        return float(np.max((self.primal, self.dual, self.gap)))  # NaN where one is
 
 
 @dataclass
@@ -181,6 +198,7 @@ def _ascend(
     program: Scaled,
     centre: _Centre,
     newton: _Newton,
+    sizes: _Sizes,
     rule: Elimination,
     how: int,
     floor: float,
@@ -208,7 +226,7 @@ def _ascend(
         climbs = _advance(program, centre, newton)
         steps, iterations = int(climbs), 1
     while True:
-        count, moved, objective, open_gap = 0, 0.0, program.outside, 0.0
+        count, moved, most_moved, objective, open_gap = 0, 0.0, 0.0, program.outside, 0.0
         free_entries = 0
         for j in range(columns):
             at = x0[j] - sigma * reduced[j]
@@ -225,9 +243,10 @@ def _ascend(
                 side = lower[j] if reduced[j] > 0.0 else upper[j]
                 open_gap += abs(reduced[j]) * abs(at if math.isinf(side) else at - side)
             moved += (x[j] - x0[j]) ** 2
+            most_moved = max(most_moved, abs(x[j] - x0[j]) / sizes.column[j])
             objective += cost[j] * x[j]
         activity(sparse, x, activities)
-        left, left_gap, held, held_gap = 0.0, 0.0, 0.0, 0.0
+        left, most_left, left_gap, held, most_held, held_gap = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(rows):
             at = s0[i] - sigma * y[i]
             s[i] = min(max(at, row_lower[i]), row_upper[i])
@@ -239,13 +258,15 @@ def _ascend(
             pull = rho * (y[i] - y0[i])
             slope[i] = s[i] - activities[i] - pull
             left += slope[i] ** 2
+            most_left = max(most_left, abs(slope[i]) / sizes.row[i])
             left_gap += y[i] * slope[i]
             held += pull**2
+            most_held = max(most_held, abs(pull) / sizes.row[i])
             held_gap += y[i] * pull
         unit = 1.0 + abs(objective)
-        primal_move = max(math.sqrt(moved) / sigma / program.cost_norm, open_gap / unit)
-        dual_move = max(math.sqrt(held) / program.side_norm, abs(held_gap) / unit)
-        rest = max(math.sqrt(left) / program.side_norm, abs(left_gap) / unit)
+        primal_move = max(math.sqrt(moved) / sigma / program.cost_norm, most_moved / sigma, open_gap / unit)
+        dual_move = max(math.sqrt(held) / program.side_norm, most_held, abs(held_gap) / unit)
+        rest = max(math.sqrt(left) / program.side_norm, most_left, abs(left_gap) / unit)
         if rest <= max(floor, SHARE * max(primal_move, dual_move)) or left == 0.0:
             return DONE, steps, iterations, primal_move, dual_move
         if steps >= newton_steps or not climbs:
@@ -273,32 +294,46 @@ def _ascend(
 
 
 @kernel
-def _residuals(program: Scaled, reduced: np.ndarray) -> tuple[float, float, float, float, float]:
-    """(|primal residual|, |dual residual|, objective, dual objective, what both are worth); lengths unscaled."""
+def _residuals(program: Scaled, reduced: np.ndarray, sizes: _Sizes) -> tuple[float, float, float, float, float]:
+    """Relative residuals, primal and dual, unscaled; objective, dual objective, what both residuals are worth."""
     cost, lower, upper, x, y = program.cost, program.lower, program.upper, program.x, program.y
     row_lower, row_upper, row_scale = program.row_lower, program.row_upper, program.row_scale
     primal, dual, objective, bound, worth = 0.0, 0.0, program.outside, program.outside, 0.0
-    activities = np.empty(len(row_lower))
+    worst_row, worst_column = 0.0, 0.0
+    activities, open_y = np.empty(len(y)), np.zeros(len(y))
     activity(program.sparse, x, activities)
-    for i in range(len(row_lower)):
-        off = activities[i] - min(max(activities[i], row_lower[i]), row_upper[i])
+    activity_sizes(program.sparse, x, sizes.row)
+    for i in range(len(y)):
+        nearest = min(max(activities[i], row_lower[i]), row_upper[i])
+        off = activities[i] - nearest
+        sizes.row[i] += row_scale[i] + abs(nearest)
+        worst_row = max(worst_row, abs(off) / sizes.row[i])
         primal += (off / row_scale[i]) ** 2
         worth += abs(y[i] * off)
         side = row_lower[i] if y[i] > 0.0 else row_upper[i]
         if math.isinf(side):
+            open_y[i] = y[i]
             dual += (y[i] * row_scale[i]) ** 2
             worth += abs(y[i] * activities[i])
         else:
             bound += y[i] * side
+    wrong = np.empty(len(cost))
+    transposed_sizes(program.sparse, open_y, wrong)
+    transposed_sizes(program.sparse, y, sizes.column)
     for j in range(len(cost)):
         objective += cost[j] * x[j]
         side = lower[j] if reduced[j] > 0.0 else upper[j]
         if math.isinf(side):
+            wrong[j] += abs(reduced[j])
             dual += (reduced[j] / program.column_scale[j]) ** 2
             worth += abs(reduced[j] * x[j])
         else:
             bound += reduced[j] * side
-    return math.sqrt(primal), math.sqrt(dual), objective, bound, worth
+        sizes.column[j] += program.column_scale[j] + abs(cost[j])
+        worst_column = max(worst_column, wrong[j] / sizes.column[j])
+    primal = max(math.sqrt(primal) / program.side_norm, worst_row)
+    dual = max(math.sqrt(dual) / program.cost_norm, worst_column)
+    return primal, dual, objective, bound, worth
 
 
 class Proximal:
@@ -323,12 +358,13 @@ class Proximal:
         self.how = ELIMINATED if self.rule.dense <= FEW else many
         self.gradient = 2.0 * len(program.sparse.row) + 6 * rows  # work of one, over all columns
         self.factorization: Factorization | None = None
+        self.sizes = _Sizes(np.empty(rows), np.empty(columns))
+        self.residuals = self._judged()
 
-    def residuals(self) -> Residuals:
-        p = self.program
-        primal, dual, objective, bound, worth = _residuals(p, self.newton.reduced)
+    def _judged(self) -> Residuals:
+        primal, dual, objective, bound, worth = _residuals(self.program, self.newton.reduced, self.sizes)
         gap = max(abs(objective - bound), worth) / (1.0 + max(abs(objective), abs(bound)))
-        return Residuals(primal / p.side_norm, dual / p.cost_norm, gap, objective, bound)
+        return Residuals(primal, dual, gap, objective, bound)
 
     def step(self, tolerance: float, deadline: float) -> bool:
         """One outer step; False where the deadline (of time.perf_counter) broke it off."""
@@ -342,6 +378,7 @@ class Proximal:
                 program,
                 centre,
                 self.newton,
+                self.sizes,
                 self.rule,
                 self.how,
                 self.floor,
@@ -356,6 +393,7 @@ class Proximal:
             elif why == DONE or newton >= NEWTON_STEPS:
                 break
             if time.perf_counter() > deadline:
+                self.residuals = self._judged()
                 return False
             given = why == SYSTEM and self._factorised()
         if newton == 0:
@@ -368,6 +406,7 @@ class Proximal:
                 steps.sigma = min(faster * steps.sigma, steps.most_sigma)
             if dual_move > 0.5 * primal_move:
                 steps.rho = max(steps.rho / faster, steps.least_rho)
+        self.residuals = self._judged()
         return True
 
     def _most_gradients(self) -> int:

@@ -70,12 +70,18 @@ class Solution:
 
     @property
     def primal_residual(self) -> float:
-        """|A x - nearest sides| / (1 + |sides|), Euclidean."""
+        """|A x - nearest sides| / (1 + |sides|), Euclidean, or of the worst row by itself if that is more.
+
+        By itself a row counts beside 1 + |its nearest side| + the sizes of its terms.
+        """
         return self.outcome.primal_residual
 
     @property
     def dual_residual(self) -> float:
-        """|reduced costs that no bound of their column allows| / (1 + |cost|), Euclidean."""
+        """|reduced costs that no bound of their column allows| / (1 + |cost|), Euclidean; or of the worst column.
+
+        By itself a column counts beside 1 + |its cost| + the sizes of its terms.
+        """
         return self.outcome.dual_residual
 
     @property

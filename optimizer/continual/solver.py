@@ -167,7 +167,7 @@ class _Run:
         within: tuple[np.ndarray, np.ndarray] | None = None
         is_last = len(columns) == len(self.cost) and tolerance == self.tolerance
         while True:
-            residuals = proximal.residuals()
+            residuals = proximal.residuals
             worst, aim = residuals.worst, CLOSER * tolerance if within else tolerance
             if worst <= aim:
                 if within or not is_last or self._bounded(residuals, program.y * rows):
@@ -241,9 +241,8 @@ class _Run:
                 return Status.STOPPED
             if self.certificates.infeasible(program.y * program.row_scale):
                 return Status.INFEASIBLE
-            broken = float(np.sqrt(np.sum((program.x[columns:] / np.tile(program.row_scale, 2)) ** 2)))
-            kept = proximal.residuals().primal <= self.tolerance
-            self.feasible = kept and broken <= self.tolerance * self.side_norm
+            x = np.clip(program.x[:columns] * program.column_scale[:columns], self.lower, self.upper)
+            self.feasible = self._primal(x, self._activities(x)) <= self.tolerance
             steps -= 1
         return None
 
@@ -303,17 +302,42 @@ class _Run:
         """Residuals of the whole program at x, y."""
         bound, wrong, off = self._price()
         side = np.where(self.y > 0.0, self.row_lower, self.row_upper)
-        open_ = np.isinf(side) & (self.y != 0.0)
-        wrong += float(np.sum(self.y[open_] ** 2))
+        open_y = np.where(np.isinf(side), self.y, 0.0)
         bound += float(np.sum(self.y * np.where(np.isinf(side), 0.0, side)))
-        rows = np.zeros(len(self.y))
-        kernels.activity(self.sparse, self.x, rows)
+        rows = self._activities(self.x)
         broken = np.abs(rows - np.clip(rows, self.row_lower, self.row_upper))
-        primal = float(np.sqrt(np.sum(broken**2)))
-        off += float(np.sum(np.abs(self.y) * np.where(open_, np.abs(rows), broken)))
+        off += float(np.sum(np.abs(self.y) * broken) + np.sum(np.abs(open_y * rows)))
         objective = kernels.dot(self.cost, self.x)
         gap = max(abs(objective - bound), off) / (1.0 + max(abs(objective), abs(bound)))
-        return Residuals(primal / self.side_norm, math.sqrt(wrong) / self.cost_norm, gap, objective, bound)
+        dual = math.sqrt(wrong + float(np.sum(open_y**2))) / self.cost_norm
+        return Residuals(self._primal(self.x, rows), max(dual, self._worst_column(open_y)), gap, objective, bound)
+
+    def _activities(self, x: np.ndarray) -> np.ndarray:
+        rows = np.empty(len(self.y))
+        kernels.activity(self.sparse, x, rows)
+        return rows
+
+    def _primal(self, x: np.ndarray, rows: np.ndarray) -> float:
+        """The relative primal residual of x, whose activities the rows are."""
+        nearest = np.clip(rows, self.row_lower, self.row_upper)
+        broken, size = np.abs(rows - nearest), np.empty(len(rows))
+        kernels.activity_sizes(self.sparse, x, size)
+        size += 1.0 + np.abs(nearest)
+        return max(float(np.sqrt(np.sum(broken**2))) / self.side_norm, float(np.max(broken / size, initial=0.0)))
+
+    def _worst_column(self, open_y: np.ndarray) -> float:
+        """The relative residual of the worst column, at the reduced costs of the last pricing.
+
+        open_y: the prices y of sides that are infinite.
+        """
+        size, wrong = np.empty(len(self.cost)), np.zeros(len(self.cost))
+        kernels.transposed_sizes(self.sparse, self.y, size)
+        size += 1.0 + np.abs(self.cost)
+        if open_y.any():
+            kernels.transposed_sizes(self.sparse, open_y, wrong)
+        open_ = np.isinf(np.where(self.reduced > 0.0, self.lower, self.upper))
+        wrong[open_] += np.abs(self.reduced[open_])
+        return float(np.max(wrong / size, initial=0.0))
 
     def _wanted(self, margin: float) -> np.ndarray:
         scale = self.storage.column_scale
