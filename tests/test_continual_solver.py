@@ -102,6 +102,13 @@ def test_each_row_and_each_reduced_cost_is_held_beside_its_own_size(size: float,
     assert found.dual_residual <= tolerance
 
 
+def test_a_direction_without_end_is_found_beside_large_sides_and_costs_that_have_nothing_to_do_with_it() -> None:
+    """Its steps move so much of the objective that ones far from exact would do for them."""
+    program = ContinualProgram.of(random_lp(223))
+    program.add_request("other", [1e7], rows=[Row(1.0, upper=1e7)])
+    assert program.solve(tolerance=1e-6, time_limit_s=20.0).status is Status.UNBOUNDED
+
+
 def middle_sides(lp: LinearProgram) -> np.ndarray:
     sides = np.concatenate([lp.row_lower, lp.row_upper])
     return sides[np.isfinite(sides)]

@@ -201,12 +201,13 @@ def _ascend(
     sizes: _Sizes,
     rule: Elimination,
     how: int,
+    share: float,
     floor: float,
     newton_steps: int,
     gradients: int,
     given: bool,
 ) -> tuple[int, int, int, float, float]:
-    """Newton steps on D until its residual is SHARE of what the outer step moves, or `floor`.
+    """Newton steps on D until its residual is `share` of what the outer step moves, or `floor`.
 
     Updates the program's x and y, and `newton`. Returns (why it ended, Newton steps, iterations within them, what
     x moves, what y moves), the last two in the units of the termination test: as residuals, or as the gap they
@@ -267,7 +268,7 @@ def _ascend(
         primal_move = max(math.sqrt(moved) / sigma / program.cost_norm, most_moved / sigma, open_gap / unit)
         dual_move = max(math.sqrt(held) / program.side_norm, most_held, abs(held_gap) / unit)
         rest = max(math.sqrt(left) / program.side_norm, most_left, abs(left_gap) / unit)
-        if rest <= max(floor, SHARE * max(primal_move, dual_move)) or left == 0.0:
+        if rest <= max(floor, share * max(primal_move, dual_move)) or left == 0.0:
             return DONE, steps, iterations, primal_move, dual_move
         if steps >= newton_steps or not climbs:
             return DONE, steps, iterations, primal_move, dual_move
@@ -352,7 +353,7 @@ class Proximal:
         free, row_free = np.empty(columns, np.bool_), np.empty(rows, np.bool_)
         self.newton = _Newton(s, reduced, free, row_free, np.empty(rows), np.empty(rows))
         self.x0, self.y0 = program.x.copy(), program.y.copy()
-        self.floor = math.inf
+        self.share, self.floor = SHARE, math.inf
         self.rule = elimination(program.sparse, rows)
         many = IMPATIENT if steps.factorises else BY_GRADIENTS
         self.how = ELIMINATED if self.rule.dense <= FEW else many
@@ -381,6 +382,7 @@ class Proximal:
                 self.sizes,
                 self.rule,
                 self.how,
+                self.share,
                 self.floor,
                 NEWTON_STEPS - newton,
                 self._most_gradients(),
@@ -397,7 +399,8 @@ class Proximal:
                 return False
             given = why == SYSTEM and self._factorised()
         if newton == 0:
-            self.floor *= 0.1  # the step was within the floor, yet the program is not solved
+            # The step was within what may be left, yet the program is not solved.
+            self.share, self.floor = 0.1 * self.share, 0.1 * self.floor
         if newton >= HARD:
             steps.rho, steps.sigma = min(4.0 * steps.rho, steps.sigma), steps.sigma / 1.5
         else:
