@@ -29,6 +29,7 @@ from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
 from coadapt.scheduler.configuration import ConfigurationArrays
 from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.policies.program import ProgramPolicy
+from coadapt.scheduler.warm_up import warm_up
 
 from .allocation_scaling import Measured
 from .arguments import at_least, some_of
@@ -298,7 +299,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     axes = args.axes
-    rounds_of_sia(64, 20, 7, 3, args.seed)[1].cold_s()  # kernels are loaded, or compiled
+    warm_up("sia", {})  # kernels are loaded, or compiled
+    rounds_of_sia(64, 20, 7, 3, args.seed)[1].cold_s()
     figures: dict[str, float | int | str | None] = {}
     pictures: dict[str, tuple[str, dict[str, Sequence[Point]], float]] = {}
 
