@@ -12,7 +12,7 @@ from .storage import Storage
 
 MOST_TIGHTENING = 3  # rounds; bounds that more would imply are worth little
 RAY_TOLERANCE = 1e-7  # of a ray's own size
-HINT = 1e-2  # of a ray's value, missed by it
+HINT = 1e-2  # of a ray's value or size, missed by it
 DUST = (1e-5, 0.0)  # what is below this share of a ray's largest entry is tried as zero
 
 
@@ -135,14 +135,23 @@ class Certificates:
 
     def improving(self, ray: np.ndarray) -> bool:
         """Whether the objective falls for ever along `ray` (columns,), which leaves no side of a column or row."""
-        start, end, rows, values = self.sparse
+        return self._improves(ray, RAY_TOLERANCE)
+
+    def nearly_improving(self, ray: np.ndarray) -> bool:
+        """Whether it all but does, so that a closer `ray` is worth looking for."""
+        return self._improves(ray, HINT)
+
+    def _improves(self, ray: np.ndarray, within: float) -> bool:
         largest = float(np.abs(ray).max(initial=0.0))
         if not (largest > 0.0 and math.isfinite(largest)):
             return False
         ray = ray / largest
         ray = np.where(np.isfinite(self.upper), np.minimum(ray, 0.0), ray)
         ray = np.where(np.isfinite(self.lower), np.maximum(ray, 0.0), ray)
-        ray[np.abs(ray) < 1e-9] = 0.0
+        return any(self._falls(np.where(np.abs(ray) < max(dust, 1e-9), 0.0, ray), within) for dust in DUST)
+
+    def _falls(self, ray: np.ndarray, within: float) -> bool:
+        start, end, rows, values = self.sparse
         falls = -float(self.cost @ ray)
         counts = end - start
         column = np.repeat(np.arange(len(ray)), counts)
@@ -150,9 +159,9 @@ class Certificates:
         along = values[held] * ray[column]
         moved = np.bincount(rows[held], along, minlength=self.rows)
         size = np.bincount(rows[held], np.abs(along), minlength=self.rows)
-        slack = RAY_TOLERANCE * size
+        slack = within * size
         stays = ((moved <= slack) | np.isinf(self.row_upper)) & ((moved >= -slack) | np.isinf(self.row_lower))
-        return falls > RAY_TOLERANCE * float(np.abs(self.cost) @ np.abs(ray)) > 0.0 and bool(stays.all())
+        return falls > within * float(np.abs(self.cost) @ np.abs(ray)) > 0.0 and bool(stays.all())
 
     def _value(self, cost: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
         y = np.where(np.isinf(self.row_lower), np.minimum(y, 0.0), y)

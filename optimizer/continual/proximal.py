@@ -37,6 +37,7 @@ from .kernels import (
 )
 
 NEWTON_STEPS = 50  # of one outer step
+REFUSED = 4  # steps of factors, none of which climbs, after which no more are tried
 HARD = 30  # Newton steps from which an outer step was too long
 CG_TOLERANCE, CG_MOST = 0.05, 2000
 CG_PATIENCE, CG_CHEAP = 100, 3e6  # of them, and their work, after which a factorization is tried
@@ -265,10 +266,12 @@ def _ascend(
             most_held = max(most_held, abs(pull) / sizes.row[i])
             held_gap += y[i] * pull
         unit = 1.0 + abs(objective)
-        primal_move = max(math.sqrt(moved) / sigma / program.cost_norm, most_moved / sigma, open_gap / unit)
-        dual_move = max(math.sqrt(held) / program.side_norm, most_held, abs(held_gap) / unit)
-        rest = max(math.sqrt(left) / program.side_norm, most_left, abs(left_gap) / unit)
-        if rest <= max(floor, share * max(primal_move, dual_move)) or left == 0.0:
+        primal_move = max(math.sqrt(moved) / sigma / program.cost_norm, open_gap / unit)
+        dual_move = max(math.sqrt(held) / program.side_norm, abs(held_gap) / unit)
+        rest = max(math.sqrt(left) / program.side_norm, abs(left_gap) / unit)
+        enough = max(floor, share * max(primal_move, dual_move))
+        most_enough = max(enough, share * max(most_moved / sigma, most_held))  # of the worst row
+        if (rest <= enough and most_left <= most_enough) or left == 0.0:
             return DONE, steps, iterations, primal_move, dual_move
         if steps >= newton_steps or not climbs:
             return DONE, steps, iterations, primal_move, dual_move
@@ -359,6 +362,7 @@ class Proximal:
         self.how = ELIMINATED if self.rule.dense <= FEW else many
         self.gradient = 2.0 * len(program.sparse.row) + 6 * rows  # work of one, over all columns
         self.factorization: Factorization | None = None
+        self.refused = 0  # steps in a row, by factors, that did not climb
         self.sizes = _Sizes(np.empty(rows), np.empty(columns))
         self.residuals = self._judged()
 
@@ -390,8 +394,13 @@ class Proximal:
             )
             newton += more
             self.iterations += iterations
-            if given and more == 0:
-                self.how = BY_GRADIENTS  # the factors' step did not climb
+            if given:
+                self.refused = 0 if more else self.refused + 1
+            if given and self.refused == REFUSED:
+                self.how = BY_GRADIENTS
+            elif given and not more:
+                newton = HARD  # outer steps are too long for the factors
+                break
             elif why == DONE or newton >= NEWTON_STEPS:
                 break
             if time.perf_counter() > deadline:
@@ -399,8 +408,7 @@ class Proximal:
                 return False
             given = why == SYSTEM and self._factorised()
         if newton == 0:
-            # The step was within what may be left, yet the program is not solved.
-            self.share, self.floor = 0.1 * self.share, 0.1 * self.floor
+            self.floor *= 0.1  # the step was within the floor, yet the program is not solved
         if newton >= HARD:
             steps.rho, steps.sigma = min(4.0 * steps.rho, steps.sigma), steps.sigma / 1.5
         else:

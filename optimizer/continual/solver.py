@@ -205,6 +205,8 @@ class _Run:
         ray[columns] = (program.x - proximal.x0) * program.column_scale
         improves = self.certificates.improving(ray)
         if not improves:
+            if self.certificates.nearly_improving(ray):
+                proximal.share *= 0.1  # steps done closer may prove it
             prices = program.y * program.row_scale
             if self.feasible or not self.certificates.nearly_infeasible(prices):
                 return None
