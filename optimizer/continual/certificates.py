@@ -97,7 +97,7 @@ class Certificates:
 
     def __init__(self, storage: Storage) -> None:
         top, rows = storage.columns.top, storage.rows.top
-        self.sparse = storage.sparse
+        self.storage, self.sparse = storage, storage.sparse
         self.cost, self.rows = storage.cost[:top], rows
         self.lower, self.upper = storage.lower[:top], storage.upper[:top]
         self.row_lower, self.row_upper = storage.row_lower[:rows], storage.row_upper[:rows]
@@ -142,13 +142,14 @@ class Certificates:
         return self._improves(ray, HINT)
 
     def _improves(self, ray: np.ndarray, within: float) -> bool:
-        largest = float(np.abs(ray).max(initial=0.0))
+        size = np.abs(ray) / self.storage.column_scale[: len(ray)]  # whatever the columns' units
+        largest = float(size.max(initial=0.0))
         if not (largest > 0.0 and math.isfinite(largest)):
             return False
-        ray = ray / largest
+        ray, size = ray / largest, size / largest
         ray = np.where(np.isfinite(self.upper), np.minimum(ray, 0.0), ray)
         ray = np.where(np.isfinite(self.lower), np.maximum(ray, 0.0), ray)
-        return any(self._falls(np.where(np.abs(ray) < max(dust, 1e-9), 0.0, ray), within) for dust in DUST)
+        return any(self._falls(np.where(size < max(dust, 1e-9), 0.0, ray), within) for dust in DUST)
 
     def _falls(self, ray: np.ndarray, within: float) -> bool:
         start, end, rows, values = self.sparse

@@ -51,7 +51,9 @@ class Solver:
             self.storage.y[:] = 0.0
         rescale(self.storage, everything=not warm)
         try:
-            outcome = run.solve(warm)
+            # What has no optimum can grow out of what floats can be before it is stopped.
+            with np.errstate(over="ignore", invalid="ignore"):
+                outcome = run.solve(warm)
         finally:
             run.close()
             self.factorises = run.factorises
