@@ -42,6 +42,9 @@ HARD = 30  # Newton steps from which an outer step was too long
 CG_TOLERANCE, CG_MOST = 0.05, 2000
 CG_PATIENCE, CG_CHEAP = 100, 3e6  # of them, and their work, after which a factorization is tried
 SLOPE = 0.1  # a step along which D' falls to this share is long enough
+OF_A_COLUMN = (
+    0.01  # what of a column's own residual counts: held as closely as rows, rounds take 2 to 3 times as long
+)
 SHARE = 0.1  # inner residual left, of what the outer step moves
 FEW = 100  # rows left by elimination up to which Newton's systems are solved directly
 WORK = 2e8  # entries touched between two looks at the clock
@@ -107,8 +110,8 @@ class _Sizes(NamedTuple):
 class Residuals:
     """Relative, unscaled: primal |A x - sides| / (1 + |sides|), dual |wrong reduced costs| / (1 + |cost|), gap.
 
-    Both of all rows and columns together, or of the worst of them beside its own size if that is more: a large
-    side or cost of one is no reason to break another.
+    Both of all rows and columns together, or if that is more of the worst row beside its own size, and OF_A_COLUMN
+    of the worst column's: a large side or cost of one is no reason to break another.
     gap: between objective and bound, or what both residuals may be worth (at y and x) if that is more: on badly
     conditioned programs a residual that is small beside the sides can be a large part of the objective.
     """
@@ -334,7 +337,7 @@ def _residuals(program: Scaled, reduced: np.ndarray, sizes: _Sizes) -> tuple[flo
         else:
             bound += reduced[j] * side
         sizes.column[j] += program.column_scale[j] + abs(cost[j])
-        worst_column = max(worst_column, wrong[j] / sizes.column[j])
+        worst_column = max(worst_column, OF_A_COLUMN * wrong[j] / sizes.column[j])
     primal = max(math.sqrt(primal) / program.side_norm, worst_row)
     dual = max(math.sqrt(dual) / program.cost_norm, worst_column)
     return primal, dual, objective, bound, worth

@@ -80,7 +80,7 @@ class Solution:
     def dual_residual(self) -> float:
         """|reduced costs that no bound of their column allows| / (1 + |cost|), Euclidean; or of the worst column.
 
-        By itself a column counts beside 1 + |its cost| + the sizes of its terms.
+        By itself a hundredth of it counts, beside 1 + |its cost| + the sizes of its terms.
         """
         return self.outcome.dual_residual
 

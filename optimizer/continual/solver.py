@@ -17,7 +17,7 @@ import numpy as np
 from ..linear_program import Status
 from . import kernels
 from .certificates import Certificates
-from .proximal import Proximal, Residuals, Scaled, Steps
+from .proximal import OF_A_COLUMN, Proximal, Residuals, Scaled, Steps
 from .scaling import rescale
 from .solution import Outcome
 from .storage import Storage
@@ -330,7 +330,7 @@ class _Run:
         return max(float(np.sqrt(np.sum(broken**2))) / self.side_norm, float(np.max(broken / size, initial=0.0)))
 
     def _worst_column(self, open_y: np.ndarray) -> float:
-        """The relative residual of the worst column, at the reduced costs of the last pricing.
+        """What counts of the worst column's relative residual, at the reduced costs of the last pricing.
 
         open_y: the prices y of sides that are infinite.
         """
@@ -341,7 +341,7 @@ class _Run:
             kernels.transposed_sizes(self.sparse, open_y, wrong)
         open_ = np.isinf(np.where(self.reduced > 0.0, self.lower, self.upper))
         wrong[open_] += np.abs(self.reduced[open_])
-        return float(np.max(wrong / size, initial=0.0))
+        return OF_A_COLUMN * float(np.max(wrong / size, initial=0.0))
 
     def _wanted(self, margin: float) -> np.ndarray:
         scale = self.storage.column_scale
