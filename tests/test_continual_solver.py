@@ -170,7 +170,7 @@ def test_a_warm_solve_agrees_with_an_exact_one_after_every_round_of_changes() ->
 
 
 def test_a_warm_solve_takes_less_than_half_the_iterations_of_a_cold_one() -> None:
-    program = cluster(3000)
+    program = cluster(300)
     program.solve(tolerance=1e-5)
     program.change_request(5, cost=np.linspace(1.0, 9.0, 18))
     warm = program.solve(tolerance=1e-5)
@@ -377,8 +377,8 @@ def test_time_that_ends_before_what_has_no_bound_was_looked_at_closer_is_said(
         return False
 
     expected = -exact(cluster(50).linear_program())[1]
-    assert cluster(50).solve(tolerance=1e-5).status is Status.OPTIMAL
+    assert cluster(50).solve(tolerance=1e-6).status is Status.OPTIMAL
     monkeypatch.setattr(solver._Run, "_bounded", neither_bound_nor_time)
-    found = cluster(50).solve(tolerance=1e-5)
+    found = cluster(50).solve(tolerance=1e-6)
     assert found.status is Status.STOPPED
-    assert found.objective == pytest.approx(expected, rel=1e-4)
+    assert found.objective == pytest.approx(expected, rel=1e-5)
