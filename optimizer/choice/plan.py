@@ -183,6 +183,19 @@ def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: F
 
 
 @kernel
+def worths(rows: Rows, columns: Columns, prices: Floats, picks: Ints) -> Floats:
+    """What each of these rows gains by its pick beyond what that costs at the prices."""
+    cost = np.empty(len(columns.begin) - 1)
+    costs(columns, prices, cost)
+    found = np.empty(len(rows.order))
+    for i in range(len(rows.order)):
+        row = rows.order[i]
+        column = column_of(rows, row, picks[row])
+        found[i] = gain_of(rows, row, picks[row]) - (cost[column] if column >= 0 else 0.0)
+    return found
+
+
+@kernel
 def take_again(rows: Rows, columns: Columns, before: Ints, picks: Ints, room: Floats) -> Ints:
     """Rows take what they had, `before` by row, where that is known and fits; returns the others."""
     rest = np.empty(len(rows.order), np.int64)

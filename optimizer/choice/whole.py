@@ -6,12 +6,13 @@ import numpy as np
 
 from .exact import SLACK
 from .near import Near
-from .plan import fill, is_left, take_best
+from .plan import fill, is_left, take_best, worths
 from .problem import TOLERANCE
 from .rows import NOTHING, Floats, Ints
 from .snapshot import Snapshot
 
 _FILL_ROUNDS = 20
+_FIRST, _MORE = 16, 4  # rows that make way at first for required ones; times as many, where these are too few
 
 
 def make_whole(snapshot: Snapshot, near: Near, prices: Floats, picks: Ints, torn: Ints, base: Ints | None) -> None:
@@ -25,9 +26,33 @@ def make_whole(snapshot: Snapshot, near: Near, prices: Floats, picks: Ints, torn
         take_best(rows, columns, prices, picks, room)
     else:
         take_best(rows._replace(order=np.sort(torn)), columns, prices, picks, room)
-    if base is not None and unserved(snapshot, picks):
+    if base is not None and unserved(snapshot, picks) and not _make_way(snapshot, prices, picks, room):
         picks[:], room = around(snapshot, prices, base, np.zeros(len(room)))
     fill_up(snapshot, near, prices, picks, room)
+
+
+def _make_way(snapshot: Snapshot, prices: Floats, picks: Ints, room: Floats) -> bool:
+    """Whether the required rows that have nothing could be served first where others gain least by what they have.
+
+    These others then take what is best for them and still fits. Writes picks and room, which are of use if so.
+    """
+    rows, columns = snapshot.rows, snapshot.columns
+    has = picks[rows.order] != NOTHING
+    required = rows.required[rows.order]
+    waiting, others = rows.order[required & ~has], rows.order[~required & has]
+    worth = worths(rows._replace(order=others), columns, prices, picks)
+    others = others[np.argsort(worth, kind="stable")]
+    count = _FIRST
+    while True:
+        some = np.sort(np.concatenate([waiting, others[:count]]))
+        picks[some] = NOTHING
+        room[:] = snapshot.room(picks)
+        take_best(rows._replace(order=some), columns, prices, picks, room)
+        if not unserved(snapshot, picks):
+            return True
+        if count >= len(others):
+            return False
+        count *= _MORE
 
 
 def fill_up(
