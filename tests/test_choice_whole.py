@@ -15,7 +15,7 @@ ROWS, LARGE = 1000, 8
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_job_that_must_run_is_made_way_for_and_all_others_keep_what_they_have(seed: int) -> None:
+def test_way_is_made_for_a_job_that_must_run_at_little_cost(seed: int) -> None:
     rng = np.random.default_rng(seed)
     jobs = jobs_that_scale(rng, ROWS, types=4, per_type=400.0, spread=0.3)
     required = rng.random(ROWS) < 0.1
