@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,6 +34,21 @@ def machine() -> str:
             break
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"{os.cpu_count()} x {cpu}, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}, {when}"
+
+
+class PeakMemory:
+    """The most memory that this process held since this was made, where the kernel can begin its count anew."""
+
+    def __init__(self) -> None:
+        with suppress(OSError):  # not Linux, or a kernel that forbids it: the peak is then the process' own
+            Path("/proc/self/clear_refs").write_text("5")
+
+    def gib(self) -> float:
+        status = Path("/proc/self/status")
+        for line in status.read_text().splitlines() if status.exists() else []:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 2**20
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

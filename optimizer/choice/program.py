@@ -23,6 +23,7 @@ from .solver import solve
 from .units import limit_units, unit_of
 
 _BEGIN, _END, _FULL_BEGIN, _FULL_END = range(4)  # of a row's options of a group: the envelope, and all
+_SAMPLE = 512  # rows looked at for the order of gains
 
 
 @dataclass(frozen=True)
@@ -420,11 +421,13 @@ class ChoiceProgram:
             if self._solved is not None and self._solved.answers(slots, gap, time_limit_s):
                 return self._solved.again(time.perf_counter() - start_s)
             snapshot = self._snapshot(slots)
-            cold = self._memory.prices is None or not self._memory.prices.any()
-            if cold and self._recount(snapshot):
+            begins = self._memory.prices is None or not self._memory.prices.any()
+            # Gains of another order than at the last solve show in a sample, before time is lost in the old unit,
+            begins = begins or unit_of(snapshot.worth_of_a_row(_SAMPLE)) != 1.0
+            if begins and self._recount(snapshot):
                 snapshot = self._snapshot(slots)
             found, unmet = self._find(snapshot, gap, start_s + time_limit_s)
-            # Gains of another order than at the last solve show in what a row is found to be worth.
+            # or, where they are of few, in what a row is found to be worth.
             if unit_of(abs(found.bound) / max(len(slots), 1)) != 1.0 and self._recount(snapshot):
                 snapshot = self._snapshot(slots)
                 found, unmet = self._find(snapshot, gap, start_s + time_limit_s)

@@ -41,9 +41,10 @@ class Snapshot:
         """Of what `dense` makes of all rows."""
         return len(self.rows.order) * self.usage.shape[1]
 
-    def worth_of_a_row(self) -> float:
-        """What one would gain on average if all had their best, and nothing were required."""
-        free = self.rows._replace(required=np.zeros_like(self.rows.required))
+    def worth_of_a_row(self, of: int | None = None) -> float:
+        """What one would gain on average if all had their best, and nothing were required; of about `of` rows."""
+        order = self.rows.order[:: max(1, len(self.rows.order) // of)] if of else self.rows.order
+        free = self.rows._replace(order=order, required=np.zeros_like(self.rows.required))
         no_prices = np.zeros(len(self.capacity))
         return float(dual_value(free, self.columns, self.capacity, no_prices)) / max(len(free.order), 1)
 
