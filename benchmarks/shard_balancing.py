@@ -58,7 +58,7 @@ class Measured:
     """Means over the rounds that count; failed: rounds in which the method found nothing in its time.
 
     seconds: on CORES, two_cores_s: on two; the same but for POP. p50_s, p99_s: of those on CORES.
-    all_movements: in total, of every round. peak_gib: of the process, the problem included.
+    all_movements: in total, of every round. peak_gib: of the process, with what methods before left in it.
     """
 
     movements: float
@@ -334,7 +334,7 @@ def main() -> None:
                 f"{shards:,} shards, {servers} servers, {kind}: means of rounds {args.skip + 1} to {args.rounds}",
                 [
                     *("method", "movements", "from round 1", "imbalance", "worst"),
-                    *("CPU s", "median", "p99", "on 2 cores", "GiB", ""),
+                    *("CPU s: mean", "median", "p99", "on 2 cores", "peak GiB", ""),
                 ],
                 rows,
             )

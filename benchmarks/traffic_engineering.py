@@ -58,7 +58,8 @@ Router = Callable[[TrafficProblem], tuple[np.ndarray, tuple[float, float] | None
 class Measured:
     """flow: total of each round that counts; seconds: likewise; first_s: of the first round that was solved.
 
-    two_cores_s: what differs from `seconds` for POP alone. peak_gib: of the process, demands and paths included.
+    two_cores_s: what differs from `seconds` for POP alone.
+    peak_gib: of the process, with demands, paths and what methods before left in it.
     """
 
     flow: np.ndarray
@@ -318,7 +319,17 @@ def main() -> None:
             gap_to = f"gap to {'LP-All' if 'lp_all' in found else 'ours'}"
             table(
                 f"{name}, {matrix}: {volume}, means of rounds {args.skip + 1} to {args.rounds}",
-                ["method", "total flow", gap_to, "CPU s", "median", "p99", "on 2 cores", "first s", "GiB"],
+                [
+                    "method",
+                    "total flow",
+                    gap_to,
+                    "CPU s: mean",
+                    "median",
+                    "p99",
+                    "on 2 cores",
+                    "first",
+                    "peak GiB",
+                ],
                 rows,
             )
             held = statements("5.2.2", claims(found, name, matrix))
