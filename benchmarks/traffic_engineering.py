@@ -10,7 +10,8 @@ the network. POP is built on demands that are small beside a part's capacities, 
 --full takes all pairs, 568 thousand of Kdl and 3 million of ASN, for 20 rounds of which the first 5 do not count,
 and LP-All only if --lp-all is given too (by HiPO, of `pip install highspy-extras`, where --lp-by says so: of all
 of Kdl's Bimodal demands it is the only one to end); --method and --rounds choose less. POP and LPs from scratch
-remember nothing of a round, and are solved in those alone that count. Time is CPU time of a round, so that load
+remember nothing of a round, and are solved in those alone that count. Ours is shown to --tolerance and, as
+ours_loose, to ten times that: what it allocates in the least time. Time is CPU time of a round, so that load
 blurs it little: of HiGHS on one thread, of ours on --threads all together, of POP the makespan of its parts over
 64 cores, each on one, as the paper estimates it, and beside it over two.
 """
@@ -48,7 +49,8 @@ from .harness import PeakMemory, finish, statements, table
 PATHS = 4
 CORES = 64
 PARTS = {"kdl": 64, "asn": 128}
-REMEMBER = {"ours", "engine"}  # of the methods those that begin where the round before ended
+REMEMBER = {"ours", "ours_loose", "engine"}  # of the methods those that begin where the round before ended
+LOOSER = 10.0  # how many times wider the gap of "ours_loose" may be, which looks for its end twice as often
 
 # One round: a flow (paths,), and what it took over CORES and two cores where that is not the call's CPU seconds.
 Router = Callable[[TrafficProblem], tuple[np.ndarray, tuple[float, float] | None]]
@@ -101,8 +103,8 @@ def pop(k: int) -> Router:
     return route
 
 
-def ours(tolerance: float, threads: int, *, warm: bool) -> Router:
-    solver = PathFlow(tolerance=tolerance, threads=threads, warm=warm)
+def ours(tolerance: float, threads: int, *, warm: bool, check: int = 20) -> Router:
+    solver = PathFlow(tolerance=tolerance, threads=threads, warm=warm, check=check)
 
     def route(problem: TrafficProblem) -> tuple[np.ndarray, None]:
         found = solver.solve(problem)
@@ -198,6 +200,15 @@ def claims(found: dict[str, Measured], name: str, matrix: str) -> list[tuple[str
         for cores, pop_s in ((CORES, parts_s), (2, two_s)):
             faster = pop_s / time_s["ours"]
             rows.append((f"Ours is faster than POP-{k} on {cores} cores", f"{faster:.2f} times", faster >= 1))
+        if "ours_loose" in flow:
+            more, faster = flow["ours_loose"] / parts_flow - 1, parts_s / time_s["ours_loose"]
+            rows.append(
+                (
+                    f"Ours to the wider gap: more than POP-{k}, and faster on {CORES} cores",
+                    f"{more:+.2%}, {faster:.2f} times",
+                    more > 0 and faster >= 1,
+                )
+            )
     if "lp_all" in flow:
         share = flow["ours"] / flow["lp_all"]
         rows.append(("Ours allocates above 99.9 % of optimal", f"{share:.3%}", share > 0.999 - 1e-6))
@@ -206,7 +217,7 @@ def claims(found: dict[str, Measured], name: str, matrix: str) -> list[tuple[str
     if "lp_all" in flow and "lp_top" in flow and name == "kdl":
         times, faster = 100 if matrix == "poisson" else 10, time_s["lp_all"] / time_s["lp_top"]
         rows.append((f"LP-Top is {times} times faster than LP-All", f"{faster:.1f} times", faster >= times))
-    others = [value for key, value in flow.items() if key not in ("ours", "ours_cold", "lp_all")]
+    others = [value for key, value in flow.items() if not key.startswith("ours") and key != "lp_all"]
     if name == "asn" and others:
         ahead = flow["ours"] / max(others) - 1
         rows.append(("Ours allocates most but for LP-All", f"{ahead:+.2%} on the next", ahead > 0))
@@ -277,6 +288,11 @@ def main() -> None:
             routers: dict[str, tuple[str, Router]] = {
                 "ours": (f"Ours, warm, to {args.tolerance:g}", ours(args.tolerance, args.threads, warm=True)),
             }
+            looser = LOOSER * args.tolerance
+            routers["ours_loose"] = (
+                f"Ours, warm, to {looser:g}",
+                ours(looser, args.threads, warm=True, check=10),
+            )
             routers["ours_cold"] = ("Ours, cold every round", ours(args.tolerance, args.threads, warm=False))
             routers["lp_top"] = ("LP-Top (10 %)", lp_top(pinned_first=False))
             routers["lp_top_pinned_first"] = ("LP-Top, pinned first", lp_top(pinned_first=True))
@@ -293,10 +309,12 @@ def main() -> None:
             # All else is measured against ours.
             routers = {key: it for key, it in routers.items() if key in ("ours", *(args.method or routers))}
             with one_thread():  # others of the linear algebra would wait for each other, and count
-                found = {
-                    key: measure(route, problem, args.rounds, args.skip, args.seed, remembers=key in REMEMBER)
-                    for key, (_, route) in routers.items()
-                }
+                found: dict[str, Measured] = {}
+                for key, (label, route) in routers.items():
+                    found[key] = measure(
+                        route, problem, args.rounds, args.skip, args.seed, remembers=key in REMEMBER
+                    )
+                    print(f"{name}, {matrix}: {label}: {found[key].seconds.mean():.3g} s a round", flush=True)
             best = found.get("lp_all", found["ours"]).flow
             rows = []
             for key, m in found.items():
