@@ -64,7 +64,7 @@ SHARD_METHODS = tuple(
     for name in ("heuristic", "lp_relaxed", "lp_relaxed_keeping", "ours_removing")
     for part in ("--method", name)
 )
-FLOW_METHODS = ("--method", "lp_top", "--method", "pop128")
+FLOW_METHODS = ("--method", "ours_loose", "--method", "lp_top", "--method", "pop128")
 
 BENCHMARKS = (
     Benchmark(
@@ -252,6 +252,13 @@ BENCHMARKS = (
             Figure("te_asn_poisson_pop128_two_cores_s", "POP-128 on two cores, s"),
             Figure("te_asn_bimodal_ours_flow", "total flow, ours, Bimodal demands"),
             Figure("te_asn_bimodal_pop128_flow", "POP-128"),
+            Figure("te_kdl_poisson_ours_loose_flow", "570 thousand flows, Kdl, Poisson: total flow, ours to 1 %"),
+            Figure("te_kdl_poisson_pop64_flow", "POP-64"),
+            Figure("te_kdl_poisson_ours_loose_s", "a round, ours to 1 %, one core, CPU s"),
+            Figure("te_kdl_poisson_pop64_s", "POP-64 on 64 cores, s"),
+            Figure("te_kdl_poisson_pop64_two_cores_s", "POP-64 on two cores, s"),
+            Figure("te_kdl_bimodal_ours_flow", "total flow, ours, Bimodal demands"),
+            Figure("te_kdl_bimodal_pop64_flow", "POP-64"),
         ),
         arguments=("--full", "--topology", "asn", "--rounds", "2", "--skip", "1", "--threads", "1", *FLOW_METHODS),
         timeout_s=3600.0,
@@ -495,7 +502,7 @@ def section(benchmark: Benchmark, result: Result) -> str:
 
 def shown(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.3g}"
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value + 0.0:.3g}"  # + 0.0: no -0
     return f"{value:,}" if isinstance(value, int) else str(value if value is not None else "-")
 
 

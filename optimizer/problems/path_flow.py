@@ -55,7 +55,8 @@ class PathFlow:
     """Solves round after round over the same paths; flows, prices and step balance of one round start the next.
 
     tolerance: the gap at which to stop. max_passes: where to stop anyway. threads: of the passes. check: passes
-    between two attempts at a feasible flow.
+    between two attempts at a feasible flow, after which it may restart: half as many end a round sooner to 1e-2,
+    but later to 1e-3.
 
     Raises:
         ValueError: for a tolerance or number that is not positive.
