@@ -14,7 +14,7 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
     UNBOUNDED = "unbounded"
-    STOPPED = "stopped"  # at a limit of time or iterations; x is the best found, and may be slightly infeasible
+    STOPPED = "stopped"  # at a limit, or where numbers fail; x, if any, is the best found, and may be infeasible
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +25,9 @@ class LinearProgram:
     infinite. integer: (columns,) mask of what must be whole numbers, None: nothing.
 
     Raises:
-        ValueError: for shapes that do not agree, entries that are nan, costs or coefficients that are infinite,
-            and a lower side that is +inf, an upper that is -inf, or above one another.
+        ValueError: for shapes that do not agree, an integer that is not of bool, entries that are nan, costs or
+            coefficients that are infinite, and a lower side that is +inf, an upper that is -inf, or above one
+            another.
     """
 
     cost: np.ndarray
@@ -51,6 +52,8 @@ class LinearProgram:
             array = getattr(self, name)
             if array is not None and array.shape != (size,):
                 raise ValueError(f"{name}: has shape {array.shape}, not ({size},) as the matrix says")
+        if self.integer is not None and self.integer.dtype != bool:
+            raise ValueError(f"integer: is of {self.integer.dtype}, not of bool")
         for name, array in (("cost", self.cost), ("matrix", self.matrix.data)):
             if not np.isfinite(array).all():
                 raise ValueError(f"{name}: has entries that are not finite")

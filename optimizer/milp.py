@@ -27,11 +27,16 @@ _MOST_S = 10.0  # to tell who of those required can be served
 
 
 def meet_required(problem: ChoiceProblem, time_limit_s: float = math.inf) -> tuple[np.ndarray, tuple[int, ...]]:
-    """(rows,) a column for as many rows as can have one together, earlier ones first; and who goes without.
+    """(rows,) a column for as many rows as can have one together, and who goes without.
+
+    Of as many, earlier rows are served before later ones: two that fit go before an earlier one that takes the
+    room of both.
 
     Half of the time limit is what is spent on it at most, and ten seconds.
     """
     required = np.ones(len(problem.value), dtype=bool)
+    limit = limit_units(problem.usage)
+    problem = replace(problem, usage=problem.usage / limit[:, None], capacity=problem.capacity / limit)
     entries = _candidates(problem, required)
     picked, unmet = _meet_required(entries, required, problem, _Clock(min(time_limit_s, 2.0 * _MOST_S)))
     return np.where(picked >= 0, entries.column[picked] if len(entries) else -1, -1), unmet

@@ -69,6 +69,24 @@ def test_a_hot_solver_answers_every_next_program_like_a_cold_one(seed: int, meth
         assert (program.matrix @ ours.x <= program.row_upper + 1e-3).all()
 
 
+def test_a_hot_solver_is_told_which_columns_must_be_whole_from_now_on() -> None:
+    hot = HotHighs(Method.EXACT)
+    half = sparse.csr_array(np.array([[1.0]]))
+
+    def program(integer: np.ndarray | None) -> LinearProgram:
+        sides = np.array([-np.inf]), np.array([1.5])
+        return LinearProgram(np.array([-1.0]), half, *sides, np.zeros(1), np.array([np.inf]), integer)
+
+    for integer, most in ((None, 1.5), (np.array([True]), 1.0), (None, 1.5), (np.array([False]), 1.5)):
+        assert -hot.solve(program(integer)).objective == pytest.approx(most)
+
+
+def test_a_mask_of_numbers_is_refused() -> None:
+    empty = sparse.csr_array((0, 2))
+    with pytest.raises(ValueError, match="integer: is of int64, not of bool"):
+        LinearProgram(np.ones(2), empty, np.ones(0), np.ones(0), np.zeros(2), np.ones(2), np.array([0, 1]))
+
+
 def test_a_rebuilt_model_keeps_its_basis(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coadapt.optimizer.baselines.highs.MAX_CHANGED_COEFFICIENTS", 0)
     rng = np.random.default_rng(0)

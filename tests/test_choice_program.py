@@ -296,6 +296,41 @@ def test_a_plan_fits_to_a_billionth_in_whatever_unit(rows: int, unit: float, exc
     assert (solution.choice >= 0).sum() >= rows / 2
 
 
+@given(st.integers(1, 60), st.sampled_from([1e-8, 5e-8, 9e-8]), st.booleans(), seeds)
+@fixed
+def test_a_plan_of_required_rows_fits_to_a_billionth(rows: int, excess: float, smaller: bool, seed: int) -> None:
+    """They want a little more than there is, which may be the only thing they can have."""
+    rng = np.random.default_rng(seed)
+    usage = np.array([[1.0 / rows + excess / rows, 0.5 / rows]])
+    program = ChoiceProgram(usage, np.array([1.0]))
+    ids = [f"row {i}" for i in range(rows)]
+    allowed = np.array([[True, smaller]]).repeat(rows, axis=0)
+    program.put(ids, rng.uniform(1, 2, (rows, 1)) * [1.0, 0.4], allowed, np.ones(rows, bool))
+    solution = program.solve(ids)
+    assert usage[0, solution.choice[solution.choice >= 0]].sum() <= 1.0 + 1e-9
+    assert len(solution.unmet) <= (0 if smaller else 1)
+    assert sorted(solution.unmet) == np.flatnonzero(solution.choice < 0).tolist()
+
+
+def test_of_required_rows_as_many_as_can_be_are_served_and_of_as_many_the_first() -> None:
+    program = ChoiceProgram(np.array([[2.0, 1.0]]), np.array([2.0]))
+    only = np.array([[True, False], [False, True], [False, True], [False, True]])
+    program.put(["large", "b", "c", "d"], np.ones((4, 2)), only, np.ones(4, bool))
+    solution = program.solve(["large", "b", "c", "d"])
+    assert solution.choice.tolist() == [-1, 1, 1, -1]
+    assert solution.unmet == (3, 0)
+
+
+def test_of_rows_that_are_alike_those_that_have_it_may_keep_it_in_another_order() -> None:
+    program = ChoiceProgram(np.ones((1, 1)), np.array([10.0]))
+    ids = [f"row {i:02d}" for i in range(60)]
+    program.put(ids, np.ones((60, 1)), np.ones((60, 1), bool))
+    first = program.solve(ids).choice
+    again = program.solve(ids[::-1]).choice
+    assert (first >= 0).nonzero()[0].tolist() == list(range(10))
+    assert (again >= 0).sum() == 10
+
+
 @given(families, seeds)
 @example("anything", 40_000)
 @fixed
@@ -440,6 +475,9 @@ REFUSED: dict[str, tuple[Callable[[ChoiceProgram], object], str]] = {
     "an id removed twice": (lambda p: p.remove(["a", "a"]), "id: 'a' is given twice"),
     "an unknown id weighed": (lambda p: p.weigh(["a", "x"], TWO, TWO), "id: 'x' is not in the program"),
     "an id weighed twice": (lambda p: p.weigh(["a", "a"], TWO, TWO), "id: 'a' is given twice"),
+    "a value that is too large": (lambda p: p.put(["a"], np.full((1, 3), 1e100), ALL), "below 1e\\+100"),
+    "a scale that is too large": (lambda p: p.weigh(["a"], ONE, 1e100 * ONE), "below 1e\\+100 in size"),
+    "a gain that is too large": (lambda p: p.stay(["a"], np.array([0]), -1e100 * ONE), "below 1e\\+100 in size"),
     "a scale of 0": (lambda p: p.weigh(["a"], ONE, 0 * ONE), "scale above 0"),
     "an offset that is nan": (lambda p: p.weigh(["a"], np.nan * ONE, ONE), "offset, scale: must be finite"),
     "more scales than ids": (lambda p: p.weigh(["a"], 7 * ONE, 7 * TWO), r"scale: has shape \(2,\), not \(1,\)"),

@@ -350,6 +350,14 @@ def test_a_shim_that_returns_no_whole_feasible_solution_is_told_so(returned: Any
     assert program.solve(shim=lambda solution: np.zeros(4)).integral is not None
 
 
+@pytest.mark.parametrize("lower", [0.0, -np.inf])
+def test_a_shim_may_break_a_large_side_by_rounding(lower: float) -> None:
+    program = ContinualProgram(maximise=True)
+    program.set_capacity("bytes", 0.3 * 2**31, lower)
+    program.add_request("three", [1.0, 1.0, 1.0], {"bytes": 0.1 * 2**31}, upper=1.0)
+    assert program.solve(shim=lambda solution: np.ones(3)).integral is not None
+
+
 @pytest.mark.parametrize("far", [1e9, 1e12, 1e18, 1e20, 1e300, INF])
 def test_sides_and_bounds_however_far_leave_a_program_that_is_solved(far: float) -> None:
     program = ContinualProgram(maximise=True)

@@ -330,6 +330,33 @@ def test_a_change_while_the_program_is_solved_is_refused(monkeypatch: pytest.Mon
     assert 0 not in program
 
 
+def test_where_a_request_lies_is_looked_up_when_nobody_else_can_move_it() -> None:
+    program = ContinualProgram()
+    for id in "abc":
+        program.add_request(id, [1.0, 2.0])
+
+    class Costs:
+        """Read by the change, while another one that moves everything is attempted."""
+
+        def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+            with pytest.raises(RuntimeError, match="is being solved or changed"):
+                program.remove_request("a")
+            return np.array([7.0, 8.0])
+
+    program.change_request("b", cost=Costs())  # type: ignore[arg-type]
+    assert program.linear_program().cost.tolist() == [1.0, 2.0, 7.0, 8.0, 1.0, 2.0]
+
+
+def test_a_program_that_never_had_a_row_is_solved() -> None:
+    program = ContinualProgram()
+    program.add_request("x", [1.0, -1.0], lower=[2.0, 0.0], upper=[9.0, 3.0])
+    assert program.solve().objective == pytest.approx(-1.0)
+    program.add_request("free", [1e-6], lower=-np.inf)  # less than the tolerance
+    assert program.solve().bound == -np.inf
+    program.change_request("free", cost=[1.0])
+    assert program.solve(time_limit_s=10.0).status is Status.UNBOUNDED
+
+
 @pytest.mark.parametrize(
     ("named", "message"),
     [

@@ -78,6 +78,9 @@ def test_shard_rounds_are_told_as_they_are() -> None:
     engine.touched = 0
     change_shards(engine, now, now)
     assert engine.touched == 0
+    stricter = replace(now, epsilon=0.001)
+    change_shards(engine, now, stricter)
+    assert engine.minimum() == pytest.approx(Highs().solve(relaxed_program(stricter)).objective)
 
 
 def test_costs_that_are_told_apart_leave_few_shards_in_fractions_and_an_optimum_of_those_that_are_not() -> None:

@@ -159,8 +159,26 @@ def test_a_new_shard_is_placed_and_one_too_large_is_refused() -> None:
         greedy(problem)
 
 
+@pytest.mark.parametrize("equalise", [True, False])
+@pytest.mark.parametrize("time_limit_s", [5.0, 1e-9])
+@pytest.mark.filterwarnings("error")
+def test_pop_places_new_shards_whether_or_not_parts_find_an_answer(equalise: bool, time_limit_s: float) -> None:
+    problem = first_problem(16, 4)
+    held = problem.held.copy()
+    held[:, [3, 7]] = False
+    new = replace(problem, held=held)
+    partition = ShardPartition(new, Highs(Method.EXACT, gap=0.1, time_limit_s=time_limit_s), equalise)
+    share = np.zeros(16)
+    for part in partition.split(2, np.random.default_rng(0)):
+        share[part.shards] += part.share
+    np.testing.assert_allclose(share, 1)
+    assert solve_parts(partition, 2).whole.fits(new)
+
+
 def test_bad_problems_get_one_clear_sentence() -> None:
     good = first_problem(4, 2)
+    with pytest.raises(ValueError, match="held: is of int64, not of bool"):
+        replace(good, held=good.held.astype(np.int64))
     with pytest.raises(ValueError, match=r"epsilon: is 1.5, not in \[0, 1\)"):
         replace(good, epsilon=1.5)
     with pytest.raises(ValueError, match=r"held\[0\]: takes 2 GiB of the 1 that server has"):

@@ -244,9 +244,12 @@ class HotHighs(Highs):
             highs.addCols(
                 block.shape[1], p.cost[kept_c:], p.lower[kept_c:], p.upper[kept_c:], block.nnz, *_parts(block)
             )
-            if self.method is Method.EXACT and p.integer is not None:
-                for c in kept_c + np.flatnonzero(p.integer[kept_c:]):
-                    highs.changeColIntegrality(int(c), highspy.HighsVarType.kInteger)
+        if self.method is Method.EXACT:
+            had = np.append(_whole(old.program)[stay_c], np.zeros(len(p.cost) - kept_c, bool))
+            now_whole = _whole(p)
+            for c in np.flatnonzero(had != now_whole):
+                kinds = highspy.HighsVarType
+                highs.changeColIntegrality(int(c), kinds.kInteger if now_whole[c] else kinds.kContinuous)
         return new
 
     def _pass_with_basis(self, new: _Model, stay_c: np.ndarray, stay_r: np.ndarray) -> None:
@@ -280,11 +283,16 @@ class HotHighs(Highs):
         self._highs.setSolution(start)
 
 
+def _whole(program: LinearProgram) -> np.ndarray:
+    """(columns,) which must be whole numbers."""
+    return np.zeros(len(program.cost), bool) if program.integer is None else program.integer
+
+
 def _pass(highs: highspy.Highs, program: LinearProgram, *, integer: bool) -> None:
     starts, index, values = _parts(program.matrix)
     kinds = np.zeros(len(program.cost), np.int32)
-    if integer and program.integer is not None:
-        kinds[program.integer] = int(highspy.HighsVarType.kInteger)
+    if integer:
+        kinds[_whole(program)] = int(highspy.HighsVarType.kInteger)
     highs.passModel(
         len(program.cost),
         len(program.row_lower),

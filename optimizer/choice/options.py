@@ -133,10 +133,6 @@ class OptionPool:
             self.value = np.concatenate([self.value, np.zeros(room - len(self.value))])
         return found
 
-    @property
-    def gib(self) -> float:
-        return (self.column.nbytes + self.value.nbytes) / 2**30
-
 
 def _bits(counts: Ints) -> Ints:
     """(rows,) logarithms of the sizes of blocks for so many options."""

@@ -23,7 +23,8 @@ from .solver import solve
 from .units import limit_units, unit_of
 
 _BEGIN, _END, _FULL_BEGIN, _FULL_END = range(4)  # of a row's options of a group: the envelope, and all
-_SAMPLE = 512  # rows looked at for the order of gains
+_SAMPLE = 512  # rows looked at for the size of gains
+LARGEST = 1e100  # of what is given: products of two are numbers still
 
 
 @dataclass(frozen=True)
@@ -175,11 +176,6 @@ class ChoiceProgram:
     def capacity(self) -> Floats:
         return self._capacity
 
-    @property
-    def gib(self) -> float:
-        """Memory of the rows and their options."""
-        return self._pool.gib + sum(array.nbytes for array in self._rows.values()) / 2**30
-
     def _grow(self, size: int) -> None:
         groups = len(self._group_begin) - 1
         kinds: dict[str, type] = dict.fromkeys(
@@ -237,8 +233,9 @@ class ChoiceProgram:
     def put(self, ids: Sequence[str], value: Floats, allowed: Flags, required: Flags | None = None) -> None:
         """Add rows, or replace the options of rows there are; value, allowed: (rows, columns), required: (rows,).
 
-        A new row has offset 0, scale 1 and no column to stay in; one that is replaced keeps its own. Of a required
-        row some option must be picked, if those required before it leave any that fits.
+        A new row has offset 0, scale 1 and no column to stay in; one that is replaced keeps its own. A column is
+        no option where one of its group gains as much and takes no more of anything. Of a required row some option
+        must be picked; where not all can have one as many as can do, of as many the earlier ones in the order.
         """
         shape = (len(ids), self._usage.shape[1])
         required = np.zeros(len(ids), bool) if required is None else required
@@ -252,11 +249,12 @@ class ChoiceProgram:
             value, allowed = value[:, self._by_group], allowed[:, self._by_group]
         flat = np.flatnonzero(allowed)
         value = value.ravel()[flat].astype(float, copy=False)
-        wrong = np.flatnonzero(~np.isfinite(value))
+        wrong = np.flatnonzero(~(np.abs(value) < LARGEST))
         if len(wrong):
             row, place = divmod(int(flat[wrong[0]]), shape[1])
             where = f"value[{ids[row]!r}, {self._by_group[place]}]"
-            raise ValueError(f"{where}: is {value[wrong[0]]}, not a finite number, where it is allowed")
+            found = value[wrong[0]]
+            raise ValueError(f"{where}: is {found}, not a finite number below {LARGEST:g}, where it is allowed")
         with self._alone("changed"):
             self._solved = None
             self._put(ids, flat, value, required)
@@ -310,21 +308,18 @@ class ChoiceProgram:
     def weigh(self, ids: Sequence[str], offset: Floats, scale: Floats) -> None:
         """The rows' gains become offset + scale * value; scale > 0."""
         _checked_shapes((len(ids),), offset=offset, scale=scale)
-        if not (np.isfinite(offset).all() and np.isfinite(scale).all() and (scale > 0).all()):
-            raise ValueError("offset, scale: must be finite, and scale above 0")
+        if not ((np.abs(offset) < LARGEST).all() and (scale < LARGEST).all() and (scale > 0).all()):
+            raise ValueError(f"offset, scale: must be finite, below {LARGEST:g} in size, and scale above 0")
         with self._alone("changed"):
             self._change(self._slots(ids), offset=offset, scale=scale)
 
     def stay(self, ids: Sequence[str], column: Ints, gain: Floats) -> None:
-        """What each row gains in a column of its own, -1: none. If that is one of its options, the more counts.
-
-        A column is no option where one of its group gains as much and takes no more of anything.
-        """
+        """What each row gains in a column of its own, -1: none. If that is one of its options, the more counts."""
         _checked_shapes((len(ids),), column=column, gain=gain)
         if column.dtype.kind not in "iu" or not ((column >= -1) & (column < self._usage.shape[1])).all():
             raise ValueError(f"column: must be -1 (none) to {self._usage.shape[1] - 1}")
-        if not np.isfinite(gain[column >= 0]).all():
-            raise ValueError("gain: must be finite")
+        if not (np.abs(gain[column >= 0]) < LARGEST).all():
+            raise ValueError(f"gain: must be finite, and below {LARGEST:g} in size")
         with self._alone("changed"):
             slots, gain = self._slots(ids), np.where(column >= 0, gain, 0.0)
             r = self._rows
@@ -405,8 +400,8 @@ class ChoiceProgram:
     def solve(self, order: Sequence[str], gap: float = 1e-4, time_limit_s: float = 60.0) -> ChoiceSolution:
         """Picks for the rows in `order`, which must be all there are.
 
-        Rows that want one and the same thing have it in that order; where they may have several, what fills the
-        capacities best decides.
+        Of rows that want one and the same thing the first in that order have it at a first solve; later those that
+        had it may keep it. Where they may have several things, what fills the capacities best decides.
         It ends where the plan is proven to be within `gap` of the optimum, relative, and starts no further search
         after the time limit, until which HiGHS may search where the program is small. There is always a plan.
         """
@@ -422,12 +417,12 @@ class ChoiceProgram:
                 return self._solved.again(time.perf_counter() - start_s)
             snapshot = self._snapshot(slots)
             begins = self._memory.prices is None or not self._memory.prices.any()
-            # Gains of another order than at the last solve show in a sample, before time is lost in the old unit,
+            # Where gains are of another size than at the last solve, a sample shows it before time is lost.
             begins = begins or unit_of(snapshot.worth_of_a_row(_SAMPLE)) != 1.0
             if begins and self._recount(snapshot):
                 snapshot = self._snapshot(slots)
             found, unmet = self._find(snapshot, gap, start_s + time_limit_s)
-            # or, where they are of few, in what a row is found to be worth.
+            # Where those of few rows are, it shows in what a row is found to be worth.
             if unit_of(abs(found.bound) / max(len(slots), 1)) != 1.0 and self._recount(snapshot):
                 snapshot = self._snapshot(slots)
                 found, unmet = self._find(snapshot, gap, start_s + time_limit_s)

@@ -77,7 +77,9 @@ def _dual_value(
 ) -> tuple[float, float, float]:
     """Columns' part of the dual objective; sum and largest share of reduced costs that miss their bound."""
     start, end, row, value = sparse
-    total, wrong, worst, largest = 0.0, 0.0, 0.0, np.abs(y).max()
+    total, wrong, worst, largest = 0.0, 0.0, 0.0, 0.0
+    for i in range(len(y)):
+        largest = max(largest, abs(y[i]))
     for j in range(len(cost)):
         reduced, size = cost[j], abs(cost[j])
         for k in range(start[j], end[j]):

@@ -93,8 +93,8 @@ class ContinualProgram:
 
     def remove_capacity(self, resource: str) -> None:
         """The resource, and what requests use of it, is no longer part of the program."""
-        self._known(self._capacities, "resource", resource)
         with self._changing():
+            self._known(self._capacities, "resource", resource)
             users = self._users.pop(resource)
             for id in users:
                 self._resources[id].discard(resource)
@@ -112,27 +112,29 @@ class ContinualProgram:
         A request that is removed takes its terms along; the constraint stays.
         """
         inputs.hashable("constraint", name)
-        if name in self._constraints:
-            raise ValueError(f"constraint {name!r}: is there already; a name that is not taken is accepted")
-        sides = inputs.sides_of(f"constraint {name!r}", lower, upper)
-        by_request: dict[Hashable, list[tuple[int, float]]] = {}
-        inputs.mapping(f"terms of constraint {name!r}", terms, "{(request, index): coefficient}")
-        for term, given in terms.items():
-            if not (isinstance(term, tuple) and len(term) == 2):
-                raise ValueError(f"constraint {name!r}: term {term!r} is not of (request, index)")
-            id, index = term
-            columns = self._block(id).columns
-            if not (isinstance(index, int | np.integer) and 0 <= index < columns):
-                raise ValueError(f"constraint {name!r}: {id!r} has no variable {index}, only 0 to {columns - 1}")
-            value = inputs.number(f"constraint {name!r}: coefficient of {term}", given)
-            if not abs(value) < LARGEST:
-                raise ValueError(
-                    f"constraint {name!r}: coefficient of {term} is {value}; numbers below {LARGEST:g} in size"
-                    " are accepted"
-                )
-            if value:
-                by_request.setdefault(id, []).append((index, value))
         with self._changing():
+            if name in self._constraints:
+                raise ValueError(f"constraint {name!r}: is there already; a name that is not taken is accepted")
+            sides = inputs.sides_of(f"constraint {name!r}", lower, upper)
+            by_request: dict[Hashable, list[tuple[int, float]]] = {}
+            inputs.mapping(f"terms of constraint {name!r}", terms, "{(request, index): coefficient}")
+            for term, given in terms.items():
+                if not (isinstance(term, tuple) and len(term) == 2):
+                    raise ValueError(f"constraint {name!r}: term {term!r} is not of (request, index)")
+                id, index = term
+                columns = self._block(id).columns
+                if not (isinstance(index, int | np.integer) and 0 <= index < columns):
+                    raise ValueError(
+                        f"constraint {name!r}: {id!r} has no variable {index}, only 0 to {columns - 1}"
+                    )
+                value = inputs.number(f"constraint {name!r}: coefficient of {term}", given)
+                if not abs(value) < LARGEST:
+                    raise ValueError(
+                        f"constraint {name!r}: coefficient of {term} is {value}; numbers below {LARGEST:g} in size"
+                        " are accepted"
+                    )
+                if value:
+                    by_request.setdefault(id, []).append((index, value))
             slot = self._storage.take_rows(1, CONSTRAINT)
             self._constraints[name], self._members[name] = slot, set(by_request)
             self._set_sides(slot, sides)
@@ -151,14 +153,14 @@ class ContinualProgram:
 
     def change_constraint(self, name: str, lower: float = -math.inf, upper: float = math.inf) -> None:
         """New sides for a constraint."""
-        self._known(self._constraints, "constraint", name)
-        sides = inputs.sides_of(f"constraint {name!r}", lower, upper)
         with self._changing():
+            self._known(self._constraints, "constraint", name)
+            sides = inputs.sides_of(f"constraint {name!r}", lower, upper)
             self._set_sides(self._constraints[name], sides)
 
     def remove_constraint(self, name: str) -> None:
-        self._known(self._constraints, "constraint", name)
         with self._changing():
+            self._known(self._constraints, "constraint", name)
             members = self._members.pop(name)
             for id in members:
                 self._terms[id].discard(name)
@@ -207,18 +209,18 @@ class ContinualProgram:
         upper: float | Sequence[float] | np.ndarray | None = None,
     ) -> None:
         """Whatever is given replaces what the request had; the number of variables stays."""
-        block, storage = self._block(id), self._storage
-        mine = slice(block.column, block.column + block.columns)
-        costs = None if cost is None else inputs.finite(f"cost of {id!r}", cost, block.columns)
-        bounds = None
-        if lower is not None or upper is not None:
-            low = storage.lower[mine] if lower is None else lower
-            high = storage.upper[mine] if upper is None else upper
-            bounds = inputs.bounds_of(repr(id), low, high, block.columns)
-        used = None if uses is None else self._uses(repr(id), uses, block.columns)
-        alone = np.array([block.columns])
-        defined = None if rows is None else inputs.rows_of(repr(id), rows, alone)
         with self._changing():
+            block, storage = self._block(id), self._storage
+            mine = slice(block.column, block.column + block.columns)
+            costs = None if cost is None else inputs.finite(f"cost of {id!r}", cost, block.columns)
+            bounds = None
+            if lower is not None or upper is not None:
+                low = storage.lower[mine] if lower is None else lower
+                high = storage.upper[mine] if upper is None else upper
+                bounds = inputs.bounds_of(repr(id), low, high, block.columns)
+            used = None if uses is None else self._uses(repr(id), uses, block.columns)
+            alone = np.array([block.columns])
+            defined = None if rows is None else inputs.rows_of(repr(id), rows, alone)
             if costs is not None:
                 storage.cost[mine] = -costs if self.maximise else costs
             if bounds is not None:
@@ -232,23 +234,23 @@ class ContinualProgram:
     def change_costs(self, ids: Sequence[Hashable], costs: Sequence[np.ndarray] | np.ndarray) -> None:
         """New costs of many requests at once: an array for each, or all of them one behind another."""
         ids = inputs.ids_of(ids)
-        blocks = self._several(ids)
-        inputs.sequence("costs", costs, "a list of arrays, one for each id, or one flat array")
-        given = costs if isinstance(costs, np.ndarray) and costs.ndim == 1 else None
-        if given is None:
-            if len(costs) != len(ids):
-                raise ValueError(
-                    f"costs: has {len(costs)} entries, not {len(ids)} arrays, one for each id; one flat array is"
-                    " accepted too"
-                )
-            for id, block, cost in zip(ids, blocks, costs, strict=True):
-                array = cost if isinstance(cost, np.ndarray) else inputs.numbers(f"cost of {id!r}", cost)
-                if array.shape != (block.columns,):
-                    raise ValueError(f"cost of {id!r}: has shape {array.shape}, not ({block.columns},)")
-            given = np.concatenate(costs) if len(costs) else np.zeros(0)
-        columns = column_spans(blocks)
-        flat = inputs.finite("costs", given, len(columns))
         with self._changing():
+            blocks = self._several(ids)
+            inputs.sequence("costs", costs, "a list of arrays, one for each id, or one flat array")
+            given = costs if isinstance(costs, np.ndarray) and costs.ndim == 1 else None
+            if given is None:
+                if len(costs) != len(ids):
+                    raise ValueError(
+                        f"costs: has {len(costs)} entries, not {len(ids)} arrays, one for each id; one flat array"
+                        " is accepted too"
+                    )
+                for id, block, cost in zip(ids, blocks, costs, strict=True):
+                    array = cost if isinstance(cost, np.ndarray) else inputs.numbers(f"cost of {id!r}", cost)
+                    if array.shape != (block.columns,):
+                        raise ValueError(f"cost of {id!r}: has shape {array.shape}, not ({block.columns},)")
+                given = np.concatenate(costs) if len(costs) else np.zeros(0)
+            columns = column_spans(blocks)
+            flat = inputs.finite("costs", given, len(columns))
             self._storage.cost[columns] = -flat if self.maximise else flat
 
     def change_uses(self, ids: Sequence[Hashable], uses: Mapping[str, Coefficients]) -> None:
@@ -274,8 +276,8 @@ class ContinualProgram:
 
     def remove_requests(self, ids: Sequence[Hashable]) -> None:
         ids = inputs.ids_of(ids)
-        blocks = self._several(ids)
         with self._changing():
+            blocks = self._several(ids)
             for id in ids:
                 del self._blocks[id]
                 for resource in self._resources.pop(id):
@@ -373,7 +375,9 @@ class ContinualProgram:
     @contextmanager
     def _changing(self) -> Iterator[None]:
         if not self._busy.acquire(blocking=False):
-            raise RuntimeError("the program is being solved; changes are accepted when the solve has returned")
+            raise RuntimeError(
+                "the program is being solved or changed; changes are accepted once that has returned"
+            )
         try:
             yield
         finally:
@@ -390,15 +394,15 @@ class ContinualProgram:
         lower: float | Sequence[float] | np.ndarray,
         upper: float | Sequence[float] | np.ndarray,
     ) -> None:
-        for id in ids:
-            if id in self._blocks:
-                raise ValueError(f"request {id!r}: is there already; an id that is not taken is accepted")
-        counts = inputs.sizes_of(sizes, len(ids))
-        costs = inputs.finite(f"cost of {what}", cost, int(counts.sum()))
-        bounds = inputs.bounds_of(what, lower, upper, len(costs))
-        used = {} if uses is None else self._uses(what, uses, len(costs))
-        own, sides = inputs.rows_of(what, rows, counts)
         with self._changing():
+            for id in ids:
+                if id in self._blocks:
+                    raise ValueError(f"request {id!r}: is there already; an id that is not taken is accepted")
+            counts = inputs.sizes_of(sizes, len(ids))
+            costs = inputs.finite(f"cost of {what}", cost, int(counts.sum()))
+            bounds = inputs.bounds_of(what, lower, upper, len(costs))
+            used = {} if uses is None else self._uses(what, uses, len(costs))
+            own, sides = inputs.rows_of(what, rows, counts)
             self._place(ids, counts, costs, bounds, self._entries(used), own, sides)
             self._resources.update((id, set()) for id in ids)
             self._note_uses(ids, counts, used)

@@ -42,9 +42,9 @@ def checked(given: object, program: LinearProgram, names: Sequence[str]) -> np.n
         raise ValueError(f"shim: entry {i} is {integral[i]}; whole numbers from {low:g} to {high:g} are accepted")
     used = program.matrix @ integral
     low, high = program.row_lower, program.row_upper
-    beyond = np.maximum(low - used, used - high)
-    size = 1.0 + np.minimum(np.abs(low), np.abs(high))
-    fine = ~(beyond > ROUNDING * np.where(np.isfinite(size), size, 1.0))
+    # Each side by itself: beside the smaller of both the rounding of a large one would be too much.
+    below, above = low - used > ROUNDING * (1.0 + np.abs(low)), used - high > ROUNDING * (1.0 + np.abs(high))
+    fine = ~(below | above)
     if not fine.all():
         i = int(fine.argmin())
         what = names[i] if i < len(names) else "a request's row"

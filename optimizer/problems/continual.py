@@ -71,6 +71,9 @@ def change_shards(engine: ContinualProgram, before: ShardProblem, now: ShardProb
         raise ValueError(
             "held, size_gib: are of other servers or shards than the round before; the same are accepted"
         )
+    if before.epsilon != now.epsilon:
+        for server in range(len(now.memory_gib)):
+            engine.set_capacity(f"load {server}", 1 + now.epsilon, 1 - now.epsilon)
     for i in np.flatnonzero(before.memory_gib != now.memory_gib):
         engine.set_capacity(f"memory {i}", float(now.memory_gib[i]))
     moved = np.flatnonzero((before.held != now.held).any(axis=0))

@@ -126,7 +126,10 @@ def _fill(row: np.ndarray, column: np.ndarray, rows: int, usage: np.ndarray, cap
 
 @dataclass
 class Relaxed:
-    """The LP relaxation by some solver of linear programs, made whole by COpter's shim: LP* of table 4.1."""
+    """The LP relaxation by some solver of linear programs, made whole by COpter's shim: LP* of table 4.1.
+
+    Solved to its end, whatever the time limit: without it there is no plan.
+    """
 
     solver: LpSolver
     _serial: dict[str, int] = field(default_factory=dict)  # numbers that stay a job's own
@@ -330,8 +333,7 @@ class Continual:
         entries, usage, capacity = program.entries(order), program.usage, program.capacity
         required = _satisfiable(entries, program.required(order), usage, capacity)
         requests = self._tell(program, order, entries, required)
-        limit_s = time_limit_s if np.isfinite(time_limit_s) else float("inf")
-        found = self._engine.solve(self.tolerance, self.threads, limit_s)
+        found = self._engine.solve(self.tolerance, self.threads, time_limit_s)
         choice = largest_weights(entries, found.of_all(requests), len(order), usage, capacity)
         prices = np.maximum([found.price(f"limit-{i}") for i in range(len(capacity))], 0.0)
         linear = LinearSolution(found.status, seconds=found.seconds)

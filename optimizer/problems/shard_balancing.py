@@ -32,11 +32,11 @@ ROOM = 1e-9
 class ShardProblem:
     """load, size_gib: (shards,); memory_gib: (servers,); held: (servers, shards) bool, the replicas there are.
 
-    A new shard is held nowhere.     epsilon: the fraction of the mean load by which a server's may differ from it.
+    A new shard is held nowhere. epsilon: the fraction of the mean load by which a server's may differ from it.
 
     Raises:
-        ValueError: for shapes that do not agree, values that are negative or not finite, an epsilon outside
-            [0, 1), and replicas held that do not fit the memory.
+        ValueError: for shapes that do not agree, a held that is not of bool, values that are negative or not
+            finite, an epsilon outside [0, 1), and replicas held that do not fit the memory.
     """
 
     load: np.ndarray
@@ -51,6 +51,8 @@ class ShardProblem:
             found = getattr(self, name).shape
             if found != shape:
                 raise ValueError(f"{name}: has shape {found}, not {shape} as load and memory_gib say")
+        if self.held.dtype != bool:
+            raise ValueError(f"held: is of {self.held.dtype}, not of bool")
         for name in ("load", "size_gib", "memory_gib"):
             array = getattr(self, name)
             if not np.isfinite(array).all() or (array < 0).any():
@@ -278,7 +280,8 @@ class ShardPartition:
 
     equalise: move load between groups, whole shards or (client splitting) parts of one, until all groups carry
     the same, as POP's published code does. Without, groups keep what they hold, as COpter's section 5.2.1 has it;
-    a shard held in several groups is then split evenly between them. solver: a mixed-integer one, for the parts.
+    a shard held in several groups is then split evenly between them. New shards, one after another, go to the
+    group that carries least. solver: a mixed-integer one, for the parts.
 
     Raises:
         ValueError: from `split`, for a k that does not divide the servers.
@@ -295,6 +298,12 @@ class ShardPartition:
             raise ValueError(f"k: is {k}, which does not divide the {servers} servers")
         groups = np.sort(rng.permutation(servers).reshape(k, -1), axis=1)
         holds = np.array([problem.held[group].any(axis=0) for group in groups])
+        held = holds.any(axis=0)
+        loads = holds[:, held] / holds[:, held].sum(axis=0) @ problem.load[held]
+        for j in np.flatnonzero(~held):
+            group = int(loads.argmin())
+            holds[group, j] = True
+            loads[group] += problem.load[j]
         share = holds / holds.sum(axis=0)
         if self.equalise:
             share = _equal_loads(share, problem.load)
@@ -320,14 +329,16 @@ class ShardPartition:
         return None if found.x is None else routed_of(found.x, problem)
 
     def merge(self, parts: Sequence[ShardPart], answers: Sequence[np.ndarray | None]) -> Assignment:
-        """Parts without an answer leave their load where it is held."""
+        """Parts without an answer leave their load where it is held, of new shards where most memory is left."""
         problem = self.problem
         routed = np.zeros(problem.held.shape)
         for part, answer in zip(parts, answers, strict=True):
             if answer is not None:
                 routed[np.ix_(part.servers, part.shards)] += answer * part.share
-        missing = 1 - routed.sum(axis=0)
-        routed += np.maximum(missing, 0) * problem.held / problem.held.sum(axis=0)
+        missing, held = 1 - routed.sum(axis=0), problem.held.copy()
+        emptiest = (problem.memory_gib - held @ problem.size_gib).argmax()
+        held[emptiest, ~held.any(axis=0)] = True
+        routed += np.maximum(missing, 0) * held / held.sum(axis=0)
         return place(problem, routed)
 
 
