@@ -228,6 +228,19 @@ def test_the_same_changes_give_the_same_solution() -> None:
     assert np.array_equal(one.values, other.values)
 
 
+def test_threads_change_how_long_it_takes_and_not_what_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solver, "PARALLEL", 0)
+    monkeypatch.setattr(solver, "SMALL", 100)
+    monkeypatch.setattr(solver, "WORKED_ON", 50)
+    one, three = cluster(120), cluster(120)
+    for _ in range(2):
+        alone, together = one.solve(1e-6, threads=1), three.solve(1e-6, threads=3)
+        assert together.objective == pytest.approx(alone.objective, rel=2e-6)
+        assert together.gap <= 2e-6
+        for program in (one, three):
+            program.set_capacity("h100", 100.0)
+
+
 def test_an_empty_program_is_solved_to_zero() -> None:
     solution = ContinualProgram().solve()
     assert (solution.status, solution.objective, solution.bound, len(solution.values)) == (Status.OPTIMAL, 0, 0, 0)

@@ -85,6 +85,16 @@ def test_any_flow_is_made_feasible_and_a_feasible_one_is_not_made_less(seed: int
     assert fill(problem, made).sum() >= made.sum() * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("threads", [2, 3, 64])
+def test_threads_find_the_same_flow_to_the_tolerance(threads: int) -> None:
+    """Some of 64 have no demands."""
+    problem = random_problem(5, demands=40)
+    one, several = PathFlow(threads=1).solve(problem), PathFlow(threads=threads).solve(problem)
+    assert problem.excess(several.flow) <= 1e-9
+    assert several.gap <= 1e-3
+    assert several.total == pytest.approx(one.total, rel=2e-3)
+
+
 def test_rounds_that_change_little_need_few_passes() -> None:
     problem = random_problem(3, nodes=30, links=50, demands=400)
     warm, cold = PathFlow(check=5, threads=1), PathFlow(check=5, threads=1, warm=False)
