@@ -32,7 +32,7 @@ from .lifecycle import Gone, Output, WorkerEvent
 from .measurements import Measurements
 from .pace import Pace
 from .profiling import profile_plan
-from .protocol import BatchPlan, Command, Event, ProfileProgress, Ready, Report
+from .protocol import BatchPlan, Command, Crashed, Event, ProfileProgress, Ready, Report
 from .ranks import Rendezvous
 from .resize import Effect, KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
 from .slot import Slot
@@ -175,9 +175,17 @@ class AdaptiveExecutor:
                 self._measurements = self._measurements.with_info(event)
             case Report():
                 effects += self._on_report(event, now)
+            case Crashed(out_of_memory=True):
+                self._on_out_of_memory(worker)
             case Gone():
                 self._actors.pop(worker, None)
         return effects + self._machine.event(worker, event, now)
+
+    def _on_out_of_memory(self, worker: str) -> None:
+        """Training may need more memory than its profile run did: the job must not start with that batch again."""
+        known, batch = self._machine.workers.get(worker), self._machine.batch
+        if known is not None and not known.profile and batch is not None:
+            self._measurements = self._measurements.without_room_for(known.slot.gpu_type, batch.local_bsz)
 
     def _on_report(self, report: Report, now: float) -> list[Effect]:
         """Refit, choose the batch anew, and pass everything on."""

@@ -20,13 +20,14 @@ import os
 import time
 import uuid
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, cast
 
 import fsspec
 import numpy as np
 import torch
+from torch.types import Storage
 
 FORMAT = 1
 _CHUNK = 4 << 20
@@ -112,8 +113,12 @@ class CheckpointStore:
                 return self._outside(entry)
         return None
 
-    def load(self, path: str, map_location: str | torch.device = "cpu") -> dict[str, Any]:
-        """The state saved under `path`. Raises CheckpointError where it is missing, torn or corrupt."""
+    def load(self, path: str, device: str | torch.device = "cpu") -> dict[str, Any]:
+        """The state saved under `path`. Raises CheckpointError where it is missing, torn or corrupt.
+
+        What was on a GPU comes to `device`, and what was on the CPU stays there: an optimizer would fetch its step
+        counts from the GPU one by one at every step.
+        """
         entry = _Entry.parse(path.rsplit("/", 1)[-1].removesuffix(".pt"))
         if entry is None:
             raise CheckpointError(f"{path} is no checkpoint of {self.url}")
@@ -121,14 +126,14 @@ class CheckpointStore:
         data = self._path(entry, ".pt")
         try:
             with self._fs.open(data, "rb") as file:
-                state = unpack(torch.load(file, map_location=map_location, weights_only=True))
+                state = unpack(torch.load(file, map_location=_to(device), weights_only=True))
         except Exception as error:
             raise CheckpointError(f"checkpoint {data} cannot be read: {_summary(error)}") from error
         if not isinstance(state, dict):
             raise CheckpointError(f"checkpoint {data} holds a {type(state).__name__} instead of a dict")
         return state
 
-    def load_newest(self, map_location: str | torch.device = "cpu") -> tuple[str, dict[str, Any]] | None:
+    def load_newest(self, device: str | torch.device = "cpu") -> tuple[str, dict[str, Any]] | None:
         """Path and state of the newest checkpoint that loads; None where there is none at all.
 
         Looks again when everything it saw was gone: a writer may have replaced it meanwhile. Raises
@@ -141,7 +146,7 @@ class CheckpointStore:
             for entry in reversed(entries):
                 path = self._outside(entry)
                 try:
-                    return path, self.load(path, map_location)
+                    return path, self.load(path, device)
                 except CheckpointError as failure:
                     error = error or failure
             if entries == seen:
@@ -359,6 +364,13 @@ def _sync_folder(path: str) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _to(device: str | torch.device) -> Callable[[Storage, str], Storage]:
+    """A `map_location` for `torch.load`, which asks it with a storage and the device that was saved from."""
+    return lambda storage, location: torch.serialization.default_restore_location(
+        storage, location if location == "cpu" else str(device)
+    )
 
 
 def _summary(error: Exception) -> str:

@@ -238,7 +238,7 @@ class ConsecutiveGradients:
     def take(self, batch_size: int) -> Tensor | None:
         """(2,) float64: squared norms of difference and sum over all buckets pushed since the last call."""
         same = len(self._sums) == len(self._pushed) and set(self._pushed.values()) == {batch_size}
-        sums = torch.stack(self._sums).sum(0) if self._sums and self._complete and same else None
+        sums = total(self._sums) if self._sums and self._complete and same else None
         self._sums, self._complete = [], True
         if not same:
             self._pushed = {bucket: size for bucket, size in self._pushed.items() if size == batch_size}
@@ -325,9 +325,8 @@ class Preconditioner:
         if name is None:
             return None
         moment = state[name].float()
-        corrected = _SECOND_MOMENTS[name] and beta2 is not None
-        if corrected and beta2 is not None:
-            moment = moment / max(1 - beta2 ** _step_count(state), 1e-12)
+        if _SECOND_MOMENTS[name] and beta2 is not None:
+            moment = moment / _bias_correction(beta2, state)
         return moment.sqrt().add_(eps).reciprocal_()
 
     def apply(self, params: Sequence[Tensor], grads: Sequence[Tensor]) -> list[Tensor]:
@@ -374,6 +373,18 @@ class Preconditioner:
     def _forget(self, *_: object) -> None:
         """Another state was loaded into an optimizer."""
         self._ready, self._counted, self._flat = False, 0, {}
+
+
+def total(values: Sequence[Tensor]) -> Tensor:
+    """Their sum, on the device of the first: a replica's buckets may lie on several GPUs."""
+    return torch.stack([value.to(values[0].device) for value in values]).sum(0)
+
+
+def _bias_correction(beta2: float, state: Mapping[str, Any]) -> float | Tensor:
+    step = state.get("step", 0)
+    if isinstance(step, Tensor) and step.is_cuda:  # fused and capturable optimizers; reading it would wait
+        return (1 - beta2 ** step.double()).clamp_(min=1e-12)
+    return max(1 - beta2 ** int(step), 1e-12)
 
 
 def _step_count(state: Mapping[str, Any]) -> int:

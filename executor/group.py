@@ -72,9 +72,11 @@ class Group:
         device: torch.device,
         store: dist.Store,
         given_up: Callable[[], bool] = lambda: False,
+        several_gpus: bool = False,
     ) -> Group:
         """Meet the other members of `join.generation` and connect to them.
 
+        With `several_gpus` a member's tensors lie on others than `device`, too: NCCL connects when first used.
         Raises `Superseded` when `given_up` becomes true while some are still missing, and `GroupBroken` when a
         member disappears while the connections are made.
         """
@@ -92,7 +94,7 @@ class Group:
                 rank=join.rank,
                 world_size=join.world_size,
                 timeout=FORM_TIMEOUT,
-                device_id=device if device.type == "cuda" else None,
+                device_id=device if device.type == "cuda" and not several_gpus else None,
             )
             opened = {fd: inode for fd, inode in _sockets().items() if before.get(fd) != inode}
             group = cls(join, device, opened)

@@ -22,6 +22,7 @@ from .config import TrainingConfig
 from .gradient_noise import is_adam_type
 from .group import Group, GroupBroken, Stores, Superseded, backend_for, leave_group
 from .loader import sample_count
+from .model import spans_gpus
 from .pace import Pace
 from .prepared import Prepared
 from .profiling import largest_local_bsz
@@ -206,7 +207,7 @@ class ManagedSession(GroupSession):
             store = self._stores.get(join.store_host, join.store_port)
         except (RuntimeError, OSError) as error:
             raise GroupBroken(str(error)) from None
-        group = Group.form(join, self.device, store, given_up)
+        group = Group.form(join, self.device, store, given_up, spans_gpus(self.prepared.module))
         self.group = group
         if self.channel.aborted(join.generation):
             group.fail()

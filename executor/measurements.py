@@ -92,6 +92,24 @@ class Measurements:
         least = min([*progress.failed, *([known] if (known := self.out_of_memory.get(gpu_type)) else [])])
         return replace(updated, out_of_memory={**self.out_of_memory, gpu_type: least})
 
+    def without_room_for(self, gpu_type: str, local_bsz: int) -> Measurements:
+        """Training ran out of memory at a local batch size: what was measured below it is all that fits.
+
+        Unchanged where nothing was.
+        """
+        profile = self.profiles.get(gpu_type)
+        smaller = [] if profile is None else profile.local_bsz[profile.local_bsz < local_bsz].tolist()
+        if not smaller:
+            return self
+        return replace(
+            self,
+            largest_local_bsz={**self.largest_local_bsz, gpu_type: max(smaller)},
+            out_of_memory={
+                **self.out_of_memory,
+                gpu_type: min(local_bsz, self.out_of_memory.get(gpu_type, local_bsz)),
+            },
+        )
+
     def with_report(self, report: Report, densest: Mapping[tuple[int, int], int] | None = None) -> Measurements:
         """Add what a training report measured; raises ValueError as `with_rows` does."""
         updated = self.with_rows(report.gpu_type, report.rows, densest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from .gradient_noise import ConsecutiveGradients, GradientNoise, Preconditioner, flat_sqnorm
+from .gradient_noise import ConsecutiveGradients, GradientNoise, Preconditioner, flat_sqnorm, total
 from .group import Group, GroupBroken
 from .step_timer import StepTimer
 
@@ -142,12 +142,11 @@ class Gradients:
         self.forget_step()
         self._consecutive.clear()
         self._pending = None
-        on_gpu = group.device.type == "cuda"
         no_buffers: dict[str, Any] = {_BUFFER_OPTION: False}
         with group.collective():
             parallel = DistributedDataParallel(
                 self.module,
-                device_ids=[group.device] if on_gpu else None,
+                device_ids=[group.device] if group.device.type == "cuda" and not spans_gpus(self.module) else None,
                 **no_buffers,
                 init_sync=False,
                 find_unused_parameters=options.find_unused_parameters,
@@ -282,7 +281,7 @@ class Gradients:
     def _local_norm(self, device: torch.device) -> Tensor:
         if not self._local:
             return torch.zeros((), dtype=torch.float64, device=device)
-        return torch.stack([norm.to(device) for norm in self._local]).sum()
+        return total(self._local).to(device)
 
     @torch.no_grad()
     def _finish_backward(self) -> None:
@@ -298,7 +297,7 @@ class Gradients:
                         group.wait(work, bucket.flat)
                     if self._norm_work is not None:
                         group.wait(*self._norm_work)
-                    _wait_for_device(group)
+                    _wait_for_devices(group, {bucket.flat.device for bucket in self._buckets})
             elif group.broken:
                 raise GroupBroken
         except GroupBroken:
@@ -317,7 +316,7 @@ class Gradients:
                 if self._norm_work is not None
                 else self._local_norm(self._buckets[0].flat.device)
             )
-            measured.mean_sqnorm = torch.stack([flat_sqnorm(b.flat, b.scale) for b in self._buckets]).sum()
+            measured.mean_sqnorm = total([flat_sqnorm(bucket.flat, bucket.scale) for bucket in self._buckets])
         else:
             if self._consecutive_scale != measured.loss_scale:
                 self._consecutive.clear()
@@ -333,13 +332,18 @@ class Gradients:
             parameter.grad = None
 
 
-def _wait_for_device(group: Group) -> None:
+def spans_gpus(module: nn.Module) -> bool:
+    """Whether a replica is cut into stages on GPUs of their own."""
+    return len({parameter.device for parameter in module.parameters()}) > 1
+
+
+def _wait_for_devices(group: Group, devices: Iterable[torch.device]) -> None:
     """With NCCL a failed all-reduce raises nothing: see it through before the optimizer uses its result."""
-    if group.device.type != "cuda":
-        return
-    done = torch.cuda.Event()
-    done.record()
-    while not done.query():
-        if group.broken:
-            raise GroupBroken
-        time.sleep(2e-5)
+    for device in devices:
+        if device.type != "cuda":
+            continue
+        done = torch.cuda.current_stream(device).record_event()
+        while not done.query():
+            if group.broken:
+                raise GroupBroken
+            time.sleep(2e-5)

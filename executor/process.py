@@ -28,7 +28,7 @@ from .managed_session import Leaving, ManagedSession
 from .profile_session import ProfileSession
 from .protocol import Crashed, Finished, Left, Profiled
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_PACKAGE = str(Path(__file__).parent.parent)
 _PR_SET_PDEATHSIG = 1
 TRACEBACK_CHARACTERS = 20_000
 

@@ -17,6 +17,7 @@ import torch.distributed as dist
 from . import protocol
 from .channel import Channel
 from .config import TrainingConfig
+from .gradient_noise import MIN_PRECONDITIONER_STEPS
 from .group import Group, backend_for
 from .loader import Micro, Split
 from .managed_session import Leaving, ready, warm_up
@@ -40,6 +41,7 @@ class ProfileSession(GroupSession):
         progress = ProfileProgress.from_json(earlier) if earlier else protocol.NOTHING_PROFILED
         self.sizes = profile_plan(config, gpu_type, self.pace, progress)
         self.trying: int | None = None  # the local batch size that is being measured
+        self._warming_up = False
         self._micro: Micro | None = None
         warm_up(self.device)
         dist.init_process_group(backend_for(self.device), store=dist.HashStore(), rank=0, world_size=1)
@@ -51,13 +53,17 @@ class ProfileSession(GroupSession):
     def batches(self) -> Iterator[Any]:
         """Every size of the plan, warm-up first; raises `Leaving` after the last."""
         limit = self.source.size
+        # The steps before the first size is timed go on until the second moments are in use, too.
+        more_warmup = 0 if self.preconditioner.identity else MIN_PRECONDITIONER_STEPS
         while (wanted := self.sizes.next()) is not None and not (limit and wanted.local_bsz > limit):
             self.plan = BatchPlan(wanted.local_bsz)
             self._micro = None
             self.trying = wanted.local_bsz
             self.channel.send(Trying(wanted.local_bsz))
-            self.timer = self.gradients.timer = StepTimer(self.device, warmup=wanted.warmup)
-            for _ in range(wanted.warmup + wanted.timed):
+            warmup, more_warmup = wanted.warmup + more_warmup, 0
+            self.timer = self.gradients.timer = StepTimer(self.device, warmup=warmup)
+            for number in range(warmup + wanted.timed):
+                self._warming_up = number < warmup
                 if self.channel.take(Stop) is not None:
                     raise Leaving
                 yield from self._timed_step()
@@ -83,6 +89,10 @@ class ProfileSession(GroupSession):
     def _source_from_start(self, split: Split) -> Micro:
         self.position.loop += 1
         return self.source.begin(0, self.position.loop, 0, split, 0)
+
+    def _measures_noise(self) -> bool:
+        """Where it is not timed: training keeps gradients of earlier steps for it, which have to fit, too."""
+        return self._warming_up
 
     def _row(self) -> protocol.StepRow | None:
         if self.device.type == "cuda":

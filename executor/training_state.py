@@ -127,7 +127,7 @@ def broadcast_state(group: Group, state: dict[str, Any] | None, source: int) -> 
     The structure travels pickled, the tensors as they are: those on a GPU from GPU to GPU.
     """
     if state is not None:
-        skeleton, tensors = _take_out_tensors(state)
+        skeleton, tensors = _take_out_tensors(state, group.device)
         group.broadcast_ints([len(skeleton)], source)
         group.broadcast_tensors([torch.frombuffer(bytearray(skeleton), dtype=torch.uint8)], source)
         group.broadcast_tensors(tensors, source)
@@ -142,16 +142,17 @@ def broadcast_state(group: Group, state: dict[str, Any] | None, source: int) -> 
 
 
 class _Writer(pickle.Pickler):
-    """Pickles the structure and puts tensors aside."""
+    """Pickles the structure and puts tensors aside; `device`, this rank's, may have another name on the others."""
 
-    def __init__(self, file: io.BytesIO) -> None:
+    def __init__(self, file: io.BytesIO, device: torch.device) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self.tensors: list[Tensor] = []
+        self._device = device
 
     def persistent_id(self, obj: Any) -> Any:
         if type(obj) in (Tensor, nn.Parameter) and obj.layout is torch.strided and not obj.is_quantized:
             self.tensors.append(obj.detach())
-            return obj.dtype, tuple(obj.shape), obj.device.type
+            return obj.dtype, tuple(obj.shape), None if obj.device == self._device else str(obj.device)
         return None
 
 
@@ -164,15 +165,15 @@ class _Reader(pickle.Unpickler):
         self._device = device
 
     def persistent_load(self, pid: Any) -> Tensor:
-        dtype, shape, kind = pid
-        tensor = torch.empty(shape, dtype=dtype, device="cpu" if kind == "cpu" else self._device)
+        dtype, shape, elsewhere = pid
+        tensor = torch.empty(shape, dtype=dtype, device=elsewhere or self._device)
         self._tensors.append(tensor)
         return tensor
 
 
-def _take_out_tensors(state: dict[str, Any]) -> tuple[bytes, list[Tensor]]:
+def _take_out_tensors(state: dict[str, Any], device: torch.device) -> tuple[bytes, list[Tensor]]:
     file = io.BytesIO()
-    writer = _Writer(file)
+    writer = _Writer(file, device)
     writer.dump(state)
     return file.getvalue(), writer.tensors
 

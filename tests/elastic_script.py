@@ -25,6 +25,7 @@ parser.add_argument("--optimizer", default="sgd")
 parser.add_argument("--pause", type=float, default=0.0)
 parser.add_argument("--workers", type=int, default=0)
 parser.add_argument("--plain", action="store_true")
+parser.add_argument("--gpu", action="store_true")
 parser.add_argument("--stream", action="store_true")
 parser.add_argument("--drop-last", action="store_true")
 parser.add_argument("--schedule", choices=["step", "epoch"])
@@ -33,6 +34,7 @@ parser.add_argument("--infinite-at", type=int, default=-1, help="a sample whose 
 parser.add_argument("--clip", action="store_true")
 parser.add_argument("--crash-at", type=int, default=-1)
 parser.add_argument("--fits", type=int, default=1 << 30, help="samples of a batch that fit in memory")
+parser.add_argument("--fits-in-training", type=int, default=1 << 30, help="where that is less than in profiling")
 parser.add_argument("--overcommits", action="store_true", help="the kernel kills the process that does not fit")
 args = parser.parse_args()
 ME = os.environ.get("COADAPT_TEST_ID", os.environ.get("RANK", "0"))
@@ -70,7 +72,8 @@ class Seen:
 
 
 torch.manual_seed(0 if args.plain or ME == "0" else 100 + int(ME))
-model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
+device = torch.device("cuda" if args.gpu else "cpu")
+model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).to(device)
 data = Stream() if args.stream else Points()
 base, head = list(model[0].parameters()), list(model[2].parameters())
 groups = [{"params": base, "lr": 0.05}, {"params": head, "lr": 0.02}]
@@ -84,7 +87,7 @@ schedule = (
     if args.schedule == "step"
     else torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.8)
 )
-scaler = torch.amp.GradScaler("cpu", enabled=args.amp, init_scale=1024.0, growth_interval=5)
+scaler = torch.amp.GradScaler(device.type, enabled=args.amp, init_scale=1024.0, growth_interval=5)
 seen = Seen()
 
 if args.plain:
@@ -94,7 +97,7 @@ if args.plain:
         model = nn.parallel.DistributedDataParallel(model)
     order = DistributedSampler(data, world, int(os.environ.get("RANK", "0")), drop_last=args.drop_last)
     loader = DataLoader(data, args.batch_size // world, sampler=order, drop_last=args.drop_last)
-    device, epochs, is_main = torch.device("cpu"), range, lambda: os.environ.get("RANK", "0") == "0"
+    epochs, is_main = range, lambda: os.environ.get("RANK", "0") == "0"
 else:
     import coadapt
 
@@ -116,13 +119,13 @@ for epoch in epochs(args.epochs):
     if args.plain:
         order.set_epoch(epoch)
     for index, x, y in loader:
-        if len(x) > args.fits:
+        if len(x) > (args.fits if os.environ.get("COADAPT_MODE") == "profile" else args.fits_in_training):
             if args.overcommits:
                 os.kill(os.getpid(), signal.SIGKILL)
             torch.empty(1 << 50)
         log.write(f"{epoch} {' '.join(map(str, index.tolist()))}\n")  # before peers can have its gradients
         optimizer.zero_grad()
-        loss = ((model(x) - y) ** 2).mean()
+        loss = ((model(x.to(device)) - y.to(device)) ** 2).mean()
         if args.infinite_at in index.tolist() and epoch == 0:
             loss = loss * float("inf")
         scaler.scale(loss).backward()

@@ -344,6 +344,19 @@ def test_profiling_survives_running_out_of_memory_and_finds_what_fits(
     assert len(job.events(ProfileFinished)) == 1
 
 
+def test_training_that_runs_out_of_memory_goes_on_with_a_smaller_batch(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    training = {"min_local_batch_size": 8, "max_local_batch_size": 64, "max_batch_size": 64}
+    job = start("--batch-size", "64", "--fits-in-training", "60", training=training)
+    t = emulated_cluster.slot("t4")
+    job.actor.profile.remote(t, 1)
+    job.wait(Released, lambda event: event.slots == (t,))
+    job.assign(t)
+    job.wait(JobFinished)
+    assert [event.tries for event in job.events(Failing)] == [1]
+
+
 def test_cancel_ends_every_process(start: Callable[..., Job], emulated_cluster: EmulatedCluster) -> None:
     job = start("--epochs", "1000", "--pause", "0.05")
     job.assign(emulated_cluster.slot("a100"), emulated_cluster.slot("t4"))

@@ -82,6 +82,14 @@ def test_where_memory_ran_out_within_the_users_limit_only_what_was_seen_to_fit_i
     assert plan.local_bsz <= 64, "the batch of a running job"
 
 
+def test_a_batch_that_training_has_no_room_for_is_not_used_again() -> None:
+    found = MEASURED.without_room_for("t4", 64)
+    assert found.max_local_bsz("t4", TrainingConfig()) == 32
+    assert found.max_local_bsz("t4", TrainingConfig(max_local_batch_size=512)) == 32
+    assert found.completed_by(MEASURED).max_local_bsz("t4", TrainingConfig()) == 32, "another job's measurements"
+    assert found.without_room_for("t4", 32) is found, "nothing smaller was measured"
+
+
 def test_what_an_earlier_version_stored_is_still_read() -> None:
     stored = json.loads(MEASURED.to_json())
     del stored["out_of_memory"]

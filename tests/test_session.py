@@ -8,7 +8,7 @@ import torch
 from coadapt.executor import protocol
 from coadapt.executor.config import CheckpointConfig, TrainingConfig
 from coadapt.executor.prepared import identify
-from coadapt.executor.protocol import BatchPlan, Profiled, Ready, Report
+from coadapt.executor.protocol import BatchPlan, Crashed, Profiled, Ready, Report, Trying
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 from training_group import SCRIPT, TrainingGroup, run_script
@@ -72,6 +72,40 @@ def test_profile_mode_measures_growing_batches_and_saves_nothing(tmp_path: Path)
     assert not (tmp_path / "checkpoints").exists()
 
 
+NO_ROOM_FOR_NOISE = """
+import torch, coadapt
+from coadapt.executor.gradient_noise import ConsecutiveGradients
+from torch.utils.data import DataLoader, TensorDataset
+
+push = ConsecutiveGradients.push
+def push_if_it_fits(self, bucket, flat, batch_size, scale=None):
+    if batch_size > 8:
+        raise MemoryError
+    push(self, bucket, flat, batch_size, scale)
+ConsecutiveGradients.push = push_if_it_fits
+
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+loader = DataLoader(TensorDataset(torch.ones(32, 1)), 4)
+model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+for epoch in coadapt.epochs(10):
+    for (x,) in loader:
+        model(x).sum().backward()
+        optimizer.step()
+"""
+
+
+def test_a_size_fits_only_where_the_noise_can_be_measured_beside_it(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(NO_ROOM_FOR_NOISE)
+    limits = TrainingConfig(max_batch_size=64, min_local_batch_size=2, max_local_batch_size=16)
+    with TrainingGroup(script, tmp_path, limits, env={protocol.MODE: "profile"}) as job:
+        (member,) = job.start(1)
+        assert member.wait(Crashed).out_of_memory
+        measured = [event.row.local_bsz for event in member.all(Profiled) if event.row is not None]
+        assert measured[-1] <= 8 < member.all(Trying)[-1].local_bsz
+
+
 CRASHES = {
     "import coadapt": "train.py never called coadapt.prepare",
     "raise SystemExit(3)": "train.py exited with status 3",
@@ -86,7 +120,7 @@ def test_a_script_that_fails_is_reported_in_one_sentence(tmp_path: Path, source:
     script.write_text(source)
     with TrainingGroup(script, tmp_path) as job:
         (member,) = job.start(1, ready=False)
-        crash = member.wait(protocol.Crashed)
+        crash = member.wait(Crashed)
         assert crash.summary == CRASHES[source]
         assert "runpy" not in crash.traceback
         assert member.exit_code() == 1
