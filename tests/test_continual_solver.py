@@ -418,6 +418,7 @@ def test_time_that_ends_before_what_has_no_bound_was_looked_at_closer_is_said(
 
     expected = -exact(cluster(50).linear_program())[1]
     assert cluster(50).solve(tolerance=1e-6).status is Status.OPTIMAL
+    monkeypatch.setattr(solver, "SMALL", 10_000)  # all columns are worked on at once
     monkeypatch.setattr(solver._Run, "_bounded", neither_bound_nor_time)
     found = cluster(50).solve(tolerance=1e-6)
     assert found.status is Status.STOPPED

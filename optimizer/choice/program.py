@@ -23,7 +23,7 @@ from .solver import solve
 from .units import limit_units, unit_of
 
 _BEGIN, _END, _FULL_BEGIN, _FULL_END = range(4)  # of a row's options of a group: the envelope, and all
-_SAMPLE = 512  # rows looked at for the size of gains
+_SAMPLE = 64  # rows looked at for the size of gains
 LARGEST = 1e100  # of what is given: products of two are numbers still
 
 

@@ -113,6 +113,81 @@ def price(
 
 
 @kernel
+def broken_rows(
+    sparse: SparseColumns, row_lower: np.ndarray, row_upper: np.ndarray, x: np.ndarray, activities: np.ndarray
+) -> tuple[float, float]:
+    """By how much A @ x, written into `activities`, is beyond its sides: the sum of squares; the worst row's part.
+
+    A row's part is of 1 + |its nearest side| + the sizes of its terms.
+    """
+    sizes = np.empty(len(activities))
+    activity(sparse, x, activities)
+    activity_sizes(sparse, x, sizes)
+    squares, worst = 0.0, 0.0
+    for i in range(len(activities)):
+        nearest = min(max(activities[i], row_lower[i]), row_upper[i])
+        off = abs(activities[i] - nearest)
+        squares += off * off
+        worst = max(worst, off / (1.0 + abs(nearest) + sizes[i]))
+    return squares, worst
+
+
+class Judged(NamedTuple):
+    """What of x, y `price` does not tell.
+
+    broken, worst_row: as `broken_rows`; bound, wrong, off: what rows add to what `price` returns; worst_column: of
+    its wrong reduced cost, as a part of 1 + |its cost| + the sizes of its terms.
+    """
+
+    objective: float
+    bound: float
+    broken: float
+    worst_row: float
+    wrong: float
+    worst_column: float
+    off: float
+
+
+@kernel
+def judge(
+    sparse: SparseColumns,
+    cost: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    row_lower: np.ndarray,
+    row_upper: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    reduced: np.ndarray,
+) -> Judged:
+    """reduced: cost - A.T @ y, of all columns."""
+    start, end, row, value = sparse
+    activities, open_y = np.empty(len(y)), np.zeros(len(y))
+    broken, worst_row = broken_rows(sparse, row_lower, row_upper, x, activities)
+    bound, wrong, off = 0.0, 0.0, 0.0
+    for i in range(len(y)):
+        off += abs(y[i] * (activities[i] - min(max(activities[i], row_lower[i]), row_upper[i])))
+        side = row_lower[i] if y[i] > 0.0 else row_upper[i]
+        if math.isinf(side):
+            open_y[i] = y[i]
+            wrong += y[i] * y[i]
+            off += abs(y[i] * activities[i])
+        else:
+            bound += y[i] * side
+    objective, worst_column = 0.0, 0.0
+    for j in range(len(cost)):
+        objective += cost[j] * x[j]
+        size, mine = 1.0 + abs(cost[j]), 0.0
+        for k in range(start[j], end[j]):
+            size += abs(value[k] * y[row[k]])
+            mine += abs(value[k] * open_y[row[k]])
+        if math.isinf(lower[j] if reduced[j] > 0.0 else upper[j]):
+            mine += abs(reduced[j])
+        worst_column = max(worst_column, mine / size)
+    return Judged(objective, bound, broken, worst_row, wrong, worst_column, off)
+
+
+@kernel
 def wanted(
     first: int,
     last: int,

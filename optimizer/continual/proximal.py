@@ -41,6 +41,7 @@ REFUSED = 4  # steps of factors, none of which climbs, after which no more are t
 HARD = 30  # Newton steps from which an outer step was too long
 CG_TOLERANCE, CG_MOST = 0.05, 2000
 CG_PATIENCE, CG_CHEAP = 100, 3e6  # of them, and their work, after which a factorization is tried
+WARM = 64.0  # times as long is a first step from near the optimum
 SLOPE = 0.1  # a step along which D' falls to this share is long enough
 OF_A_COLUMN = (
     0.01  # what of a column's own residual counts: held as closely as rows, rounds take 2 to 3 times as long
@@ -144,6 +145,13 @@ class Steps:
             1.0 + float(np.linalg.norm(program.cost))
         )
         return cls(sigma, 1e-5 * sigma, 1e-12 * sigma, 1e12 * sigma, factorises)
+
+    @classmethod
+    def warm(cls, program: Scaled, factorises: bool = True) -> Steps:
+        """Of a program whose x, y are near its optimum already: longer ones reach it in fewer."""
+        steps = cls.cold(program, factorises)
+        steps.sigma *= WARM
+        return steps
 
 
 @kernel

@@ -5,6 +5,8 @@ Ruiz' equilibration, then a few passes on Euclidean lengths, which measured bett
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..compiled import kernel
@@ -44,10 +46,10 @@ def _equilibrate(
                     mine = max(mine, square)
                     size[entry_row[k]] = max(size[entry_row[k]], square)
             if mine > 0.0:
-                column_scale[j] /= mine**0.25
+                column_scale[j] /= math.sqrt(math.sqrt(mine))
         for row in range(len(row_scale)):
             if is_open[row] and size[row] > 0.0:
-                row_scale[row] /= size[row] ** 0.25
+                row_scale[row] /= math.sqrt(math.sqrt(size[row]))
 
 
 def rescale(storage: Storage, everything: bool) -> None:

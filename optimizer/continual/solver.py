@@ -17,13 +17,15 @@ import numpy as np
 from ..linear_program import Status
 from . import kernels
 from .certificates import Certificates
+from .own_prices import improve_own_prices
 from .proximal import OF_A_COLUMN, Proximal, Residuals, Scaled, Steps
 from .scaling import rescale
 from .solution import Outcome
 from .storage import Storage
 
-SMALL = 20_000  # columns up to which all are worked on
-WORKED_ON = 2500  # columns at first, beside two for each row
+SMALL = 500  # columns up to which all are worked on
+WORKED_ON = 250  # columns at first, beside two for each row
+UNPROVEN = 20_000  # columns up to which all are worked on where no bound is proven
 SAMPLE = 4096  # columns looked at to find how many a margin lets in
 ROUGH = 1e-2  # tolerance to which all columns are worked on when there is nothing to start from
 PARALLEL = 1_000_000  # entries from which pricing is shared by threads
@@ -82,6 +84,7 @@ class _Run:
         self.reduced = np.empty(top)
         self.held = np.zeros(top, dtype=bool)
         self.factorises = factorises  # no factors have been too large
+        self.is_near = False  # x, y are near an optimum, of some columns at least
         self.iterations = 0
         self.certificates = Certificates(storage)
         self._proven: float | None = None  # bound at the present y
@@ -98,15 +101,19 @@ class _Run:
 
     def solve(self, warm: bool) -> Outcome:
         np.clip(self.x, self.lower, self.upper, out=self.x)
+        self.is_near = warm
         top = len(self.cost)
         shrinks = top > SMALL and top > 8 * len(self.y)
         columns = np.arange(top)
-        if shrinks:
-            if not warm:
-                verdict = self._work_on(columns, ROUGH, True)
-                if verdict is not None:
-                    return self._finish(verdict, self._judge())
+        if shrinks and not warm:
+            verdict = self._work_on(columns, ROUGH, True)
+            if verdict is not None:
+                return self._finish(verdict, self._judge())
+        if shrinks or warm:
             self._price()
+        if warm:
+            self._improve_own_prices()
+        if shrinks:
             columns = self._choose(2 * len(self.y) + WORKED_ON)
         patient = False
         while True:
@@ -120,8 +127,11 @@ class _Run:
             if residuals.worst <= self.tolerance:
                 bound = self._bound(residuals)
                 gap = residuals.objective - bound
-                if math.isinf(bound) or gap <= self.tolerance * abs(residuals.objective):
+                if gap <= self.tolerance * abs(residuals.objective) or (math.isinf(bound) and top > UNPROVEN):
                     return self._finish(None, residuals)
+                if math.isinf(bound):
+                    columns = np.arange(top)
+                    continue
             if not len(more) and patient:
                 return self._finish(None, residuals)
             patient = not len(more)
@@ -160,7 +170,7 @@ class _Run:
         """
         program = self._gathered(columns)
         # Steps as long as those that the last set of columns ended with would take this one through many more.
-        steps = Steps.cold(program, self.factorises)
+        steps = (Steps.warm if self.is_near else Steps.cold)(program, self.factorises)
         proximal = Proximal(program, steps)
         rows = self.storage.row_scale[: len(self.y)]
         verdict: Status | None = None
@@ -191,7 +201,7 @@ class _Run:
                         break
                 before = worst
         self.iterations += proximal.iterations
-        self.factorises = steps.factorises
+        self.factorises, self.is_near = steps.factorises, True
         self.x[columns] = np.clip(program.x * program.column_scale, self.lower[columns], self.upper[columns])
         self.y[:] = program.y * rows
         return verdict
@@ -246,7 +256,7 @@ class _Run:
             if self.certificates.infeasible(program.y * program.row_scale):
                 return Status.INFEASIBLE
             x = np.clip(program.x[:columns] * program.column_scale[:columns], self.lower, self.upper)
-            self.feasible = self._primal(x, self._activities(x)) <= self.tolerance
+            self.feasible = self._primal(x) <= self.tolerance
             steps -= 1
         return None
 
@@ -302,46 +312,27 @@ class _Run:
         bound, wrong, off = (sum(part[i] for part in parts) for i in range(3))
         return bound, wrong, off
 
+    def _improve_own_prices(self) -> None:
+        bounds, sides = (self.lower, self.upper), (self.row_lower, self.row_upper)
+        kind = self.storage.kind[: len(self.y)]
+        improve_own_prices(self.sparse, kind, *bounds, *sides, self.y, self.reduced)
+
     def _judge(self) -> Residuals:
         """Residuals of the whole program at x, y."""
         bound, wrong, off = self._price()
-        side = np.where(self.y > 0.0, self.row_lower, self.row_upper)
-        open_y = np.where(np.isinf(side), self.y, 0.0)
-        bound += float(np.sum(self.y * np.where(np.isinf(side), 0.0, side)))
-        rows = self._activities(self.x)
-        broken = np.abs(rows - np.clip(rows, self.row_lower, self.row_upper))
-        off += float(np.sum(np.abs(self.y) * broken) + np.sum(np.abs(open_y * rows)))
-        objective = kernels.dot(self.cost, self.x)
+        sides = self.row_lower, self.row_upper
+        bounds = self.lower, self.upper
+        found = kernels.judge(self.sparse, self.cost, *bounds, *sides, self.x, self.y, self.reduced)
+        objective, bound, wrong, off = found.objective, bound + found.bound, wrong + found.wrong, off + found.off
         gap = max(abs(objective - bound), off) / (1.0 + max(abs(objective), abs(bound)))
-        dual = math.sqrt(wrong + float(np.sum(open_y**2))) / self.cost_norm
-        return Residuals(self._primal(self.x, rows), max(dual, self._worst_column(open_y)), gap, objective, bound)
+        primal = max(math.sqrt(found.broken) / self.side_norm, found.worst_row)
+        dual = max(math.sqrt(wrong) / self.cost_norm, OF_A_COLUMN * found.worst_column)
+        return Residuals(primal, dual, gap, objective, bound)
 
-    def _activities(self, x: np.ndarray) -> np.ndarray:
-        rows = np.empty(len(self.y))
-        kernels.activity(self.sparse, x, rows)
-        return rows
-
-    def _primal(self, x: np.ndarray, rows: np.ndarray) -> float:
-        """The relative primal residual of x, whose activities the rows are."""
-        nearest = np.clip(rows, self.row_lower, self.row_upper)
-        broken, size = np.abs(rows - nearest), np.empty(len(rows))
-        kernels.activity_sizes(self.sparse, x, size)
-        size += 1.0 + np.abs(nearest)
-        return max(float(np.sqrt(np.sum(broken**2))) / self.side_norm, float(np.max(broken / size, initial=0.0)))
-
-    def _worst_column(self, open_y: np.ndarray) -> float:
-        """What counts of the worst column's relative residual, at the reduced costs of the last pricing.
-
-        open_y: the prices y of sides that are infinite.
-        """
-        size, wrong = np.empty(len(self.cost)), np.zeros(len(self.cost))
-        kernels.transposed_sizes(self.sparse, self.y, size)
-        size += 1.0 + np.abs(self.cost)
-        if open_y.any():
-            kernels.transposed_sizes(self.sparse, open_y, wrong)
-        open_ = np.isinf(np.where(self.reduced > 0.0, self.lower, self.upper))
-        wrong[open_] += np.abs(self.reduced[open_])
-        return OF_A_COLUMN * float(np.max(wrong / size, initial=0.0))
+    def _primal(self, x: np.ndarray) -> float:
+        """The relative primal residual of x."""
+        broken, worst = kernels.broken_rows(self.sparse, self.row_lower, self.row_upper, x, np.empty(len(self.y)))
+        return max(math.sqrt(broken) / self.side_norm, worst)
 
     def _wanted(self, margin: float) -> np.ndarray:
         scale = self.storage.column_scale
@@ -358,5 +349,5 @@ class _Run:
         sample = sample[self.lower[sample] < self.upper[sample]]
         away = np.where(self.x[sample] > self.lower[sample], -1.0, 1.0) * self.reduced[sample]
         away *= self.storage.column_scale[sample]
-        share = min(1.0, target / top)
-        return self._wanted(max(float(np.quantile(away, share)) if len(away) else 0.0, 0.0))
+        place = min(len(away) * target // top, len(away) - 1)
+        return self._wanted(max(float(np.partition(away, place)[place]) if len(away) else 0.0, 0.0))
