@@ -353,10 +353,13 @@ def compared(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """How methods of one scale stand to each other, by name; only what was run.
 
     `next_over_structured_*`: the fastest of the other methods takes so many times as long as structured;
-    `scratch_over_continual_*`: HiGHS from scratch over the general engine; `*_over_lp`: hours over those of LP*.
+    `peer_over_structured_*`: the fastest of those that are not ours; `scratch_over_continual_*`: HiGHS from
+    scratch over the general engine; `*_over_lp`: hours over those of LP*.
     """
+    peers = [name for name in found if name not in ("structured", "continual")]
     sides = {
         "next_over_structured": ([name for name in found if name != "structured"], "structured"),
+        "peer_over_structured": (peers, "structured"),
         "scratch_over_continual": ([name for name in FROM_SCRATCH if name in found], "continual"),
     }
     figures = {}

@@ -95,6 +95,9 @@ def test_methods_are_compared_with_the_fastest_of_the_others() -> None:
         return {key: s * (2 if "p99" in key else 1) for key in keys} | {"mean_jct_h": jct_h, "makespan_h": 2.0}
 
     found = {"structured": taking(0.1, 0.99), "continual": taking(1.5), "highs-hot": taking(1.2)}
+    ours_next = copter_table.compared({**found, "continual": taking(0.5)})
+    assert ours_next["next_over_structured_solver_p50"] == pytest.approx(5)
+    assert ours_next["peer_over_structured_solver_p50"] == pytest.approx(12)  # the engine is ours
     ratios = copter_table.compared({**found, "highs-ipm": taking(12.0), "highs-pdlp": taking(30.0)})
     assert ratios["next_over_structured_solver_p99"] == pytest.approx(12)
     assert ratios["scratch_over_continual_decided_p50"] == pytest.approx(8)  # not hot simplex
