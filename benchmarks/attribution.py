@@ -29,7 +29,7 @@ import numpy as np
 from coadapt.optimizer.baselines import highs
 from coadapt.optimizer.baselines.highs import Highs, HotHighs, Method
 from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
-from coadapt.optimizer.choice.near import Memory
+from coadapt.optimizer.choice.near import Memory, no_box
 from coadapt.optimizer.continual import ContinualProgram
 from coadapt.optimizer.linear_program import LinearProgram
 from coadapt.optimizer.problems.gpu_allocation import Continual, linear_program
@@ -145,7 +145,7 @@ class Compared:
             "structured, + warm start": (changes_s, lambda: warm.solve(order, GAP, time_limit_s=0.0)),
             "structured, solver and warm": (0.0, lambda: anew(prices_alone)),
         }
-        prices_alone = replace(program._memory, low=None, high=None, basic=None)  # boxes are of its rows
+        prices_alone = replace(program._memory, held=no_box(), basic=None)  # boxes are of its rows
         for method, (before_s, run) in runs.items():
             began = time.perf_counter()
             found = run()

@@ -7,9 +7,9 @@ import pytest
 from coadapt.benchmarks.choice_instances import Instance
 from coadapt.optimizer.choice import ChoiceProgram, solver
 from coadapt.optimizer.choice.at_prices import take_at
-from coadapt.optimizer.choice.near import REACH, Memory, Near, Priced, everywhere
+from coadapt.optimizer.choice.near import REACH, Memory, Near, Priced, dual_near, everywhere
 from coadapt.optimizer.choice.plan import fill, objective
-from coadapt.optimizer.choice.rows import NOTHING, columns_of
+from coadapt.optimizer.choice.rows import NOTHING, columns_of, dual_value
 from coadapt.optimizer.choice.search import EXACT_ROWS
 from coadapt.optimizer.choice.snapshot import Found, Snapshot
 from hypothesis import given, settings
@@ -47,9 +47,11 @@ def test_at_whatever_prices_a_plan_fits_and_is_worth_what_it_says(
     anew = instance.program()
     snapshot = anew._snapshot(anew._slots(instance.ids))
     prices = off * lp.prices
-    near = Memory().near(snapshot, prices, REACH) if settled else everywhere(snapshot)
-    assert not settled or len(near.rows.order) < count
-    found = take_at(snapshot, Priced(near, prices, near.dual(snapshot.columns, prices), 0, width), gap=1.0)
+    near = Memory().near(snapshot, prices, REACH) if settled else everywhere(snapshot.rows, snapshot.capacity)
+    assert not settled or len(near.order) < count
+    found = take_at(
+        snapshot, Priced(near, prices, dual_near(snapshot.rows, snapshot.columns, near, prices), 0, width), gap=1.0
+    )
     if found is None:
         assert (near.room < 0.0).any()
         return
@@ -114,9 +116,7 @@ def test_a_plan_is_held_against_the_bound_of_finer_prices_before_another_is_made
         if found.pivots == 0 and len(tried) == 1 and (found.prices != tried[0].prices).any():
             finer += 1
             snapshot = program._snapshot(program._slots(instance.ids))
-            assert found.bound == pytest.approx(
-                everywhere(snapshot).dual(snapshot.columns, found.prices), rel=1e-12
-            )
+            assert found.bound == pytest.approx(dual_value(*snapshot.frame, found.prices), rel=1e-12)
             assert found.bound < tried[0].dual
             assert found.proven
     assert finer > 0
@@ -151,7 +151,8 @@ def test_few_jobs_are_left_to_the_exact_search() -> None:
     program = few.program()
     snapshot = program._snapshot(program._slots(few.ids))
     found = program.solve(few.ids, GAP)
-    assert take_at(snapshot, Priced(everywhere(snapshot), found.prices, found.bound, 0, 0.01), gap=1.0) is None
+    near = everywhere(snapshot.rows, snapshot.capacity)
+    assert take_at(snapshot, Priced(near, found.prices, found.bound, 0, 0.01), gap=1.0) is None
 
 
 def test_jobs_that_must_run_do_whatever_prices_say() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from coadapt.benchmarks.choice_instances import FAMILIES, LARGER, Instance, draw
 from coadapt.optimizer.choice import ChoiceProgram, options
-from coadapt.optimizer.choice.near import SETTLED, Memory
+from coadapt.optimizer.choice.near import SETTLED, Memory, dual_near, nearer, shrunk
 from coadapt.optimizer.choice.rows import NOTHING, STAY, best_of, column_of, costs, dual_value, gain_of
 from coadapt.optimizer.choice.snapshot import Snapshot
 from hypothesis import given, settings
@@ -31,9 +31,7 @@ def some_prices(snapshot: Snapshot, rng: np.random.Generator) -> np.ndarray:
 
 def check_settled(snapshot: Snapshot, memory: Memory, rng: np.random.Generator, points: int = 20) -> None:
     """Whatever the prices in the box that is remembered, settled rows pick what is remembered."""
-    low, high = memory.low, memory.high
-    assert low is not None
-    assert high is not None
+    low, high, _ = memory.held
     order = snapshot.rows.order
     cost = np.empty(snapshot.usage.shape[1])
     for part in rng.random((points, len(low))).round(rng.integers(0, 3)):  # corners, and points between
@@ -69,17 +67,17 @@ def test_no_prices_in_the_box_turn_a_row_that_is_settled_in_it(family: str, seed
     snapshot = snapshot_of(draw(family, seed))
     memory = Memory()
     near = memory.near(snapshot, some_prices(snapshot, rng), reach)
-    nearest = near.nearer(
-        snapshot.columns, near.low, (near.low + near.high) / 2, snapshot.no_states(), snapshot.settled.copy()
-    )
+    box = near.low, (near.low + near.high) / 2
+    states, picks = np.zeros_like(snapshot.state), snapshot.settled.copy()
+    nearest = nearer(snapshot.rows, snapshot.columns, near, *box, states, picks)
     settled = snapshot.rows.order[snapshot.state[snapshot.rows.order] == SETTLED]
-    assert set(near.rows.order) == set(snapshot.rows.order) - set(settled)
-    assert set(nearest.rows.order) <= set(near.rows.order)
+    assert set(near.order) == set(snapshot.rows.order) - set(settled)
+    assert set(nearest.order) <= set(near.order)
     for part in rng.random((20, len(near.low))).round(rng.integers(0, 3)):
-        for box in (near, nearest):
-            prices = box.low + part * (box.high - box.low)
-            every = dual_value(snapshot.rows, snapshot.columns, snapshot.capacity, prices)
-            assert box.dual(snapshot.columns, prices) == pytest.approx(every, rel=1e-9, abs=1e-9)
+        for each in (near, nearest):
+            prices = each.low + part * (each.high - each.low)
+            found = dual_near(snapshot.rows, snapshot.columns, each, prices)
+            assert found == pytest.approx(dual_value(*snapshot.frame, prices), rel=1e-9, abs=1e-9)
     check_settled(snapshot, memory, rng)
 
 
@@ -90,14 +88,15 @@ def test_a_box_that_shrinks_is_remembered_with_the_rows_it_settles(family: str, 
     snapshot = snapshot_of(draw(family, seed))
     memory, prices = Memory(), some_prices(snapshot, rng)
     wide = memory.near(snapshot, prices, 0.3)
-    small = memory.shrink(snapshot, wide, prices, 0.02)
+    given = snapshot.rows, snapshot.columns, *snapshot.known, wide, memory.held
+    small, memory.held = shrunk(*given, prices, 0.02, memory.typical(snapshot))
     order = snapshot.rows.order
-    assert set(small.rows.order) == set(order[snapshot.state[order] != SETTLED]) <= set(wide.rows.order)
+    assert set(small.order) == set(order[snapshot.state[order] != SETTLED]) <= set(wide.order)
     check_settled(snapshot, memory, rng)
     again = memory.near(snapshot, prices, 0.02)
     assert (again.low == small.low).all()
     assert (again.high == small.high).all()
-    assert set(again.rows.order) == set(small.rows.order)
+    assert set(again.order) == set(small.order)
     assert again.gain == pytest.approx(small.gain, rel=1e-12, abs=1e-12)
 
 
@@ -152,7 +151,7 @@ def test_a_program_kept_through_many_changes_finds_what_a_new_one_finds(family: 
         assert new.objective <= kept.bound + slack
         assert kept.unmet == new.unmet
         assert (program.usage[:, kept.choice[kept.choice >= 0]].sum(axis=1) <= program.capacity + 1e-9).all()
-        if program._memory.low is not None:
+        if len(program._memory.held.low):
             check_settled(program._snapshot(program._slots(instance.ids)), program._memory, rng, points=3)
         instance = changed(instance, program, rng)
 

@@ -39,7 +39,7 @@ def test_way_is_made_for_a_job_that_must_run_at_little_cost(seed: int) -> None:
     largest = np.flatnonzero(jobs.size == LARGE)[np.arange(ROWS) % 4]
     greedy[snapshot.rows.order[required]] = pick[required, largest[required]]
 
-    make_whole(snapshot, everywhere(snapshot), found.prices, picks, torn, greedy)
+    make_whole(snapshot, everywhere(snapshot.rows, snapshot.capacity), found.prices, picks, torn, greedy)
 
     assert (columns_of(snapshot.everything, picks)[required] >= 0).all()
     assert (snapshot.room(picks) >= -1e-9).all()

@@ -9,11 +9,26 @@ way: what those before took more of a limit than their shares of it, the next on
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..compiled import kernel, step
-from .near import Priced, settled_picks
+from .near import Near, Priced, settled_picks
 from .plan import best_that_fits, fits, move, objective
-from .rows import NOTHING, WORST, Columns, Flags, Floats, Ints, Rows, by_rising, column_of, costs, foresee, gain_of
+from .rows import (
+    NOTHING,
+    WORST,
+    Columns,
+    Flags,
+    Floats,
+    Ints,
+    Rows,
+    by_rising,
+    column_of,
+    costs,
+    foresee,
+    gain_of,
+    some_of,
+)
 from .search import EXACT_ROWS
 from .shares import Shares, no_shares, shares
 from .snapshot import Found, Snapshot
@@ -32,16 +47,35 @@ def take_at(snapshot: Snapshot, priced: Priced, gap: float) -> Found | None:
     None: it is not looked for, as an exact search of all rows costs little, as the gap is less than such plans
     mostly miss or than what rows lose by having shares, or as settled rows alone do not fit.
     """
-    near, prices, dual, passes = priced.near, priced.prices, priced.dual, priced.passes
-    room, count = near.room.copy(), len(snapshot.rows.order)
-    if count <= EXACT_ROWS or gap * count < _LEAST or (room < 0.0).any():
+    near, prices, dual, count = priced.near, priced.prices, priced.dual, len(snapshot.rows.order)
+    if count <= EXACT_ROWS or gap * count < _LEAST:
         return None
-    picks = settled_picks(snapshot)
-    if not take_shares(near.rows, snapshot.columns, prices, priced.width, _HOPE * gap * dual, picks, room):
-        return None
-    fill_up(snapshot, near, prices, picks, room)
-    value = objective(snapshot.rows, picks)
-    return Found(picks, room, value, max(dual, value), prices, passes, 0)
+    given = snapshot.rows, snapshot.everything, snapshot.columns, *snapshot.known, near, prices
+    is_plan, picks, room, value = _plan(*given, priced.width, _HOPE * gap * dual)
+    return Found(picks, room, value, max(dual, value), prices, priced.passes, 0) if is_plan else None
+
+
+@kernel
+def _plan(
+    rows: Rows,
+    everything: Rows,
+    columns: Columns,
+    state: NDArray[np.int8],
+    settled: Ints,
+    near: Near,
+    prices: Floats,
+    width: float,
+    most_loss: float,
+) -> tuple[bool, Ints, Floats, float]:
+    """Whether there is a plan, its picks, what it leaves of the capacity, its objective."""
+    picks, room, few = settled_picks(state, settled), near.room.copy(), some_of(rows, near.order)
+    for left in room:
+        if left < 0.0:
+            return False, picks, room, 0.0
+    if not take_shares(few, columns, prices, width, most_loss, picks, room):
+        return False, picks, room, 0.0
+    fill_up(everything, columns, near.order, prices, picks, room, room[:0])
+    return True, picks, room, objective(rows, picks)
 
 
 @kernel

@@ -12,7 +12,7 @@ from .plan import objective
 from .row_by_row import row_by_row
 from .rows import NOTHING, Flags, Floats, Ints
 from .search import Sought, is_within
-from .whole import fill_up
+from .whole import fill_rest
 
 FAR = 1e-3  # from their bounds: what plans within it still lack is not worth much
 _LENGTH = 0.03  # of the first step, of Polyak's
@@ -62,7 +62,7 @@ def _write(sought: Sought, row: Ints, pick: Ints, picks: Ints, value: float) -> 
     """These picks of rows, and what else fits, are written if they are worth more; what `picks` are worth then."""
     found = np.full_like(picks, NOTHING)
     found[row] = pick
-    fill_up(sought.snapshot, sought.near, sought.prices, found, sought.snapshot.room(found))
+    fill_rest(sought.snapshot, sought.near, sought.prices, found)
     worth = objective(sought.snapshot.rows, found)
     if worth > value:
         picks[:] = found

@@ -6,12 +6,12 @@ The last prices bound whatever the program has become, and of most rows what the
 
 from __future__ import annotations
 
-from .near import UNKNOWN, Memory, count_unknown
+from .near import UNKNOWN, Memory, count_unknown, dual_near, nearest
 from .plan import objective, take_again, take_best
 from .rows import UNKNOWN_PICK
 from .search import EXACT_ROWS, Sought, is_within, search_near
 from .snapshot import Found, Snapshot
-from .whole import fill_up
+from .whole import NOTHING_BEFORE, fill_up
 
 # Of the rows, how many may have changed, one at least: where more did hardly any plan can be mended.
 _MOST_CHANGED = 0.01
@@ -25,15 +25,17 @@ def mend(snapshot: Snapshot, memory: Memory, gap: float, until_s: float) -> Foun
         return None
     snapshot.plan[order[snapshot.state[order] == UNKNOWN]] = UNKNOWN_PICK
     prices, columns = memory.prices, snapshot.columns
-    near = memory.around_last(snapshot)
+    near = memory.near(snapshot, prices, memory.ahead)
     picks, room = snapshot.no_picks(), snapshot.capacity.copy()
     others = take_again(snapshot.rows, columns, snapshot.plan, picks, room)
     take_best(snapshot.rows._replace(order=others), columns, prices, picks, room)
-    fill_up(snapshot, near, prices, picks, room, memory.left)
-    dual, value = near.dual(columns, prices), objective(snapshot.rows, picks)
+    left = NOTHING_BEFORE if memory.left is None else memory.left
+    fill_up(snapshot.everything, columns, near.order, prices, picks, room, left)
+    dual, value = dual_near(snapshot.rows, columns, near, prices), objective(snapshot.rows, picks)
     if not is_within(gap, value, dual):
-        nearest = memory.nearest(snapshot, near, prices, picks.copy())
-        value = search_near(Sought(snapshot, near, nearest, prices, dual, gap, until_s), value, picks)
+        given = snapshot.rows, columns, near, prices, memory.typical(snapshot), picks.copy()
+        sought = Sought(snapshot, near, nearest(*given), prices, dual, gap, until_s)
+        value = search_near(sought, value, picks)
     if not is_within(gap, value, dual):
         return None
     return Found(picks, snapshot.room(picks), value, max(dual, value), prices, 0, 0)

@@ -7,7 +7,7 @@ that two corners show it. What the settled rows take and gain is two sums, whate
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from .rows import (
     foresee,
     gain_of,
     rises,
+    some_of,
 )
 from .simplex import Entering
 from .snapshot import Snapshot
@@ -104,34 +105,20 @@ def _settle(
     return found[:n], gain
 
 
-@dataclass(frozen=True, eq=False)
-class Near:
-    """A box of prices, low to high: (limits,), and rows that are open in it.
+class Near(NamedTuple):
+    """A box of prices, low to high: (limits,), and the rows that are open in it, as they come in the order.
 
     room: (limits,) what the settled rows leave of the capacity; gain: theirs together.
     """
 
     low: Floats
     high: Floats
-    rows: Rows
+    order: Ints
     room: Floats
     gain: float
 
-    def holds(self, prices: Floats) -> bool:
-        """Whether prices are inside, away from where the box ends; those of 0 are."""
-        return _inside(prices, self.low, self.high)
 
-    def dual(self, columns: Columns, prices: Floats) -> float:
-        """Of all rows, at prices within the box."""
-        return self.gain + dual_value(self.rows, columns, self.room, prices)
-
-    def nearer(self, columns: Columns, low: Floats, high: Floats, state: NDArray[np.int8], picks: Ints) -> Near:
-        """In a box within this one; written are the states of its rows, and picks of those that are settled."""
-        state[self.rows.order] = UNKNOWN
-        low, high = np.maximum(low, self.low), np.minimum(high, self.high)
-        room = self.room.copy()
-        order, gain = _settle(self.rows, columns, low, high, state, picks, room)
-        return Near(low, high, self.rows._replace(order=order), room, self.gain + gain)
+NOWHERE = Near(np.empty(0), np.empty(0), np.empty(0, np.int64), np.empty(0), 0.0)
 
 
 class Priced(NamedTuple):
@@ -147,15 +134,118 @@ class Priced(NamedTuple):
     width: float
 
 
-def everywhere(snapshot: Snapshot) -> Near:
+@kernel
+def everywhere(rows: Rows, capacity: Floats) -> Near:
     """All prices, at which all rows are open."""
-    capacity = snapshot.capacity
-    return Near(np.zeros(len(capacity)), np.full(len(capacity), np.inf), snapshot.rows, capacity, 0.0)
+    low, high = np.zeros(len(capacity)), np.empty(len(capacity))
+    high[:] = np.inf
+    return Near(low, high, rows.order, capacity.copy(), 0.0)
 
 
-def settled_picks(snapshot: Snapshot) -> Ints:
+@kernel
+def near_in(
+    rows: Rows,
+    columns: Columns,
+    capacity: Floats,
+    low: Floats,
+    high: Floats,
+    state: NDArray[np.int8],
+    settled: Ints,
+) -> Near:
+    """In a box for which these states hold; those that are UNKNOWN are written, and what is settled then."""
+    room = capacity.copy()
+    order, gain = _settle(rows, columns, low, high, state, settled, room)
+    return Near(low, high, order, room, gain)
+
+
+@kernel
+def nearer(
+    rows: Rows, columns: Columns, near: Near, low: Floats, high: Floats, state: NDArray[np.int8], picks: Ints
+) -> Near:
+    """In a box within that of `near`; written are the states of its rows, and picks of those that are settled."""
+    within_low, within_high, room = np.empty(len(low)), np.empty(len(low)), near.room.copy()
+    for i in range(len(low)):
+        within_low[i], within_high[i] = max(low[i], near.low[i]), min(high[i], near.high[i])
+    for row in near.order:
+        state[row] = UNKNOWN
+    few = some_of(rows, near.order)
+    order, gain = _settle(few, columns, within_low, within_high, state, picks, room)
+    return Near(within_low, within_high, order, room, near.gain + gain)
+
+
+@kernel
+def nearest(rows: Rows, columns: Columns, near: Near, prices: Floats, typical: float, picks: Ints) -> Near:
+    """Very near `prices`, for one solve only; written are picks of rows that are open in `near` alone."""
+    low, high = box(prices, SMALL_REACH, typical)
+    return nearer(rows, columns, near, low, high, np.zeros(len(picks), np.int8), picks)
+
+
+@kernel
+def dual_near(rows: Rows, columns: Columns, near: Near, prices: Floats) -> float:
+    """Of all rows, at prices within the box."""
+    return near.gain + dual_value(some_of(rows, near.order), columns, near.room, prices)
+
+
+@kernel
+def settled_picks(state: NDArray[np.int8], settled: Ints) -> Ints:
     """By row, NOTHING where it is not settled."""
-    return np.where(snapshot.state == SETTLED, snapshot.settled, NOTHING)
+    picks = np.empty(len(state), np.int64)
+    for row in range(len(state)):
+        picks[row] = settled[row] if state[row] == SETTLED else NOTHING
+    return picks
+
+
+class Box(NamedTuple):
+    """Of prices, low to high: (limits,), in which states of rows hold; as wide as `reach`, inf: there is none."""
+
+    low: Floats
+    high: Floats
+    reach: float
+
+
+def no_box() -> Box:
+    return Box(np.zeros(0), np.zeros(0), np.inf)
+
+
+@kernel
+def near_around(
+    rows: Rows,
+    columns: Columns,
+    capacity: Floats,
+    state: NDArray[np.int8],
+    settled: Ints,
+    held: Box,
+    prices: Floats,
+    reach: float,
+    typical: float,
+) -> tuple[Near, Box]:
+    """Around `prices`, by so large a part of them; in the box that is held while it serves."""
+    serves = held.reach <= _TOO_WIDE * reach and 2 * count_unknown(state, rows.order) <= len(rows.order)
+    if not serves or not is_inside(prices, held.low, held.high):
+        low, high = box(prices, reach, typical)
+        held = Box(low, high, reach)
+        state[:] = UNKNOWN
+    return near_in(rows, columns, capacity, held.low, held.high, state, settled), held
+
+
+@kernel
+def shrunk(
+    rows: Rows,
+    columns: Columns,
+    state: NDArray[np.int8],
+    settled: Ints,
+    near: Near,
+    held: Box,
+    prices: Floats,
+    reach: float,
+    typical: float,
+) -> tuple[Near, Box]:
+    """The box held, that of `near`, shrunk to what is around `prices`; as it is where it is small enough."""
+    if held.reach <= _TOO_WIDE * reach:
+        return near, held
+    low, high = box(prices, reach, typical)
+    found = nearer(rows, columns, near, low, high, state, settled)
+    return found, Box(found.low, found.high, reach)
 
 
 @dataclass(eq=False)
@@ -168,43 +258,20 @@ class Memory:
     prices: Floats | None = None
     worth: float = 1.0
     moved: float = 0.0
-    low: Floats | None = None
-    high: Floats | None = None
-    reach: float = 0.0  # of that box
+    held: Box = field(default_factory=no_box)
     basic: Entering | None = None
     left: Floats | None = None
 
     def near(self, snapshot: Snapshot, prices: Floats, reach: float) -> Near:
         """Around `prices`, by so large a part of them; in the box there was while it serves."""
-        state, columns = snapshot.state, snapshot.columns
-        low, high = self.low, self.high
-        serves = self.reach <= _TOO_WIDE * reach and self.knows_most(snapshot)
-        if low is None or high is None or not serves or not _inside(prices, low, high):
-            low, high = box(prices, reach, self.typical(snapshot))
-            self.low, self.high, self.reach = low, high, reach
-            state[:] = UNKNOWN
-        room = snapshot.capacity.copy()
-        open_rows, gain = _settle(snapshot.rows, columns, low, high, state, snapshot.settled, room)
-        return Near(low, high, snapshot.rows._replace(order=open_rows), room, gain)
+        given = *snapshot.frame, *snapshot.known
+        near, self.held = near_around(*given, self.held, prices, reach, self.typical(snapshot))
+        return near
 
-    def shrink(self, snapshot: Snapshot, near: Near, prices: Floats, reach: float) -> Near:
-        """The box at hand, that of `near`, to what is around `prices`; as it is where it is small enough."""
-        if self.reach <= _TOO_WIDE * reach:
-            return near
-        ends = box(prices, reach, self.typical(snapshot))
-        found = near.nearer(snapshot.columns, *ends, snapshot.state, snapshot.settled)
-        self.low, self.high, self.reach = found.low, found.high, reach
-        return found
-
-    def nearest(self, snapshot: Snapshot, near: Near, prices: Floats, picks: Ints) -> Near:
-        """Very near `prices`, for one solve only; written are picks of rows that are open in `near` alone."""
-        ends = box(prices, SMALL_REACH, self.typical(snapshot))
-        return near.nearer(snapshot.columns, *ends, snapshot.no_states(), picks)
-
-    def around_last(self, snapshot: Snapshot) -> Near:
-        """Around the last prices, by as much as they are expected to move."""
-        assert self.prices is not None
-        return self.near(snapshot, self.prices, min(max(_AHEAD * self.moved, _LEAST_REACH), _MOST_REACH))
+    @property
+    def ahead(self) -> float:
+        """By how large a part of them prices are expected to move."""
+        return min(max(_AHEAD * self.moved, _LEAST_REACH), _MOST_REACH)
 
     def knows_most(self, snapshot: Snapshot) -> bool:
         """Whether the states of most rows hold."""
@@ -247,7 +314,8 @@ def _furthest(old: Floats, new: Floats, typical: float) -> float:
 
 
 @kernel
-def _inside(prices: Floats, low: Floats, high: Floats) -> bool:
+def is_inside(prices: Floats, low: Floats, high: Floats) -> bool:
+    """Whether prices are in a box, away from where it ends; those of 0 are."""
     inside = True
     for i in range(len(prices)):
         inside = inside and (prices[i] > low[i] or low[i] == 0.0) and prices[i] < high[i]

@@ -154,7 +154,9 @@ def find_prices(
     scale, least, most = np.empty(size), np.empty(size), np.empty(size)
     passes, width = 0, first_width
     while True:
-        value, dual = smoothed_dual(rows, columns, capacity, prices, width, cost, own, gradient, hessian, True)
+        is_last = False
+        given = prices, width, cost, own, gradient, hessian, not is_last
+        value, dual = smoothed_dual(rows, columns, capacity, *given)
         passes += 1
         bend[:] = 0.0
         was_uphill = False

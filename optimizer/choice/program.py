@@ -17,13 +17,13 @@ from .listing import differ, list_options, lists
 from .near import UNKNOWN, Memory
 from .options import OptionPool, sift
 from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
-from .rows import UNKNOWN_PICK, Columns, Flags, Floats, Ints, Rows, columns_of
+from .rows import UNKNOWN_PICK, Columns, Flags, Floats, Ints, Rows, columns_of, sampled_gain
 from .snapshot import Found, Snapshot
 from .solver import solve
 from .units import limit_units, unit_of
 
 _BEGIN, _END, _FULL_BEGIN, _FULL_END = range(4)  # of a row's options of a group: the envelope, and all
-_SAMPLE = 64  # rows looked at for the size of gains
+_SAMPLE = 16  # rows looked at for the size of gains, about
 LARGEST = 1e100  # of what is given: products of two are numbers still
 
 
@@ -416,9 +416,9 @@ class ChoiceProgram:
             if self._solved is not None and self._solved.answers(slots, gap, time_limit_s):
                 return self._solved.again(time.perf_counter() - start_s)
             snapshot = self._snapshot(slots)
-            begins = self._memory.prices is None or not self._memory.prices.any()
+            begins = self._memory.prices is None
             # Where gains are of another size than at the last solve, a sample shows it before time is lost.
-            begins = begins or unit_of(snapshot.worth_of_a_row(_SAMPLE)) != 1.0
+            begins = begins or unit_of(sampled_gain(snapshot.rows, _SAMPLE)) != 1.0
             if begins and self._recount(snapshot):
                 snapshot = self._snapshot(slots)
             found, unmet = self._find(snapshot, gap, start_s + time_limit_s)

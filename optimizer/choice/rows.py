@@ -123,6 +123,14 @@ def smallest(numbers: Floats, count: int, width: int) -> float:
     return found[width - 1]
 
 
+@kernel
+def some_of(rows: Rows, order: Ints) -> Rows:
+    """These rows of the program alone; what `rows._replace(order=order)` is outside of kernels."""
+    own = rows.begin, rows.end, rows.concave, rows.rising, rows.column, rows.value
+    of_rows = rows.offset, rows.scale, rows.stay_column, rows.stay_gain, rows.required, rows.top
+    return Rows(order, *own, *of_rows)
+
+
 @step
 def column_of(rows: Rows, row: int, pick: int) -> int:
     """Column of a row's pick, -1 for nothing."""
@@ -157,6 +165,22 @@ def gain_of(rows: Rows, row: int, pick: int) -> float:
     if pick == STAY:
         return rows.stay_gain[row]
     return WORST if rows.required[row] else 0.0
+
+
+@kernel
+def sampled_gain(rows: Rows, sample: int) -> float:
+    """About what a row gains: the mean over some of the most that the last options of their groups do."""
+    stride = max(len(rows.order) // sample, 1)
+    total, count = 0.0, 0
+    for i in range(0, len(rows.order), stride):
+        row = rows.order[i]
+        most = max(rows.stay_gain[row], 0.0) if rows.stay_column[row] >= 0 else 0.0
+        for g in range(len(rows.concave)):
+            if rows.begin[row, g] < rows.end[row, g]:
+                most = max(most, gain_of(rows, row, rows.end[row, g] - 1))
+        total += most
+        count += 1
+    return total / max(count, 1)
 
 
 @step

@@ -13,7 +13,7 @@ from .problem import TOLERANCE
 from .refine import refine
 from .rows import NOTHING, Floats, Ints, Rows, dual_value
 from .snapshot import Snapshot
-from .whole import fill_up
+from .whole import fill_rest
 
 EXACT_ROWS = 40  # so many rows that may pick several things are searched as a whole
 _WIDTHS = 256, 512  # combinations that are kept
@@ -76,7 +76,8 @@ def search_near(sought: Sought, value: float, picks: Ints) -> float:
 
     Only where `picks`, whose objective is `value`, are not within the gap; better ones are written to them.
     """
-    snapshot, dual, rows = sought.snapshot, sought.dual, sought.nearest.rows
+    snapshot, dual = sought.snapshot, sought.dual
+    rows = snapshot.rows._replace(order=sought.nearest.order)
     wanted = sought.gap * min(abs(dual), abs(value))
     if is_within(sought.gap, value, dual) or not sought.in_time:
         return value
@@ -108,7 +109,7 @@ def _chain(
     snapshot = sought.snapshot
     given = rows, snapshot.columns, room, sought.prices, picks
     if find_chain(*given, budget, wanted, by.loss * budget, by.movers, by.width, by.longest) < budget:
-        fill_up(snapshot, sought.near, sought.prices, picks, snapshot.room(picks))
+        fill_rest(snapshot, sought.near, sought.prices, picks)
     return objective(snapshot.rows, picks)
 
 
@@ -128,7 +129,7 @@ def _prove(sought: Sought, value: float, picks: Ints) -> tuple[float, float]:
         given = everything, snapshot.columns, snapshot.capacity, sought.prices, picks
         found, left_out = refine(*given, budget, wanted, EXACT_ROWS, width)
         if found < budget:
-            fill_up(snapshot, sought.near, sought.prices, picks, snapshot.room(picks))
+            fill_rest(snapshot, sought.near, sought.prices, picks)
         value = objective(snapshot.rows, picks)
         # Plans that were left out fall short of the dual by that much; the others are no better than this one.
         bound = max(value, min(bound, dual - min(left_out, budget)))

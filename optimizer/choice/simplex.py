@@ -37,18 +37,14 @@ class Basis(NamedTuple):
     room: Floats
 
 
+@kernel
 def from_plan(picks: Ints, room: Floats) -> Basis:
     """The basis of a plan: its picks as keys, and all slacks. `picks` and `room` are changed by what follows."""
     size = len(room)
-    return Basis(
-        picks,
-        np.full(size, SLACK),
-        np.arange(size),
-        room.copy(),
-        np.zeros(size),
-        np.eye(size),
-        room,
-    )
+    row, pick, inverse = np.empty(size, np.int64), np.empty(size, np.int64), np.zeros((size, size))
+    for i in range(size):
+        row[i], pick[i], inverse[i, i] = SLACK, i, 1.0
+    return Basis(picks, row, pick, room.copy(), np.zeros(size), inverse, room)
 
 
 @step
@@ -237,15 +233,22 @@ class Entering(NamedTuple):
     pick: Ints
 
 
+@kernel
 def nothing_first() -> Entering:
     return Entering(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
+@kernel
 def those_before(rows: Rows, before: Entering, key: Ints) -> Entering:
     """What was basic before, of rows that still know their key at that time: (rows,), UNKNOWN_PICK where not."""
-    known = (before.row != SLACK) & (key[before.row] != UNKNOWN_PICK)
-    known &= (before.pick != STAY) | (rows.stay_column[before.row] >= 0)
-    return Entering(np.where(known, before.row, SLACK), before.pick)
+    row_of = before.row.copy()
+    for i in range(len(row_of)):
+        row = row_of[i]
+        if row == SLACK:
+            continue
+        if key[row] == UNKNOWN_PICK or (before.pick[i] == STAY and rows.stay_column[row] < 0):
+            row_of[i] = SLACK
+    return Entering(row_of, before.pick)
 
 
 @kernel
@@ -373,6 +376,17 @@ def optimise(
                 break
 
 
+@kernel
 def torn_rows(basis: Basis) -> Ints:
-    """Rows that are not whole, each once."""
-    return np.unique(basis.row[basis.row != SLACK])
+    """Rows that are not whole, each once, in rising order."""
+    found, n = np.empty(len(basis.row), np.int64), 0
+    for row in basis.row:
+        if row == SLACK or holds(found[:n], row):
+            continue
+        k = n
+        while k > 0 and found[k - 1] > row:
+            found[k] = found[k - 1]
+            k -= 1
+        found[k] = row
+        n += 1
+    return found[:n]

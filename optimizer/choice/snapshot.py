@@ -32,6 +32,16 @@ class Snapshot:
     plan: Ints
 
     @property
+    def frame(self) -> tuple[Rows, Columns, Floats]:
+        """As kernels take what the program is."""
+        return self.rows, self.columns, self.capacity
+
+    @property
+    def known(self) -> tuple[NDArray[np.int8], Ints]:
+        """As kernels take what is known of rows near the last prices."""
+        return self.state, self.settled
+
+    @property
     def options(self) -> int:
         """Of all rows together."""
         return count_options(self.everything)
@@ -41,12 +51,11 @@ class Snapshot:
         """Of what `dense` makes of all rows."""
         return len(self.rows.order) * self.usage.shape[1]
 
-    def worth_of_a_row(self, of: int | None = None) -> float:
-        """What one would gain on average if all had their best, and nothing were required; of about `of` rows."""
-        order = self.rows.order[:: max(1, len(self.rows.order) // of)] if of else self.rows.order
-        free = self.rows._replace(order=order, required=np.zeros_like(self.rows.required))
+    def worth_of_a_row(self) -> float:
+        """What one would gain on average if all had their best, and nothing were required."""
+        free = self.rows._replace(required=np.zeros_like(self.rows.required))
         no_prices = np.zeros(len(self.capacity))
-        return float(dual_value(free, self.columns, self.capacity, no_prices)) / max(len(free.order), 1)
+        return float(dual_value(free, self.columns, self.capacity, no_prices)) / max(len(self.rows.order), 1)
 
     def no_picks(self) -> Ints:
         return np.full(len(self.rows.required), NOTHING, np.int64)

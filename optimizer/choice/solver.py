@@ -12,23 +12,25 @@ from .at_prices import take_at
 from .closing import FAR, close
 from .exact import branch
 from .mend import mend
-from .near import REACH, SMALL_REACH, Memory, Near, Priced, everywhere, settled_picks
-from .plan import objective, take_again, take_best
+from .near import NOWHERE, REACH, SMALL_REACH, Memory, Near, Priced, dual_near, everywhere
+from .plan import objective
 from .prices import find_prices
-from .rows import Floats, Ints
+from .problem import TOLERANCE
+from .rows import Ints
 from .search import Sought, is_within, search, search_briefly
-from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimise, those_before, torn_rows
+from .seek import Aim, seek
+from .simplex import nothing_first
 from .snapshot import Found, Snapshot
-from .whole import around, make_whole, unserved
+from .vertex import find_vertex
+from .whole import make_whole
 
 _COLD, _ROUGH, _FINE = 0.3, 5e-3, 1e-3  # widths of the smoothed dual, in units of a row's worth
 _ENOUGH = 8e-3  # of a width, that a step must gain a row for the prices to be worth another
 _NEAR_BY, _FAR_OFF = 0.1, np.inf  # by what part of a price a first step may go: from the last prices, from nothing
 _BY_ROUGH = 2.5e-4  # a gap that a plan at rough prices may keep
-_LIFT, _GOLDEN, _TOLERANCE = 1e-6, 0.618, 1e-9
-_PIVOTS = 50  # at most, a row
 _BRIEFLY = 600  # rows up to which a brief search costs less than the vertex, and is mostly enough
 _LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
+_NO_PICKS = np.empty(0, np.int64)
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
 # What nothing else closes HiGHS may in the time that is left, where options are so few; down to the gap that is
 # asked for only where they are fewer still. It is given a full array: rows x columns cells.
@@ -68,7 +70,18 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
         if is_within(gap, value, dual):
             left = snapshot.room(plan.picks)
             return replace(plan, left=left, bound=max(dual, value), prices=prices, passes=passes)
-    picks, nearest, prices, dual, torn, pivots = _vertex(snapshot, memory, near, prices, dual, base, gap)
+    picks, nearest, prices, dual, torn, pivots, memory.basic = find_vertex(
+        *snapshot.frame,
+        *snapshot.known,
+        snapshot.key,
+        near,
+        prices,
+        dual,
+        memory.typical(snapshot),
+        _NO_PICKS if base is None else base,
+        memory.basic if memory.moved < SMALL_REACH and memory.basic is not None else nothing_first(),
+        _LEFT * gap * max(dual, 0.0),
+    )
     make_whole(snapshot, near, prices, picks, torn, base)
     if plan is not None and plan.objective > objective(snapshot.rows, picks):
         picks = plan.picks
@@ -93,9 +106,11 @@ def _better(plan: Found | None, other: Found | None) -> Found | None:
 def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[Priced]:
     """The last prices, where they may do, rough ones, where they may, and fine ones."""
     if gap >= _LOOSE and memory.prices is not None and memory.prices.any():
-        near = memory.around_last(snapshot) if memory.knows_most(snapshot) else everywhere(snapshot)
+        most = memory.knows_most(snapshot)
+        near = memory.near(snapshot, memory.prices, memory.ahead) if most else _everywhere(snapshot)
+        dual = dual_near(snapshot.rows, snapshot.columns, near, memory.prices)
         # The last prices are not known as well as that, but shares of wider ones move more jobs, for nothing.
-        yield Priced(near, memory.prices, near.dual(snapshot.columns, memory.prices), 0, _FINE * memory.worth)
+        yield Priced(near, memory.prices, dual, 0, _FINE * memory.worth)
     # Prices that hardly moved at last are near enough to begin with what is fine, where rough ones prove nothing.
     straight = gap < _BY_ROUGH and memory.prices is not None and memory.moved < SMALL_REACH
     first = _first_prices(snapshot, memory, _FINE if straight else _ROUGH)
@@ -107,81 +122,35 @@ def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[Pric
 
 def _first_prices(snapshot: Snapshot, memory: Memory, width: float) -> Priced:
     """From the last ones, or from nothing."""
-    if memory.prices is None or not memory.prices.any():
+    if memory.prices is None or memory.worth <= TOLERANCE:
         memory.worth = snapshot.worth_of_a_row() or 1.0
-        prices = np.full(len(snapshot.capacity), memory.typical(snapshot))
-        passes, dual = _improve(snapshot, memory, everywhere(snapshot), prices, _COLD, width)
-        return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes, width * memory.worth)
-    prices, near = memory.prices.copy(), memory.around_last(snapshot)
-    passes, dual = _improve(snapshot, memory, near, prices, width, width)
-    if near.holds(prices):
-        return Priced(memory.shrink(snapshot, near, prices, REACH), prices, dual, passes, width * memory.worth)
-    more, dual = _improve(snapshot, memory, everywhere(snapshot), prices, width, width)
-    return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes + more, width * memory.worth)
+        prices, aim = np.full(len(snapshot.capacity), memory.typical(snapshot)), _aim(snapshot, memory, width)
+        near = _everywhere(snapshot)
+        box, first = (near.low, near.high), _COLD * memory.worth
+        passes, dual = find_prices(
+            *snapshot.frame, *box, prices, first, aim.width, aim.enough, _FAR_OFF, aim.typical
+        )
+        return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes, aim.width)
+    prices, aim = memory.prices.copy(), _aim(snapshot, memory, width)
+    given = *snapshot.frame, *snapshot.known, NOWHERE, memory.held, memory.ahead, REACH, aim
+    near, memory.held, passes, dual = seek(*given, prices)
+    return Priced(near, prices, dual, passes, aim.width)
 
 
 def _fine_prices(snapshot: Snapshot, memory: Memory, rough: Priced) -> Priced:
     """Near the optimum's."""
-    near, prices, _, passes, _ = rough
-    more, dual = _improve(snapshot, memory, near, prices, _FINE, _FINE)
-    passes += more
-    if not near.holds(prices):
-        near = memory.near(snapshot, prices, REACH)
-        more, dual = _improve(snapshot, memory, near, prices, _FINE, _FINE)
-        passes += more
-    return Priced(near, prices, dual, passes, _FINE * memory.worth)
+    prices, aim = rough.prices, _aim(snapshot, memory, _FINE)
+    given = *snapshot.frame, *snapshot.known, rough.near, memory.held, 0.0, REACH, aim
+    near, memory.held, passes, dual = seek(*given, prices)
+    return Priced(near, prices, dual, rough.passes + passes, aim.width)
 
 
-def _improve(
-    snapshot: Snapshot, memory: Memory, near: Near, prices: Floats, width: float, last: float
-) -> tuple[int, float]:
-    """Writes better prices; (passes over rows, the dual at them)."""
-    enough = _ENOUGH * last * memory.worth * max(len(snapshot.rows.order), 1)
-    given = near.rows, snapshot.columns, near.room, near.low, near.high, prices, width * memory.worth
-    reach = _NEAR_BY if width == last else _FAR_OFF
-    passes, dual = find_prices(*given, last * memory.worth, enough, reach, memory.typical(snapshot))
-    return passes, near.gain + dual
+def _aim(snapshot: Snapshot, memory: Memory, width: float) -> Aim:
+    """Prices of a width, in units of a row's worth."""
+    width *= memory.worth
+    enough = _ENOUGH * width * max(len(snapshot.rows.order), 1)
+    return Aim(width, enough, _NEAR_BY, memory.typical(snapshot))
 
 
-def _vertex(
-    snapshot: Snapshot, memory: Memory, near: Near, prices: Floats, dual: float, base: Ints | None, gap: float
-) -> tuple[Ints, Near, Floats, float, Ints, int]:
-    """The LP's optimum: its keys as picks, rows open around it, prices, value, torn rows; and pivots."""
-    columns, capacity = snapshot.columns, snapshot.capacity
-    # A little more than the capacity, by amounts unlike each other, so that no two basic variables tie.
-    lift: Floats = _LIFT * (1.0 + np.arange(len(capacity), dtype=np.float64) * _GOLDEN % 1.0)
-    picks = settled_picks(snapshot)
-    nearest = memory.nearest(snapshot, near, prices, picks)
-    every = everywhere(snapshot)
-    levels = [nearest, near, every]
-    room = nearest.room + lift
-    if (nearest.room < 0.0).any():
-        levels, picks, room = [every], snapshot.no_picks(), capacity + lift
-    rows = levels[0].rows
-    again = memory.moved < SMALL_REACH and memory.basic is not None
-    if again:
-        rows = rows._replace(order=take_again(rows, columns, snapshot.key, picks, room))
-    take_best(rows, columns, prices, picks, room)
-    if base is not None and unserved(snapshot, picks):
-        levels = [every]
-        picks, room = around(snapshot, prices, base, lift)
-    basis = from_plan(picks, room)
-    if again and memory.basic is not None:
-        first = those_before(snapshot.rows, memory.basic, snapshot.key)
-    else:
-        first = cheapest_growth(levels[0].rows, columns, basis, prices)
-    enough = _LEFT * gap * max(dual, 0.0)
-    pivots, better = 0, prices
-    for level in levels:
-        most = _PIVOTS * len(snapshot.rows.order)
-        _, more = optimise(level.rows, columns, basis, first, _TOLERANCE, enough, most)
-        pivots, first = pivots + more, nothing_first()
-        better = np.maximum(basis.prices, 0.0)
-        if level.holds(better):
-            break
-    memory.basic = Entering(basis.row, basis.pick)
-    snapshot.key[levels[0].rows.order] = picks[levels[0].rows.order]
-    found_dual = level.dual(columns, better)
-    if found_dual < dual:
-        prices, dual = better, found_dual
-    return picks, level, prices, dual, torn_rows(basis), pivots
+def _everywhere(snapshot: Snapshot) -> Near:
+    return everywhere(snapshot.rows, snapshot.capacity)

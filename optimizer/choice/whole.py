@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..compiled import kernel
 from .exact import SLACK
 from .near import Near
-from .plan import fill, is_left, take_best, worths
+from .plan import fill, is_left, take, take_best, worths
 from .problem import TOLERANCE
-from .rows import NOTHING, Floats, Ints
+from .rows import NOTHING, Columns, Floats, Ints, Rows, some_of
 from .snapshot import Snapshot
 
-_FILL_ROUNDS = 20
+NOTHING_BEFORE = np.empty(0)  # no plan before
+_FILL_ROUNDS, _GOLDEN = 20, 0.618
 _FIRST, _MORE = 16, 4  # rows that make way at first for required ones; times as many, where these are too few
 
 
 def make_whole(snapshot: Snapshot, near: Near, prices: Floats, picks: Ints, torn: Ints, base: Ints | None) -> None:
     """A plan within the capacities: what is whole of the vertex, the torn rows anew, and what is left filled."""
-    rows, columns = snapshot.rows, snapshot.columns
-    picks[torn] = NOTHING
-    room = snapshot.room(picks)
-    if (room < -SLACK).any():  # what is whole fits with the little more only
-        picks[:] = NOTHING
-        room = snapshot.capacity.copy()
-        take_best(rows, columns, prices, picks, room)
-    else:
-        take_best(rows._replace(order=np.sort(torn)), columns, prices, picks, room)
-    if base is not None and unserved(snapshot, picks) and not _make_way(snapshot, prices, picks, room):
-        picks[:], room = around(snapshot, prices, base, np.zeros(len(room)))
-    fill_up(snapshot, near, prices, picks, room)
+    columns = snapshot.columns
+    room = _keep_whole(snapshot.rows, columns, snapshot.capacity, prices, picks, torn)
+    if base is not None and unserved(snapshot.rows, picks) and not _make_way(snapshot, prices, picks, room):
+        picks[:], room = around(*snapshot.frame, prices, base, 0.0)
+    fill_up(snapshot.everything, columns, near.order, prices, picks, room, NOTHING_BEFORE)
+
+
+@kernel
+def _keep_whole(rows: Rows, columns: Columns, capacity: Floats, prices: Floats, picks: Ints, torn: Ints) -> Floats:
+    """The torn rows pick anew; where what is whole fits with the little more only, all rows do. What is left."""
+    for row in torn:
+        picks[row] = NOTHING
+    room, fit = capacity.copy(), True
+    take(rows, columns, picks, room)
+    for left in room:
+        fit = fit and left >= -SLACK
+    if fit:
+        take_best(some_of(rows, torn), columns, prices, picks, room)
+        return room
+    picks[:] = NOTHING
+    room = capacity.copy()
+    take_best(rows, columns, prices, picks, room)
+    return room
 
 
 def _make_way(snapshot: Snapshot, prices: Floats, picks: Ints, room: Floats) -> bool:
@@ -48,44 +61,66 @@ def _make_way(snapshot: Snapshot, prices: Floats, picks: Ints, room: Floats) -> 
         picks[some] = NOTHING
         room[:] = snapshot.room(picks)
         take_best(rows._replace(order=some), columns, prices, picks, room)
-        if not unserved(snapshot, picks):
+        if not unserved(rows, picks):
             return True
         if count >= len(others):
             return False
         count *= _MORE
 
 
+@kernel
 def fill_up(
-    snapshot: Snapshot,
-    near: Near,
-    prices: Floats,
-    picks: Ints,
-    room: Floats,
-    before: Floats | None = None,
+    everything: Rows, columns: Columns, near: Ints, prices: Floats, picks: Ints, room: Floats, before: Floats
 ) -> None:
-    """Give away what is left: to rows that are open near the prices first, which mostly is enough.
+    """Give away what is left: to the rows `near`, which are open near the prices, first, which mostly is enough.
 
-    before: what was left of a plan in which all other rows had the same picks, and did not want it.
+    before: what was left of a plan in which all other rows had the same picks, and did not want it; or nothing.
     """
-    columns, all_rows = snapshot.columns, snapshot.everything
-    few = all_rows._replace(order=near.rows.order)
-    fill(few, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
-    if before is not None and (room <= before).all():
-        return
-    if len(near.rows.order) < len(all_rows.order) and is_left(columns, prices, room):
-        fill(all_rows, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
+    fill(some_of(everything, near), columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
+    more = len(before) == 0
+    for i in range(len(before)):
+        more = more or room[i] > before[i]
+    if more and len(near) < len(everything.order) and is_left(columns, prices, room):
+        fill(everything, columns, prices, picks, room, TOLERANCE, _FILL_ROUNDS)
 
 
-def unserved(snapshot: Snapshot, picks: Ints) -> bool:
-    order = snapshot.rows.order
-    return bool((picks[order[snapshot.rows.required[order]]] == NOTHING).any())
+def fill_rest(snapshot: Snapshot, near: Near, prices: Floats, picks: Ints) -> None:
+    """Give away what the picks leave."""
+    room = snapshot.room(picks)
+    fill_up(snapshot.everything, snapshot.columns, near.order, prices, picks, room, NOTHING_BEFORE)
 
 
-def around(snapshot: Snapshot, prices: Floats, base: Ints, lift: Floats) -> tuple[Ints, Floats]:
-    """A plan in which the required rows have their picks of `base`, and what it leaves of the capacity."""
-    picks = base.copy()
-    room = snapshot.room(picks) + lift
-    order = snapshot.rows.order
-    others = snapshot.rows._replace(order=order[~snapshot.rows.required[order]])
-    take_best(others, snapshot.columns, prices, picks, room)
+@kernel
+def unserved(rows: Rows, picks: Ints) -> bool:
+    """Whether a row that is required has nothing."""
+    found = False
+    for row in rows.order:
+        found = found or (rows.required[row] and picks[row] == NOTHING)
+    return found
+
+
+@kernel
+def around(
+    rows: Rows, columns: Columns, capacity: Floats, prices: Floats, base: Ints, lift: float
+) -> tuple[Ints, Floats]:
+    """A plan in which the required rows have their picks of `base`, and what it leaves of the capacity.
+
+    lift: by how much of each the capacity counts as larger, by amounts unlike each other.
+    """
+    picks, room, others, n = base.copy(), lifted(capacity, lift), np.empty(len(rows.order), np.int64), 0
+    take(rows, columns, picks, room)
+    for row in rows.order:
+        if not rows.required[row]:
+            others[n] = row
+            n += 1
+    take_best(some_of(rows, others[:n]), columns, prices, picks, room)
     return picks, room
+
+
+@kernel
+def lifted(room: Floats, lift: float) -> Floats:
+    """A little more, by amounts unlike each other, so that no two basic variables tie."""
+    more = np.empty(len(room))
+    for i in range(len(room)):
+        more[i] = room[i] + lift * (1.0 + i * _GOLDEN % 1.0)
+    return more
