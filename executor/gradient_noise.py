@@ -273,7 +273,10 @@ class Preconditioner:
     """1 / (sqrt(second moment) + eps) per parameter; nothing at all for SGD-type optimizers.
 
     Adam-type optimizers step along the divided gradient, so its noise is what limits their batch size
-    (Pollux, section 3.1, "preconditioned"). Parameters without a second moment are left as they are.
+    (Pollux, section 3.1, "preconditioned"). Parameters without a second moment are left as they are. What had no
+    gradient yet, as rows of an embedding that no sample looked up, counts for nothing until it had one: divided by
+    eps alone its first gradient would outweigh all others, though the optimizer, which sees it first, takes a
+    step there like any other.
     """
 
     def __init__(self, *optimizers: torch.optim.Optimizer) -> None:
@@ -316,7 +319,7 @@ class Preconditioner:
         return self._ready
 
     def scale(self, param: Tensor) -> Tensor | None:
-        """1 / (sqrt(v) + eps), of the parameter's shape; None where no second moment is kept."""
+        """1 / (sqrt(v) + eps), 0 where v is 0, of the parameter's shape; None where no second moment is kept."""
         if param not in self._eps:
             return None
         optimizer, eps, beta2 = self._eps[param]
@@ -325,9 +328,10 @@ class Preconditioner:
         if name is None:
             return None
         moment = state[name].float()
+        unseen = moment == 0
         if _SECOND_MOMENTS[name] and beta2 is not None:
             moment = moment / _bias_correction(beta2, state)
-        return moment.sqrt().add_(eps).reciprocal_()
+        return moment.sqrt().add_(eps).reciprocal_().masked_fill_(unseen, 0.0)
 
     def apply(self, params: Sequence[Tensor], grads: Sequence[Tensor]) -> list[Tensor]:
         """The gradients, divided; the same tensors while not `ready`."""

@@ -203,6 +203,34 @@ def test_a_flat_bucket_is_divided_like_its_gradients() -> None:
     assert flat_sqnorm(flat, scale).item() == pytest.approx(expected.item(), rel=1e-5)
 
 
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.RMSprop, torch.optim.Adagrad])
+def test_what_had_no_gradient_yet_does_not_outweigh_the_rest_with_its_first(
+    kind: type[torch.optim.Optimizer],
+) -> None:
+    torch.manual_seed(0)
+    words = torch.nn.Embedding(10, 3)
+    optimizer = kind(words.parameters(), lr=0.01)
+    preconditioner = Preconditioner(optimizer)
+
+    def gradient(of: list[int]) -> torch.Tensor:
+        optimizer.zero_grad()
+        words(torch.tensor(of)).square().sum().backward()
+        assert words.weight.grad is not None
+        return words.weight.grad
+
+    for _ in range(6):
+        gradient([0, 1, 2, 3])
+        optimizer.step()
+    common = preconditioner.sqnorm([words.weight], [gradient([0, 1, 2, 3])])
+    first = gradient([0, 1, 2, 3, 9])
+    assert first[9].abs().min() > 1e-3
+    assert preconditioner.sqnorm([words.weight], [first]) == common
+    flat = first.reshape(-1)
+    assert flat_sqnorm(flat, preconditioner.flat_scale(flat, [words.weight], [flat.view_as(first)])) == common
+    optimizer.step()
+    assert preconditioner.sqnorm([words.weight], [first]) > common
+
+
 def test_loading_an_optimizer_forgets_its_divisors() -> None:
     optimizer, preconditioner, _, _ = trained(torch.optim.Adam, 6)
     assert preconditioner.ready
