@@ -29,7 +29,8 @@ import numpy as np
 from coadapt.optimizer.baselines import highs
 from coadapt.optimizer.baselines.highs import Highs, HotHighs, Method
 from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
-from coadapt.optimizer.choice.near import Memory, no_box
+from coadapt.optimizer.choice.memory import Memory
+from coadapt.optimizer.choice.near import no_box
 from coadapt.optimizer.continual import ContinualProgram
 from coadapt.optimizer.linear_program import LinearProgram
 from coadapt.optimizer.problems.gpu_allocation import Continual, linear_program

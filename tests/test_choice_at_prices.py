@@ -7,7 +7,8 @@ import pytest
 from coadapt.benchmarks.choice_instances import Instance
 from coadapt.optimizer.choice import ChoiceProgram, solver
 from coadapt.optimizer.choice.at_prices import take_at
-from coadapt.optimizer.choice.near import REACH, Memory, Near, Priced, dual_near, everywhere
+from coadapt.optimizer.choice.memory import Memory
+from coadapt.optimizer.choice.near import REACH, Near, Priced, dual_near, everywhere
 from coadapt.optimizer.choice.plan import fill, objective
 from coadapt.optimizer.choice.rows import NOTHING, columns_of, dual_value
 from coadapt.optimizer.choice.search import EXACT_ROWS

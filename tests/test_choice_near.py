@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from coadapt.benchmarks.choice_instances import FAMILIES, LARGER, Instance, draw
 from coadapt.optimizer.choice import ChoiceProgram, options
-from coadapt.optimizer.choice.near import SETTLED, Memory, dual_near, nearer, shrunk
+from coadapt.optimizer.choice.memory import Memory
+from coadapt.optimizer.choice.near import SETTLED, dual_near, nearer, shrunk
 from coadapt.optimizer.choice.rows import NOTHING, STAY, best_of, column_of, costs, dual_value, gain_of
 from coadapt.optimizer.choice.snapshot import Snapshot
 from hypothesis import given, settings

@@ -6,7 +6,8 @@ The last prices bound whatever the program has become, and of most rows what the
 
 from __future__ import annotations
 
-from .near import UNKNOWN, Memory, count_unknown, dual_near, nearest
+from .memory import Memory
+from .near import UNKNOWN, count_unknown, dual_near, nearest
 from .plan import objective, take_again, take_best
 from .rows import UNKNOWN_PICK
 from .search import EXACT_ROWS, Sought, is_within, search_near

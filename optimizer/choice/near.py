@@ -7,7 +7,6 @@ that two corners show it. What the settled rows take and gain is two sums, whate
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -32,12 +31,8 @@ from .rows import (
     rises,
     some_of,
 )
-from .simplex import Entering
-from .snapshot import Snapshot
 
 UNKNOWN, OPEN, SETTLED = 0, 1, 2  # states of a row
-# How far prices are expected to go, as a part of them: so many times as far as at last, within limits.
-_AHEAD, _LEAST_REACH, _MOST_REACH = 2.0, 0.02, 0.15
 REACH = 0.02  # around rough prices
 SMALL_REACH = 0.01  # around those where the vertex or a mended plan is looked for
 _TOO_WIDE = 1.5  # times as wide as a box needs to be, that it is made anew or shrinks
@@ -248,47 +243,6 @@ def shrunk(
     return found, Box(found.low, found.high, reach)
 
 
-@dataclass(eq=False)
-class Memory:
-    """What one solve leaves for the next: prices, the box in which the states of the program's rows hold, a basis.
-
-    worth: of a row, on average; moved: by what part prices changed at last; left: (limits,) by the plan.
-    """
-
-    prices: Floats | None = None
-    worth: float = 1.0
-    moved: float = 0.0
-    held: Box = field(default_factory=no_box)
-    basic: Entering | None = None
-    left: Floats | None = None
-
-    def near(self, snapshot: Snapshot, prices: Floats, reach: float) -> Near:
-        """Around `prices`, by so large a part of them; in the box there was while it serves."""
-        given = *snapshot.frame, *snapshot.known
-        near, self.held = near_around(*given, self.held, prices, reach, self.typical(snapshot))
-        return near
-
-    @property
-    def ahead(self) -> float:
-        """By how large a part of them prices are expected to move."""
-        return min(max(_AHEAD * self.moved, _LEAST_REACH), _MOST_REACH)
-
-    def knows_most(self, snapshot: Snapshot) -> bool:
-        """Whether the states of most rows hold."""
-        order = snapshot.rows.order
-        return 2 * count_unknown(snapshot.state, order) <= len(order)
-
-    def learn(self, snapshot: Snapshot, prices: Floats, dual: float) -> None:
-        """What the rows are worth now, and how far prices are from the last ones."""
-        if self.prices is not None:
-            self.moved = _furthest(self.prices, prices, self.typical(snapshot))
-        self.worth = max(abs(dual) / max(len(snapshot.rows.order), 1), TOLERANCE)
-
-    def typical(self, snapshot: Snapshot) -> float:
-        """What a unit of a limit costs, about."""
-        return self.worth * len(snapshot.rows.order) / max(sum(snapshot.capacity.tolist()), 1.0)
-
-
 @step
 def _scale(price: float, typical: float) -> float:
     return max(price + _FLOOR * typical, TOLERANCE)
@@ -305,7 +259,7 @@ def box(prices: Floats, reach: float, typical: float) -> tuple[Floats, Floats]:
 
 
 @kernel
-def _furthest(old: Floats, new: Floats, typical: float) -> float:
+def furthest(old: Floats, new: Floats, typical: float) -> float:
     """By what part of a price prices differ at most."""
     most = 0.0
     for i in range(len(old)):

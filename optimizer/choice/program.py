@@ -14,7 +14,8 @@ import numpy as np
 
 from .exact import meet_required
 from .listing import differ, list_options, lists
-from .near import UNKNOWN, Memory
+from .memory import Memory
+from .near import UNKNOWN
 from .options import OptionPool, sift
 from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
 from .rows import UNKNOWN_PICK, Columns, Flags, Floats, Ints, Rows, columns_of, sampled_gain

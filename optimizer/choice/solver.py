@@ -11,8 +11,9 @@ import numpy as np
 from .at_prices import take_at
 from .closing import FAR, close
 from .exact import branch
+from .memory import Memory
 from .mend import mend
-from .near import NOWHERE, REACH, SMALL_REACH, Memory, Near, Priced, dual_near, everywhere
+from .near import NOWHERE, REACH, SMALL_REACH, Near, Priced, dual_near, everywhere
 from .plan import objective
 from .prices import find_prices
 from .problem import TOLERANCE
