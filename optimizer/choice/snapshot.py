@@ -60,9 +60,6 @@ class Snapshot:
     def no_picks(self) -> Ints:
         return np.full(len(self.rows.required), NOTHING, np.int64)
 
-    def no_states(self) -> NDArray[np.int8]:
-        return np.zeros(len(self.rows.required), np.int8)
-
     def room(self, picks: Ints) -> Floats:
         """(limits,) what the picks leave of the capacity."""
         room = self.capacity.copy()
