@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .near import Box, Near, count_unknown, furthest, near_around, no_box
+from .near import Box, Near, furthest, near_around, no_box
 from .problem import TOLERANCE
 from .rows import Floats
 from .simplex import Entering
@@ -38,11 +38,6 @@ class Memory:
     def ahead(self) -> float:
         """By how large a part of them prices are expected to move."""
         return min(max(_AHEAD * self.moved, _LEAST_REACH), _MOST_REACH)
-
-    def knows_most(self, snapshot: Snapshot) -> bool:
-        """Whether the states of most rows hold."""
-        order = snapshot.rows.order
-        return 2 * count_unknown(snapshot.state, order) <= len(order)
 
     def learn(self, snapshot: Snapshot, prices: Floats, dual: float) -> None:
         """What the rows are worth now, and how far prices are from the last ones."""

@@ -215,7 +215,7 @@ def near_around(
     typical: float,
 ) -> tuple[Near, Box]:
     """Around `prices`, by so large a part of them; in the box that is held while it serves."""
-    serves = held.reach <= _TOO_WIDE * reach and 2 * count_unknown(state, rows.order) <= len(rows.order)
+    serves = held.reach <= _TOO_WIDE * reach and knows_most(state, rows.order)
     if not serves or not is_inside(prices, held.low, held.high):
         low, high = box(prices, reach, typical)
         held = Box(low, high, reach)
@@ -283,3 +283,9 @@ def count_unknown(state: NDArray[np.int8], order: Ints) -> int:
     for row in order:
         count += state[row] == UNKNOWN
     return count
+
+
+@kernel
+def knows_most(state: NDArray[np.int8], order: Ints) -> bool:
+    """Whether the states of most rows hold."""
+    return 2 * count_unknown(state, order) <= len(order)

@@ -154,7 +154,7 @@ def find_prices(
     scale, least, most = np.empty(size), np.empty(size), np.empty(size)
     passes, width = 0, first_width
     while True:
-        is_last = False
+        is_last = False  # with a constant the pass would be compiled twice
         given = prices, width, cost, own, gradient, hessian, not is_last
         value, dual = smoothed_dual(rows, columns, capacity, *given)
         passes += 1

@@ -13,7 +13,7 @@ from .closing import FAR, close
 from .exact import branch
 from .memory import Memory
 from .mend import mend
-from .near import NOWHERE, REACH, SMALL_REACH, Near, Priced, dual_near, everywhere
+from .near import NOWHERE, REACH, SMALL_REACH, Near, Priced, dual_near, everywhere, knows_most
 from .plan import objective
 from .prices import find_prices
 from .problem import TOLERANCE
@@ -107,8 +107,8 @@ def _better(plan: Found | None, other: Found | None) -> Found | None:
 def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[Priced]:
     """The last prices, where they may do, rough ones, where they may, and fine ones."""
     if gap >= _LOOSE and memory.prices is not None and memory.prices.any():
-        most = memory.knows_most(snapshot)
-        near = memory.near(snapshot, memory.prices, memory.ahead) if most else _everywhere(snapshot)
+        known = knows_most(snapshot.state, snapshot.rows.order)
+        near = memory.near(snapshot, memory.prices, memory.ahead) if known else _everywhere(snapshot)
         dual = dual_near(snapshot.rows, snapshot.columns, near, memory.prices)
         # The last prices are not known as well as that, but shares of wider ones move more jobs, for nothing.
         yield Priced(near, memory.prices, dual, 0, _FINE * memory.worth)
