@@ -18,6 +18,7 @@ from coadapt.scheduler.cluster import Cluster
 from coadapt.scheduler.placement import NodeShare, Placement
 from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.round import Plan, Policy, Round
+from coadapt.scheduler.warm_up import COMPILING
 from coadapt.simulator.adaptive_tables import AdaptiveTableWorld
 from coadapt.simulator.cluster_file import cluster_of, read_cluster
 from coadapt.simulator.engine import Engine, Timing
@@ -298,7 +299,8 @@ def test_the_policy_decides_whether_jobs_adapt(
     assert cli([*arguments, "--policy", "pollux"]) == 2
     told = capsys.readouterr().err
     assert "pollux needs fitted throughput models" in told
-    assert len(told.splitlines()) == 1
+    # Kernels may have to be compiled first, of which it is told too.
+    assert len([line for line in told.splitlines() if COMPILING not in line]) == 1
 
 
 def test_batch_inference_holds_whole_replicas_only(files: tuple[Path, Path]) -> None:
