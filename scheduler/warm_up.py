@@ -104,7 +104,7 @@ def _close_a_program() -> None:
     program = ChoiceProgram(usage, np.full(types, 320.0), group, size.astype(float))
     ids = [f"{i}" for i in range(count)]
     program.put(ids, value, np.ones(value.shape, bool), np.zeros(count, bool))
-    program.solve(ids, gap=1e-4, time_limit_s=60.0)
+    program.solve(ids, gap=1e-6, time_limit_s=60.0)
 
 
 def _model() -> JobModel:

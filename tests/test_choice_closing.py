@@ -11,7 +11,7 @@ from coadapt.optimizer import milp
 from coadapt.optimizer.choice import closing
 from coadapt.optimizer.choice.near import everywhere
 from coadapt.optimizer.choice.opened import Open, narrowed, opened
-from coadapt.optimizer.choice.packing import improve, pack, tables_for, through
+from coadapt.optimizer.choice.packing import improve, pack, sweep, tables_for
 from coadapt.optimizer.choice.plan import objective
 from coadapt.optimizer.choice.row_by_row import row_by_row
 from coadapt.optimizer.choice.rows import NOTHING, STAY, columns_of, dual_value
@@ -41,11 +41,12 @@ def jobs(count: int, per_type: float, seed: int, required: float = 0.0) -> Insta
     )
 
 
-def all_open(snapshot: Snapshot) -> tuple[Open, np.ndarray]:
-    """Every option, and rows' worths at no prices."""
-    found = opened(snapshot, np.zeros(TYPES), np.inf)
-    assert found is not None
-    return found
+def all_open(snapshot: Snapshot, prices: np.ndarray | None = None) -> tuple[Open, np.ndarray]:
+    """Every option, and rows' worths at prices of limits, none by default."""
+    prices = np.zeros(len(snapshot.capacity)) if prices is None else prices
+    of_use, *found = opened(snapshot.everything, snapshot.columns, snapshot.capacity, prices, np.inf)
+    assert of_use
+    return found[0], found[1]
 
 
 def best_plan(instance: Instance) -> float:
@@ -135,10 +136,9 @@ def test_prices_of_rows_prove_more_than_prices_of_limits(seed: int) -> None:
     snapshot = snapshot_of(instance)
     prices = milp.solve(instance.problem(), time_limit_s=60.0, gap=0.0).prices
     lp = dual_value(snapshot.everything, snapshot.columns, snapshot.capacity, prices)
-    found = opened(snapshot, prices, np.inf)
-    assert found is not None
+    open_, worth = all_open(snapshot, prices)
     best = best_plan(instance)
-    bound, _ = improve(*found, tables_for(found[0]), best, best, 0.1, 300)
+    bound, _ = improve(open_, worth, tables_for(open_), best, best, 0.1, 300)
     assert bound <= lp + 1e-9
     assert bound - best < 0.8 * (lp - best) or lp - best < 1e-9
 
@@ -152,8 +152,12 @@ def test_what_is_said_of_an_option_holds_for_the_best_plan_that_has_it(
     snapshot = snapshot_of(instance)
     open_, _ = all_open(snapshot)
     worth, tables = some_prices(seed, count), tables_for(open_)
-    pack(open_, worth, tables, np.empty(count, np.int64))
-    with_option, without_row = through(open_, worth, tables)
+    packed = np.empty(count, np.int64)
+    before = pack(open_, worth, tables, packed)
+    bound, with_option, without_row = sweep(open_, worth, tables)
+    assert bound <= before + 1e-9
+    assert bound == pytest.approx(pack(open_, worth, tables_for(open_), packed))
+    assert (worth[~open_.must] >= 0).all()
     problem = instance.problem()
     for i, row in enumerate(open_.row):
         others = problem.allowed.copy()
@@ -308,9 +312,7 @@ def test_of_more_beginnings_than_there_is_room_for_those_left_out_are_in_the_bou
         instance, **{each: getattr(instance, each)[:5] for each in PER_ROW}, capacity=np.full(7, 8.0)
     )
     snapshot = snapshot_of(instance)
-    found = opened(snapshot, np.zeros(7), np.inf)
-    assert found is not None
-    open_, price = found
+    open_, price = all_open(snapshot)
     assert np.diff(open_.begin).max() > 16
     tables = tables_for(open_)
     pack(open_, price, tables, np.empty(len(open_.row), np.int64))

@@ -68,7 +68,7 @@ def test_what_closes_gaps_is_compiled_for_policies_that_have_gaps_to_close(
     code = [sys.executable, "-c", COMPILED, policy, json.dumps(options)]
     done = subprocess.run(code, capture_output=True, text=True, check=True)
     kernels = json.loads(done.stdout.splitlines()[-1])
-    for name in ("pack", "improve", "through", "row_by_row"):
+    for name in ("pack", "improve", "sweep", "row_by_row"):
         assert (name in kernels) == does
 
 

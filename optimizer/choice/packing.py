@@ -27,41 +27,65 @@ _LANES = 8
 class Tables(NamedTuple):
     """What the best packing of a limit brings in so many units of it, of the rows from one on.
 
-    best: (tables, units + 1); at: (rows + 1, limits) which table that is, mostly the same as that of the next row.
+    best: (tables, units + 1); at: (rows + 1, limits) which table that is, mostly the same as that of the next row;
+    row: (tables,) whose options make it another than the table `next` (tables,), -1: there is none.
     """
 
     best: Floats
     at: Ints
+    row: Ints
+    next: Ints
 
 
+@kernel
 def most_tables(opened: Open) -> int:
     """Each row adds one, at most, of each limit that it has options of."""
-    limits = len(opened.capacity)
-    return limits + len(np.unique(opened.place * limits + opened.limit))
+    count, last = len(opened.capacity), np.full(len(opened.capacity), -1, np.int64)
+    for i in range(len(opened.row)):
+        for k in range(opened.begin[i], opened.begin[i + 1]):
+            count += last[opened.limit[k]] != i
+            last[opened.limit[k]] = i
+    return count
 
 
 def tables_for(opened: Open) -> Tables:
     """Room for them."""
-    best = np.empty((most_tables(opened), int(opened.capacity.max()) + 1))
-    return Tables(best, np.empty((len(opened.row) + 1, len(opened.capacity)), np.int64))
+    tables, units = most_tables(opened), int(opened.capacity.max()) + 1
+    at = np.empty((len(opened.row) + 1, len(opened.capacity)), np.int64)
+    return Tables(np.empty((tables, units)), at, np.empty(tables, np.int64), np.empty(tables, np.int64))
+
+
+# Both take places of tables instead of views, each of which costs as much as some fifty units, and are two as
+# nothing that is read may be written as well for several units to be joined at once. Nor is `max` one instruction.
 
 
 @step
-def _join(best: Floats, before: Floats, count: int, more: float) -> None:
-    """Of the first `count` what is more: the best so far, or what was before and `more`."""
-    for c in range(count):
-        best[c] = max(best[c], before[c] + more)
+def _begin(best: Floats, table: int, before: int, size: int, units: int, more: float) -> None:
+    """A table with a pick of this size that gains `more`, or without it, after the table before."""
+    for c in range(min(size, units)):
+        best[table, c] = best[before, c]
+    for c in range(units - size):
+        joined, kept = best[before, c] + more, best[before, size + c]
+        best[table, size + c] = joined if joined > kept else kept
+
+
+@step
+def _join(best: Floats, table: int, before: int, size: int, units: int, more: float) -> None:
+    """The same with one more such pick."""
+    for c in range(units - size):
+        joined, kept = best[before, c] + more, best[table, size + c]
+        best[table, size + c] = joined if joined > kept else kept
 
 
 @kernel
 def pack(opened: Open, price: Floats, tables: Tables, packed: Ints) -> float:
     """The bound at these prices of rows; writes the tables, and in how many limits' packings each row is."""
     rows, limits = len(opened.row), len(opened.capacity)
-    best, at = tables
+    best, at, row, after = tables
     total, count = 0.0, limits
     for u in range(limits):
         best[u] = 0.0
-        at[rows, u] = u
+        at[rows, u], after[u] = u, -1
     for i in range(rows - 1, -1, -1):
         total += price[i]
         packed[i] = 0
@@ -71,26 +95,27 @@ def pack(opened: Open, price: Floats, tables: Tables, packed: Ints) -> float:
             u, size, more = opened.limit[k], opened.size[k], opened.gain[k] - price[i]
             if more <= 0.0:  # it packs no better than what takes less
                 continue
-            before = best[at[i + 1, u]]
-            if at[i, u] == at[i + 1, u]:
-                at[i, u] = count
+            before, units = at[i + 1, u], opened.capacity[u] + 1
+            if at[i, u] == before:
+                at[i, u], row[count], after[count] = count, i, before
+                _begin(best, count, before, size, units, more)
                 count += 1
-                for c in range(opened.capacity[u] + 1):
-                    best[at[i, u], c] = before[c]
-            _join(best[at[i, u], size:], before, opened.capacity[u] + 1 - size, more)
+            else:
+                _join(best, at[i, u], before, size, units, more)
     for u in range(limits):
-        left = opened.capacity[u]
-        total += best[at[0, u], left]
-        for i in range(rows):
-            before = best[at[i + 1, u]]
-            if best[at[i, u], left] > before[left]:
+        left, table = opened.capacity[u], at[0, u]
+        total += best[table, left]
+        while after[table] >= 0:
+            i, before = row[table], after[table]
+            if best[table, left] > best[before, left]:
                 packed[i] += 1
                 for k in range(opened.begin[i], opened.begin[i + 1]):
                     size, more = opened.size[k], opened.gain[k] - price[i]
                     fits = opened.limit[k] == u and size <= left
-                    if fits and before[left - size] + more == best[at[i, u], left]:
+                    if fits and best[before, left - size] + more == best[table, left]:
                         left -= size
                         break
+            table = before
     return total
 
 
@@ -137,50 +162,84 @@ def improve(
 
 
 @step
-def _most(before: Floats, later: Floats, count: int, lane: Floats) -> float:
-    """Of the first `count` sums the greatest; in lanes, as compilers may not change the order of comparisons."""
+def _most(before: Floats, row: int, later: Floats, limit: int, size: int, units: int, lane: Floats) -> float:
+    """The greatest sum of before[row, c] and later[limit, size + c]; in lanes, as comparisons keep their order."""
     lane[:] = -np.inf
+    count, most = units - size, -np.inf
     for c in range(0, count - _LANES + 1, _LANES):
         for i in range(_LANES):
-            lane[i] = max(lane[i], before[c + i] + later[c + i])
-    most = -np.inf
+            both = before[row, c + i] + later[limit, size + c + i]
+            lane[i] = both if both > lane[i] else lane[i]
     for c in range(count - count % _LANES, count):
-        most = max(most, before[c] + later[c])
+        most = max(most, before[row, c] + later[limit, size + c])
     for i in range(_LANES):
         most = max(most, lane[i])
     return most
 
 
 @kernel
-def through(opened: Open, price: Floats, tables: Tables) -> tuple[Floats, Floats]:
-    """(options,) what a plan with each is worth at most, and (rows,) what one without each row is.
+def sweep(opened: Open, price: Floats, tables: Tables) -> tuple[float, Floats, Floats]:
+    """Better prices of rows; (bound at them, (options,) what a plan with each is worth at most, (rows,) without).
 
-    tables: as `pack` makes them of the same prices.
+    One by one the prices come to where the bound is least, which is from what the row would add to the limit that
+    gains most by it down to what it would add to the next: halfway, whatever others come to (coordinate descent).
+    What is said of options and rows holds at any prices.
+    tables: as `pack` makes them of the prices before.
     """
-    rows, limits, units = len(opened.row), len(opened.capacity), tables.best.shape[1]
+    rows, limits, most_units = len(opened.row), len(opened.capacity), tables.best.shape[1]
     with_option, without_row = np.empty(len(opened.pick)), np.empty(rows)
-    before, after, later = np.zeros((limits, units)), np.zeros((limits, units)), np.zeros((limits, units))
-    best, lane, total = np.empty(limits), np.empty(_LANES), 0.0
+    before, later = np.zeros((2 * limits, most_units)), np.empty((limits, most_units))
+    at, spare = np.arange(limits), np.arange(limits, 2 * limits)  # of the rows so far, in `before`; what is free
+    asked = np.full(limits, -1, np.int64)  # the last row with options of each limit
+    best, more_of, whole, lane, total = np.empty(limits), np.empty(limits), np.empty(limits), np.empty(_LANES), 0.0
     for i in range(rows):
         total += price[i]
+    for u in range(limits):
+        whole[u] = tables.best[tables.at[0, u], opened.capacity[u]]
+        total += whole[u]
     for i in range(rows):
         others = total - price[i]
-        for u in range(limits):
-            rest = tables.best[tables.at[i + 1, u]]
-            for c in range(opened.capacity[u] + 1):
-                later[u, c] = rest[opened.capacity[u] - c]
-                after[u, c] = before[u, c]
-            best[u] = _most(before[u], later[u], opened.capacity[u] + 1, lane)
-            others += best[u]
+        for k in range(opened.begin[i], opened.begin[i + 1]):
+            u = opened.limit[k]
+            if asked[u] == i:
+                continue
+            asked[u], rest, most, more_of[u] = i, tables.at[i + 1, u], opened.capacity[u], -np.inf
+            for c in range(most + 1):
+                later[u, c] = tables.best[rest, most - c]
+            best[u] = whole[u]
+            if tables.at[i, u] != rest:  # else it is packed as well without the row
+                best[u] = _most(before, at[u], later, u, 0, most + 1, lane)
+                others += best[u] - whole[u]
         without_row[i] = others
         for k in range(opened.begin[i], opened.begin[i + 1]):
+            u, size, units = opened.limit[k], opened.size[k], opened.capacity[opened.limit[k]] + 1
+            with_option[k] = -np.inf
+            if size < units:
+                gained = _most(before, at[u], later, u, size, units, lane) - best[u] + opened.gain[k]
+                with_option[k] = others + gained
+                more_of[u] = max(more_of[u], gained)
+        first, second = -np.inf, -np.inf
+        for u in range(limits):
+            if asked[u] == i:
+                first, second = max(first, more_of[u]), max(second, min(first, more_of[u]))
+        if not opened.must[i]:
+            first, second = max(first, 0.0), max(second, 0.0)
+        if first > -np.inf:
+            price[i] = (first + second) / 2 if second > -np.inf else first
+        total = others + price[i]
+        for u in range(limits):
+            if asked[u] == i:
+                whole[u] = best[u] + max(more_of[u] - price[i], 0.0)
+                total += max(more_of[u] - price[i], 0.0)
+        for k in range(opened.begin[i], opened.begin[i + 1]):
             u, size, more = opened.limit[k], opened.size[k], opened.gain[k] - price[i]
-            count = opened.capacity[u] + 1 - size
-            if count <= 0:
-                with_option[k] = -np.inf
+            units = opened.capacity[u] + 1
+            if more <= 0.0:
                 continue
-            with_option[k] = others - best[u] + _most(before[u], later[u, size:], count, lane) + opened.gain[k]
-            if more > 0.0:
-                _join(after[u, size:], before[u], count, more)
-        before, after = after, before
-    return with_option, without_row
+            if asked[u] == i:
+                asked[u] = -1
+                _begin(before, spare[u], at[u], size, units, more)
+                at[u], spare[u] = spare[u], at[u]
+            else:
+                _join(before, at[u], spare[u], size, units, more)
+    return total, with_option, without_row

@@ -84,6 +84,33 @@ def _keep_best(made: _Beginnings, count: int, width: int, table: Ints) -> tuple[
     return n, lost
 
 
+@step
+def _bounds(
+    opened: Open, tables: Tables, later: float, i: int, kept: _Beginnings, count: int, bounds: Floats
+) -> float:
+    """bounds[p, k]: of beginning p with option k of row i, which is counted from 1; of 0: without the row.
+
+    later: prices of the rows that follow. Returns what each beginning can at least be made to: the least of the
+    greatest bounds of each.
+    """
+    bar = np.inf
+    for p in range(count):
+        rest, most = kept.gain[p] + later, -np.inf
+        for u in range(len(opened.capacity)):
+            rest += tables.best[tables.at[i + 1, u], opened.capacity[u] - kept.used[p, u]]
+        bounds[p, 0] = -np.inf if opened.must[i] else rest
+        most = bounds[p, 0]
+        for k in range(opened.begin[i], opened.begin[i + 1]):
+            u, more = opened.limit[k], opened.size[k]
+            left, packed, bound = opened.capacity[u] - kept.used[p, u], tables.at[i + 1, u], -np.inf
+            if more <= left:
+                bound = rest + opened.gain[k] + tables.best[packed, left - more] - tables.best[packed, left]
+            bounds[p, k - opened.begin[i] + 1] = bound
+            most = bound if bound > most else most
+        bar = min(bar, most)
+    return bar
+
+
 @kernel
 def row_by_row(
     opened: Open, price: Floats, tables: Tables, enough: float, width: int
@@ -93,7 +120,7 @@ def row_by_row(
     The gain is -inf where no such plan was found. What is left out because of `enough` alone is not in the bound.
     """
     rows, limits = len(opened.row), len(opened.capacity)
-    most = _MADE * width
+    most, options = _MADE * width, 0
     size = 1
     while size < 2 * most:
         size *= 2
@@ -103,30 +130,28 @@ def row_by_row(
     count, lost, later = _FIRST, -np.inf, 0.0
     for i in range(rows):
         later += price[i]
+        options = max(options, opened.begin[i + 1] - opened.begin[i])
+    bounds = np.empty((width, options + 1))
     for i in range(rows):
         later -= price[i]
         table[:] = -1
         new = 0
+        bar = _bounds(opened, tables, later, i, kept, count, bounds)
+        if count < width:
+            bar = -np.inf  # there are not as many yet as are kept
         for p in range(count):
-            rest = kept.gain[p] + later
-            for u in range(limits):
-                rest += tables.best[tables.at[i + 1, u], opened.capacity[u] - kept.used[p, u]]
             for k in range(opened.begin[i] - 1, opened.begin[i + 1]):
-                gain, bound, digest, u, more = kept.gain[p], rest, kept.digest[p], 0, 0
-                if k < opened.begin[i]:
-                    if opened.must[i]:
-                        continue
-                else:
-                    u, more = opened.limit[k], opened.size[k]
-                    left = opened.capacity[u] - kept.used[p, u]
-                    if more > left:
-                        continue
-                    gain += opened.gain[k]
-                    most_later = tables.best[tables.at[i + 1, u]]
-                    bound += opened.gain[k] + most_later[left - more] - most_later[left]
-                    digest += digest_of(more, factor[u])
+                bound = bounds[p, k - opened.begin[i] + 1]
                 if bound <= enough:
                     continue
+                if bound < bar:  # as many others are of greater bounds, or almost as many where some take the same
+                    lost = max(lost, bound)
+                    continue
+                gain, digest, u, more = kept.gain[p], kept.digest[p], 0, 0
+                if k >= opened.begin[i]:
+                    u, more = opened.limit[k], opened.size[k]
+                    gain += opened.gain[k]
+                    digest += digest_of(more, factor[u])
                 at = place_of(digest, np.uint64(size))
                 while table[at] >= 0 and not (
                     made.digest[table[at]] == digest and _same(made, table[at], kept, p, u, more)

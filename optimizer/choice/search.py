@@ -28,8 +28,8 @@ class _Chains(NamedTuple):
     loss: float
 
 
-_NARROW = _Chains(64, 8, 8, 0.25)
-_NEXT = _NARROW, _Chains(128, 32, 12, 0.25)
+_NARROW, _WIDE = _Chains(64, 8, 8, 0.25), _Chains(64, 12, 10, 0.25)
+BRIEFLY = 600  # rows up to which the narrow one costs less than the vertex, and is mostly enough
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,18 +57,18 @@ def is_within(gap: float, value: float, bound: float) -> bool:
     return bound - value <= gap * min(abs(bound), abs(value)) + TOLERANCE
 
 
-def search(sought: Sought, picks: Ints) -> tuple[float, float]:
-    """(objective, bound) of a plan that is at least as good as `picks`, which is written there."""
-    value = objective(sought.snapshot.rows, picks)
-    if len(sought.snapshot.rows.order) > EXACT_ROWS:
-        value = search_near(sought, value, picks)
-        value = _search_all(sought, value, picks, _NEXT)
-    return _prove(sought, value, picks)
+def search(sought: Sought, value: float, bound: float, picks: Ints) -> tuple[float, float]:
+    """(objective, bound) of a plan that is at least as good as `picks`, worth `value`, which is written there."""
+    rows = len(sought.snapshot.rows.order)
+    if rows > EXACT_ROWS:
+        # What a narrow search at prices did not find it mostly does not at the vertex either.
+        value = _search_all(sought, value, bound, picks, (_WIDE,) if rows <= BRIEFLY else (_NARROW, _WIDE))
+    return _prove(sought, value, bound, picks)
 
 
 def search_briefly(sought: Sought, value: float, picks: Ints) -> float:
     """The first search among all rows, where `picks`, worth `value`, are not within the gap; the objective."""
-    return _search_all(sought, value, picks, _NEXT[:1])
+    return _search_all(sought, value, sought.dual, picks, (_NARROW,))
 
 
 def search_near(sought: Sought, value: float, picks: Ints) -> float:
@@ -92,13 +92,13 @@ def search_near(sought: Sought, value: float, picks: Ints) -> float:
     return _chain(sought, few, room, picks, dual - value - lost, wanted - lost, _NARROW)
 
 
-def _search_all(sought: Sought, value: float, picks: Ints, widths: tuple[_Chains, ...]) -> float:
+def _search_all(sought: Sought, value: float, bound: float, picks: Ints, widths: tuple[_Chains, ...]) -> float:
     """Search among all rows while the plan is not within the gap; returns the objective."""
     snapshot, dual, gap = sought.snapshot, sought.dual, sought.gap
     for each in widths:
-        if is_within(gap, value, dual) or not sought.in_time:
+        if is_within(gap, value, bound) or not sought.in_time:
             break
-        wanted = gap * min(abs(dual), abs(value))
+        wanted = dual - bound + gap * min(abs(bound), abs(value))
         value = _chain(sought, snapshot.everything, snapshot.capacity, picks, dual - value, wanted, each)
     return value
 
@@ -113,10 +113,10 @@ def _chain(
     return objective(snapshot.rows, picks)
 
 
-def _prove(sought: Sought, value: float, picks: Ints) -> tuple[float, float]:
+def _prove(sought: Sought, value: float, bound: float, picks: Ints) -> tuple[float, float]:
     """(objective, bound) after exact searches where few rows may pick several things; better plans are written."""
     snapshot, dual = sought.snapshot, sought.dual
-    everything, bound = snapshot.everything, dual
+    everything = snapshot.everything
     # A first search that can look at every row costs so little that it goes for the very optimum.
     exact = len(everything.order) <= EXACT_ROWS
     for width in _WIDTHS if exact else _WIDTHS[-1:]:

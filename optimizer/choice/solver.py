@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from .at_prices import take_at
-from .closing import FAR, close
+from .closing import FAR, bound_by_rows, close
 from .exact import branch
 from .memory import Memory
 from .mend import mend
@@ -18,7 +18,7 @@ from .plan import objective
 from .prices import find_prices
 from .problem import TOLERANCE
 from .rows import Ints
-from .search import Sought, is_within, search, search_briefly
+from .search import BRIEFLY, EXACT_ROWS, Sought, is_within, search, search_briefly, search_near
 from .seek import Aim, seek
 from .simplex import nothing_first
 from .snapshot import Found, Snapshot
@@ -29,7 +29,7 @@ _COLD, _ROUGH, _FINE = 0.3, 5e-3, 1e-3  # widths of the smoothed dual, in units 
 _ENOUGH = 8e-3  # of a width, that a step must gain a row for the prices to be worth another
 _NEAR_BY, _FAR_OFF = 0.1, np.inf  # by what part of a price a first step may go: from the last prices, from nothing
 _BY_ROUGH = 2.5e-4  # a gap that a plan at rough prices may keep
-_BRIEFLY = 600  # rows up to which a brief search costs less than the vertex, and is mostly enough
+_NEARLY = 1.5  # times the gap, that a plan may lack for better prices of rows to come before wider searches
 _LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
 _NO_PICKS = np.empty(0, np.int64)
 _LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
@@ -64,7 +64,7 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
             memory.learn(snapshot, prices, dual)
             return replace(plan, bound=max(dual, plan.objective), prices=prices, passes=passes)
     memory.learn(snapshot, prices, dual)
-    if plan is not None and len(snapshot.rows.order) <= _BRIEFLY:
+    if plan is not None and len(snapshot.rows.order) <= BRIEFLY:
         sought = Sought(snapshot, near, near, prices, dual, gap, until_s)
         value = search_briefly(sought, plan.objective, plan.picks)
         plan = replace(plan, objective=value)
@@ -87,7 +87,12 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     if plan is not None and plan.objective > objective(snapshot.rows, picks):
         picks = plan.picks
     sought = Sought(snapshot, near, nearest, prices, dual, gap, until_s)
-    value, bound = search(sought, picks)
+    value, bound = objective(snapshot.rows, picks), dual
+    if len(snapshot.rows.order) > EXACT_ROWS:
+        value = search_near(sought, value, picks)
+        if not is_within(gap, value, dual) and is_within(_NEARLY * gap, value, dual):
+            bound = bound_by_rows(sought, value, bound)
+    value, bound = search(sought, value, bound, picks)
     if sought.in_time and not is_within(gap, value, bound):
         value, bound = close(sought, picks, bound)
     few = snapshot.options <= _MOST_FOR_HIGHS and snapshot.cells <= _MOST_CELLS
