@@ -78,7 +78,7 @@ def assert_a_plan(snapshot: Snapshot, picks: np.ndarray) -> None:
 def sought(snapshot: Snapshot, prices: np.ndarray, gap: float = 0.0, limit_s: float = 60.0) -> Sought:
     near = everywhere(snapshot.rows, snapshot.capacity)
     dual = dual_value(snapshot.everything, snapshot.columns, snapshot.capacity, prices)
-    return Sought(snapshot, near, near, prices, dual, gap, time.perf_counter() + limit_s)
+    return Sought(snapshot, near, prices, dual, gap, time.perf_counter() + limit_s)
 
 
 def some_prices(seed: int, rows: int, most: float = 3.0) -> np.ndarray:

@@ -18,7 +18,7 @@ FAR = 1e-3  # from their bounds: what plans within it still lack is not worth mu
 _LENGTH = 0.1  # of the first step, of Polyak's
 _NEAR = 0.5  # of what a plan may lack; bounds no further off come down by a few steps, others by a sweep first
 # Steps towards better prices of rows, and beginnings of plans that are kept then.
-_TURNS = (20, 64), (40, 256), (80, 512), (80, 1024), (80, 4096), (0, 16384)
+_TURNS = (12, 32), (40, 128), (80, 512), (80, 1024), (80, 4096), (0, 16384)
 # Of a turn, in cells of tables, which take less than a nanosecond each; an option of a beginning is worth some.
 _MOST_WORK, _MOST_WORK_IF_NEAR, _WORK_OF_OPTION = 640_000_000, 20_000_000, 32
 

@@ -10,7 +10,7 @@ from .memory import Memory
 from .near import UNKNOWN, count_unknown, dual_near, nearest
 from .plan import objective, take_again, take_best
 from .rows import UNKNOWN_PICK
-from .search import EXACT_ROWS, Sought, is_within, search_near
+from .search import EXACT_ROWS, Sought, is_within, search_among
 from .snapshot import Found, Snapshot
 from .whole import NOTHING_BEFORE, fill_up
 
@@ -35,8 +35,8 @@ def mend(snapshot: Snapshot, memory: Memory, gap: float, until_s: float) -> Foun
     dual, value = dual_near(snapshot.rows, columns, near, prices), objective(snapshot.rows, picks)
     if not is_within(gap, value, dual):
         given = snapshot.rows, columns, near, prices, memory.typical(snapshot), picks.copy()
-        sought = Sought(snapshot, near, nearest(*given), prices, dual, gap, until_s)
-        value = search_near(sought, value, picks)
+        sought = Sought(snapshot, near, prices, dual, gap, until_s)
+        value = search_among(sought, nearest(*given).order, value, picks)
     if not is_within(gap, value, dual):
         return None
     return Found(picks, snapshot.room(picks), value, max(dual, value), prices, 0, 0)

@@ -1,10 +1,9 @@
-"""Searches for a better plan than the one at hand, narrow ones first, until one is within the gap."""
+"""Searches for a better plan than the one at hand, while that is not within the gap."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from .chains import find_chain
 from .near import Near
@@ -17,32 +16,20 @@ from .whole import fill_rest
 
 EXACT_ROWS = 40  # so many rows that may pick several things are searched as a whole
 _WIDTHS = 256, 512  # combinations that are kept
-
-
-class _Chains(NamedTuple):
-    """How many rows may move, chains kept of each length, the longest, what part of the budget a row may lose."""
-
-    movers: int
-    width: int
-    longest: int
-    loss: float
-
-
-_NARROW, _WIDE = _Chains(64, 8, 8, 0.25), _Chains(64, 12, 10, 0.25)
-BRIEFLY = 600  # rows up to which the narrow one costs less than the vertex, and is mostly enough
+# How many rows may move, chains kept of each length, the longest, and what part of the budget a row may lose.
+_MOVERS, _WIDTH, _LONGEST, _LOSS = 64, 8, 8, 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class Sought:
     """What is looked for, and what is known of it.
 
-    near: the rows that are open near the prices, nearest: very near them; dual: the bound at the prices; gap:
-    relative; until_s: of time.perf_counter(), when no further search begins.
+    near: the rows that are open near the prices; dual: the bound at the prices; gap: relative; until_s: of
+    time.perf_counter(), when no further search begins.
     """
 
     snapshot: Snapshot
     near: Near
-    nearest: Near
     prices: Floats
     dual: float
     gap: float
@@ -59,56 +46,45 @@ def is_within(gap: float, value: float, bound: float) -> bool:
 
 def search(sought: Sought, value: float, bound: float, picks: Ints) -> tuple[float, float]:
     """(objective, bound) of a plan that is at least as good as `picks`, worth `value`, which is written there."""
-    rows = len(sought.snapshot.rows.order)
-    if rows > EXACT_ROWS:
-        # What a narrow search at prices did not find it mostly does not at the vertex either.
-        value = _search_all(sought, value, bound, picks, (_WIDE,) if rows <= BRIEFLY else (_NARROW, _WIDE))
+    if len(sought.snapshot.rows.order) > EXACT_ROWS:
+        value = search_briefly(sought, value, bound, picks)
     return _prove(sought, value, bound, picks)
 
 
-def search_briefly(sought: Sought, value: float, picks: Ints) -> float:
-    """The first search among all rows, where `picks`, worth `value`, are not within the gap; the objective."""
-    return _search_all(sought, value, sought.dual, picks, (_NARROW,))
+def search_briefly(sought: Sought, value: float, bound: float, picks: Ints) -> float:
+    """Search among all rows where the plan is not within the gap; returns the objective."""
+    snapshot, dual, gap = sought.snapshot, sought.dual, sought.gap
+    if is_within(gap, value, bound) or not sought.in_time:
+        return value
+    wanted = dual - bound + gap * min(abs(bound), abs(value))
+    return _chain(sought, snapshot.everything, snapshot.capacity, picks, dual - value, wanted)
 
 
-def search_near(sought: Sought, value: float, picks: Ints) -> float:
-    """Search among the rows that are open very near the prices, all others as they are; returns the objective.
+def search_among(sought: Sought, few: Ints, value: float, picks: Ints) -> float:
+    """Search among few rows, all others as they are; returns the objective.
 
     Only where `picks`, whose objective is `value`, are not within the gap; better ones are written to them.
     """
     snapshot, dual = sought.snapshot, sought.dual
-    rows = snapshot.rows._replace(order=sought.nearest.order)
+    rows = snapshot.rows._replace(order=few)
     wanted = sought.gap * min(abs(dual), abs(value))
     if is_within(sought.gap, value, dual) or not sought.in_time:
         return value
     others = picks.copy()
-    others[rows.order] = NOTHING
+    others[few] = NOTHING
     room = snapshot.room(others)
     # What the others lose for good.
     lost = dual - value - (dual_value(rows, snapshot.columns, room, sought.prices) - objective(rows, picks))
     if wanted <= lost:
         return value
-    few = snapshot.everything._replace(order=rows.order)
-    return _chain(sought, few, room, picks, dual - value - lost, wanted - lost, _NARROW)
+    everything = snapshot.everything._replace(order=few)
+    return _chain(sought, everything, room, picks, dual - value - lost, wanted - lost)
 
 
-def _search_all(sought: Sought, value: float, bound: float, picks: Ints, widths: tuple[_Chains, ...]) -> float:
-    """Search among all rows while the plan is not within the gap; returns the objective."""
-    snapshot, dual, gap = sought.snapshot, sought.dual, sought.gap
-    for each in widths:
-        if is_within(gap, value, bound) or not sought.in_time:
-            break
-        wanted = dual - bound + gap * min(abs(bound), abs(value))
-        value = _chain(sought, snapshot.everything, snapshot.capacity, picks, dual - value, wanted, each)
-    return value
-
-
-def _chain(
-    sought: Sought, rows: Rows, room: Floats, picks: Ints, budget: float, wanted: float, by: _Chains
-) -> float:
+def _chain(sought: Sought, rows: Rows, room: Floats, picks: Ints, budget: float, wanted: float) -> float:
     snapshot = sought.snapshot
     given = rows, snapshot.columns, room, sought.prices, picks
-    if find_chain(*given, budget, wanted, by.loss * budget, by.movers, by.width, by.longest) < budget:
+    if find_chain(*given, budget, wanted, _LOSS * budget, _MOVERS, _WIDTH, _LONGEST) < budget:
         fill_rest(snapshot, sought.near, sought.prices, picks)
     return objective(snapshot.rows, picks)
 

@@ -18,7 +18,7 @@ from .plan import objective
 from .prices import find_prices
 from .problem import TOLERANCE
 from .rows import Ints
-from .search import BRIEFLY, EXACT_ROWS, Sought, is_within, search, search_briefly, search_near
+from .search import EXACT_ROWS, Sought, is_within, search, search_briefly
 from .seek import Aim, seek
 from .simplex import nothing_first
 from .snapshot import Found, Snapshot
@@ -29,6 +29,7 @@ _COLD, _ROUGH, _FINE = 0.3, 5e-3, 1e-3  # widths of the smoothed dual, in units 
 _ENOUGH = 8e-3  # of a width, that a step must gain a row for the prices to be worth another
 _NEAR_BY, _FAR_OFF = 0.1, np.inf  # by what part of a price a first step may go: from the last prices, from nothing
 _BY_ROUGH = 2.5e-4  # a gap that a plan at rough prices may keep
+_BRIEFLY = 600  # rows up to which a search for chains costs less than the vertex, and is mostly enough
 _NEARLY = 1.5  # times the gap, that a plan may lack for better prices of rows to come before wider searches
 _LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
 _NO_PICKS = np.empty(0, np.int64)
@@ -64,14 +65,14 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
             memory.learn(snapshot, prices, dual)
             return replace(plan, bound=max(dual, plan.objective), prices=prices, passes=passes)
     memory.learn(snapshot, prices, dual)
-    if plan is not None and len(snapshot.rows.order) <= BRIEFLY:
-        sought = Sought(snapshot, near, near, prices, dual, gap, until_s)
-        value = search_briefly(sought, plan.objective, plan.picks)
+    if plan is not None and len(snapshot.rows.order) <= _BRIEFLY:
+        sought = Sought(snapshot, near, prices, dual, gap, until_s)
+        value = search_briefly(sought, plan.objective, dual, plan.picks)
         plan = replace(plan, objective=value)
         if is_within(gap, value, dual):
             left = snapshot.room(plan.picks)
             return replace(plan, left=left, bound=max(dual, value), prices=prices, passes=passes)
-    picks, nearest, prices, dual, torn, pivots, memory.basic = find_vertex(
+    picks, prices, dual, torn, pivots, memory.basic = find_vertex(
         *snapshot.frame,
         *snapshot.known,
         snapshot.key,
@@ -86,12 +87,11 @@ def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, unt
     make_whole(snapshot, near, prices, picks, torn, base)
     if plan is not None and plan.objective > objective(snapshot.rows, picks):
         picks = plan.picks
-    sought = Sought(snapshot, near, nearest, prices, dual, gap, until_s)
+    sought = Sought(snapshot, near, prices, dual, gap, until_s)
     value, bound = objective(snapshot.rows, picks), dual
-    if len(snapshot.rows.order) > EXACT_ROWS:
-        value = search_near(sought, value, picks)
-        if not is_within(gap, value, dual) and is_within(_NEARLY * gap, value, dual):
-            bound = bound_by_rows(sought, value, bound)
+    lacks_little = not is_within(gap, value, dual) and is_within(_NEARLY * gap, value, dual)
+    if lacks_little and len(snapshot.rows.order) > EXACT_ROWS:
+        bound = bound_by_rows(sought, value, bound)
     value, bound = search(sought, value, bound, picks)
     if sought.in_time and not is_within(gap, value, bound):
         value, bound = close(sought, picks, bound)

@@ -27,13 +27,12 @@ _PIVOTS = 50  # at most, a row
 
 
 class Vertex(NamedTuple):
-    """picks: the keys, by row; near: rows open around it; prices: (limits,); the dual there; torn: its rows.
+    """picks: the keys, by row; prices: (limits,); the dual there; torn: its rows.
 
     basic: what is basic beside the keys.
     """
 
     picks: Ints
-    near: Near
     prices: Floats
     dual: float
     torn: Ints
@@ -100,4 +99,4 @@ def find_vertex(
     found = dual_near(rows, columns, level, better)
     if found < dual:
         prices, dual = better, found
-    return Vertex(picks, level, prices, dual, torn_rows(basis), pivots, Entering(basis.row, basis.pick))
+    return Vertex(picks, prices, dual, torn_rows(basis), pivots, Entering(basis.row, basis.pick))
