@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -398,6 +399,23 @@ def test_room_of_requests_that_left_is_used_by_those_that_come() -> None:
         program.remove_request(i)
         program.add_request(200 + i, np.ones(40), {"a100": np.ones(40)}, [Row(1.0, upper=1.0)])
     assert (storage.columns.top, storage.rows.top, storage.entries.top) == before
+
+
+def test_a_program_kept_for_months_does_not_grow_by_requests_that_left() -> None:
+    program = ContinualProgram()
+    program.set_capacity("a100", 8.0)
+
+    def rounds(first: int, last: int) -> int:
+        for i in range(first, last):
+            program.add_request(f"job {i:05}", np.ones(3), {"a100": np.ones(3)}, [Row(1.0, upper=1.0)])
+            if i >= 10:
+                program.remove_request(f"job {i - 10:05}")
+        return len(pickle.dumps(program))
+
+    early = rounds(0, 200)
+    assert rounds(200, 3000) <= 2 * early
+    program.remove_capacity("a100")
+    assert program.linear_program().matrix.shape[0] == len(program.requests)
 
 
 def test_a_program_that_shrank_gives_its_room_back() -> None:

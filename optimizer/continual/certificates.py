@@ -73,13 +73,23 @@ def _dual_value(
     cost: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
-    y: np.ndarray,
+    row_lower: np.ndarray,
+    row_upper: np.ndarray,
+    prices: np.ndarray,
 ) -> tuple[float, float, float]:
-    """Columns' part of the dual objective; sum and largest share of reduced costs that miss their bound."""
+    """The dual objective; sum and largest share of reduced costs that miss their bound.
+
+    A price that asks for a side that a row does not have counts as 0.
+    """
     start, end, row, value = sparse
     total, wrong, worst, largest = 0.0, 0.0, 0.0, 0.0
+    y = np.zeros(len(prices))
     for i in range(len(y)):
-        largest = max(largest, abs(y[i]))
+        side = row_lower[i] if prices[i] > 0.0 else row_upper[i]
+        if not math.isinf(side):
+            y[i] = prices[i]
+            total += y[i] * side
+            largest = max(largest, abs(y[i]))
     for j in range(len(cost)):
         reduced, size = cost[j], abs(cost[j])
         for k in range(start[j], end[j]):
@@ -167,12 +177,7 @@ class Certificates:
         return falls > within * float(np.abs(self.cost) @ np.abs(ray)) > 0.0 and bool(stays.all())
 
     def _value(self, cost: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
-        y = np.where(np.isinf(self.row_lower), np.minimum(y, 0.0), y)
-        y = np.where(np.isinf(self.row_upper), np.maximum(y, 0.0), y)
-        side = np.where(y > 0.0, self.row_lower, self.row_upper)
-        of_rows = float(np.sum(y * np.where(y == 0.0, 0.0, side)))
-        value, wrong, worst = _dual_value(self.sparse, cost, self.lower, self.upper, y)
-        return value + of_rows, wrong, worst
+        return _dual_value(self.sparse, cost, self.lower, self.upper, self.row_lower, self.row_upper, y)
 
     def _tighten(self) -> bool:
         """One more round of implied bounds; False where it found none, or there were enough."""

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ..compiled import kernel
+
 # Dense, one per variable; a number, the same for all; or (indices, values).
 Coefficients = float | Sequence[float] | np.ndarray | tuple[Any, Any]
 Triplets = tuple[np.ndarray, np.ndarray, np.ndarray]
 INFINITE = 1e18  # sides and bounds of this size are none: what is left of a sum with one is rounding
 LARGEST = 1e100  # cost or coefficient, that squares of them are numbers
+OUTSIDE, TWICE, TOO_LARGE = -1, -2, -3  # what is wrong with coefficients
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +63,8 @@ def ids_of(given: Sequence[Hashable] | np.ndarray) -> list[Hashable]:
 
 def joined(parts: Sequence[Triplets]) -> Triplets:
     """Columns, rows and values of all parts, one behind another."""
+    if len(parts) == 1:
+        return parts[0]
     if not parts:
         none = np.zeros(0, dtype=np.int64)
         return none, none, np.zeros(0)
@@ -102,28 +107,41 @@ def opened(side: np.ndarray) -> np.ndarray:
     return np.where(np.abs(side) >= INFINITE, np.copysign(np.inf, side), side)
 
 
-def _hold(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Whether there are numbers between them."""
-    return (lower <= upper) & (lower < np.inf) & (upper > -np.inf)
+def _side(what: str, given: object, count: int) -> np.ndarray:
+    """(count,) of bounds or rows, opened; one number may be given for all."""
+    if isinstance(given, float):
+        return np.full(count, math.copysign(math.inf, given) if abs(given) >= INFINITE else given)
+    array = opened(numbers(what, given))
+    if array.shape not in ((), (count,)):
+        raise ValueError(f"{what}: has shape {array.shape}, not () or ({count},)")
+    return array if array.ndim else np.full(count, array)
+
+
+@kernel
+def _first_empty(lower: np.ndarray, upper: np.ndarray) -> int:
+    """The first place at which there is no number between them; the length where there is none."""
+    for i in range(len(lower)):
+        if not (lower[i] <= upper[i] and lower[i] < math.inf and upper[i] > -math.inf):
+            return i
+    return len(lower)
 
 
 def sides_of(what: str, lower: object, upper: object) -> tuple[float, float]:
     """(lower, upper) between which there are numbers."""
     low, high = opened(np.array([number(f"{what}, lower", lower), number(f"{what}, upper", upper)]))
-    if not _hold(low, high):
+    if not (low <= high and low < math.inf and high > -math.inf):
         raise ValueError(f"{what}: lower {lower} and upper {upper} hold no number; lower <= upper is accepted")
     return float(low), float(high)
 
 
 def finite(what: str, given: object, count: int | None = None) -> np.ndarray:
     """(count,) costs."""
-    array = numbers(what, given)
+    array = np.array(numbers(what, given))
     if array.ndim != 1 or (count is not None and len(array) != count):
         wanted = "(variables,)" if count is None else f"({count},)"
         raise ValueError(f"{what}: has shape {array.shape}, not {wanted}")
-    fine = np.abs(array) < LARGEST
-    if not fine.all():
-        i = int(np.argmin(fine))
+    i = _first_too_large(array)
+    if i < len(array):
         raise ValueError(f"{what}: entry {i} is {array[i]}; finite numbers below {LARGEST:g} in size are accepted")
     return array
 
@@ -138,18 +156,44 @@ def sizes_of(given: Sequence[int] | np.ndarray, count: int) -> np.ndarray:
 
 
 def bounds_of(what: str, lower: Any, upper: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
-    sides = []
-    for name, given in (("lower", lower), ("upper", upper)):
-        array = opened(numbers(f"{name} of {what}", given))
-        if array.shape not in ((), (count,)):
-            raise ValueError(f"{name} of {what}: has shape {array.shape}, not () or ({count},)")
-        sides.append(np.broadcast_to(array, (count,)))
-    low, high = sides
-    fine = _hold(low, high)
-    if not fine.all():
-        i = int(fine.argmin())
+    low, high = _side(f"lower of {what}", lower, count), _side(f"upper of {what}", upper, count)
+    i = _first_empty(low, high)
+    if i < count:
         raise ValueError(f"bounds of {what}: lower {low[i]} and upper {high[i]} of variable {i} hold no number")
     return low, high
+
+
+@kernel
+def _first_too_large(value: np.ndarray) -> int:
+    """The first place of what is not a number below LARGEST in size; the length where there is none."""
+    for i in range(len(value)):
+        if not abs(value[i]) < LARGEST:
+            return i
+    return len(value)
+
+
+@kernel
+def _kept(index: np.ndarray, value: np.ndarray, count: int) -> int:
+    """Moves what is not zero to the front, and returns how many there are; below 0: OUTSIDE, TWICE, TOO_LARGE."""
+    last, ordered, kept = -1, True, 0
+    for i in range(len(index)):
+        if not 0 <= index[i] < count:
+            return OUTSIDE
+        ordered &= index[i] > last
+        last = index[i]
+    if not ordered:
+        seen = np.zeros(count, np.bool_)
+        for i in index:
+            if seen[i]:
+                return TWICE
+            seen[i] = True
+    for i in range(len(index)):
+        if not abs(value[i]) < LARGEST:
+            return TOO_LARGE
+        if value[i] != 0.0:
+            index[kept], value[kept] = index[i], value[i]
+            kept += 1
+    return kept
 
 
 def coefficients_of(what: str, given: Coefficients, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -157,51 +201,44 @@ def coefficients_of(what: str, given: Coefficients, count: int) -> tuple[np.ndar
     if isinstance(given, tuple):
         if len(given) != 2:
             raise ValueError(f"{what}: is a tuple of {len(given)}; (indices, values) is accepted")
-        index, value = _array(f"{what}, indices", given[0]), numbers(what, given[1])
-        value = np.broadcast_to(value, index.shape) if value.ndim == 0 else value
-        if index.ndim != 1 or value.shape != index.shape:
-            raise ValueError(f"{what}: indices and values have shapes {index.shape} and {value.shape}, not one")
-        if len(index) and not np.issubdtype(index.dtype, np.integer):
-            raise ValueError(f"{what}: indices are {index.dtype}; whole numbers are accepted")
-        index = index.astype(np.int64)
-        if len(index) and not (index.min() >= 0 and index.max() < count):
-            raise ValueError(
-                f"{what}: indices reach from {index.min()} to {index.max()}, not within 0 to {count - 1}"
-            )
-        seen = np.zeros(count, dtype=bool)
-        seen[index] = True
-        if seen.sum() < len(index):
-            raise ValueError(f"{what}: has an index twice; each at most once is accepted")
+        whole, value = _array(f"{what}, indices", given[0]), numbers(what, given[1])
+        value = np.full(whole.shape, value) if value.ndim == 0 else value
+        if whole.ndim != 1 or value.shape != whole.shape:
+            raise ValueError(f"{what}: indices and values have shapes {whole.shape} and {value.shape}, not one")
+        if len(whole) and whole.dtype.kind not in "iu":
+            raise ValueError(f"{what}: indices are {whole.dtype}; whole numbers are accepted")
+        index = np.array(whole, dtype=np.int64)
     else:
         value = numbers(what, given)
-        value = np.full(count, float(value)) if value.ndim == 0 else value
+        value = np.full(count, value) if value.ndim == 0 else value
         if value.shape != (count,):
             raise ValueError(f"{what}: has shape {value.shape}, not ({count},)")
         index = np.arange(count)
-    if not (np.abs(value) < LARGEST).all():
+    value = np.array(value)
+    kept = _kept(index, value, count)
+    if kept == OUTSIDE:
+        raise ValueError(f"{what}: indices reach from {index.min()} to {index.max()}, not within 0 to {count - 1}")
+    if kept == TWICE:
+        raise ValueError(f"{what}: has an index twice; each at most once is accepted")
+    if kept == TOO_LARGE:
         raise ValueError(f"{what}: has coefficients that are not finite, or {LARGEST:g} and more in size")
-    kept = value != 0
-    return index[kept], value[kept]
+    return index[:kept], value[:kept]
 
 
 def rows_of(what: str, rows: Sequence[Row], sizes: np.ndarray) -> tuple[Triplets, tuple[np.ndarray, np.ndarray]]:
     """Rows of requests of these sizes, each request's together: entries, and sides (requests * rows,)."""
     sequence(f"rows of {what}", rows, "a list of Row")
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    parts = []
-    low, high = np.empty((len(sizes), len(rows))), np.empty((len(sizes), len(rows)))
+    count, many = len(sizes), len(rows)
+    owner = np.repeat(np.arange(count), sizes)
+    parts, low, high = [], np.empty((count, many)), np.empty((count, many))
     for i, row in enumerate(rows):
         if not isinstance(row, Row):
             raise ValueError(f"row {i} of {what}: is of type {type(row).__name__}; a Row is accepted")
         index, value = coefficients_of(f"row {i} of {what}", row.coefficients, len(owner))
-        parts.append((index, owner[index] * len(rows) + i, value))
-        for side, given in ((low, row.lower), (high, row.upper)):
-            array = opened(numbers(f"row {i} of {what}: a side", given))
-            if array.shape not in ((), (len(sizes),)):
-                raise ValueError(f"row {i} of {what}: a side has shape {array.shape}, not () or ({len(sizes)},)")
-            side[:, i] = array
-        fine = _hold(low[:, i], high[:, i])
-        if not fine.all():
-            k = int(fine.argmin())
+        parts.append((index, owner[index] * many + i, value))
+        lower, upper = (_side(f"row {i} of {what}: a side", side, count) for side in (row.lower, row.upper))
+        low[:, i], high[:, i] = lower, upper
+        k = _first_empty(lower, upper)
+        if k < count:
             raise ValueError(f"row {i} of {what}: lower {low[k, i]} and upper {high[k, i]} hold no number")
     return joined(parts), (low.ravel(), high.ravel())

@@ -37,6 +37,27 @@ def dot(one: np.ndarray, other: np.ndarray) -> float:
 
 
 @kernel
+def finite_square(sides: np.ndarray) -> float:
+    """Sum of squares of those that are finite."""
+    total = 0.0
+    for side in sides:
+        if abs(side) < math.inf:
+            total += side * side
+    return total
+
+
+@kernel
+def side_length(row_lower: np.ndarray, row_upper: np.ndarray) -> float:
+    """Euclidean, of each row's larger side in size; infinite ones are none."""
+    total = 0.0
+    for i in range(len(row_lower)):
+        low, high = abs(row_lower[i]), abs(row_upper[i])
+        side = max(low if low < math.inf else 0.0, high if high < math.inf else 0.0)
+        total += side * side
+    return math.sqrt(total)
+
+
+@kernel
 def activity(sparse: SparseColumns, x: np.ndarray, out: np.ndarray) -> None:
     """out = A @ x."""
     start, end, row, value = sparse
@@ -185,6 +206,28 @@ def judge(
             mine += abs(reduced[j])
         worst_column = max(worst_column, mine / size)
     return Judged(objective, bound, broken, worst_row, wrong, worst_column, off)
+
+
+@kernel
+def distances(
+    step: int,
+    reduced: np.ndarray,
+    scale: np.ndarray,
+    x: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> np.ndarray:
+    """By how much the scaled reduced cost of a column would have to change to move it.
+
+    Of every step-th column, without those that are fixed.
+    """
+    out, count = np.empty(len(reduced) // step + 1), 0
+    for j in range(0, len(reduced), step):
+        if lower[j] < upper[j]:
+            size = reduced[j] * scale[j]
+            out[count] = -size if x[j] > lower[j] else size
+            count += 1
+    return out[:count]
 
 
 @kernel

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,14 @@ from scipy import sparse
 
 from ..linear_program import LinearProgram
 from . import inputs
+from .blocks import COLUMNS, ROW, ROWS
 from .inputs import LARGEST, Coefficients, Row, Triplets
 from .shim import Shim, checked
 from .solution import Solution
 from .solver import Solver
-from .storage import CAPACITY, CONSTRAINT, OWN, Block, Storage, column_spans, ranges, spans
+from .storage import CAPACITY, CONSTRAINT, OWN, Storage
+from .uses import Users, Uses
 
-Uses = dict[str, tuple[np.ndarray, np.ndarray]]  # resource: (indices, values)
 ALL = "x"  # the request that holds all of a plain LP
 
 
@@ -47,11 +47,10 @@ class ContinualProgram:
     def __init__(self, maximise: bool = False) -> None:
         self.maximise = maximise
         self._storage = Storage()
-        self._blocks: dict[Hashable, Block] = {}
-        self._resources: dict[Hashable, set[str]] = {}
+        self._blocks: dict[Hashable, int] = {}  # numbers in the storage
         self._terms: dict[Hashable, set[str]] = {}  # constraints that requests are part of
         self._capacities: dict[str, int] = {}
-        self._users: dict[str, set[Hashable]] = {}
+        self._users: dict[str, Users] = {}
         self._constraints: dict[str, int] = {}
         self._members: dict[str, set[Hashable]] = {}
         self._solver = Solver(self._storage)
@@ -88,16 +87,14 @@ class ContinualProgram:
         with self._changing():
             if resource not in self._capacities:
                 self._capacities[resource] = self._storage.take_rows(1, CAPACITY)
-                self._users[resource] = set()
+                self._users[resource] = Users()
             self._set_sides(self._capacities[resource], sides)
 
     def remove_capacity(self, resource: str) -> None:
         """The resource, and what requests use of it, is no longer part of the program."""
         with self._changing():
             self._known(self._capacities, "resource", resource)
-            users = self._users.pop(resource)
-            for id in users:
-                self._resources[id].discard(resource)
+            users = self._users.pop(resource).among(self._blocks)
             self._drop_row(self._capacities.pop(resource), users)
 
     def add_constraint(
@@ -122,7 +119,7 @@ class ContinualProgram:
                 if not (isinstance(term, tuple) and len(term) == 2):
                     raise ValueError(f"constraint {name!r}: term {term!r} is not of (request, index)")
                 id, index = term
-                columns = self._block(id).columns
+                columns = self._columns(self._block(id))
                 if not (isinstance(index, int | np.integer) and 0 <= index < columns):
                     raise ValueError(
                         f"constraint {name!r}: {id!r} has no variable {index}, only 0 to {columns - 1}"
@@ -139,16 +136,10 @@ class ContinualProgram:
             self._constraints[name], self._members[name] = slot, set(by_request)
             self._set_sides(slot, sides)
             for id, mine in by_request.items():
-                block = self._blocks[id]
-                column, row, held = self._storage.read([block])
+                block = np.array([self._blocks[id]])
                 at = np.array([i for i, _ in mine], dtype=np.int64)
-                added = np.array([v for _, v in mine], dtype=float)
-                self._storage.write(
-                    [block],
-                    np.concatenate([column, at]),
-                    np.concatenate([row, np.full(len(mine), slot, dtype=np.int32)]),
-                    np.concatenate([held, added]),
-                )
+                added = at, np.full(len(mine), slot), np.array([v for _, v in mine], dtype=float)
+                self._storage.write(block, *inputs.joined([self._storage.read(block), added]))
                 self._terms.setdefault(id, set()).add(name)
 
     def change_constraint(self, name: str, lower: float = -math.inf, upper: float = math.inf) -> None:
@@ -210,16 +201,17 @@ class ContinualProgram:
     ) -> None:
         """Whatever is given replaces what the request had; the number of variables stays."""
         with self._changing():
-            block, storage = self._block(id), self._storage
-            mine = slice(block.column, block.column + block.columns)
-            costs = None if cost is None else inputs.finite(f"cost of {id!r}", cost, block.columns)
+            storage = self._storage
+            first, count = storage.blocks[self._block(id), :2].tolist()
+            mine = slice(first, first + count)
+            costs = None if cost is None else inputs.finite(f"cost of {id!r}", cost, count)
             bounds = None
             if lower is not None or upper is not None:
                 low = storage.lower[mine] if lower is None else lower
                 high = storage.upper[mine] if upper is None else upper
-                bounds = inputs.bounds_of(repr(id), low, high, block.columns)
-            used = None if uses is None else self._uses(repr(id), uses, block.columns)
-            alone = np.array([block.columns])
+                bounds = inputs.bounds_of(repr(id), low, high, count)
+            used = None if uses is None else self._uses(repr(id), uses, count)
+            alone = np.array([count])
             defined = None if rows is None else inputs.rows_of(repr(id), rows, alone)
             if costs is not None:
                 storage.cost[mine] = -costs if self.maximise else costs
@@ -228,8 +220,7 @@ class ContinualProgram:
             if used is not None or defined is not None:
                 self._rewrite(id, None if used is None else self._entries(used), defined)
             if used is not None:
-                self._forget_uses([id], [*self._resources[id]])
-                self._note_uses([id], alone, used)
+                self._note_users([id], alone, used)
 
     def change_costs(self, ids: Sequence[Hashable], costs: Sequence[np.ndarray] | np.ndarray) -> None:
         """New costs of many requests at once: an array for each, or all of them one behind another."""
@@ -244,12 +235,12 @@ class ContinualProgram:
                         f"costs: has {len(costs)} entries, not {len(ids)} arrays, one for each id; one flat array"
                         " is accepted too"
                     )
-                for id, block, cost in zip(ids, blocks, costs, strict=True):
+                for id, count, cost in zip(ids, self._storage.blocks[blocks, COLUMNS], costs, strict=True):
                     array = cost if isinstance(cost, np.ndarray) else inputs.numbers(f"cost of {id!r}", cost)
-                    if array.shape != (block.columns,):
-                        raise ValueError(f"cost of {id!r}: has shape {array.shape}, not ({block.columns},)")
+                    if array.shape != (count,):
+                        raise ValueError(f"cost of {id!r}: has shape {array.shape}, not ({count},)")
                 given = np.concatenate(costs) if len(costs) else np.zeros(0)
-            columns = column_spans(blocks)
+            columns = self._storage.columns_of(blocks)
             flat = inputs.finite("costs", given, len(columns))
             self._storage.cost[columns] = -flat if self.maximise else flat
 
@@ -261,15 +252,14 @@ class ContinualProgram:
         ids = inputs.ids_of(ids)
         with self._changing():
             blocks = self._several(ids)
-            sizes = np.array([block.columns for block in blocks], dtype=np.int64)
+            sizes = self._storage.blocks[blocks, COLUMNS]
             used = self._uses(f"{len(ids)} requests", uses, int(sizes.sum()))
             column, row, value = self._storage.read(blocks)
             keep = ~np.isin(row, [self._capacities[name] for name in uses])
             self._storage.write(
                 blocks, *inputs.joined([(column[keep], row[keep], value[keep]), self._entries(used)])
             )
-            self._forget_uses(ids, uses)
-            self._note_uses(ids, sizes, used)
+            self._note_users(ids, sizes, used)
 
     def remove_request(self, id: Hashable) -> None:
         self.remove_requests([id])
@@ -280,8 +270,6 @@ class ContinualProgram:
             blocks = self._several(ids)
             for id in ids:
                 del self._blocks[id]
-                for resource in self._resources.pop(id):
-                    self._users[resource].discard(id)
                 for name in self._terms.pop(id, ()):
                     self._members[name].discard(id)
             self._storage.free_blocks(blocks)
@@ -320,6 +308,7 @@ class ContinualProgram:
                 outcome,
                 self.maximise,
                 {**self._blocks},
+                self._storage.blocks[:, : ROWS + 1].copy(),
                 {**self._capacities},
                 {**self._constraints},
             )
@@ -332,16 +321,12 @@ class ContinualProgram:
     def linear_program(self) -> LinearProgram:
         """What is solved, as plain arrays to be minimised (costs are negated where the program maximises)."""
         storage = self._storage
-        lie = spans(self._blocks.values())
-        columns, rows = lie.columns, np.concatenate([self._single_rows(), lie.rows])
-        counts = storage.end[columns] - storage.start[columns]
-        held = ranges(storage.start[columns], counts)
+        blocks = self._all_blocks()
+        columns, rows = storage.columns_of(blocks), np.concatenate([self._single_rows(), storage.own_rows(blocks)])
         position = np.zeros(storage.rows.top, dtype=np.int64)
         position[rows] = np.arange(len(rows))
-        matrix = sparse.csc_array(
-            (storage.entry_value[held], position[storage.entry_row[held]], np.append(0, np.cumsum(counts))),
-            shape=(len(rows), len(columns)),
-        ).tocsr()
+        column, row, value = storage.read(blocks)
+        matrix = sparse.coo_array((value, (position[row], column)), shape=(len(rows), len(columns))).tocsr()
         matrix.sort_indices()
         return LinearProgram(
             storage.cost[columns],
@@ -367,7 +352,6 @@ class ContinualProgram:
             bounds = inputs.opened(program.lower), inputs.opened(program.upper)
             sides = inputs.opened(program.row_lower), inputs.opened(program.row_upper)
             made._place([ALL], np.array([len(program.cost)]), program.cost, bounds, inputs.joined([]), own, sides)
-            made._resources[ALL] = set()
         return made
 
     # Inside
@@ -401,11 +385,10 @@ class ContinualProgram:
             counts = inputs.sizes_of(sizes, len(ids))
             costs = inputs.finite(f"cost of {what}", cost, int(counts.sum()))
             bounds = inputs.bounds_of(what, lower, upper, len(costs))
-            used = {} if uses is None else self._uses(what, uses, len(costs))
+            used = self._uses(what, {} if uses is None else uses, len(costs))
             own, sides = inputs.rows_of(what, rows, counts)
             self._place(ids, counts, costs, bounds, self._entries(used), own, sides)
-            self._resources.update((id, set()) for id in ids)
-            self._note_uses(ids, counts, used)
+            self._note_users(ids, counts, used)
 
     def _place(
         self,
@@ -420,13 +403,13 @@ class ContinualProgram:
         """own: rows counted over all the requests', as many of each; sides: of all of them."""
         storage = self._storage
         blocks = storage.take_blocks(sizes.tolist(), len(sides[0]) // len(ids) if len(ids) else 0)
-        self._blocks.update(zip(ids, blocks, strict=True))
-        lie = spans(blocks)
-        storage.cost[lie.columns] = -costs if self.maximise else costs
-        storage.lower[lie.columns], storage.upper[lie.columns] = bounds
-        storage.row_lower[lie.rows], storage.row_upper[lie.rows] = sides
+        self._blocks.update(zip(ids, blocks.tolist(), strict=True))
+        columns, rows = storage.columns_of(blocks), storage.own_rows(blocks)
+        storage.cost[columns] = -costs if self.maximise else costs
+        storage.lower[columns], storage.upper[columns] = bounds
+        storage.row_lower[rows], storage.row_upper[rows] = sides
         column, row, value = own
-        storage.write(blocks, *inputs.joined([used, (column, lie.rows[row], value)]))
+        storage.write(blocks, *inputs.joined([used, (column, rows[row], value)]))
 
     def _rewrite(
         self,
@@ -436,7 +419,8 @@ class ContinualProgram:
     ) -> None:
         """Replace the request's use of resources, its own rows, or both; what is None stays."""
         storage, block = self._storage, self._blocks[id]
-        column, row, value = storage.read([block])
+        alone, where = np.array([block]), storage.blocks[block]
+        column, row, value = storage.read(alone)
         kind = storage.kind[row]
         keep = np.ones(len(row), dtype=bool)
         if used is not None:
@@ -448,61 +432,45 @@ class ContinualProgram:
             parts.append(used)
         if defined is not None:
             (own_column, own_row, own_value), (low, high) = defined
-            if len(low) != block.rows:
-                storage.free_rows(block.row, block.rows)
-                block = replace(block, row=storage.take_rows(len(low), OWN), rows=len(low))
-                self._blocks[id] = block
-            mine = slice(block.row, block.row + block.rows)
+            if len(low) != where[ROWS]:
+                storage.free_rows(int(where[ROW]), int(where[ROWS]))
+                where[ROW], where[ROWS] = storage.take_rows(len(low), OWN), len(low)
+            mine = storage.own_rows(alone)
             storage.row_lower[mine], storage.row_upper[mine] = low, high
-            parts.append((own_column, own_row + block.row, own_value))
-        storage.write([block], *inputs.joined(parts))
+            parts.append((own_column, own_row + where[ROW], own_value))
+        storage.write(alone, *inputs.joined(parts))
 
     def _uses(self, what: str, uses: Mapping[str, Coefficients], count: int) -> Uses:
-        used = {}
+        parts = []
         inputs.mapping(f"uses of {what}", uses, "{resource: coefficients}")
         for resource, given in uses.items():
             if resource not in self._capacities:
                 raise ValueError(f"uses of {what}: resource {resource!r} is unknown; set_capacity makes it known")
-            used[resource] = inputs.coefficients_of(f"uses of {what}, {resource!r}", given, count)
-        return used
+            parts.append(inputs.coefficients_of(f"uses of {what}, {resource!r}", given, count))
+        return Uses.of([*uses], parts)
 
     def _entries(self, used: Uses) -> Triplets:
-        rows = self._capacities
-        return inputs.joined(
-            [(index, np.full(len(index), rows[name]), value) for name, (index, value) in used.items()]
-        )
+        return used.entries([self._capacities[name] for name in used.resources])
 
-    def _forget_uses(self, ids: Sequence[Hashable], resources: Iterable[str]) -> None:
-        for resource in resources:
-            users = self._users[resource]
-            for id in users.intersection(ids):
-                self._resources[id].discard(resource)
-            users.difference_update(ids)
-
-    def _note_uses(self, ids: Sequence[Hashable], sizes: np.ndarray, used: Uses) -> None:
-        owner = np.repeat(np.arange(len(ids)), sizes)
-        for resource, (index, _) in used.items():
-            users = self._users[resource]
-            for i in np.flatnonzero(np.bincount(owner[index])).tolist():
-                self._resources[ids[i]].add(resource)
-                users.add(ids[i])
+    def _note_users(self, ids: Sequence[Hashable], sizes: np.ndarray, used: Uses) -> None:
+        for resource, users in zip(used.resources, used.users(ids, sizes), strict=True):
+            self._users[resource].add(users, self._blocks)
 
     def _set_sides(self, slot: int, sides: tuple[float, float]) -> None:
         self._storage.row_lower[slot], self._storage.row_upper[slot] = sides
 
-    def _drop_row(self, slot: int, members: Iterable[Hashable]) -> None:
-        for id in members:
-            block = self._blocks[id]
-            column, row, value = self._storage.read([block])
-            keep = row != slot
-            self._storage.write([block], column[keep], row[keep], value[keep])
+    def _drop_row(self, slot: int, members: Collection[Hashable]) -> None:
+        blocks = np.sort(self._several(members))
+        column, row, value = self._storage.read(blocks)
+        keep = row != slot
+        self._storage.write(blocks, column[keep], row[keep], value[keep])
         self._storage.free_rows(slot, 1)
 
     def _compact(self, always: bool = False) -> None:
         if not (always or self._storage.wasteful):
             return
-        blocks = self._storage.compact([*self._blocks.values()], self._single_rows())
-        self._blocks = dict(zip(self._blocks, blocks, strict=True))
+        self._storage.compact(self._all_blocks(), self._single_rows())
+        self._blocks = {id: number for number, id in enumerate(self._blocks)}
         self._capacities = {name: i for i, name in enumerate(self._capacities)}
         first = len(self._capacities)
         self._constraints = {name: first + i for i, name in enumerate(self._constraints)}
@@ -510,15 +478,22 @@ class ContinualProgram:
     def _single_rows(self) -> np.ndarray:
         return np.array([*self._capacities.values(), *self._constraints.values()], dtype=np.int64)
 
-    def _block(self, id: Hashable) -> Block:
+    def _all_blocks(self) -> np.ndarray:
+        return np.fromiter(self._blocks.values(), np.int64, len(self._blocks))
+
+    def _block(self, id: Hashable) -> int:
         self._known(self._blocks, "request", id)
         return self._blocks[id]
 
-    def _several(self, ids: Iterable[Hashable]) -> list[Block]:
+    def _columns(self, block: int) -> int:
+        return int(self._storage.blocks[block, COLUMNS])
+
+    def _several(self, ids: Collection[Hashable]) -> np.ndarray:
         try:
-            return [*map(self._blocks.__getitem__, ids)]
+            return np.fromiter(map(self._blocks.__getitem__, ids), np.int64, len(ids))
         except KeyError as error:
-            return [self._block(error.args[0])]  # which says that it is unknown
+            self._block(error.args[0])  # which says that it is unknown
+            raise
 
     @staticmethod
     def _known(among: Mapping[Any, Any], what: str, name: Hashable) -> None:

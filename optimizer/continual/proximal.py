@@ -32,6 +32,7 @@ from .kernels import (
     activity_sizes,
     conjugate_gradients,
     dot,
+    finite_square,
     transposed,
     transposed_sizes,
 )
@@ -140,10 +141,8 @@ class Steps:
 
     @classmethod
     def cold(cls, program: Scaled, factorises: bool = True) -> Steps:
-        sides = np.concatenate([program.row_lower, program.row_upper])
-        sigma = (1.0 + float(np.linalg.norm(sides[np.isfinite(sides)]))) / (
-            1.0 + float(np.linalg.norm(program.cost))
-        )
+        sides = finite_square(program.row_lower) + finite_square(program.row_upper)
+        sigma = (1.0 + math.sqrt(sides)) / (1.0 + math.sqrt(dot(program.cost, program.cost)))
         return cls(sigma, 1e-5 * sigma, 1e-12 * sigma, 1e12 * sigma, factorises)
 
     @classmethod
@@ -351,6 +350,23 @@ def _residuals(program: Scaled, reduced: np.ndarray, sizes: _Sizes) -> tuple[flo
     return primal, dual, objective, bound, worth
 
 
+@kernel
+def _begun(program: Scaled) -> _Newton:
+    """Where the program's x, which is brought within its bounds, and y are."""
+    columns, rows = len(program.cost), len(program.y)
+    x, reduced, s = program.x, np.empty(columns), np.empty(rows)
+    transposed(program.sparse, program.y, reduced)
+    for j in range(columns):
+        reduced[j] = program.cost[j] - reduced[j]
+        x[j] = min(max(x[j], program.lower[j]), program.upper[j])
+    activity(program.sparse, x, s)
+    for i in range(rows):
+        s[i] = min(max(s[i], program.row_lower[i]), program.row_upper[i])
+    return _Newton(
+        s, reduced, np.empty(columns, np.bool_), np.empty(rows, np.bool_), np.empty(rows), np.empty(rows)
+    )
+
+
 class Proximal:
     """Outer steps on one scaled program; its x and y are updated in place."""
 
@@ -358,14 +374,7 @@ class Proximal:
         self.program, self.steps = program, steps
         self.iterations = 0  # conjugate gradients, or one for a system that is solved directly
         columns, rows = len(program.cost), len(program.y)
-        reduced, activities = np.empty(columns), np.empty(rows)
-        transposed(program.sparse, program.y, reduced)
-        np.subtract(program.cost, reduced, out=reduced)
-        np.clip(program.x, program.lower, program.upper, out=program.x)
-        activity(program.sparse, program.x, activities)
-        s = np.clip(activities, program.row_lower, program.row_upper)
-        free, row_free = np.empty(columns, np.bool_), np.empty(rows, np.bool_)
-        self.newton = _Newton(s, reduced, free, row_free, np.empty(rows), np.empty(rows))
+        self.newton = _begun(program)
         self.x0, self.y0 = program.x.copy(), program.y.copy()
         self.share, self.floor = SHARE, math.inf
         self.rule = elimination(program.sparse, rows)

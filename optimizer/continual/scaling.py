@@ -11,7 +11,7 @@ import numpy as np
 
 from ..compiled import kernel
 from .kernels import SparseColumns
-from .storage import OWN, Storage, ranges
+from .storage import OWN, Storage
 
 LARGEST_PASSES, LENGTH_PASSES = 10, 3
 WHOLE = 0.3  # share of stale columns from which all are scaled anew
@@ -20,20 +20,40 @@ WHOLE = 0.3  # share of stale columns from which all are scaled anew
 @kernel
 def _equilibrate(
     sparse: SparseColumns,
-    columns: np.ndarray,
-    is_open: np.ndarray,
+    stale: np.ndarray,
+    kind: np.ndarray,
     row_scale: np.ndarray,
     column_scale: np.ndarray,
-    largest_passes: int,
-    length_passes: int,
+    everything: bool,
 ) -> None:
-    """Divide, pass by pass, by the roots of the sizes of rows and columns; only open rows change their scale."""
+    """Divide, pass by pass, by the roots of the sizes of rows and columns; only open rows change their scale.
+
+    Open are rows of kind OWN that stale columns have entries in, or all.
+    """
     start, end, entry_row, entry_value = sparse
-    size = np.zeros(len(row_scale))
-    for j in columns:
-        column_scale[j] = 1.0
-    for i in range(largest_passes + length_passes):
-        by_length = i >= largest_passes
+    rows = len(row_scale)
+    count = 0
+    for column in range(len(start)):
+        if stale[column]:
+            count += 1
+    if count > WHOLE * len(start):
+        everything = True
+    columns, is_open = np.empty(len(start) if everything else count, np.int64), np.full(rows, everything)
+    place = 0
+    for column in range(len(start)):
+        if everything or stale[column]:
+            columns[place] = column
+            column_scale[column] = 1.0
+            place += 1
+            for k in range(start[column], end[column]):
+                is_open[entry_row[k]] |= kind[entry_row[k]] == OWN
+        stale[column] = False
+    for row in range(rows):
+        if is_open[row]:
+            row_scale[row] = 1.0
+    size = np.zeros(rows)
+    for i in range(LARGEST_PASSES + LENGTH_PASSES):
+        by_length = i >= LARGEST_PASSES
         size[:] = 0.0
         for j in columns:
             mine = 0.0
@@ -47,7 +67,7 @@ def _equilibrate(
                     size[entry_row[k]] = max(size[entry_row[k]], square)
             if mine > 0.0:
                 column_scale[j] /= math.sqrt(math.sqrt(mine))
-        for row in range(len(row_scale)):
+        for row in range(rows):
             if is_open[row] and size[row] > 0.0:
                 row_scale[row] /= math.sqrt(math.sqrt(size[row]))
 
@@ -55,23 +75,5 @@ def _equilibrate(
 def rescale(storage: Storage, everything: bool) -> None:
     """Make the scales of stale columns, and of the rows that are theirs alone, anew; shared rows keep theirs."""
     top, rows = storage.columns.top, storage.rows.top
-    stale = np.array(list(storage.stale.items()), dtype=np.int64).reshape(-1, 2)
-    columns = ranges(stale[:, 0], stale[:, 1])
-    storage.stale.clear()
-    if everything or len(columns) > WHOLE * top:
-        columns, is_open = np.arange(top), np.ones(rows, dtype=bool)
-    else:
-        is_open = np.zeros(rows, dtype=bool)
-        held = ranges(storage.start[columns], storage.end[columns] - storage.start[columns])
-        touched = storage.entry_row[held]
-        is_open[touched] = storage.kind[touched] == OWN
-    storage.row_scale[:rows][is_open] = 1.0
-    _equilibrate(
-        storage.sparse,
-        columns,
-        is_open,
-        storage.row_scale[:rows],
-        storage.column_scale,
-        LARGEST_PASSES,
-        LENGTH_PASSES,
-    )
+    of_rows = storage.kind[:rows], storage.row_scale[:rows]
+    _equilibrate(storage.sparse, storage.stale[:top], *of_rows, storage.column_scale, everything)

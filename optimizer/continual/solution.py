@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..linear_program import Status
+from . import blocks as lie
+from .blocks import COLUMN, COLUMNS, ROW, ROWS
 from .inputs import hashable
-from .storage import Block, column_spans
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,14 @@ class Outcome:
 class Solution:
     """A solution; it stays as it is when the program changes.
 
-    blocks: where the requests lay. integral: (variables,) what a shim made of `values`, None without one.
+    blocks: numbers of the requests; places: (numbers, 4), where each lay (`blocks.py`). integral: (variables,)
+    what a shim made of `values`, None without one.
     """
 
     outcome: Outcome
     maximise: bool
-    blocks: Mapping[Hashable, Block]
+    blocks: Mapping[Hashable, int]
+    places: np.ndarray
     capacities: Mapping[str, int]
     constraints: Mapping[str, int]
     integral: np.ndarray | None = None
@@ -96,15 +99,13 @@ class Solution:
     @cached_property
     def values(self) -> np.ndarray:
         """(variables,) of all requests, in the order in which they were added."""
-        return self.outcome.x[column_spans(self.blocks.values())]
+        return self._x_of(np.fromiter(self.blocks.values(), np.int64, len(self.blocks)))
 
     @cached_property
     def _slices(self) -> dict[Hashable, slice]:
-        slices, first = {}, 0
-        for id, block in self.blocks.items():
-            slices[id] = slice(first, first + block.columns)
-            first += block.columns
-        return slices
+        sizes = self.places[np.fromiter(self.blocks.values(), np.int64, len(self.blocks)), COLUMNS]
+        ends = np.append(0, np.cumsum(sizes)).tolist()
+        return {id: slice(ends[i], ends[i + 1]) for i, id in enumerate(self.blocks)}
 
     def of(self, id: Hashable) -> slice:
         """Where the request's variables are in `values` and `integral`."""
@@ -114,18 +115,18 @@ class Solution:
     def x(self, id: Hashable) -> np.ndarray:
         """(variables,) of the request."""
         self._known(self.blocks, "request", id)
-        block = self.blocks[id]
-        return self.outcome.x[block.column : block.column + block.columns]
+        place = self.places[self.blocks[id]]
+        return self.outcome.x[place[COLUMN] : place[COLUMN] + place[COLUMNS]]
 
     def of_all(self, ids: Sequence[Hashable]) -> np.ndarray:
         """(variables,) of these requests, one behind another."""
         try:
-            blocks = [self.blocks[id] for id in ids]
+            numbers = np.fromiter(map(self.blocks.__getitem__, ids), np.int64, len(ids))
         except (KeyError, TypeError):
             for id in ids:
                 self._known(self.blocks, "request", id)
             raise
-        return self.outcome.x[column_spans(blocks)]
+        return self._x_of(numbers)
 
     def price(self, resource: str) -> float:
         """What one more unit of the resource adds to the objective."""
@@ -140,12 +141,15 @@ class Solution:
     def row_duals(self, id: Hashable) -> np.ndarray:
         """(rows,) of the request: what one more unit of each row's side adds to the objective."""
         self._known(self.blocks, "request", id)
-        block = self.blocks[id]
-        duals = self.outcome.y[block.row : block.row + block.rows]
+        place = self.places[self.blocks[id]]
+        duals = self.outcome.y[place[ROW] : place[ROW] + place[ROWS]]
         return 0.0 - duals if self.maximise else duals
 
     def with_integral(self, integral: np.ndarray) -> Solution:
         return replace(self, integral=integral)
+
+    def _x_of(self, numbers: np.ndarray) -> np.ndarray:
+        return np.asarray(self.outcome.x[lie.slots(self.places, numbers, COLUMN)])
 
     def _dual(self, slot: int) -> float:
         return float(0.0 - self.outcome.y[slot] if self.maximise else self.outcome.y[slot])

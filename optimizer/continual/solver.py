@@ -77,10 +77,8 @@ class _Run:
         self.sparse = storage.sparse
         self.y = storage.y[:rows]
         self.row_lower, self.row_upper = storage.row_lower[:rows], storage.row_upper[:rows]
-        sides = np.where(np.isfinite(self.row_upper), self.row_upper, 0.0)
-        lows = np.where(np.isfinite(self.row_lower), self.row_lower, 0.0)
-        self.side_norm = 1.0 + float(np.sqrt(np.sum(np.maximum(np.abs(sides), np.abs(lows)) ** 2)))
-        self.cost_norm = 1.0 + float(np.sqrt(np.sum(self.cost**2)))
+        self.side_norm = 1.0 + kernels.side_length(self.row_lower, self.row_upper)
+        self.cost_norm = 1.0 + math.sqrt(kernels.dot(self.cost, self.cost))
         self.reduced = np.empty(top)
         self.held = np.zeros(top, dtype=bool)
         self.factorises = factorises  # no factors have been too large
@@ -345,9 +343,7 @@ class _Run:
     def _choose(self, target: int) -> np.ndarray:
         """About `target` columns, those that the least change of prices would move; all that already would."""
         top = len(self.cost)
-        sample = np.arange(0, top, max(1, top // SAMPLE))
-        sample = sample[self.lower[sample] < self.upper[sample]]
-        away = np.where(self.x[sample] > self.lower[sample], -1.0, 1.0) * self.reduced[sample]
-        away *= self.storage.column_scale[sample]
+        step = max(1, top // SAMPLE)
+        away = kernels.distances(step, self.reduced, self.storage.column_scale, self.x, self.lower, self.upper)
         place = min(len(away) * target // top, len(away) - 1)
         return self._wanted(max(float(np.partition(away, place)[place]) if len(away) else 0.0, 0.0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..baselines.highs import Highs, HotHighs, LpSolver, Method
 from ..baselines.pop import solve_parts
 from ..choice import ChoiceProblem, ChoiceProgram, ChoiceSolution
 from ..choice.program import Entries
+from ..compiled import kernel
 from ..continual import ContinualProgram, Row
 from ..linear_program import LinearProgram, LinearSolution
 
@@ -323,8 +325,9 @@ class Continual:
     threads: int = 2
     _engine: ContinualProgram = field(default_factory=lambda: ContinualProgram(maximise=True))
     _told: ChoiceProgram | None = None
-    _known: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # requests there are
+    _known: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # requests there are, rising
     _limits: tuple[np.ndarray, np.ndarray] | None = None  # usage, capacity
+    _names: tuple[str, ...] = ()  # of limits
 
     def solve(
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
@@ -334,38 +337,74 @@ class Continual:
         required = _satisfiable(entries, program.required(order), usage, capacity)
         requests = self._tell(program, order, entries, required)
         found = self._engine.solve(self.tolerance, self.threads, time_limit_s)
-        choice = largest_weights(entries, found.of_all(requests), len(order), usage, capacity)
-        prices = np.maximum([found.price(f"limit-{i}") for i in range(len(capacity))], 0.0)
+        choice = largest_weights(entries, found.of_all(requests.tolist()), len(order), usage, capacity)
+        prices = np.maximum([found.price(name) for name in self._names], 0.0)
         linear = LinearSolution(found.status, seconds=found.seconds)
         return _solution(choice, program, order, entries, found.bound, prices, gap, start_s, linear)
 
     def _tell(
         self, program: ChoiceProgram, order: Sequence[str], entries: Entries, required: np.ndarray
-    ) -> list[int]:
+    ) -> np.ndarray:
         """Bring the engine to this round; returns its request of each row."""
         usage, capacity = program.usage, program.capacity
         if self._told is not program or self._limits is None or not np.array_equal(self._limits[0], usage):
             self._engine, self._told, self._limits = ContinualProgram(maximise=True), program, None
             self._known = np.empty(0, np.int64)
+            self._names = tuple(f"limit-{i}" for i in range(len(capacity)))
         for i, most in enumerate(capacity.tolist()):
             if self._limits is None or self._limits[1][i] != most:
-                self._engine.set_capacity(f"limit-{i}", most)
+                self._engine.set_capacity(self._names[i], most)
         self._limits = usage, capacity
         requests = 2 * program.stamps(order) + required
-        stays = np.isin(requests, self._known)
-        self._engine.remove_requests(np.setdiff1d(self._known, requests[stays]).tolist())
-        self._known = requests
-        sizes = np.bincount(entries.row, minlength=len(order))
-        old = stays[entries.row]
-        self._engine.change_costs(requests[stays].tolist(), entries.gain[old])
-        column, come = entries.column[~old], np.flatnonzero(~stays)
-        uses = {}
-        for i, used in enumerate(usage):
-            index = np.flatnonzero(used[column])
-            uses[f"limit-{i}"] = index, used[column[index]]
-        one = Row(1.0, np.where(required[come], 1.0, -np.inf), 1.0)
-        self._engine.add_requests(requests[come].tolist(), sizes[come], entries.gain[~old], uses, [one])
-        return requests.tolist()
+        place = np.searchsorted(self._known, requests)
+        stays = np.append(self._known, -1)[place] == requests
+        self._engine.remove_requests(np.delete(self._known, place[stays]).tolist())
+        self._known = np.sort(requests)
+        apart = _apart(entries.row, entries.column, entries.gain, stays, usage)
+        staying, coming, sizes, begin, index, used = apart
+        self._engine.change_costs(requests[stays].tolist(), staying)
+        ends = pairwise(begin.tolist())
+        uses = {name: (index[a:b], used[a:b]) for name, (a, b) in zip(self._names, ends, strict=True)}
+        one = Row(1.0, np.where(required[~stays], 1.0, -np.inf), 1.0)
+        self._engine.add_requests(requests[~stays].tolist(), sizes[~stays], coming, uses, [one])
+        return requests
+
+
+@kernel
+def _apart(
+    row: np.ndarray, column: np.ndarray, gain: np.ndarray, stays: np.ndarray, usage: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Gains of rows that stay, gains of the others, the sizes of all rows; and what the others use of each limit.
+
+    That is (begin, index, used): of limit i those from begin[i] to begin[i + 1], index among the others' gains.
+    """
+    limits, sizes, old = len(usage), np.zeros(len(stays), np.int64), 0
+    for i in row:
+        sizes[i] += 1
+        if stays[i]:
+            old += 1
+    staying, coming, place = np.empty(old), np.empty(len(row) - old), np.empty(len(row) - old, np.int64)
+    old, new = 0, 0
+    for k in range(len(row)):
+        if stays[row[k]]:
+            staying[old] = gain[k]
+            old += 1
+        else:
+            coming[new], place[new] = gain[k], column[k]
+            new += 1
+    begin, count = np.zeros(limits + 1, np.int64), 0
+    for i in range(limits):
+        for c in place:
+            count += usage[i, c] != 0.0
+        begin[i + 1] = count
+    index, used, count = np.empty(count, np.int64), np.empty(count), 0
+    for i in range(limits):
+        for k in range(new):
+            mine = usage[i, place[k]]
+            if mine != 0.0:
+                index[count], used[count] = k, mine
+                count += 1
+    return staying, coming, sizes, begin, index, used
 
 
 def _objective(choice: np.ndarray, entries: Entries) -> float:
