@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiled import kernel
+from .options import FULL_BEGIN, FULL_END
 from .rows import Flags, Floats, Ints
 
 
@@ -60,35 +61,37 @@ def lists(ranges: NDArray[np.int32], column: NDArray[np.int32], wanted: Ints) ->
     found = wanted < 0
     for i in range(len(wanted)):
         for g in range(ranges.shape[1]):
-            for k in range(ranges[i, g, 2], ranges[i, g, 3]):
+            for k in range(ranges[i, g, FULL_BEGIN], ranges[i, g, FULL_END]):
                 found[i] |= column[k] == wanted[i]
     return found
 
 
 @kernel
 def differ(
-    ranges: NDArray[np.int32],
+    slots: Ints,
     start: Ints,
+    ranges: NDArray[np.int32],
     column: NDArray[np.int32],
-    new_begin: Ints,
-    new_end: Ints,
+    new_ranges: NDArray[np.int32],
     new_counts: Ints,
     new_column: NDArray[np.int32],
 ) -> Flags:
     """(rows,) whether options are of other columns than before, or there were none; start: -1 of new rows.
 
-    ranges: (rows, groups, 4), of which the last two are where the options begin and end. new_begin, new_end:
-    (rows, groups), counted from the row's first of new_counts in new_column.
+    ranges: (slots, groups, 4), of which the last two are where the options begin and end; new_ranges: (rows,
+    groups, 4), counted from the row's first of new_counts in new_column.
     """
     found = start < 0
     first = 0
     for i in range(len(start)):
+        slot = slots[i]
         for g in range(ranges.shape[1]):
-            size = ranges[i, g, 3] - ranges[i, g, 2]
-            if found[i] or size != new_end[i, g] - new_begin[i, g]:
+            size = ranges[slot, g, FULL_END] - ranges[slot, g, FULL_BEGIN]
+            if found[i] or size != new_ranges[i, g, FULL_END] - new_ranges[i, g, FULL_BEGIN]:
                 found[i] = True
                 break
+            old, new = ranges[slot, g, FULL_BEGIN], first + new_ranges[i, g, FULL_BEGIN]
             for k in range(size):
-                found[i] |= column[ranges[i, g, 2] + k] != new_column[first + new_begin[i, g] + k]
+                found[i] |= column[old + k] != new_column[new + k]
         first += new_counts[i]
     return found

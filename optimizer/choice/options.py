@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 from ..compiled import kernel
 from .rows import Flags, Floats, Ints
 
+BEGIN, END, FULL_BEGIN, FULL_END = range(4)  # of a row's options of a group: the envelope, and all
+_LEAST_BITS = 3
+_LEAST = 1 << _LEAST_BITS  # options a block holds
+
 
 @kernel
 def sift(
@@ -18,10 +22,7 @@ def sift(
     size: Floats,
     chain: Flags,
     counts: Ints,
-    begin: Ints,
-    end: Ints,
-    full_begin: Ints,
-    full_end: Ints,
+    ranges: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], Floats]:
     """(columns, gains) of what can matter of each row's values, one row behind another.
 
@@ -29,18 +30,17 @@ def sift(
     by_group: the columns of group g by rising usage, at group_begin[g] .. group_begin[g + 1]; size: (columns,).
     Where chain[g], a column takes no less of any limit than those before it: then only what is worth more than all
     before it is kept, and behind the row's options, where it is not all of a group's, the upper concave envelope
-    over size. Written are counts: (rows,), and full_begin, full_end, begin, end: (rows, groups) of the options and
-    of the envelope, counted from the row's first; the envelope of a group that is no chain is all of it.
+    over size. Written are counts: (rows,), and ranges: (rows, groups, 4), begin and end of the envelope, then of
+    the options, counted from the row's first; the envelope of a group that is no chain is all of it.
     """
-    rows, groups = begin.shape
-    columns = len(by_group)
+    rows, groups, columns = len(ranges), ranges.shape[1], len(by_group)
     hull = np.empty(columns, np.int64)
     column, gain = np.empty(2 * len(flat), np.int32), np.empty(2 * len(flat))
     entry, place = 0, 0
     for j in range(rows):
         first = place
         for g in range(groups):
-            full_begin[j, g] = place - first
+            ranges[j, g, FULL_BEGIN] = place - first
             most = -np.inf
             behind = j * columns + group_begin[g + 1]
             while entry < len(flat) and flat[entry] < behind:
@@ -49,13 +49,14 @@ def sift(
                     column[place], gain[place] = by_group[flat[entry] - j * columns], most
                     place += 1
                 entry += 1
-            full_end[j, g] = place - first
+            ranges[j, g, FULL_END] = place - first
         for g in range(groups):
-            begin[j, g], end[j, g] = full_begin[j, g], full_end[j, g]
+            from_, to = ranges[j, g, FULL_BEGIN], ranges[j, g, FULL_END]
+            ranges[j, g, BEGIN], ranges[j, g, END] = from_, to
             if not chain[g]:
                 continue
             points = 0
-            for k in range(first + full_begin[j, g], first + full_end[j, g]):
+            for k in range(first + from_, first + to):
                 x, y = size[column[k]], gain[k]
                 if points and size[column[hull[points - 1]]] == x:
                     points -= 1
@@ -67,9 +68,8 @@ def sift(
                     points -= 1
                 hull[points] = k
                 points += 1
-            if points < full_end[j, g] - full_begin[j, g]:
-                begin[j, g] = place - first
-                end[j, g] = begin[j, g] + points
+            if points < to - from_:
+                ranges[j, g, BEGIN], ranges[j, g, END] = place - first, place - first + points
                 for i in range(points):
                     column[place], gain[place] = column[hull[i]], gain[hull[i]]
                     place += 1
@@ -77,7 +77,61 @@ def sift(
     return column[:place], gain[:place]
 
 
-_LEAST = 8  # options a block holds
+@kernel
+def put_options(
+    slots: Ints,
+    begin: Ints,
+    counts: Ints,
+    column: NDArray[np.int32],
+    gain: Floats,
+    ranges: NDArray[np.int32],
+    pool_column: NDArray[np.int32],
+    pool_value: Floats,
+    start: Ints,
+    count: Ints,
+    all_ranges: NDArray[np.int32],
+) -> None:
+    """Write what `sift` found into the pool, where each row's begin, and into start, count and ranges by slot."""
+    place = 0
+    for i in range(len(slots)):
+        slot, first = slots[i], begin[i]
+        start[slot], count[slot] = first, counts[i]
+        for k in range(counts[i]):
+            pool_column[first + k], pool_value[first + k] = column[place], gain[place]
+            place += 1
+        for g in range(ranges.shape[1]):
+            for e in range(4):
+                all_ranges[slot, g, e] = first + ranges[i, g, e]
+
+
+@kernel
+def _bits(count: int) -> int:
+    """Logarithm of the size of the block for so many options."""
+    found = _LEAST_BITS
+    while 1 << found < count:
+        found += 1
+    return found
+
+
+@kernel
+def _bits_of(counts: Ints) -> Ints:
+    found = np.empty_like(counts)
+    for i in range(len(counts)):
+        found[i] = _bits(counts[i])
+    return found
+
+
+@kernel
+def _lack_room(start: Ints, had: Ints, counts: Ints) -> Ints:
+    """Places of rows whose options, at `start` (-1: nowhere), were `had` and need a block of another size."""
+    out, found = np.empty(len(start), np.int64), 0
+    for i in range(len(start)):
+        if start[i] < 0 or _bits(had[i]) != _bits(counts[i]):
+            out[found] = i
+            found += 1
+    return out[:found]
+
+
 _MOST_OPTIONS = np.iinfo(np.int32).max  # rows know where theirs begin as int32
 
 
@@ -105,18 +159,19 @@ class OptionPool:
 
         Blocks of the right size stay, all others are given back first.
         """
-        size = _bits(counts)
-        others = np.flatnonzero((start < 0) | (size != _bits(had)))
+        found, others = start.copy(), _lack_room(start, had, counts)
+        if not len(others):
+            return found
         there = others[start[others] >= 0]
         self.release(start[there], had[there])
-        found, size = start.copy(), size[others]
+        size = _bits_of(counts[others])
         for bits in np.flatnonzero(np.bincount(size)).tolist():
             mine = others[size == bits]
             found[mine] = self._reserve(bits, len(mine))
         return found
 
     def release(self, start: Ints, counts: Ints) -> None:
-        size = _bits(counts)
+        size = _bits_of(counts)
         for bits in np.flatnonzero(np.bincount(size)).tolist():
             self._free.setdefault(bits, []).extend(start[size == bits].tolist())
 
@@ -132,8 +187,3 @@ class OptionPool:
             self.column = np.concatenate([self.column, np.zeros(room - len(self.column), np.int32)])
             self.value = np.concatenate([self.value, np.zeros(room - len(self.value))])
         return found
-
-
-def _bits(counts: Ints) -> Ints:
-    """(rows,) logarithms of the sizes of blocks for so many options."""
-    return np.frexp(np.maximum(counts - 1, _LEAST - 1).astype(float))[1].astype(np.int64)

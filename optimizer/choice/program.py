@@ -16,14 +16,13 @@ from .exact import meet_required
 from .listing import differ, list_options, lists
 from .memory import Memory
 from .near import UNKNOWN
-from .options import OptionPool, sift
+from .options import BEGIN, END, FULL_BEGIN, FULL_END, OptionPool, put_options, sift
 from .problem import TOLERANCE, ChoiceProblem, ChoiceSolution
 from .rows import UNKNOWN_PICK, Columns, Flags, Floats, Ints, Rows, columns_of, sampled_gain
 from .snapshot import Found, Snapshot
 from .solver import solve
 from .units import limit_units, unit_of
 
-_BEGIN, _END, _FULL_BEGIN, _FULL_END = range(4)  # of a row's options of a group: the envelope, and all
 _SAMPLE = 16  # rows looked at for the size of gains, about
 LARGEST = 1e100  # of what is given: products of two are numbers still
 
@@ -262,12 +261,10 @@ class ChoiceProgram:
 
     def _put(self, ids: Sequence[str], flat: Ints, value: Floats, required: Flags) -> None:
         """flat, value: as `sift` takes them."""
-        groups = len(self._group_begin) - 1
-        ranges = [np.empty((len(ids), groups), np.int64) for _ in range(4)]
+        ranges = np.empty((len(ids), len(self._group_begin) - 1, 4), np.int32)
         counts = np.empty(len(ids), np.int64)
         columns = (self._by_group, self._group_begin, self._size, self._chain)
-        column, gain = sift(flat, value, *columns, counts, *ranges)
-        total = len(column)
+        column, gain = sift(flat, value, *columns, counts, ranges)
         self._pool.expect(counts)
         slots = np.fromiter(map(self._slot.get, ids, repeat(-1)), np.int64, len(ids))
         new = np.flatnonzero(slots < 0)
@@ -279,15 +276,12 @@ class ChoiceProgram:
         fresh = slots[new]
         rows["start"][fresh] = rows["stay_column"][fresh] = rows["stamp"][fresh] = -1
         rows["offset"][fresh], rows["scale"][fresh] = 0.0, 1.0
-        start, had = rows["start"][slots], rows["count"][slots]
-        listed = rows["ranges"][slots], start, pool.column
-        others = differ(*listed, ranges[_FULL_BEGIN], ranges[_FULL_END], counts, column)
+        start = rows["start"][slots]
+        others = differ(slots, start, rows["ranges"], pool.column, ranges, counts, column)
         others |= rows["required"][slots] != required
-        start = pool.move(start, had, counts)
-        at = np.repeat(start - np.cumsum(counts) + counts, counts) + np.arange(total)
-        pool.column[at], pool.value[at] = column, gain
-        rows["start"][slots], rows["count"][slots] = start, counts
-        rows["ranges"][slots] = np.stack(ranges, axis=2) + start[:, None, None]
+        begin = pool.move(start, rows["count"][slots], counts)
+        where = pool.column, pool.value, rows["start"], rows["count"], rows["ranges"]
+        put_options(slots, begin, counts, column, gain, ranges, *where)
         rows["required"][slots] = required
         rows["state"][slots] = UNKNOWN
         rows["key"][slots] = rows["plan"][slots] = UNKNOWN_PICK
@@ -380,8 +374,8 @@ class ChoiceProgram:
         slots = self._slots(order)
         r, pool = self._rows, self._pool
         groups = self._concave.shape[0]
-        begin = r["ranges"][slots, 0, _FULL_BEGIN] if groups else np.zeros(len(slots), np.int32)
-        end = r["ranges"][slots, -1, _FULL_END] if groups else begin
+        begin = r["ranges"][slots, 0, FULL_BEGIN] if groups else np.zeros(len(slots), np.int32)
+        end = r["ranges"][slots, -1, FULL_END] if groups else begin
         most = int((end - begin).sum()) + len(slots)
         row, column, gain = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         frame = (r["offset"], r["scale"], r["stay_column"], r["stay_gain"])
@@ -484,10 +478,10 @@ class ChoiceProgram:
         ranges, enveloped = all_options, self._concave
         if not enveloped.all():
             ranges = all_options.copy()
-            ranges[:, ~enveloped, :_FULL_BEGIN] = all_options[:, ~enveloped, _FULL_BEGIN:]
-        begin, end = ranges[:, :, _BEGIN], ranges[:, :, _END]
+            ranges[:, ~enveloped, :FULL_BEGIN] = all_options[:, ~enveloped, FULL_BEGIN:]
+        begin, end = ranges[:, :, BEGIN], ranges[:, :, END]
         rows = Rows(slots, begin, end, enveloped, self._chain, *frame)
-        begin, end = all_options[:, :, _FULL_BEGIN], all_options[:, :, _FULL_END]
+        begin, end = all_options[:, :, FULL_BEGIN], all_options[:, :, FULL_END]
         everything = Rows(slots, begin, end, np.zeros(len(enveloped), bool), self._chain, *frame)
         kept = (r["state"], r["settled"], r["key"], r["plan"])
         return Snapshot(rows, everything, self._columns, *self._counted_limits, *kept)
