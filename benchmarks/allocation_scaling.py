@@ -26,12 +26,8 @@ from typing import Any
 
 import numpy as np
 from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
-from coadapt.optimizer.problems.gpu_allocation import (
-    AllocationSolver,
-    Structured,
-    allocation_solver,
-    allocation_solvers,
-)
+from coadapt.optimizer.problems.gpu_allocation import AllocationSolver, allocation_solver, allocation_solvers
+from coadapt.optimizer.problems.gpu_allocation.solvers import Structured
 from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.policies.program import ProgramPolicy
 from coadapt.scheduler.warm_up import warm_up

@@ -33,7 +33,8 @@ from coadapt.optimizer.choice.memory import Memory
 from coadapt.optimizer.choice.near import no_box
 from coadapt.optimizer.continual import ContinualProgram
 from coadapt.optimizer.linear_program import LinearProgram
-from coadapt.optimizer.problems.gpu_allocation import Continual, linear_program
+from coadapt.optimizer.problems.gpu_allocation.engine import Continual
+from coadapt.optimizer.problems.gpu_allocation.program import linear_program
 from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.policies.program import ProgramPolicy
 from coadapt.scheduler.warm_up import warm_up

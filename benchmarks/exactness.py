@@ -27,7 +27,7 @@ from coadapt.optimizer.baselines.highs import Highs, Method
 from coadapt.optimizer.choice import ChoiceProblem, ChoiceSolution
 from coadapt.optimizer.choice.program import Entries
 from coadapt.optimizer.linear_program import Status
-from coadapt.optimizer.problems.gpu_allocation import linear_program
+from coadapt.optimizer.problems.gpu_allocation.program import linear_program
 
 from .arguments import at_least
 from .choice_instances import FAMILIES, LARGER, Instance, draw

@@ -12,14 +12,11 @@ from coadapt.benchmarks.choice_instances import FAMILIES, Instance, draw
 from coadapt.optimizer import milp
 from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
 from coadapt.optimizer.choice.program import Entries
-from coadapt.optimizer.problems.gpu_allocation import (
-    Continual,
-    Pop,
-    allocation_solver,
-    allocation_solvers,
-    largest_weights,
-    linear_program,
-)
+from coadapt.optimizer.problems.gpu_allocation import allocation_solver, allocation_solvers
+from coadapt.optimizer.problems.gpu_allocation.engine import Continual
+from coadapt.optimizer.problems.gpu_allocation.pop import Pop
+from coadapt.optimizer.problems.gpu_allocation.program import linear_program
+from coadapt.optimizer.problems.gpu_allocation.shim import largest_weights
 from conftest import EmulatedCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
