@@ -52,6 +52,32 @@ def test_farkas_rays_are_checked() -> None:
     assert not Certificates(knapsack(INF)._storage).infeasible(np.array([-1.0, -1.0]))
 
 
+def test_what_rounding_takes_from_sums_proves_nothing() -> None:
+    """Each of these has a point, and is refuted by a ray that is looked at in floats alone."""
+    program = ContinualProgram()  # x <= 5 - z, which from the least a row can be is x <= 5 - (1e17 - 1e17)
+    rows = [Row([1.0, 1.0], upper=5.0), Row([1.0, 0.0], lower=5.5)]
+    program.add_request("far", [0.0, 0.0], rows=rows, lower=[-1e17, -0.7], upper=[INF, 0.0])
+    assert not Certificates(program._storage).infeasible(np.array([0.0, 1.0]))
+
+    program = ContinualProgram()  # coefficients add up to 1.4e-14, of which floats see nothing
+    each = [-73.6, -75.7, -3.58, -0.168, -0.49, 153.538]
+    links = np.eye(6, 5) - np.eye(6, 5, k=-1)
+    rows = [Row([a, *link], lower=1e-8 * (i == 0)) for i, (a, link) in enumerate(zip(each, links, strict=True))]
+    program.add_request("chain", np.zeros(6), rows=rows, upper=[1e6, *[INF] * 5])
+    assert not Certificates(program._storage).infeasible(np.ones(6))
+
+    program = ContinualProgram()  # 10,000 times 0.1 is 1000, but not where it was added up
+    total = float(np.cumsum(np.full(10_000, 0.1))[-1])
+    assert total > 1000.0
+    program.add_request("sum", np.zeros(10_000), rows=[Row(1.0, total, total)], upper=0.1)
+    assert not Certificates(program._storage).infeasible(np.ones(1))
+
+    program = ContinualProgram()
+    rows = [Row([1.0 + 1e-14, -1.0], lower=1e-10), Row([1.0, -1.0], upper=0.0)]
+    program.add_request("steep", [0.0, 0.0], rows=rows)
+    assert not Certificates(program._storage).infeasible(np.array([1.0, -1.0]))
+
+
 def test_improving_rays_are_checked() -> None:
     program = ContinualProgram()
     program.add_request("x", [-1.0, 0.5], rows=[Row([1.0, -1.0], upper=2.0)])

@@ -265,6 +265,38 @@ def test_what_rows_without_variables_ask_for_is_infeasible() -> None:
     assert program.solve().objective == pytest.approx(1.0, rel=1e-3)
 
 
+def barely(off: float, small: float) -> ContinualProgram:
+    """x + small z = 1/2, x = 1/2 + off, both between 0 and 1: feasible if off is not above 0, nor below -small."""
+    program = ContinualProgram()
+    rows = [Row([1.0, small], 0.5, 0.5), Row([1.0, 0.0], 0.5 + off, 0.5 + off)]
+    program.add_request("job", [0.0, -1.0], rows=rows, upper=1.0)
+    return program
+
+
+@pytest.mark.parametrize("small", [1e-5, 1e-6, 1e-7])
+@pytest.mark.parametrize("off", [1e-8, 1e-9, 1e-10])
+def test_infeasible_by_far_less_than_the_tolerance_is_infeasible_where_prices_make_much_of_it(
+    off: float, small: float
+) -> None:
+    assert barely(off, small).solve(1e-6, time_limit_s=20).status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("small", [1e-5, 1e-6, 1e-7])
+def test_what_is_barely_feasible_is_solved(small: float) -> None:
+    solution = barely(-1e-8, small).solve(1e-6, time_limit_s=20)
+    assert solution.status is Status.OPTIMAL
+    assert solution.objective == pytest.approx(-1e-8 / small, abs=1e-6)
+
+
+@pytest.mark.parametrize(("off", "status"), [(1e-9, Status.INFEASIBLE), (-1e-9, None)])
+def test_a_look_at_feasibility_goes_closer_than_the_tolerance(off: float, status: Status | None) -> None:
+    storage = barely(off, 1e-3)._storage
+    run = solver._Run(storage, 1e-4, 1, 0.0, INF, True)
+    assert run._least_violation(INF, closer=False) is None  # kept to the tolerance
+    assert not run.settled
+    assert run._least_violation(INF, closer=True) is status
+
+
 def test_a_program_can_become_infeasible_and_feasible_again() -> None:
     program = cluster(10)
     program.set_capacity("t4", 10.0, lower=9.0)

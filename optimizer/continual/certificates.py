@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from .storage import Storage
 
 MOST_TIGHTENING = 3  # rounds; bounds that more would imply are worth little
 RAY_TOLERANCE = 1e-7  # of a ray's own size
+LEAST = 1e-10  # by which rows combined, the largest share of one being 1, have to miss each other
+OF_TERMS = 1e-13  # the same, relative to their terms: what callers' own sums may be off by proves nothing
+EPSILON = 2.3e-16  # more than twice what rounding takes from one product or sum, relative
 HINT = 1e-2  # of a ray's value or size, missed by it
 DUST = (1e-5, 0.0)  # what is below this share of a ray's largest entry is tried as zero
 
@@ -24,11 +28,15 @@ def _tighten(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> bool:
-    """Give columns without a bound the one that a row implies, from the least and most its others can be."""
+    """Give columns without a bound the one that a row implies, from the least and most its others can be.
+
+    Bounds are as much wider as the sums they are from may be off by rounding.
+    """
     start, end, row, value = sparse
     rows = len(row_lower)
     least, most = np.zeros(rows), np.zeros(rows)
     no_least, no_most = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    terms, size = np.zeros(rows, np.int64), np.zeros(rows)
     for j in range(len(lower)):
         for k in range(start[j], end[j]):
             i, a = row[k], value[k]
@@ -41,6 +49,10 @@ def _tighten(
                 no_most[i] += 1
             else:
                 most[i] += high
+            for side in (low, high):
+                if side != 0.0 and not math.isinf(side):
+                    terms[i] += 1
+                    size[i] += abs(side)
     changed = False
     for j in range(len(lower)):
         old_low, old_high = lower[j], upper[j]
@@ -50,11 +62,13 @@ def _tighten(
             i, a = row[k], value[k]
             low, high = (a * old_low, a * old_high) if a > 0.0 else (a * old_high, a * old_low)
             # a x_j lies between these, the others of the row being where they can.
-            top, bottom = math.inf, -math.inf
+            top, bottom, off = math.inf, -math.inf, EPSILON * (3.0 + terms[i])
             if no_least[i] == (1 if low == -math.inf else 0):
                 top = row_upper[i] - (least[i] if low == -math.inf else least[i] - low)
+                top += off * (size[i] + abs(row_upper[i]))
             if no_most[i] == (1 if high == math.inf else 0):
                 bottom = row_lower[i] - (most[i] if high == math.inf else most[i] - high)
+                bottom -= off * (size[i] + abs(row_lower[i]))
             if a < 0.0:
                 top, bottom = bottom, top
             # A bound that is there stays as it was said; one beyond the other side is for the rows to refute.
@@ -68,6 +82,27 @@ def _tighten(
 
 
 @kernel
+def _added(total: float, lost: float, term: float) -> tuple[float, float]:
+    """The sum, and what rounding took from it so far (Neumaier, ZAMM 54, 1974)."""
+    found = total + term
+    return found, lost + ((total - found) + term if abs(total) >= abs(term) else (term - found) + total)
+
+
+class _Dual(NamedTuple):
+    """A dual objective, the sizes of its terms, and by how much it may be off for rounding.
+
+    wrong, worst: reduced costs that miss their bound, all together, and the largest beside what it would be if all
+    prices were as large as the largest.
+    """
+
+    value: float
+    wrong: float
+    worst: float
+    size: float
+    rounding: float
+
+
+@kernel
 def _dual_value(
     sparse: SparseColumns,
     cost: np.ndarray,
@@ -76,32 +111,41 @@ def _dual_value(
     row_lower: np.ndarray,
     row_upper: np.ndarray,
     prices: np.ndarray,
-) -> tuple[float, float, float]:
-    """The dual objective; sum and largest share of reduced costs that miss their bound.
-
-    A price that asks for a side that a row does not have counts as 0.
-    """
+) -> _Dual:
+    """A price that asks for a side that a row does not have counts as 0."""
     start, end, row, value = sparse
-    total, wrong, worst, largest = 0.0, 0.0, 0.0, 0.0
+    total, lost, rounding, of_terms = 0.0, 0.0, 0.0, 0.0
+    wrong, worst, largest = 0.0, 0.0, 0.0
     y = np.zeros(len(prices))
     for i in range(len(y)):
         side = row_lower[i] if prices[i] > 0.0 else row_upper[i]
         if not math.isinf(side):
             y[i] = prices[i]
-            total += y[i] * side
+            total, lost = _added(total, lost, y[i] * side)
+            of_terms += abs(y[i] * side)
             largest = max(largest, abs(y[i]))
     for j in range(len(cost)):
-        reduced, size = cost[j], abs(cost[j])
+        reduced, size, terms = cost[j], abs(cost[j]), abs(cost[j])
         for k in range(start[j], end[j]):
             reduced -= value[k] * y[row[k]]
             size += abs(value[k]) * largest
+            terms += abs(value[k] * y[row[k]])
+        off = EPSILON * (2.0 + end[j] - start[j]) * terms
         side = lower[j] if reduced > 0.0 else upper[j]
-        if not math.isinf(side):
-            total += reduced * side
-        elif abs(reduced) > 1e-14 * size:  # rounding of zero is zero
-            wrong += abs(reduced)
-            worst = max(worst, abs(reduced) / size)
-    return total, wrong, worst
+        if abs(reduced) > off:
+            if math.isinf(side):
+                wrong += abs(reduced)
+                worst = max(worst, abs(reduced) / size)
+                continue
+            farthest = abs(side)
+        else:  # of either sign, or zero: only a bound that is there can be worth something
+            low, high = abs(lower[j]), abs(upper[j])
+            farthest = max(low if low < math.inf else 0.0, high if high < math.inf else 0.0)
+            side = 0.0 if math.isinf(side) else side
+        total, lost = _added(total, lost, reduced * side)
+        of_terms += abs(reduced * side)
+        rounding += off * farthest
+    return _Dual(total + lost, wrong, worst, of_terms, rounding + 2.0 * EPSILON * of_terms)
 
 
 class Certificates:
@@ -118,10 +162,10 @@ class Certificates:
     def bound(self, y: np.ndarray) -> float:
         """A lower bound of the minimum by any y (rows,); -inf where a column has no bound, nor a row for it."""
         self._tighten()
-        value, wrong, _ = self._value(self.cost, y)
-        while wrong and self._tighten():
-            value, wrong, _ = self._value(self.cost, y)
-        return -math.inf if wrong else value
+        found = self._value(self.cost, y)
+        while found.wrong and self._tighten():
+            found = self._value(self.cost, y)
+        return -math.inf if found.wrong else found.value
 
     def infeasible(self, ray: np.ndarray) -> bool:
         """Whether `ray` (rows,) is Farkas': combined by it, the rows ask for more than the columns can be."""
@@ -135,15 +179,16 @@ class Certificates:
         size = float(np.abs(ray).max(initial=0.0))
         if not (size > 0.0 and math.isfinite(size)):
             return False
-        value, wrong, _ = self._value(np.zeros(len(self.cost)), ray / size)
-        return value > 1e-9 and wrong <= HINT * value
+        found = self._value(np.zeros(len(self.cost)), ray / size)
+        return found.value > 1e-9 and found.wrong <= HINT * found.value
 
     def _refutes(self, ray: np.ndarray) -> bool:
         zero = np.zeros(len(self.cost))
-        value, wrong, worst = self._value(zero, ray)
-        while value > 0.0 and wrong and self._tighten():
-            value, wrong, worst = self._value(zero, ray)
-        return value > 1e-9 and worst <= RAY_TOLERANCE and wrong <= RAY_TOLERANCE * value
+        found = self._value(zero, ray)
+        while found.value > 0.0 and found.wrong and self._tighten():
+            found = self._value(zero, ray)
+        surely = found.value > max(LEAST, found.rounding, OF_TERMS * found.size)
+        return surely and found.worst <= RAY_TOLERANCE and found.wrong <= RAY_TOLERANCE * found.value
 
     def improving(self, ray: np.ndarray) -> bool:
         """Whether the objective falls for ever along `ray` (columns,), which leaves no side of a column or row."""
@@ -176,7 +221,7 @@ class Certificates:
         stays = ((moved <= slack) | np.isinf(self.row_upper)) & ((moved >= -slack) | np.isinf(self.row_lower))
         return falls > within * float(np.abs(self.cost) @ np.abs(ray)) > 0.0 and bool(stays.all())
 
-    def _value(self, cost: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
+    def _value(self, cost: np.ndarray, y: np.ndarray) -> _Dual:
         return _dual_value(self.sparse, cost, self.lower, self.upper, self.row_lower, self.row_upper, y)
 
     def _tighten(self) -> bool:

@@ -460,17 +460,22 @@ class ContinualProgram:
         self._storage.row_lower[slot], self._storage.row_upper[slot] = sides
 
     def _drop_row(self, slot: int, members: Collection[Hashable]) -> None:
-        blocks = np.sort(self._several(members))
-        column, row, value = self._storage.read(blocks)
+        storage, blocks = self._storage, np.sort(self._several(members))
+        column, row, _ = storage.read(blocks)
+        owner = np.repeat(np.arange(len(blocks)), storage.blocks[blocks, COLUMNS])
+        blocks = blocks[np.unique(owner[column[row == slot]])]
+        column, row, value = storage.read(blocks)
         keep = row != slot
-        self._storage.write(blocks, column[keep], row[keep], value[keep])
-        self._storage.free_rows(slot, 1)
+        storage.write(blocks, column[keep], row[keep], value[keep])
+        storage.free_rows(slot, 1)
 
     def _compact(self, always: bool = False) -> None:
         if not (always or self._storage.wasteful):
             return
         self._storage.compact(self._all_blocks(), self._single_rows())
         self._blocks = {id: number for number, id in enumerate(self._blocks)}
+        for users in self._users.values():
+            users.among(self._blocks)
         self._capacities = {name: i for i, name in enumerate(self._capacities)}
         first = len(self._capacities)
         self._constraints = {name: first + i for i, name in enumerate(self._constraints)}

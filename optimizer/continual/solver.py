@@ -35,6 +35,8 @@ PROOF_EVERY, SLOW = 4, 0.3  # outer steps after which a proof is looked for, whe
 # no more than so many times the outer steps so far, which are short by then.
 CLOSER, LONGER = 0.1, 10
 FIRST_LOOK = 40  # outer steps of a first look at feasibility alone; the next ones are twice as long
+SLOW_FOR = 16  # stretches after which feasibility is looked at in any case; and after twice as many, and so on
+CLOSER_BY, FINEST = 1e4, 1e-13  # times as close each next look at the same place; the least residual looked for
 
 
 class Solver:
@@ -86,7 +88,8 @@ class _Run:
         self.iterations = 0
         self.certificates = Certificates(storage)
         self._proven: float | None = None  # bound at the present y
-        self.feasible = False  # known to be
+        self.feasible, self.settled = False, False  # known to be to the tolerance, and as closely as is looked
+        self.slow = 0  # stretches without a proof
         self.looks = FIRST_LOOK  # outer steps of the next look for a proof that nothing is
         self.pool = None
         if threads > 1 and storage.entries.live > PARALLEL:
@@ -213,50 +216,86 @@ class _Run:
             return Status.INFEASIBLE
         ray = np.zeros(len(self.cost))
         ray[columns] = (program.x - proximal.x0) * program.column_scale
-        improves = self.certificates.improving(ray)
-        if not improves:
-            if self.certificates.nearly_improving(ray):
-                proximal.share *= 0.1  # steps done closer may prove it
-            prices = program.y * program.row_scale
-            if self.feasible or not self.certificates.nearly_infeasible(prices):
-                return None
-        verdict = self._least_violation(math.inf if improves else self.looks)
-        self.looks *= 2
-        return Status.UNBOUNDED if verdict is None and self.feasible and improves else verdict
+        if self.certificates.improving(ray):
+            verdict = self._least_violation(math.inf, closer=False)
+            return Status.UNBOUNDED if verdict is None and self.feasible else verdict
+        if self.certificates.nearly_improving(ray):
+            proximal.share *= 0.1  # steps done closer may prove it
+        return None if self.settled else self._look(program.y * program.row_scale)
 
-    def _least_violation(self, steps: float) -> Status | None:
-        """Whether rows can be kept, by so many outer steps on the program that only pays for breaking them.
+    def _look(self, prices: np.ndarray) -> Status | None:
+        """Whether nothing is feasible, where prices all but show it, or it has been slow for long.
 
-        That program always has an optimum; where it is not 0, its prices are a ray that proves that nothing is
-        feasible, and a far cleaner one than those of a program without an optimum.
+        What is feasible but for a billionth need not show such prices, only that it never ends. Once rows are
+        known to be kept to the tolerance, looks take a quarter of all steps at most.
         """
+        self.slow += 1
+        if not self.feasible and self.certificates.nearly_infeasible(prices):
+            steps, self.looks = self.looks, 2 * self.looks
+        elif self.slow >= SLOW_FOR and self.slow & (self.slow - 1) == 0:
+            steps = self.slow
+        else:
+            return None
+        return self._least_violation(steps, closer=True)
+
+    def _least_violation(self, steps: float, closer: bool) -> Status | None:
+        """Whether rows can be kept, by so many outer steps on programs that only pay for breaking them.
+
+        Such a program always has an optimum; where it is not 0, its prices are a ray that proves that nothing is
+        feasible, and a far cleaner one than those of a program without an optimum. Where rows are kept to the
+        tolerance it looks again, if `closer`, around that point, at all that is there CLOSER_BY times as large, as
+        long as that is more than rounding (so refine Gleixner, Steffy and Wolter, INFORMS J. Comput. 28, 2016).
+        """
+        around, size, prices = self.x.copy(), 1.0, np.zeros(len(self.y))
+        np.clip(around, self.lower, self.upper, out=around)
+        while True:
+            program = self._elastic(around, size, prices)
+            proximal = Proximal(program, Steps.cold(program))
+            x, near = around, False
+            while not near:
+                if steps <= 0:
+                    return None
+                if time.perf_counter() > self.deadline or not proximal.step(self.tolerance, self.deadline):
+                    return Status.STOPPED
+                if self.certificates.infeasible(program.y * program.row_scale):
+                    return Status.INFEASIBLE
+                moved = program.x[: len(around)] * program.column_scale[: len(around)] / size
+                x = np.clip(around + moved, self.lower, self.upper)
+                near = self._primal(x) <= self.tolerance / size
+                steps -= 1
+            self.feasible = True
+            if not closer:
+                return None
+            around, size, prices = x, size * CLOSER_BY, program.y
+            self.settled = self.tolerance / size < FINEST
+            if self.settled:
+                return None
+
+    def _elastic(self, around: np.ndarray, size: float, prices: np.ndarray) -> Scaled:
+        """Where x = around + variables / size breaks rows, each is paid for; from there and `prices`, scaled."""
         program = self._gathered(np.arange(len(self.cost)))
         rows, columns, spare = len(self.y), len(self.cost), 2 * len(self.y)
         start, _, row, value = program.sparse
         begin = np.concatenate([start, len(row) + np.arange(spare + 1)])
         entry_row = np.concatenate([row, np.arange(rows), np.arange(rows)]).astype(np.int32)
         entry_value = np.concatenate([value, np.ones(rows), -np.ones(rows)])
-        program = program._replace(
+        used = np.empty(rows)
+        kernels.activity(self.sparse, around, used)
+        used *= program.row_scale
+        around = around / program.column_scale
+        return program._replace(
             sparse=kernels.SparseColumns.packed(begin, entry_row, entry_value),
             cost=np.concatenate([np.zeros(columns), np.ones(spare)]),
-            lower=np.concatenate([program.lower, np.zeros(spare)]),
-            upper=np.concatenate([program.upper, np.full(spare, np.inf)]),
+            lower=np.concatenate([(program.lower - around) * size, np.zeros(spare)]),
+            upper=np.concatenate([(program.upper - around) * size, np.full(spare, np.inf)]),
+            row_lower=(program.row_lower - used) * size,
+            row_upper=(program.row_upper - used) * size,
             column_scale=np.concatenate([program.column_scale, np.ones(spare)]),
-            x=np.concatenate([program.x, np.zeros(spare)]),
-            y=np.zeros(rows),
+            x=np.zeros(columns + spare),
+            y=prices.copy(),
             cost_norm=1.0 + math.sqrt(spare),
             outside=0.0,
         )
-        proximal = Proximal(program, Steps.cold(program))
-        while not self.feasible and steps > 0:
-            if time.perf_counter() > self.deadline or not proximal.step(self.tolerance, self.deadline):
-                return Status.STOPPED
-            if self.certificates.infeasible(program.y * program.row_scale):
-                return Status.INFEASIBLE
-            x = np.clip(program.x[:columns] * program.column_scale[:columns], self.lower, self.upper)
-            self.feasible = self._primal(x) <= self.tolerance
-            steps -= 1
-        return None
 
     def _refuted(self, program: Scaled, proximal: Proximal) -> bool:
         rays = (program.y - proximal.y0, program.y)

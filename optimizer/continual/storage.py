@@ -188,8 +188,9 @@ class Storage:
 
     def _reserve(self, names: dict[str, float], size: int) -> None:
         if len(getattr(self, next(iter(names)))) < size:
-            for name, fill in names.items():
-                setattr(self, name, _grown(getattr(self, name), max(2 * size, 64), fill))
+            most = max(2 * size, 64)
+            # All or none, should memory end.
+            self.__dict__.update({name: _grown(getattr(self, name), most, fill) for name, fill in names.items()})
 
     def _clear(self, names: dict[str, float], slots: slice | np.ndarray) -> None:
         for name, fill in names.items():

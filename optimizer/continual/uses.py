@@ -59,7 +59,7 @@ def _owners(begin: np.ndarray, index: np.ndarray, owner: np.ndarray) -> tuple[np
 
 
 class Users:
-    """Requests that use a resource, and some that did: those that left are looked for once they may be most."""
+    """Requests that use a resource, and some that did: those that left go once they may be most."""
 
     def __init__(self) -> None:
         self._ids: set[Hashable] = set()
@@ -68,8 +68,10 @@ class Users:
     def add(self, ids: Sequence[Hashable], live: Container[Hashable]) -> None:
         self._ids.update(ids)
         if len(self._ids) > self._most:
-            self._ids = {id for id in self._ids if id in live}
-            self._most = FEW + 2 * len(self._ids)
+            self.among(live)
 
-    def among(self, live: Container[Hashable]) -> list[Hashable]:
-        return [id for id in self._ids if id in live]
+    def among(self, live: Container[Hashable]) -> set[Hashable]:
+        """Those that are still there."""
+        self._ids = {id for id in self._ids if id in live}
+        self._most = FEW + 2 * len(self._ids)
+        return self._ids
