@@ -18,6 +18,7 @@ from numba.core import event
 from ..estimators.goodput import BatchLimits, JobModel, best_batch
 from ..estimators.throughput import ThroughputModel, ThroughputParams
 from ..optimizer.choice import ChoiceProgram
+from ..optimizer.continual import ContinualProgram, Row
 from .cluster import Cluster, Node
 from .job import Adaptivity, JobSpec
 from .placement import Placement
@@ -78,6 +79,8 @@ def warm_up(policy: str, options: Mapping[str, Any]) -> None:
         loose.plan(made_up_round(plan.placements, _MANY_JOBS))
         if isinstance(made, ProgramPolicy) and "structured" in options.get("solver", "structured"):
             _close_a_program()
+        if isinstance(made, ProgramPolicy) and options.get("solver") == "continual":
+            _change_a_program()
     best_batch(_model(), "a", nodes=1, replicas=1)
 
 
@@ -105,6 +108,29 @@ def _close_a_program() -> None:
     ids = [f"{i}" for i in range(count)]
     program.put(ids, value, np.ones(value.shape, bool), np.zeros(count, bool))
     program.solve(ids, gap=1e-6, time_limit_s=60.0)
+
+
+def _change_a_program() -> None:
+    """Requests of more columns than are all worked on, and so many leave that what stays is moved together."""
+    count, sizes, rng = 100, np.arange(1.0, 21.0), np.random.default_rng(0)
+    program = ContinualProgram(maximise=True)
+    program.set_capacity("gpus", 320.0)
+    columns = len(sizes) * np.arange(count)[:, None] + np.arange(len(sizes))
+    uses = {"gpus": (columns.ravel(), np.tile(sizes, count))}
+
+    def gains() -> np.ndarray:
+        return (rng.lognormal(0, 0.6, (count, 1)) * sizes ** rng.uniform(0.6, 0.98, (count, 1))).ravel()
+
+    for first in (0, count):
+        ids = [*range(first, first + count)]
+        program.add_requests(ids, np.full(count, len(sizes)), gains(), uses, [Row(1.0, upper=1.0)])
+        program.solve()
+    program.change_costs(ids, gains())
+    program.solve()
+    program.remove_requests([*range(count)])
+    program.add_request("many", np.zeros(20_000), {"gpus": 1.0})
+    program.remove_request("many")
+    program.solve()
 
 
 def _model() -> JobModel:
