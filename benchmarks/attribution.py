@@ -34,7 +34,7 @@ from coadapt.optimizer.choice.near import no_box
 from coadapt.optimizer.continual import ContinualProgram
 from coadapt.optimizer.linear_program import LinearProgram
 from coadapt.optimizer.problems.gpu_allocation.engine import Continual
-from coadapt.optimizer.problems.gpu_allocation.program import linear_program
+from coadapt.optimizer.problems.gpu_allocation.program import Reading, linear_program
 from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.policies.program import ProgramPolicy
 from coadapt.scheduler.warm_up import warm_up
@@ -160,11 +160,9 @@ class Compared:
         seconds = read_s + time.perf_counter() - began
         self._record("continual, solver alone", seconds, found.objective, optimum)
         began = time.perf_counter()
-        entries = program.entries(order)
-        told = self.continual
-        told._tell(program, order, entries, program.required(order))
+        self.continual.tell(program, order, Reading.of(program, order))
         tell_s = time.perf_counter() - began
-        engine = told._engine
+        engine = self.continual.engine
         beside: ContinualProgram = pickle.loads(pickle.dumps(engine))
         for name, which, warm in (("+ differential", beside, False), ("+ warm start", engine, True)):
             began = time.perf_counter()

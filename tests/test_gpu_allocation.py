@@ -188,14 +188,14 @@ def test_where_gains_alone_change_no_request_of_the_engine_is_replaced() -> None
     instance = draw("sia's, with moves", 5)
     program, solver = instance.program(), Continual()
     solver.solve(program, instance.ids, 1e-4, 10.0)
-    before = solver._engine.requests
+    before = solver.engine.requests
     program.weigh(instance.ids, np.ones(len(instance.ids)), np.full(len(instance.ids), 2.0))
     solver.solve(program, instance.ids, 1e-4, 10.0)
-    assert solver._engine.requests == before
+    assert solver.engine.requests == before
     program.put(instance.ids[:1], instance.value[:1], np.zeros_like(instance.allowed[:1]))
     program.stay(instance.ids[:1], np.array([-1]), np.zeros(1))
     solver.solve(program, instance.ids, 1e-4, 10.0)
-    assert len(set(before) - set(solver._engine.requests)) == 1
+    assert len(set(before) - set(solver.engine.requests)) == 1
 
 
 # The shim of COpter, section 4.4.1

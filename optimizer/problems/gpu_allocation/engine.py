@@ -25,7 +25,7 @@ class Continual:
 
     tolerance: float = 1e-4
     threads: int = 2
-    _engine: ContinualProgram = field(default_factory=lambda: ContinualProgram(maximise=True))
+    engine: ContinualProgram = field(default_factory=lambda: ContinualProgram(maximise=True))
     _told: ChoiceProgram | None = None
     _known: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # requests there are, rising
     _limits: tuple[np.ndarray, np.ndarray] | None = None  # usage, capacity
@@ -35,36 +35,36 @@ class Continual:
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
     ) -> ChoiceSolution:
         reading = Reading.of(program, order)
-        requests = self._tell(program, order, reading)
-        found = self._engine.solve(self.tolerance, self.threads, time_limit_s)
+        requests = self.tell(program, order, reading)
+        found = self.engine.solve(self.tolerance, self.threads, time_limit_s)
         weights = found.of_all(requests.tolist())
         choice = largest_weights(reading.entries, weights, len(order), reading.usage, reading.capacity)
         prices = np.maximum([found.price(name) for name in self._names], 0.0)
         return reading.plan(choice, found.bound, prices, gap, found.seconds)
 
-    def _tell(self, program: ChoiceProgram, order: Sequence[str], reading: Reading) -> np.ndarray:
+    def tell(self, program: ChoiceProgram, order: Sequence[str], reading: Reading) -> np.ndarray:
         """Bring the engine to this round; returns its request of each row."""
         entries, usage, capacity, required = reading.entries, reading.usage, reading.capacity, reading.required
         if self._told is not program or self._limits is None or not np.array_equal(self._limits[0], usage):
-            self._engine, self._told, self._limits = ContinualProgram(maximise=True), program, None
+            self.engine, self._told, self._limits = ContinualProgram(maximise=True), program, None
             self._known = np.empty(0, np.int64)
             self._names = tuple(f"limit-{i}" for i in range(len(capacity)))
         for i, most in enumerate(capacity.tolist()):
             if self._limits is None or self._limits[1][i] != most:
-                self._engine.set_capacity(self._names[i], most)
+                self.engine.set_capacity(self._names[i], most)
         self._limits = usage, capacity
         requests = 2 * program.stamps(order) + required
         place = np.searchsorted(self._known, requests)
         stays = np.append(self._known, -1)[place] == requests
-        self._engine.remove_requests(np.delete(self._known, place[stays]).tolist())
+        self.engine.remove_requests(np.delete(self._known, place[stays]).tolist())
         self._known = np.sort(requests)
         apart = _apart(entries.row, entries.column, entries.gain, stays, usage)
         staying, coming, sizes, begin, index, used = apart
-        self._engine.change_costs(requests[stays].tolist(), staying)
+        self.engine.change_costs(requests[stays].tolist(), staying)
         ends = pairwise(begin.tolist())
         uses = {name: (index[a:b], used[a:b]) for name, (a, b) in zip(self._names, ends, strict=True)}
         one = Row(1.0, np.where(required[~stays], 1.0, -np.inf), 1.0)
-        self._engine.add_requests(requests[~stays].tolist(), sizes[~stays], coming, uses, [one])
+        self.engine.add_requests(requests[~stays].tolist(), sizes[~stays], coming, uses, [one])
         return requests
 
 
