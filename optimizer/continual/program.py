@@ -17,7 +17,7 @@ from scipy import sparse
 
 from ..linear_program import LinearProgram
 from . import inputs
-from .blocks import COLUMNS, ROW, ROWS
+from .blocks import COLUMN, COLUMNS, ROW, ROWS
 from .inputs import LARGEST, Coefficients, Row, Triplets
 from .shim import Shim, checked
 from .solution import Solution
@@ -202,7 +202,7 @@ class ContinualProgram:
         """Whatever is given replaces what the request had; the number of variables stays."""
         with self._changing():
             storage = self._storage
-            first, count = storage.blocks[self._block(id), :2].tolist()
+            first, count = storage.blocks[self._block(id), [COLUMN, COLUMNS]].tolist()
             mine = slice(first, first + count)
             costs = None if cost is None else inputs.finite(f"cost of {id!r}", cost, count)
             bounds = None

@@ -217,7 +217,7 @@ class _Run:
         ray = np.zeros(len(self.cost))
         ray[columns] = (program.x - proximal.x0) * program.column_scale
         if self.certificates.improving(ray):
-            verdict = self._least_violation(math.inf, closer=False)
+            verdict = None if self.feasible else self._least_violation(math.inf, closer=False)
             return Status.UNBOUNDED if verdict is None and self.feasible else verdict
         if self.certificates.nearly_improving(ray):
             proximal.share *= 0.1  # steps done closer may prove it
@@ -227,7 +227,7 @@ class _Run:
         """Whether nothing is feasible, where prices all but show it, or it has been slow for long.
 
         What is feasible but for a billionth need not show such prices, only that it never ends. Once rows are
-        known to be kept to the tolerance, looks take a quarter of all steps at most.
+        known to be kept to the tolerance, looks take a third of all steps at most.
         """
         self.slow += 1
         if not self.feasible and self.certificates.nearly_infeasible(prices):
@@ -244,7 +244,7 @@ class _Run:
         Such a program always has an optimum; where it is not 0, its prices are a ray that proves that nothing is
         feasible, and a far cleaner one than those of a program without an optimum. Where rows are kept to the
         tolerance it looks again, if `closer`, around that point, at all that is there CLOSER_BY times as large, as
-        long as that is more than rounding (so refine Gleixner, Steffy and Wolter, INFORMS J. Comput. 28, 2016).
+        long as that is more than rounding (iterative refinement: Gleixner et al., INFORMS J. Comput. 28, 2016).
         """
         around, size, prices = self.x.copy(), 1.0, np.zeros(len(self.y))
         np.clip(around, self.lower, self.upper, out=around)
