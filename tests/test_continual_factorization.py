@@ -17,9 +17,11 @@ def made(matrix: sparse.csc_array) -> Factorization:
     return Factorization(SparseColumns.packed(matrix.indptr, matrix.indices, matrix.data), matrix.shape[0])
 
 
-def test_a_singular_system_has_no_solution() -> None:
+def test_a_singular_system_gives_no_step() -> None:
     twice = sparse.csc_array(np.array([[1.0, 2.0], [1.0, 2.0]]))
-    assert made(twice).solve(np.ones(2, bool), np.zeros(2, bool), 1.0, 0.0, np.ones(2)) is None
+    step = made(twice).solve(np.ones(2, bool), np.zeros(2, bool), 1.0, 0.0, np.ones(2))
+    assert step is not None
+    assert not step.any()
 
 
 def test_what_would_be_too_much_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,6 +54,25 @@ def test_a_step_of_factors_that_does_not_climb_leaves_it_to_gradients(monkeypatc
     program = stages(20, 12, 30, 0)
     found = ContinualProgram.of(program).solve(tolerance=1e-6, time_limit_s=60.0)
     assert found.objective == pytest.approx(Highs(Method.SIMPLEX).solve(program).objective, rel=1e-4)
+
+
+def test_after_a_singular_system_the_next_one_is_factorised_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proximal, "CG_PATIENCE", 0)
+    monkeypatch.setattr(proximal, "CG_CHEAP", 0.0)
+    asked: list[int] = []
+    solve = Factorization.solve
+
+    def the_third_is_singular(self: Factorization, *given: object) -> np.ndarray | None:
+        asked.append(1)
+        step = solve(self, *given)
+        return step if len(asked) != 3 or step is None else np.zeros(len(step))
+
+    monkeypatch.setattr(Factorization, "solve", the_third_is_singular)
+    program = stages(20, 12, 30, 0)
+    found = ContinualProgram.of(program).solve(tolerance=1e-6, time_limit_s=60.0)
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(Highs(Method.SIMPLEX).solve(program).objective, rel=1e-4)
+    assert len(asked) > 10, "a singular system does not end them"
 
 
 def stages(count: int, rows: int, columns: int, seed: int) -> LinearProgram:

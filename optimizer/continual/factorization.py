@@ -35,8 +35,8 @@ class Factorization:
     ) -> np.ndarray | None:
         """out with (sigma (A_F A_F.T + I_free) + rho) out = right for the columns F that are free.
 
-        None where that would take too long or too much memory, or a pivot is 0. Where the system is singular to
-        rounding the solution may be of no use, which the caller has to see.
+        None where that would take too long or too much memory. Where the system is singular to rounding the
+        solution may be of no use, 0 where a pivot is 0, which the caller has to see.
         """
         if float(self._products[is_free].sum()) > PRODUCTS:
             return None
@@ -49,11 +49,13 @@ class Factorization:
             factors = splu(
                 system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
             )
-        except (RuntimeError, MemoryError):
+        except MemoryError:
             return None
+        except RuntimeError:  # exactly singular
+            return np.zeros(len(right))
         self.work = factors.nnz**2 / (4 * len(right))
         out: np.ndarray = factors.solve(right)
-        return out if np.isfinite(out).all() else None
+        return out if np.isfinite(out).all() else np.zeros(len(right))
 
 
 def envelope_work(system: sparse.csc_matrix) -> float:
