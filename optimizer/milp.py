@@ -137,8 +137,9 @@ def _solve(
         bound = max(bound, objective)
         relative = (bound - objective) / max(abs(bound), TOLERANCE)
         proven = relative <= gap + TOLERANCE
+        without = tuple(i for i in unmet if choice[i] < 0)  # others were given what was left
         return ChoiceSolution(
-            choice, objective, bound, relative, prices, proven, unmet, clock.seconds, clock.highs_s, len(entries)
+            choice, objective, bound, relative, prices, proven, without, clock.seconds, clock.highs_s, len(entries)
         )
 
     best_each = np.full(rows, -np.inf)

@@ -321,6 +321,51 @@ def test_of_required_rows_as_many_as_can_be_are_served_and_of_as_many_the_first(
     assert solution.unmet == (3, 0)
 
 
+def two_of_three() -> ChoiceProgram:
+    """Required rows a, b and c, of which a and b take 3 of 6 and 2 of 5 each, c that or 4 of the first limit."""
+    program = ChoiceProgram(np.array([[3.0, 4.0], [2.0, 0.0]]), np.array([6.0, 5.0]))
+    allowed = np.array([[True, False], [True, False], [True, True]])
+    program.put(["a", "b", "c"], np.array([[3.0, 1.0], [3.0, 0.0], [1.0, 0.0]]), allowed, np.ones(3, bool))
+    return program
+
+
+def test_who_is_unmet_has_nothing_and_is_decided_anew_where_there_is_more_time() -> None:
+    ids, program = ["a", "b", "c"], two_of_three()
+    for time_limit_s in (0.0, 60.0):
+        found = program.solve(ids, time_limit_s=time_limit_s)
+        assert sorted(found.unmet) == np.flatnonzero(found.choice < 0).tolist()
+    new = two_of_three().solve(ids)
+    assert found.choice.tolist() == new.choice.tolist() == [0, 0, -1]
+    assert found.unmet == new.unmet == (2,)
+
+
+@pytest.mark.parametrize("before", [1e-13, 1e-9, 1.0, 1e6, 1e9, 1e13])
+def test_required_rows_that_all_lose_have_a_plan_within_the_gap_whatever_they_gained_before(before: float) -> None:
+    rng = np.random.default_rng(1)
+    value, ids = rng.uniform(0.5, 3.0, (60, 4)), [str(i) for i in range(60)]
+    program = ChoiceProgram(np.array([[1.0, 2.0, 3.0, 1.0]]), np.array([90.0]))
+    program.put(ids, value * before, np.ones((60, 4), bool), np.ones(60, bool))
+    program.solve(ids)
+    program.put(ids, -value, np.ones((60, 4), bool), np.ones(60, bool))
+    found = program.solve(ids)
+    exact = milp.solve(
+        ChoiceProblem(-value, np.ones((60, 4), bool), program.usage, program.capacity, found.choice >= 0)
+    )
+    assert found.proven
+    assert found.bound - found.objective <= 1.1e-4 * abs(found.bound)
+    assert_brackets(found, exact)
+
+
+@pytest.mark.parametrize("unit", [1.0, 2.0**30, 2.0**50, 2.0**80, 2.0**300])
+def test_whole_amounts_however_large_are_told_apart(unit: float) -> None:
+    program = ChoiceProgram(np.array([[5.0, 3.0, 2.0]]) * unit, np.array([5.0 * unit]))
+    allowed = np.array([[True, False, False], [False, True, False], [False, False, True]])
+    program.put(["a", "b", "c"], np.array([[1.0, 1.0, 1.0]] * 3), allowed, np.array([True, True, False]))
+    found = program.solve(["a", "b", "c"])
+    assert found.unmet == (1,)
+    assert found.choice.tolist() == [0, -1, -1]
+
+
 def test_of_rows_that_are_alike_those_that_have_it_may_keep_it_in_another_order() -> None:
     program = ChoiceProgram(np.ones((1, 1)), np.array([10.0]))
     ids = [f"row {i:02d}" for i in range(60)]
@@ -494,6 +539,12 @@ REFUSED: dict[str, tuple[Callable[[ChoiceProgram], object], str]] = {
     "usage below 0": (lambda p: p.set_limits(-np.ones((1, 3)), ONE), "usage: has entries that are negative"),
     "usage that is nan": (lambda p: p.set_limits(NAN, ONE), "usage: has entries that are negative or not finite"),
     "usage of other columns": (lambda p: p.set_limits(np.ones((1, 2)), ONE), "usage: has 2 columns, not 3"),
+    "usage that is too large": (
+        lambda p: p.set_limits(np.full((1, 3), 1e150), ONE),
+        "usage: has an entry of 1e\\+150; less than 1e\\+100 is accepted",
+    ),
+    "a capacity written over": (lambda p: p.capacity.__setitem__(0, 9.0), "read-only"),
+    "usage written over": (lambda p: p.usage.__setitem__((0, 0), np.nan), "read-only"),
     "no limit at all": (lambda p: p.set_limits(np.ones((0, 3)), np.ones(0)), "at least one limit"),
     "solved without a row": (lambda p: p.solve(["a"]), "order: has 1 ids, the program 2 rows"),
     "solved for a row twice": (lambda p: p.solve(["a", "a"]), "id: 'a' is given twice"),
@@ -535,6 +586,20 @@ def test_bad_input_is_refused_in_a_sentence_and_the_program_is_as_it_was(name: s
 def test_limits_that_are_none_make_no_program(arguments: tuple[np.ndarray, ...], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         ChoiceProgram(*arguments)
+
+
+def test_what_was_given_may_be_changed_and_a_plan_is_still_within_the_capacity() -> None:
+    usage, capacity, groups, size = (
+        np.array([[1.0, 2.0, 4.0]]),
+        np.array([5.0]),
+        np.zeros(3),
+        np.array([1.0, 2, 4]),
+    )
+    program = ChoiceProgram(usage, capacity, groups, size)
+    program.put(["a", "b"], np.array([[1.0, 2.0, 3.0]] * 2), np.ones((2, 3), bool))
+    usage[:], capacity[:], size[:] = 0.0, 1000.0, 1.0
+    program.set_capacity(np.array([4.0]))
+    assert program.solve(["a", "b"]).objective == 4.0
 
 
 def test_values_where_nothing_is_allowed_are_not_read() -> None:

@@ -12,6 +12,7 @@ from itertools import repeat
 
 import numpy as np
 
+from ..interrupts import InterruptsWait
 from .exact import meet_required
 from .listing import differ, list_options, lists
 from .memory import Memory
@@ -49,7 +50,9 @@ class _Solved:
 
     def answers(self, slots: Ints, gap: float, time_limit_s: float) -> bool:
         """Whether solving again would find nothing else."""
-        done = self.solution.proven or time_limit_s <= self.time_limit_s
+        # Whom it leaves unmet is decided within the time limit too.
+        proven = self.solution.proven and not self.solution.unmet
+        done = proven or time_limit_s <= self.time_limit_s
         return done and gap == self.gap and np.array_equal(slots, self.slots)
 
     def again(self, seconds: float) -> ChoiceSolution:
@@ -90,7 +93,7 @@ class ChoiceProgram:
         if groups is None:
             used = usage > 0
             groups = np.where(used.any(axis=0), used.argmax(axis=0), len(usage))
-        size = usage.sum(axis=0) if size is None else np.asarray(size, float)
+        size = usage.sum(axis=0) if size is None else np.array(size, float)
         for name, array in (("groups", groups), ("size", size)):
             if np.shape(array) != (columns,):
                 raise ValueError(f"{name}: has shape {np.shape(array)}, not ({columns},) as usage says")
@@ -170,11 +173,13 @@ class ChoiceProgram:
 
     @property
     def usage(self) -> Floats:
-        return self._usage
+        """(limits, columns) to be read; `set_limits` changes it."""
+        return _read_only(self._usage)
 
     @property
     def capacity(self) -> Floats:
-        return self._capacity
+        """(limits,) to be read; `set_capacity` changes it."""
+        return _read_only(self._capacity)
 
     def _grow(self, size: int) -> None:
         groups = len(self._group_begin) - 1
@@ -226,7 +231,8 @@ class ChoiceProgram:
         if not self._lock.acquire(blocking=False):
             raise ValueError(f"program: cannot be {what} while it is being solved or changed elsewhere")
         try:
-            yield
+            with InterruptsWait():
+                yield
         finally:
             self._lock.release()
 
@@ -432,7 +438,7 @@ class ChoiceProgram:
                 gap=relative,
                 prices=prices.copy(),
                 proven=relative <= gap + TOLERANCE,
-                unmet=unmet,
+                unmet=tuple(i for i in unmet if choice[i] < 0),  # others were given what was left
                 seconds=seconds,
                 solver_s=seconds,
                 entries=snapshot.options,
@@ -496,7 +502,15 @@ def _checked_limits(usage: Floats, capacity: Floats) -> tuple[Floats, Floats]:
     for name, array in (("usage", usage), ("capacity", capacity)):
         if not np.isfinite(array).all() or (array < 0).any():
             raise ValueError(f"{name}: has entries that are negative or not finite; 0 or more is accepted")
+    if usage.max(initial=0.0) >= LARGEST:
+        raise ValueError(f"usage: has an entry of {usage.max():g}; less than {LARGEST:g} is accepted")
     return usage, capacity
+
+
+def _read_only(array: Floats) -> Floats:
+    seen = array.view()
+    seen.flags.writeable = False
+    return seen
 
 
 def _checked_shapes(shape: tuple[int, ...], **arrays: np.ndarray) -> None:

@@ -169,16 +169,18 @@ def gain_of(rows: Rows, row: int, pick: int) -> float:
 
 @kernel
 def sampled_gain(rows: Rows, sample: int) -> float:
-    """About what a row gains: the mean over some of the most that the last options of their groups do."""
+    """About what a row gains, or loses: the mean over some of the most that the last options of groups do."""
     stride = max(len(rows.order) // sample, 1)
     total, count = 0.0, 0
     for i in range(0, len(rows.order), stride):
         row = rows.order[i]
-        most = max(rows.stay_gain[row], 0.0) if rows.stay_column[row] >= 0 else 0.0
+        most = WORST if rows.required[row] else 0.0
+        if rows.stay_column[row] >= 0:
+            most = max(most, rows.stay_gain[row])
         for g in range(len(rows.concave)):
             if rows.begin[row, g] < rows.end[row, g]:
                 most = max(most, gain_of(rows, row, rows.end[row, g] - 1))
-        total += most
+        total += abs(most) if most > WORST else 0.0
         count += 1
     return total / max(count, 1)
 
@@ -263,6 +265,19 @@ def best_of(rows: Rows, row: int, cost: Floats) -> tuple[float, int]:
             if worth > best:
                 best, pick = worth, k
     return best, pick
+
+
+@kernel
+def total_best(rows: Rows, columns: Columns) -> float:
+    """What all rows gain, or lose as they are required, together if each has its best."""
+    cost = np.empty(len(columns.begin) - 1)
+    for c in range(len(cost)):
+        cost[c] = np.inf if columns.barred[c] else 0.0
+    total = 0.0
+    for row in rows.order:
+        best = best_of(rows, row, cost)[0]
+        total += abs(best) if best > WORST else 0.0
+    return total
 
 
 @kernel

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .plan import take
-from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, count_options, dual_value
+from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, count_options, total_best
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +52,8 @@ class Snapshot:
         return len(self.rows.order) * self.usage.shape[1]
 
     def worth_of_a_row(self) -> float:
-        """What one would gain on average if all had their best, and nothing were required."""
-        free = self.rows._replace(required=np.zeros_like(self.rows.required))
-        no_prices = np.zeros(len(self.capacity))
-        return float(dual_value(free, self.columns, self.capacity, no_prices)) / max(len(self.rows.order), 1)
+        """What one would gain on average if all had their best; what required ones lose by that counts as well."""
+        return float(total_best(self.rows, self.columns)) / max(len(self.rows.order), 1)
 
     def no_picks(self) -> Ints:
         return np.full(len(self.rows.required), NOTHING, np.int64)

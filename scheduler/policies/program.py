@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ...estimators.goodput import goodput_matrix
 from ...optimizer.choice import ChoiceProgram, ChoiceSolution
+from ...optimizer.interrupts import InterruptsWait
 from ...optimizer.problems.gpu_allocation import allocation_solver, allocation_solvers
 from ..configuration import Configuration, ConfigurationSet, Limits
 from ..goodput_rows import GoodputRows
@@ -141,19 +142,22 @@ class ProgramPolicy(ABC):
             return Plan({}, objective=0.0, bound=0.0, gap=0.0, configurations=configurations)
         held = {job.id: job.placement for job in jobs if job.placement is not None and _stays(job, configurations)}
         limits = configurations.limits(held.values())
-        program = self._prepare(limits, configurations)
-        current, stay_base = self._value(program, jobs, held, configurations)
-        weights = self.weigh(jobs, current, stay_base, self.shares(jobs, round.now))
-        free = [i for i, job in enumerate(jobs) if job.id not in held]
-        ids = [jobs[i].id for i in free]
-        program.weigh(ids, weights.offset[free], weights.scale[free])
-        program.stay(ids, current[free], weights.stay_gain[free])
-        to_come = self.to_come(jobs, configurations, round.now)
+        with InterruptsWait():  # once, and not for each change
+            program = self._prepare(limits, configurations)
+            current, stay_base = self._value(program, jobs, held, configurations)
+            weights = self.weigh(jobs, current, stay_base, self.shares(jobs, round.now))
+            free = [i for i, job in enumerate(jobs) if job.id not in held]
+            ids = [jobs[i].id for i in free]
+            program.weigh(ids, weights.offset[free], weights.scale[free])
+            program.stay(ids, current[free], weights.stay_gain[free])
+            to_come = self.to_come(jobs, configurations, round.now)
         others = [f"\0{i}" for i in range(len(to_come))]  # no job is called that
-        if others:
-            program.put(others, to_come, to_come > 0)
-        solution = self._solver.solve(program, ids + others, self._options.gap, self._options.time_limit_s)
-        program.remove(others)
+        try:
+            if others:
+                program.put(others, to_come, to_come > 0)
+            solution = self._solver.solve(program, ids + others, self._options.gap, self._options.time_limit_s)
+        finally:
+            program.remove([id for id in others if id in program])
 
         notes = [note for id in ids if (note := self._kept[id].note) is not None]
         _note(solution, [jobs[i] for i in free], notes)

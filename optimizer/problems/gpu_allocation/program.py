@@ -87,8 +87,8 @@ class Reading:
         self, choice: np.ndarray, bound: float, prices: np.ndarray, gap: float, solver_s: float
     ) -> ChoiceSolution:
         value = objective(choice, self.entries)
-        bound = max(bound, value)
-        relative = (bound - value) / max(abs(bound), 1e-7)
+        bound = max(bound, value) if len(self.entries.row) else value
+        relative = (bound - value) / max(abs(bound), 1e-7) if np.isfinite(bound) else np.inf
         seconds = time.perf_counter() - self.began_s
         proven, without = relative <= gap + 1e-7, unmet(self.asked, choice)
         count = len(self.entries.row)
