@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -359,6 +359,16 @@ def test_a_shim_may_break_a_large_side_by_rounding(lower: float) -> None:
     assert program.solve(shim=lambda solution: np.ones(3)).integral is not None
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e-9, 1.0, 1e9])
+def test_a_shim_may_not_break_a_side_however_small(unit: float) -> None:
+    program = ContinualProgram(maximise=True)
+    program.set_capacity("storage", unit)
+    program.add_request("job", [1.0], {"storage": unit})
+    assert program.solve(shim=lambda solution: np.ones(1)).integral is not None
+    with pytest.raises(ValueError, match="shim: capacity of 'storage'"):
+        program.solve(shim=lambda solution: np.full(1, 2.0))
+
+
 @pytest.mark.parametrize("far", [1e9, 1e12, 1e18, 1e20, 1e300, INF])
 def test_sides_and_bounds_however_far_leave_a_program_that_is_solved(far: float) -> None:
     program = ContinualProgram(maximise=True)
@@ -381,6 +391,30 @@ def test_what_is_printed_is_in_the_programs_own_terms() -> None:
 def test_a_program_of_something_else_is_refused() -> None:
     with pytest.raises(ValueError, match="program: is of type NoneType; a LinearProgram is accepted"):
         ContinualProgram.of(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"lower": np.full(4, 2e18), "upper": np.full(4, 3e18)}, "bounds of the program: lower inf and upper inf"),
+        (
+            {"row_lower": np.full(4, 2e18), "row_upper": np.full(4, 3e18)},
+            r"rows: lower 2e\+18 and upper 3e\+18 of",
+        ),
+        ({"cost": np.full(4, 1e160)}, r"cost: entry 0 is 1e\+160"),
+        ({"matrix": 1e160 * two_jobs().linear_program().matrix}, r"matrix: entry 0 is 1e\+160"),
+    ],
+)
+def test_a_program_of_a_plain_lp_takes_what_requests_may_have(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ContinualProgram.of(replace(two_jobs().linear_program(), **changed))
+
+
+def test_whole_numbers_of_any_length_are_numbers() -> None:
+    program = two_jobs()
+    program.set_capacity("bytes", 10**20)
+    with pytest.raises(ValueError, match="capacity of 'bytes', upper: has a whole number that is too large"):
+        program.set_capacity("bytes", 10**400)
 
 
 def test_a_program_of_a_plain_lp_is_that_lp() -> None:

@@ -191,6 +191,21 @@ def test_shrinking_finds_what_working_on_all_columns_finds(monkeypatch: pytest.M
     assert again.objective == pytest.approx(-exact(program.linear_program())[1], rel=1e-5)
 
 
+def test_where_no_column_was_of_use_those_that_tie_are_worked_on() -> None:
+    program = ContinualProgram()
+    program.add_request("idle", np.zeros(600))
+    program.solve()
+    program.add_request("one", [-1.0], rows=[Row(1.0, upper=2.0)])
+    assert program.solve().objective == pytest.approx(-2.0)
+
+    program = ContinualProgram()
+    program.set_capacity("gpus", 1e3)
+    program.add_request("alike", np.ones(600), {"gpus": 1.0}, upper=1.0)
+    assert program.solve().objective == 0.0
+    program.set_capacity("gpus", 1e3, lower=10.0)
+    assert program.solve().objective == pytest.approx(10.0, rel=1e-4)
+
+
 def test_shrinking_takes_in_what_feasibility_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coadapt.optimizer.continual.solver.SMALL", 100)
     program = cluster(300)
@@ -341,6 +356,27 @@ def test_a_shim_makes_whole_numbers_of_the_solution() -> None:
     assert np.array_equal(solution.integral, np.floor(solution.values))
 
 
+def test_a_shim_is_checked_against_what_was_solved_while_others_change_the_program() -> None:
+    program = cluster(8)
+
+    def shim(found: Solution) -> np.ndarray:
+        adds = threading.Thread(target=program.add_request, args=("new", [1.0]))
+        adds.start()
+        adds.join()
+        return np.floor(found.values)
+
+    solution = program.solve(shim=shim)
+    assert np.array_equal(solution.integral, np.floor(solution.values))
+    assert "new" in program
+
+
+def test_a_program_without_an_optimum_is_called_so_and_no_shim_is_asked() -> None:
+    program = ContinualProgram()
+    program.set_capacity("gpus", 4.0, lower=3.0)
+    program.add_request("job", [1.0], {"gpus": 1.0}, upper=1.0)
+    assert program.solve(shim=lambda found: np.floor(found.values)).status is Status.INFEASIBLE
+
+
 def test_a_limit_of_time_is_kept_and_said() -> None:
     solution = cluster(50).solve(tolerance=1e-9, time_limit_s=1e-6)
     assert solution.status is Status.STOPPED
@@ -430,6 +466,32 @@ def test_the_dual_of_a_constraint_is_what_one_more_unit_of_its_side_adds() -> No
         here.constraint_dual("none")
 
 
+@pytest.mark.parametrize(("cost", "tolerance"), [(1e11, 1e-6), (1e13, 1e-4), (1e10, 1e-8)])
+def test_prices_of_a_request_that_left_leave_nothing_behind(cost: float, tolerance: float) -> None:
+    program = ContinualProgram(maximise=True)
+    program.set_capacity("a", 5.0)
+    program.set_capacity("b", 7.0)
+    program.add_request("stays", [1.0, 2.0], {"a": [1, 1], "b": [1, 2]}, [Row(1.0, upper=3.0)])
+    program.add_request("leaves", [cost], {"a": [3.0], "b": [0.7]})
+    program.solve()
+    program.remove_request("leaves")
+    found = program.solve(tolerance)
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(6.0, rel=10 * tolerance)
+
+
+@pytest.mark.parametrize(("size", "tolerance"), [(1e6, 1e-4), (1e3, 1e-2)])
+def test_costs_below_the_tolerance_count_where_there_is_much_to_have(size: float, tolerance: float) -> None:
+    program = ContinualProgram(maximise=True)
+    program.set_capacity("gb", size)
+    for i in range(3):
+        program.add_request(i, [0.5 * tolerance, 0.25 * tolerance], {"gb": [1.0, 2.0]})
+    found = program.solve(tolerance)
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(0.5 * tolerance * size, rel=2 * tolerance)
+    assert found.bound == pytest.approx(found.objective, rel=2 * tolerance)
+
+
 def test_costs_that_are_small_beside_others_count_where_their_variable_is_large() -> None:
     """x is worth 5e-6, and as large as 1e5 where w - v is; no row bounds any of the three by itself."""
     program = ContinualProgram()
@@ -451,7 +513,7 @@ def test_time_that_ends_before_what_has_no_bound_was_looked_at_closer_is_said(
     expected = -exact(cluster(50).linear_program())[1]
     assert cluster(50).solve(tolerance=1e-6).status is Status.OPTIMAL
     monkeypatch.setattr(solver, "SMALL", 10_000)  # all columns are worked on at once
-    monkeypatch.setattr(solver._Run, "_bounded", neither_bound_nor_time)
+    monkeypatch.setattr(solver._Run, "_proves", neither_bound_nor_time)
     found = cluster(50).solve(tolerance=1e-6)
     assert found.status is Status.STOPPED
     assert found.objective == pytest.approx(expected, rel=1e-5)

@@ -84,9 +84,18 @@ def _array(what: str, given: object) -> np.ndarray:
         array = np.asarray(given)
     except ValueError:  # of different lengths
         raise ValueError(f"{what}: is no array of numbers, as its parts have different lengths") from None
+    if array.dtype.kind == "O" and all(isinstance(entry, int | float) for entry in array.flat):
+        array = _as_floats(what, array)  # among them whole numbers that no integer of numpy holds
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{what}: is of type {type(given).__name__}, with entries that are no numbers")
     return array
+
+
+def _as_floats(what: str, array: np.ndarray) -> np.ndarray:
+    try:
+        return array.astype(float)
+    except OverflowError:
+        raise ValueError(f"{what}: has a whole number that is too large; up to 1e308 is accepted") from None
 
 
 def numbers(what: str, given: object) -> np.ndarray:
@@ -132,6 +141,15 @@ def sides_of(what: str, lower: object, upper: object) -> tuple[float, float]:
     if not (low <= high and low < math.inf and high > -math.inf):
         raise ValueError(f"{what}: lower {lower} and upper {upper} hold no number; lower <= upper is accepted")
     return float(low), float(high)
+
+
+def sides_of_all(what: str, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of many rows, opened."""
+    low, high = _side(f"lower of {what}", lower, len(lower)), _side(f"upper of {what}", upper, len(lower))
+    i = _first_empty(low, high)
+    if i < len(low):
+        raise ValueError(f"{what}: lower {lower[i]:g} and upper {upper[i]:g} of row {i} hold no number")
+    return low, high
 
 
 def finite(what: str, given: object, count: int | None = None) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..linear_program import LinearProgram
+from ..linear_program import LinearProgram, Status
 from . import inputs
 from .blocks import COLUMN, COLUMNS, ROW, ROWS
 from .inputs import LARGEST, Coefficients, Row, Triplets
@@ -287,7 +287,8 @@ class ContinualProgram:
         """Solve to relative primal, dual and gap `tolerance`, from the last solution where `warm`.
 
         threads: at most so many, where the program is large enough for more than one to pay. shim: makes an
-        integer solution of the fractional one (`Solution.integral`). The same changes give the same solution.
+        integer solution of the fractional one (`Solution.integral`), where the program is not found to be without
+        an optimum. The same changes give the same solution.
         """
         tolerance, time_limit_s = (
             inputs.number("tolerance", tolerance),
@@ -304,6 +305,10 @@ class ContinualProgram:
         with self._changing():
             self._compact()
             outcome = self._solver.solve(tolerance, threads, time_limit_s, warm)
+            shims = shim is not None and outcome.status not in (Status.INFEASIBLE, Status.UNBOUNDED)
+            solved = self.linear_program() if shims else None
+            names = [f"capacity of {name!r}" for name in self._capacities]
+            names += [f"constraint {name!r}" for name in self._constraints]
             solution = Solution(
                 outcome,
                 self.maximise,
@@ -312,11 +317,9 @@ class ContinualProgram:
                 {**self._capacities},
                 {**self._constraints},
             )
-        if shim is None:
+        if shim is None or solved is None:
             return solution
-        names = [f"capacity of {name!r}" for name in self._capacities]
-        names += [f"constraint {name!r}" for name in self._constraints]
-        return solution.with_integral(checked(shim(solution), self.linear_program(), names))
+        return solution.with_integral(checked(shim(solution), solved, names))
 
     def linear_program(self) -> LinearProgram:
         """What is solved, as plain arrays to be minimised (costs are negated where the program maximises)."""
@@ -343,15 +346,17 @@ class ContinualProgram:
         if not isinstance(program, LinearProgram):
             raise ValueError(f"program: is of type {type(program).__name__}; a LinearProgram is accepted")
         made = cls()
+        costs, count = inputs.finite("cost", program.cost), len(program.cost)
+        bounds = inputs.bounds_of("the program", program.lower, program.upper, count)
+        sides = inputs.sides_of_all("rows", program.row_lower, program.row_upper)
+        inputs.finite("matrix", program.matrix.data)
         matrix = program.matrix.copy()
         matrix.sum_duplicates()
         entries = matrix.tocoo()
         kept = entries.data != 0
         own = (entries.col[kept].astype(np.int64), entries.row[kept].astype(np.int64), entries.data[kept])
         with made._changing():
-            bounds = inputs.opened(program.lower), inputs.opened(program.upper)
-            sides = inputs.opened(program.row_lower), inputs.opened(program.row_upper)
-            made._place([ALL], np.array([len(program.cost)]), program.cost, bounds, inputs.joined([]), own, sides)
+            made._place([ALL], np.array([count]), costs, bounds, inputs.joined([]), own, sides)
         return made
 
     # Inside

@@ -308,13 +308,25 @@ def _ascend(
 
 
 @kernel
+def _reduce(program: Scaled, reduced: np.ndarray) -> None:
+    """Writes the reduced costs at y."""
+    transposed(program.sparse, program.y, reduced)
+    for j in range(len(reduced)):
+        reduced[j] = program.cost[j] - reduced[j]
+
+
+@kernel
 def _residuals(program: Scaled, reduced: np.ndarray, sizes: _Sizes) -> tuple[float, float, float, float, float]:
-    """Relative residuals, primal and dual, unscaled; objective, dual objective, what both residuals are worth."""
+    """Relative residuals, primal and dual, unscaled; objective, dual objective, what both residuals are worth.
+
+    reduced: written anew, as steps that add to it leave there what was rounded when prices were larger.
+    """
     cost, lower, upper, x, y = program.cost, program.lower, program.upper, program.x, program.y
     row_lower, row_upper, row_scale = program.row_lower, program.row_upper, program.row_scale
     primal, dual, objective, bound, worth = 0.0, 0.0, program.outside, program.outside, 0.0
     worst_row, worst_column = 0.0, 0.0
     activities, open_y = np.empty(len(y)), np.zeros(len(y))
+    _reduce(program, reduced)
     activity(program.sparse, x, activities)
     activity_sizes(program.sparse, x, sizes.row)
     for i in range(len(y)):
@@ -355,9 +367,8 @@ def _begun(program: Scaled) -> _Newton:
     """Where the program's x, which is brought within its bounds, and y are."""
     columns, rows = len(program.cost), len(program.y)
     x, reduced, s = program.x, np.empty(columns), np.empty(rows)
-    transposed(program.sparse, program.y, reduced)
+    _reduce(program, reduced)
     for j in range(columns):
-        reduced[j] = program.cost[j] - reduced[j]
         x[j] = min(max(x[j], program.lower[j]), program.upper[j])
     activity(program.sparse, x, s)
     for i in range(rows):

@@ -13,7 +13,7 @@ from .inputs import numbers
 if TYPE_CHECKING:
     from .solution import Solution
 
-ROUNDING = 1e-9  # by which a whole solution may break a side, relative
+ROUNDING = 1e-9  # by which a whole solution may break a side, as a part of it and of all that its row adds up
 
 
 class Shim(Protocol):
@@ -43,7 +43,8 @@ def checked(given: object, program: LinearProgram, names: Sequence[str]) -> np.n
     used = program.matrix @ integral
     low, high = program.row_lower, program.row_upper
     # Each side by itself: beside the smaller of both the rounding of a large one would be too much.
-    below, above = low - used > ROUNDING * (1.0 + np.abs(low)), used - high > ROUNDING * (1.0 + np.abs(high))
+    size = abs(program.matrix) @ np.abs(integral)
+    below, above = low - used > ROUNDING * (size + np.abs(low)), used - high > ROUNDING * (size + np.abs(high))
     fine = ~(below | above)
     if not fine.all():
         i = int(fine.argmin())

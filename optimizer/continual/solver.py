@@ -31,8 +31,8 @@ ROUGH = 1e-2  # tolerance to which all columns are worked on when there is nothi
 PARALLEL = 1_000_000  # entries from which pricing is shared by threads
 PROOF_EVERY, SLOW = 4, 0.3  # outer steps after which a proof is looked for, where residuals fell by less than this
 
-# Where no bound is proven small residuals can mislead: there it goes on to a part of the tolerance, if that takes
-# no more than so many times the outer steps so far, which are short by then.
+# Where no near bound is proven small residuals can mislead: there it goes on to a part of the tolerance, if that
+# takes no more than so many times the outer steps so far, which are short by then.
 CLOSER, LONGER = 0.1, 10
 FIRST_LOOK = 40  # outer steps of a first look at feasibility alone; the next ones are twice as long
 SLOW_FOR = 16  # stretches after which feasibility is looked at in any case; and after twice as many, and so on
@@ -135,11 +135,14 @@ class _Run:
                     continue
             if not len(more) and patient:
                 return self._finish(None, residuals)
+            if time.perf_counter() > self.deadline:
+                return self._finish(Status.STOPPED, residuals)
             patient = not len(more)
-            if len(more) > len(columns):
+            most = max(len(columns), WORKED_ON)  # there may be none yet
+            if len(more) > most:
                 # Prices that far off want what better ones will not: those of the most use are taken first.
                 size = -np.abs(self.reduced[more] * self.storage.column_scale[more])
-                more = np.sort(more[np.argpartition(size, len(columns))[: len(columns)]])
+                more = np.sort(more[np.argpartition(size, most)[:most]])
             columns = np.concatenate([columns, more])
 
     def _finish(self, verdict: Status | None, residuals: Residuals) -> Outcome:
@@ -167,7 +170,7 @@ class _Run:
         """Bring x, y to `tolerance` over these columns, the others left where they are; None: done.
 
         Where that goes slowly, it is done as well if not `patient`, as columns may be missing; else a proof that
-        there is no optimum is looked for. Over all columns it goes CLOSER where no bound is proven.
+        there is no optimum is looked for. Over all columns it goes CLOSER where no near bound is proven.
         """
         program = self._gathered(columns)
         # Steps as long as those that the last set of columns ended with would take this one through many more.
@@ -183,7 +186,7 @@ class _Run:
             residuals = proximal.residuals
             worst, aim = residuals.worst, CLOSER * tolerance if within else tolerance
             if worst <= aim:
-                if within or not is_last or self._bounded(residuals, program.y * rows):
+                if within or not is_last or self._proves(residuals, program.y * rows):
                     break
                 within, most = (program.x.copy(), program.y.copy()), LONGER * (count + LONGER)
                 continue
@@ -207,8 +210,13 @@ class _Run:
         self.y[:] = program.y * rows
         return verdict
 
-    def _bounded(self, residuals: Residuals, prices: np.ndarray) -> bool:
-        return residuals.dual == 0.0 or math.isfinite(self.certificates.bound(prices))
+    def _proves(self, residuals: Residuals, prices: np.ndarray) -> bool:
+        """Whether the bound of these prices is as near as it should be."""
+        if residuals.dual == 0.0:
+            return True
+        objective, bound = residuals.objective, self.certificates.bound(prices)
+        near = self.tolerance * (1.0 + max(abs(objective), abs(bound)))
+        return math.isfinite(bound) and objective - bound <= near
 
     def _proof(self, program: Scaled, proximal: Proximal, columns: np.ndarray) -> Status | None:
         """Whether the last step, or y itself, is a ray that shows that there is no optimum."""
