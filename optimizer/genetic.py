@@ -26,6 +26,7 @@ NO_SPEEDUP = 1e-3  # added to every speedup, so that a job without GPUs has a fi
 # Chances: a job goes back to where it is; a job leaves nodes, and then each of them.
 RESET, LEAVES, EMPTIES = 0.1, 0.1, 0.1
 CROSSES = 0.9  # chance that two parents are crossed over
+MOST = np.iinfo(np.int16).max  # GPUs of a node
 TRIES = 100  # matrices bred for each child, at most, until it is one that no one has had
 
 
@@ -64,7 +65,24 @@ class Found:
 
 
 def search(problem: Problem, first: Counts, size: int, generations: int, seed: int) -> Found:
-    """The population `first`, (matrices, jobs, nodes) of anything, bettered for so many generations."""
+    """The population `first`, (matrices, jobs, nodes) of any counts, bettered for so many generations.
+
+    Raises:
+        ValueError: for no jobs, nodes or matrices; shapes that do not agree; entries that are negative, not finite
+            or beyond `MOST`; types and hosts that are not as `Problem` says; pinned jobs that are not first, or
+            hold more than there is room for; a size or `most_nodes` below 1, generations below 0, a `p` of 0 or
+            not finite, and a seed that is not of 64 bits.
+    """
+    _check_shapes(problem, first)
+    _check_entries(problem, first)
+    numbers = ("size", size, 1), ("generations", generations, 0), ("most_nodes", problem.most_nodes, 1)
+    for name, number, least in numbers:
+        if not number >= least:
+            raise ValueError(f"{name}: is {number}; {least} or more is accepted")
+    if problem.p == 0 or not np.isfinite(problem.p):
+        raise ValueError(f"p: is {problem.p}; a finite number other than 0 is accepted")
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"seed: is {seed}; 0 to 2**64 - 1 is accepted")
     stays = problem.speedup + NO_SPEEDUP
     moved = problem.speedup * problem.stay[:, None, None] + NO_SPEEDUP
     losses = np.stack([stays, moved]) ** problem.p
@@ -72,6 +90,59 @@ def search(problem: Problem, first: Counts, size: int, generations: int, seed: i
     population, fitness, front = _evolve(problem, losses, first, size, generations, state)
     best = int(np.argmax(fitness))
     return Found(population[best], float(fitness[best]), population[front == 0])
+
+
+def _check_shapes(problem: Problem, first: Counts) -> None:
+    """Compiled code looks at no bound of an array: what it would read beyond them is refused here."""
+    if problem.current.ndim != 2 or not problem.current.size:
+        raise ValueError(
+            f"current: has shape {problem.current.shape}; (jobs, nodes) of at least one each is accepted"
+        )
+    if problem.unit.ndim != 2:
+        raise ValueError(f"unit: has shape {problem.unit.shape}, not (jobs, types)")
+    (jobs, nodes), types = problem.current.shape, problem.unit.shape[1]
+    shapes = {
+        "stay": (jobs,), "room": (nodes,), "least": (jobs, types), "most": (jobs, types), "unit": (jobs, types),
+        "type_of": (nodes,), "host": (nodes,), "pinned": (jobs,), "required": (jobs,),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        found = getattr(problem, name).shape
+        if found != shape:
+            raise ValueError(f"{name}: has shape {found}, not {shape} as current and unit say")
+    if problem.speedup.ndim != 3 or len(problem.speedup) != jobs or not problem.speedup.size:
+        raise ValueError(f"speedup: has shape {problem.speedup.shape}, not ({jobs}, nodes + 1, GPUs + 1)")
+    if first.ndim != 3 or not len(first) or first.shape[1:] != (jobs, nodes):
+        raise ValueError(f"first: has shape {first.shape}; at least one matrix of ({jobs}, {nodes}) is accepted")
+
+
+def _check_entries(problem: Problem, first: Counts) -> None:
+    nodes, types, pinned = len(problem.room), problem.unit.shape[1], problem.pinned
+    most = {"type_of": types - 1, "host": nodes - 1, "current": MOST, "room": MOST, "first": MOST}
+    for name in ("current", "room", "least", "most", "unit", "type_of", "host", "first"):
+        array = first if name == "first" else getattr(problem, name)
+        if array.dtype.kind != "i":
+            raise ValueError(f"{name}: is of {array.dtype}; whole numbers are accepted")
+        low, high, top = array.min(initial=0), array.max(initial=0), most.get(name)
+        if low < 0 or (top is not None and high > top):
+            accepted = "0 or more" if top is None else f"0 to {top}"
+            raise ValueError(f"{name}: has an entry of {low if low < 0 else high}; {accepted} is accepted")
+    for name in ("speedup", "stay"):
+        array = getattr(problem, name)
+        if not (array.min() >= 0 and array.max() < np.inf):
+            raise ValueError(f"{name}: has entries that are negative or not finite; 0 or more is accepted")
+    for name in ("pinned", "required"):
+        if getattr(problem, name).dtype != bool:
+            raise ValueError(f"{name}: is of {getattr(problem, name).dtype}, not of bool")
+    if problem.host[0] != 0 or (np.diff(problem.host) < 0).any():
+        raise ValueError(f"host: is {problem.host.tolist()}; numbers that ascend from 0 are accepted")
+    if (pinned[1:] > pinned[:-1]).any():
+        raise ValueError("pinned: has a job that comes after one that is not; pinned jobs first is accepted")
+    held = problem.current[pinned].sum(axis=0)
+    if (held > problem.room).any():
+        n = int((held > problem.room).argmax())
+        raise ValueError(
+            f"current: pinned jobs hold {held[n]} GPUs of node {n}; up to {problem.room[n]} is accepted"
+        )
 
 
 @njit(cache=True)

@@ -28,7 +28,11 @@ class Window:
 
     weight, gpus, done, left: (jobs,) fairness weight, GPUs it runs on, and its work done and left (above 0), in
     rounds on the type it is fastest on. speed: (jobs, types) of its fastest, 0 where it cannot run. capacity:
-    (types,) GPUs.
+    (types,) GPUs. rounds: of the window, 1 or more.
+
+    Raises:
+        ValueError: for shapes that do not agree, entries that are negative or not finite, a job without work left,
+            and fewer rounds than 1.
     """
 
     weight: Floats
@@ -38,6 +42,24 @@ class Window:
     speed: Floats
     capacity: Floats
     rounds: int
+
+    def __post_init__(self) -> None:
+        if self.speed.ndim != 2:
+            raise ValueError(f"speed: has shape {self.speed.shape}, not (jobs, types)")
+        jobs, types = self.speed.shape
+        sizes = {"weight": jobs, "gpus": jobs, "done": jobs, "left": jobs, "capacity": types}
+        for name, size in sizes.items():
+            array = getattr(self, name)
+            if array.shape != (size,):
+                raise ValueError(f"{name}: has shape {array.shape}, not ({size},) as speed says")
+        for name in (*sizes, "speed"):
+            array = getattr(self, name)
+            if not (np.isfinite(array) & (array >= 0)).all():
+                raise ValueError(f"{name}: has entries that are negative or not finite; 0 or more is accepted")
+        if not (self.left > 0).all():
+            raise ValueError(f"left[{int((self.left == 0).argmax())}]: is 0; more than 0 is accepted")
+        if not self.rounds >= 1:
+            raise ValueError(f"rounds: is {self.rounds}; 1 or more is accepted")
 
 
 def log_progress(bases: Floats, origin: float) -> Floats:
@@ -50,9 +72,16 @@ def planned_rounds(
 ) -> Floats | None:
     """(jobs, types) rounds of the window on each type; None where none were found in time.
 
-    `bases`: of progress, from 0 to 1, rising.
+    `bases`: of progress, from 0 to 1, rising. Where all weights are 0, only the makespan counts.
+
+    Raises:
+        ValueError: for a makespan weight that is negative or not finite.
     """
+    if not 0 <= makespan_weight < np.inf:
+        raise ValueError(f"makespan_weight: is {makespan_weight}; 0 or more is accepted")
     jobs = len(window.gpus)
+    if not jobs:
+        return np.zeros(window.speed.shape)
     total = window.done + window.left
     row, column = np.nonzero(window.speed > 0)
     # Pieces of progress that are still to be made: each job's, between two bases.
@@ -63,8 +92,9 @@ def planned_rounds(
     # Variables: rounds (job, type), progress (job, piece), and the longest work left.
     count, pieces = len(row), len(of)
     last = count + pieces
-    gain = window.weight[of] / window.weight.max() * slope[which] / (jobs * window.rounds)
-    longest = makespan_weight / (window.left.max() * window.weight.max() * window.rounds)
+    heaviest = float(window.weight.max()) or 1.0
+    gain = window.weight[of] / heaviest * slope[which] / (jobs * window.rounds)
+    longest = makespan_weight / (window.left.max() * heaviest * window.rounds)
     cost = np.concatenate([np.zeros(count), -gain, [longest]])
     speed = window.speed[row, column]
     on, made, every = np.arange(count), count + np.arange(pieces), np.arange(jobs)
@@ -81,7 +111,7 @@ def planned_rounds(
     )
     upper = np.concatenate([np.full(count, window.rounds), piece[of, which], [np.inf]])
     found = linprog(
-        cost / np.abs(cost).max(),
+        cost / (np.abs(cost).max() or 1.0),
         csr_array((value, (at_row, at_column)), shape=(len(limits), last + 1)),
         limits,
         bounds=np.column_stack([np.zeros(last + 1), upper]),

@@ -19,6 +19,10 @@ PRICED = 1e-3  # of the highest price: below it is what the method leaves of a p
 ROOM = 1e-7
 
 
+class NoOptimum(RuntimeError):
+    """HiGHS found none."""
+
+
 def max_sum_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
     """(jobs, types) shares that maximise the sum of values times shares.
 
@@ -26,12 +30,22 @@ def max_sum_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
         values: (jobs, types), 0 where a job cannot run; such a share is 0.
         gpus: (jobs,) GPUs a job runs on.
         capacity: (types,) GPUs.
+
+    Raises:
+        ValueError: for shapes that do not agree, and entries that are negative or not finite.
+        NoOptimum: where HiGHS finds none.
     """
+    _check(values, gpus, capacity)
     return _solve(values, gpus, capacity, None)[0]
 
 
 def max_min_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
-    """(jobs, types) shares that maximise the least value times shares of any job that has a value."""
+    """(jobs, types) shares that maximise the least value times shares of any job that has a value.
+
+    Raises:
+        ValueError, NoOptimum: as `max_sum_shares` does.
+    """
+    _check(values, gpus, capacity)
     return _solve(values, gpus, capacity, np.full(len(values), np.nan))[0]
 
 
@@ -41,17 +55,39 @@ def water_filling_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floa
     Gavel's water filling (section 4.3): all jobs rise together; those that cannot rise further stay at their
     level, and the others go on. Gavel finds the former with an integer program. Here they are those whose limits
     have a price: no optimum has them any higher, and the interior-point method ends where all of them have one.
+
+    Raises:
+        ValueError, NoOptimum: as `max_sum_shares` does; the latter of the first least value alone.
     """
+    _check(values, gpus, capacity)
     able = (values > 0).any(axis=1)
     level = np.where(able, np.nan, 0.0)
     shares = np.zeros(values.shape)
     while np.isnan(level).any():
-        shares, price = _solve(values, gpus, capacity, level)
+        try:
+            shares, price = _solve(values, gpus, capacity, level)
+        except NoOptimum:
+            # Where values lie 1e5 apart the hair below may be less than what HiGHS rounds: nobody rises further.
+            if np.isnan(level[able]).all():
+                raise
+            return shares
         rises = np.isnan(level)
         full = rises & (price >= PRICED * price[rises].max())
         # A hair below what was reached, so that the next program has a solution after rounding.
         level[full] = (values * shares).sum(axis=1)[rises].min() * (1 - ROOM)
     return shares
+
+
+def _check(values: Floats, gpus: Floats, capacity: Floats) -> None:
+    if values.ndim != 2:
+        raise ValueError(f"values: has shape {values.shape}, not (jobs, types)")
+    jobs, types = values.shape
+    for name, array, size in (("gpus", gpus, jobs), ("capacity", capacity, types)):
+        if array.shape != (size,):
+            raise ValueError(f"{name}: has shape {array.shape}, not ({size},) as values say")
+    for name, array in (("values", values), ("gpus", gpus), ("capacity", capacity)):
+        if not (np.isfinite(array) & (array >= 0)).all():
+            raise ValueError(f"{name}: has entries that are negative or not finite; 0 or more is accepted")
 
 
 def _solve(values: Floats, gpus: Floats, capacity: Floats, level: Floats | None) -> tuple[Floats, Floats]:
@@ -91,7 +127,11 @@ def _solve(values: Floats, gpus: Floats, capacity: Floats, level: Floats | None)
 def _interior(
     cost: Floats, index: Sequence[NDArray[np.intp]], weight: Sequence[Floats], lower: Floats, upper: Floats
 ) -> tuple[Floats, Floats]:
-    """The columns, all at least 0, of least cost within the rows' limits, and the rows' duals."""
+    """The columns, all at least 0, of least cost within the rows' limits, and the rows' duals.
+
+    Raises:
+        NoOptimum: where HiGHS finds none.
+    """
     highs = highspy.Highs()
     options: dict[str, bool | int | str] = {
         "output_flag": False,
@@ -127,5 +167,8 @@ def _interior(
         highs.setOptionValue("solver", "simplex")
         highs.clearSolver()
         highs.run()
+        status = highs.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise NoOptimum(f"shares: HiGHS ends with '{highs.modelStatusToString(status)}', without an optimum")
     solution = highs.getSolution()
     return np.asarray(solution.col_value), np.asarray(solution.row_dual)

@@ -127,6 +127,116 @@ def test_what_has_no_solution_is_said_so() -> None:
     assert found.x is None
 
 
+def small(
+    cost: list[float],
+    rows: list[list[float]],
+    sides: tuple[list[float], list[float]],
+    upper: list[float],
+    integer: bool | None = None,
+) -> LinearProgram:
+    """From 0 up."""
+    return LinearProgram(
+        np.array(cost),
+        sparse.csr_array(np.array(rows, float).reshape(len(rows), len(cost))),
+        np.array(sides[0]),
+        np.array(sides[1]),
+        np.zeros(len(cost)),
+        np.array(upper),
+        None if integer is None else np.full(len(cost), integer),
+    )
+
+
+INF = np.inf
+EVERY_METHOD = [Method.SIMPLEX, Method.INTERIOR_POINT, Method.PDLP, Method.EXACT]
+HOT_METHODS = [Method.SIMPLEX, Method.PDLP, Method.EXACT]
+
+
+@pytest.mark.parametrize("integer", [None, False, True])
+def test_the_bound_of_an_exact_solve_is_that_of_its_minimum_though_nothing_need_be_whole(
+    integer: bool | None,
+) -> None:
+    found = Highs(Method.EXACT).solve(small([1, -1], [], ([], []), [1, 2], integer))
+    assert found.status is Status.OPTIMAL
+    assert (found.objective, found.bound, found.gap) == (-2, -2, 0)
+
+
+def test_the_bound_stays_proven_where_numbers_must_no_longer_be_whole() -> None:
+    hot = HotHighs(Method.EXACT)
+    for integer, minimum in ((True, -4), (None, -5), (True, -4), (False, -5)):
+        found = hot.solve(small([-1, -2], [[2, 2]], ([-INF], [5]), [3, 3], integer))
+        assert found.objective == pytest.approx(minimum)
+        assert found.bound == pytest.approx(minimum)
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD)
+@pytest.mark.parametrize("integer", [None, True])
+def test_without_a_minimum_there_is_no_point_and_no_bound(method: Method, integer: bool | None) -> None:
+    without = {
+        Status.UNBOUNDED: small([-1, -1], [[1, -1]], ([-1], [1]), [INF, INF], integer),
+        Status.INFEASIBLE: small([1, 1], [[1, 1]], ([5], [6]), [1, 1], integer),
+    }
+    for status, program in without.items():
+        found = Highs(method).solve(program)
+        assert found.status is status
+        assert found.x is None
+        assert np.isnan(found.objective)
+        assert found.bound == -INF
+
+
+@pytest.mark.parametrize("solver", [*map(Highs, EVERY_METHOD), *map(HotHighs, HOT_METHODS)], ids=lambda s: s.name)
+def test_a_program_without_columns_is_solved_or_infeasible_as_its_rows_say(solver: Highs) -> None:
+    for sides in (([], []), ([-1.0], [2.0]), ([-INF, 0.0], [0.0, INF])):
+        found = solver.solve(small([], [[]] * len(sides[0]), sides, []))
+        assert found.status is Status.OPTIMAL
+        assert (found.objective, found.bound) == (0, 0)
+        assert found.x is not None
+        assert found.x.shape == (0,)
+    for sides in (([1.0], [2.0]), ([-2.0], [-1.0])):
+        found = solver.solve(small([], [[]], sides, []))
+        assert found.status is Status.INFEASIBLE
+        assert found.x is None
+
+
+def test_a_hot_solver_goes_on_after_a_program_without_columns_and_one_that_is_refused() -> None:
+    hot = HotHighs()
+    program = small([-1, -2], [[1, 1]], ([-INF], [4]), [3, 3])
+    for _ in range(2):
+        assert hot.solve(program).objective == pytest.approx(-7)
+        hot.solve(small([], [[]], ([-1], [1]), []))
+        with pytest.raises(ValueError, match="matrix"):
+            hot.solve(small([-1, -2], [[1e16, 1]], ([-INF], [4]), [3, 3]))
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD)
+def test_numbers_too_large_for_highs_are_refused(method: Method) -> None:
+    told = r"matrix: has an entry of size 1e\+16; less than 1e\+15 is accepted by HiGHS"
+    with pytest.raises(ValueError, match=told):
+        Highs(method).solve(small([-1], [[-1e16]], ([-INF], [1]), [1]))
+    with pytest.raises(ValueError, match=r"row_lower: has an entry of size 1e\+21; less than 1e\+20 is accepted"):
+        Highs(method).solve(small([1], [[1]], ([1e21], [INF]), [INF]))
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD)
+def test_a_small_coefficient_counts(method: Method) -> None:
+    found = Highs(method).solve(small([-1], [[1e-10]], ([-INF], [1]), [1e12]))
+    assert found.objective == pytest.approx(-1e10)
+
+
+def in_parts(*parts: float) -> LinearProgram:
+    """minimise x, where the parts' sum times x is at least 1."""
+    where = np.zeros(len(parts), int), np.array([0, len(parts)])
+    matrix = sparse.csr_array((np.array(parts), *where), shape=(1, 1))
+    return LinearProgram(np.ones(1), matrix, np.ones(1), np.full(1, INF), np.zeros(1), np.full(1, INF))
+
+
+def test_a_coefficient_given_in_parts_is_their_sum() -> None:
+    hot = HotHighs()
+    for solver in (Highs(), hot, hot):
+        assert solver.solve(in_parts(1.0, 1.0)).objective == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="program: is refused by HiGHS"):
+        Highs().solve(in_parts(9e14, 9e14))
+
+
 def test_what_highs_cannot_do_is_refused_with_a_reason() -> None:
     with pytest.raises(ValueError, match="ipm"):
         HotHighs(Method.INTERIOR_POINT)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import highspy
 import numpy as np
 import pytest
 from coadapt.cli.main import run as command
-from coadapt.optimizer.shares import max_min_shares, max_sum_shares
+from coadapt.optimizer.shares import NoOptimum, max_min_shares, max_sum_shares, water_filling_shares
 from coadapt.scheduler.policies import make_policy
 from coadapt.scheduler.policies.gavel import GavelPolicy, Objective
 from coadapt.scheduler.round import JobView, Plan, Round
@@ -106,6 +108,67 @@ def test_shares_are_feasible_and_as_good_as_another_solver_finds(
         best = linprog(cost, rows, np.concatenate([limits, np.zeros(len(able))]))
         found = (max_min_shares(values, gpus, capacity) * values).sum(axis=1)[able].min()
         assert found == pytest.approx(-best.fun, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("shares", [max_sum_shares, max_min_shares, water_filling_shares])
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            {"values": [[np.nan, 2], [2, 1]]},
+            "values: has entries that are negative or not finite; 0 or more is accepted",
+        ),
+        ({"values": [[np.inf, 2], [2, 1]]}, "values: has entries that are negative or not finite"),
+        ({"values": [[-1, 2], [2, 1]]}, "values: has entries that are negative or not finite"),
+        ({"values": [1, 2]}, r"values: has shape \(2,\), not \(jobs, types\)"),
+        ({"capacity": [1, -1]}, "capacity: has entries that are negative or not finite"),
+        ({"capacity": [1, np.nan]}, "capacity: has entries that are negative or not finite"),
+        ({"capacity": [1]}, r"capacity: has shape \(1,\), not \(2,\) as values say"),
+        ({"gpus": [-1, 1]}, "gpus: has entries that are negative or not finite"),
+        ({"gpus": [1, np.nan]}, "gpus: has entries that are negative or not finite"),
+        ({"gpus": [1]}, r"gpus: has shape \(1,\), not \(2,\) as values say"),
+        ({"gpus": [1, 1, 5]}, r"gpus: has shape \(3,\), not \(2,\) as values say"),
+    ],
+)
+def test_a_program_of_shares_that_makes_no_sense_is_refused_in_one_sentence(
+    shares: Callable[..., np.ndarray], changed: dict[str, list], told: str
+) -> None:
+    given = {"values": [[1, 2], [2, 1]], "gpus": [1, 1], "capacity": [1, 1], **changed}
+    with pytest.raises(ValueError, match=told):
+        shares(**{name: np.array(value, float) for name, value in given.items()})
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_shares_of_jobs_whose_values_lie_far_apart_are_within_their_limits(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    jobs, types = int(rng.integers(2, 8)), int(rng.integers(1, 4))
+    values = rng.uniform(0.5, 2.0, (jobs, types)) * 10.0 ** rng.uniform(-6, 0, (jobs, 1))
+    gpus, capacity = rng.integers(1, 5, jobs).astype(float), rng.integers(1, 6, types).astype(float)
+    shares = water_filling_shares(values, gpus, capacity)
+    assert (shares.sum(axis=1) <= 1 + 1e-6).all()
+    assert (gpus @ shares <= capacity + 1e-5).all()
+
+
+def test_shares_without_an_optimum_are_not_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(highspy.Highs, "getModelStatus", lambda highs: highspy.HighsModelStatus.kIterationLimit)
+    with pytest.raises(NoOptimum, match="shares: HiGHS ends with 'Iteration limit reached', without an optimum"):
+        max_sum_shares(np.ones((2, 1)), np.ones(2), np.ones(1))
+
+
+def test_where_a_further_level_has_no_optimum_jobs_keep_what_they_have_risen_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values, gpus, capacity = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.ones(3), np.ones(2)
+    assert water_filling_shares(values, gpus, capacity)[2, 1] == pytest.approx(1.0, abs=1e-5)
+    first = max_min_shares(values, gpus, capacity)
+    status, statuses = highspy.Highs.getModelStatus, []
+
+    def infeasible_after_one(highs: highspy.Highs) -> highspy.HighsModelStatus:
+        statuses.append(status(highs))
+        return statuses[0] if len(statuses) == 1 else highspy.HighsModelStatus.kInfeasible
+
+    monkeypatch.setattr(highspy.Highs, "getModelStatus", infeasible_after_one)
+    assert np.array_equal(water_filling_shares(values, gpus, capacity), first)
 
 
 # --- the policy --------------------------------------------------------------------------------------------------

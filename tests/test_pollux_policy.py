@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from coadapt.optimizer.genetic import Problem, search
 from coadapt.scheduler.cluster import Cluster
 from coadapt.scheduler.placement import Placement
 from coadapt.scheduler.policies import make_policy
@@ -77,6 +78,89 @@ def test_where_jobs_are_as_well_off_as_can_be_nothing_moves_from_round_to_round(
 def test_the_search_ends_where_every_matrix_has_been_seen() -> None:
     fixed = job("fixed", model=EITHER, adaptivity="rigid", gpus=3)
     assert plan([fixed], population=10, generations=10**9)["fixed"].gpus == 3
+
+
+def three_jobs(**changed: object) -> Problem:
+    """On two nodes of four GPUs of one type."""
+    speedup = np.zeros((3, 3, 9))
+    speedup[:, 1:, 1:] = np.arange(1, 9) ** 0.7
+    ones, flags = np.ones((3, 1), np.int64), np.zeros(3, bool)
+    given = Problem(
+        speedup, np.zeros((3, 2), np.int16), np.ones(3), np.full(2, 4), ones, 8 * ones, ones,
+        np.zeros(2, np.int64), np.arange(2), flags, flags,
+    )  # fmt: skip
+    return given._replace(**changed)  # type: ignore[arg-type]
+
+
+COUNTS = np.zeros((3, 2), np.int16)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"current": COUNTS[:0]}, r"current: has shape \(0, 2\); \(jobs, nodes\) of at least one each"),
+        ({"current": COUNTS[:, :0]}, r"current: has shape \(3, 0\)"),
+        ({"current": COUNTS - 1}, "current: has an entry of -1; 0 to 32767 is accepted"),
+        ({"speedup": np.full((3, 3, 9), np.nan)}, "speedup: has entries that are negative or not finite"),
+        ({"speedup": np.ones((2, 3, 9))}, r"speedup: has shape \(2, 3, 9\), not \(3, nodes \+ 1, GPUs \+ 1\)"),
+        ({"stay": np.array([1, np.inf, 1])}, "stay: has entries that are negative or not finite"),
+        ({"stay": np.ones(2)}, r"stay: has shape \(2,\), not \(3,\) as current and unit say"),
+        ({"room": np.full(3, 4)}, r"room: has shape \(3,\), not \(2,\)"),
+        ({"room": np.full(2, 40_000)}, "room: has an entry of 40000; 0 to 32767 is accepted"),
+        ({"room": np.full(2, 4.0)}, "room: is of float64; whole numbers are accepted"),
+        ({"least": -np.ones((3, 1), int)}, "least: has an entry of -1; 0 or more is accepted"),
+        ({"most": np.ones((3, 2), int)}, r"most: has shape \(3, 2\), not \(3, 1\)"),
+        ({"unit": np.ones(3, int)}, r"unit: has shape \(3,\), not \(jobs, types\)"),
+        ({"type_of": np.array([0, 1])}, "type_of: has an entry of 1; 0 to 0 is accepted"),
+        ({"host": np.array([1, 0])}, r"host: is \[1, 0\]; numbers that ascend from 0 are accepted"),
+        ({"host": np.array([0, 2])}, "host: has an entry of 2; 0 to 1 is accepted"),
+        ({"pinned": np.zeros(1, bool)}, r"pinned: has shape \(1,\), not \(3,\)"),
+        ({"required": np.zeros(4, bool)}, r"required: has shape \(4,\), not \(3,\)"),
+        ({"required": np.zeros(3, int)}, "required: is of int64, not of bool"),
+        ({"pinned": np.array([False, True, False])}, "pinned: has a job that comes after one that is not"),
+        (
+            {"current": COUNTS + 3, "pinned": np.array([True, True, False])},
+            "current: pinned jobs hold 6 GPUs of node 0; up to 4 is accepted",
+        ),
+        ({"most_nodes": 0}, "most_nodes: is 0; 1 or more is accepted"),
+        ({"p": 0.0}, r"p: is 0\.0; a finite number other than 0 is accepted"),
+    ],
+)  # fmt: skip
+def test_a_search_among_what_makes_no_sense_is_refused_in_one_sentence(changed: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        search(three_jobs(**changed), COUNTS[None], 8, 5, 0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            {"first": COUNTS[None][:0]},
+            r"first: has shape \(0, 3, 2\); at least one matrix of \(3, 2\) is accepted",
+        ),
+        ({"first": COUNTS[None, :2]}, r"first: has shape \(1, 2, 2\)"),
+        ({"first": COUNTS[None] - 1}, "first: has an entry of -1"),
+        ({"size": 0}, "size: is 0; 1 or more is accepted"),
+        ({"generations": -1}, "generations: is -1; 0 or more is accepted"),
+        ({"seed": -1}, r"seed: is -1; 0 to 2\*\*64 - 1 is accepted"),
+        ({"seed": 2**64}, "seed: is 18446744073709551616"),
+    ],
+)
+def test_a_search_that_cannot_be_run_is_refused_in_one_sentence(changed: dict[str, Any], told: str) -> None:
+    given = {"first": COUNTS[None], "size": 8, "generations": 5, "seed": 0, **changed}
+    with pytest.raises(ValueError, match=told):
+        search(three_jobs(), **given)
+
+
+def test_the_smallest_search_finds_what_fits_beside_pinned_jobs() -> None:
+    current = COUNTS.copy()
+    current[0] = 4, 1
+    problem = three_jobs(current=current, pinned=np.array([True, False, False]))
+    for size, generations in ((1, 0), (1, 1), (20, 20)):
+        found = search(problem, np.full((1, 3, 2), 9, np.int16), size, generations, 2**64 - 1)
+        assert (found.rows[0] == current[0]).all()
+        assert (found.front >= 0).all()
+        assert (found.front.sum(axis=1) <= 4).all()
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:

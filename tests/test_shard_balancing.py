@@ -137,6 +137,54 @@ def test_pop_divides_all_load_once_and_fits(equalise: bool) -> None:
         partition.split(3, np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("equalise", [True, False])
+@pytest.mark.filterwarnings("error")
+def test_pop_leaves_shards_as_they_are_where_a_group_of_servers_has_no_load(equalise: bool) -> None:
+    held = np.zeros((4, 4), dtype=bool)
+    held[[0, 0, 1, 1], np.arange(4)] = True
+    for load in (np.ones(4), np.array([1.0, 1.0, 0.0, 0.0])):
+        problem = ShardProblem(load, np.ones(4), np.full(4, 4.0), held)
+        partition = ShardPartition(problem, Highs(Method.EXACT), equalise)
+        for seed in range(4):
+            assert solve_parts(partition, 2, seed=seed).whole.fits(problem)
+    halves = np.array([[True, True, False, False], [False, False, True, True]])
+    idle = ShardProblem(np.array([1.0, 1.0, 0.0, 0.0]), np.ones(4), np.full(2, 4.0), halves)
+    whole = solve_parts(ShardPartition(idle, Highs(Method.EXACT), equalise=False), 2).whole
+    assert (whole.replicas == halves).all()
+
+
+@pytest.mark.parametrize("size_gib", [0.0, 1e-13, 1e-9, 1e6])
+@pytest.mark.filterwarnings("error")
+def test_shards_are_balanced_with_as_few_movements_whatever_their_size(size_gib: float) -> None:
+    held = np.zeros((4, 12), dtype=bool)
+    held[0] = True
+    load = np.random.default_rng(0).uniform(0.5, 2, 12)
+    problem = ShardProblem(load, np.full(12, size_gib), np.full(4, 24 * size_gib), held)
+    found = PairPricing().solve(problem)
+    of_one_gib = PairPricing().solve(replace(problem, size_gib=np.ones(12), memory_gib=np.full(4, 24.0)))
+    assert found.assignment.fits(problem)
+    assert found.assignment.imbalance(problem) <= 2 * problem.epsilon + 1e-6
+    assert found.assignment.movements(problem) == of_one_gib.assignment.movements(problem)
+    assert found.relaxed == pytest.approx(size_gib * of_one_gib.relaxed, rel=1e-4, abs=0)
+    assert found.relaxed_gap <= PairPricing().tolerance
+
+
+@pytest.mark.parametrize("size_gib", [1.0, 1e6, 1e12])
+def test_replicas_that_fill_the_memory_exactly_fit_however_large_they_are(size_gib: float) -> None:
+    size = size_gib * np.random.default_rng(0).uniform(0.5, 2, 300)
+    held = np.zeros((2, 300), dtype=bool)
+    held[0] = True
+    # A running sum, which rounds otherwise than numpy's.
+    problem = ShardProblem(np.ones(300), size, np.full(2, sum(size.tolist())), held)
+    assert stay(problem).fits(problem)
+    assert (place(problem, held.astype(float)).replicas == held).all()
+    assert (keep_idle(problem, np.zeros_like(held)) == held).all()
+    assert greedy(problem).fits(problem)
+    assert PairPricing().solve(problem).assignment.fits(problem)
+    with pytest.raises(ValueError, match=r"held\[0\]: takes"):
+        replace(problem, memory_gib=problem.memory_gib * (1 - 1e-7))
+
+
 @settings(max_examples=30)
 @given(st.integers(0, 10_000))
 def test_the_greedy_heuristic_never_makes_the_hottest_server_hotter(seed: int) -> None:
@@ -187,6 +235,16 @@ def test_bad_problems_get_one_clear_sentence() -> None:
         next(zipf_loads(4, "wild", 0))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"routed\[:, 0\]: is 0"):
         place(good, np.zeros((2, 4)))
+    for value in (np.inf, np.nan):
+        with pytest.raises(ValueError, match="routed: has entries that are not finite"):
+            place(good, np.full((2, 4), value))
+    with pytest.raises(ValueError, match=r"load: has shape \(4, 1\); \(shards,\) is accepted"):
+        replace(good, load=np.ones((4, 1)))
+    with pytest.raises(ValueError, match=r"memory_gib: has shape \(2, 1\); \(servers,\) is accepted"):
+        replace(good, memory_gib=np.full((2, 1), 16.0))
+    for k in (-2, 0, 3):
+        with pytest.raises(ValueError, match=f"k: is {k}; a divisor of the 2 servers, 1 or more, is accepted"):
+            ShardPartition(good, Highs()).split(k, np.random.default_rng(0))
     assert isinstance(stay(good), Assignment)
 
 

@@ -90,6 +90,43 @@ def test_the_log_is_drawn_as_lines_that_never_lie_above_it_and_rise_ever_less(a:
     assert low < 1e-3 or at[0] <= np.log(low) + 1e-9
 
 
+def test_without_jobs_no_rounds_are_planned() -> None:
+    assert planned(window([], speed=np.zeros((0, 2)), capacity=[1, 1]), 0.1).shape == (0, 2)
+
+
+def test_where_no_job_weighs_anything_only_the_makespan_counts() -> None:
+    weightless = window([10, 40], weight=[0, 0], rounds=10)
+    np.testing.assert_allclose(planned(weightless).ravel(), [0.0, 0.0])
+    np.testing.assert_allclose(planned(weightless, 0.1).ravel(), [0.0, 10.0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"weight": [np.nan, 1]}, "weight: has entries that are negative or not finite; 0 or more is accepted"),
+        ({"gpus": [-1, 1]}, "gpus: has entries that are negative or not finite"),
+        ({"done": [-1, 1]}, "done: has entries that are negative or not finite"),
+        ({"speed": [[np.nan], [1]]}, "speed: has entries that are negative or not finite"),
+        ({"capacity": [np.inf]}, "capacity: has entries that are negative or not finite"),
+        ({"capacity": [1, 1]}, r"capacity: has shape \(2,\), not \(1,\) as speed says"),
+        ({"gpus": [1]}, r"gpus: has shape \(1,\), not \(2,\) as speed says"),
+        ({"speed": [1, 1]}, r"speed: has shape \(2,\), not \(jobs, types\)"),
+        ({"left": [np.inf, 1]}, "left: has entries that are negative or not finite"),
+        ({"left": [1, 0]}, r"left\[1\]: is 0; more than 0 is accepted"),
+        ({"rounds": 0}, "rounds: is 0; 1 or more is accepted"),
+    ],
+)
+def test_a_window_that_makes_no_sense_is_refused_in_one_sentence(changed: dict[str, object], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        window(**{"left": [10, 10], **changed})
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_a_makespan_weight_that_makes_no_sense_is_refused(weight: float) -> None:
+    with pytest.raises(ValueError, match=f"makespan_weight: is {weight}; 0 or more is accepted"):
+        planned(window([10, 10]), weight)
+
+
 # --- the policy --------------------------------------------------------------------------------------------------
 
 

@@ -85,6 +85,19 @@ def test_any_flow_is_made_feasible_and_a_feasible_one_is_not_made_less(seed: int
     assert fill(problem, made).sum() >= made.sum() * (1 - 1e-12)
 
 
+@pytest.mark.filterwarnings("error")
+def test_the_excess_of_nothing_over_nothing_is_none() -> None:
+    topology = Topology(3, np.array([0, 1]), np.array([1, 2]), np.ones(2))
+    paths = edge_disjoint_paths(topology, np.array([0]), np.array([2]), threads=1)
+    nothing = TrafficProblem(np.zeros(1), np.zeros(2), paths)
+    assert nothing.excess(np.zeros(1)) == 0
+    assert nothing.excess(np.ones(1)) == np.inf
+    no_demands = edge_disjoint_paths(topology, np.zeros(0, dtype=int), np.zeros(0, dtype=int), threads=1)
+    assert TrafficProblem(np.zeros(0), np.zeros(0), no_demands).excess(np.zeros(0)) == 0
+    assert TrafficProblem(np.full(1, 4.0), np.ones(2), paths).excess(np.full(1, 3.0)) == 0.5
+    assert TrafficProblem(np.full(1, 4.0), np.ones(2), paths).excess(np.full(1, -1.0)) == 0.25
+
+
 @pytest.mark.parametrize("threads", [2, 3, 64])
 def test_threads_find_the_same_flow_to_the_tolerance(threads: int) -> None:
     """Some of 64 have no demands."""
@@ -226,6 +239,26 @@ def test_a_topology_zoo_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("default", "own", "links"),
+    [
+        ("undirected", 'directed="true"', {(0, 1): 10, (1, 2): 20, (2, 1): 20}),
+        ("undirected", 'directed="1"', {(0, 1): 10, (1, 2): 20, (2, 1): 20}),
+        ("undirected", 'directed="false"', {(0, 1): 10, (1, 0): 10, (1, 2): 20, (2, 1): 20}),
+        ("directed", 'directed="false"', {(0, 1): 10, (1, 0): 10, (1, 2): 10, (2, 1): 10}),
+        ("directed", 'directed="0"', {(0, 1): 10, (1, 0): 10, (1, 2): 10, (2, 1): 10}),
+        ("directed", 'directed="true"', {(0, 1): 10, (1, 2): 10, (2, 1): 10}),
+    ],
+)
+def test_a_link_is_directed_as_it_says_itself(
+    tmp_path: Path, default: str, own: str, links: dict[tuple[int, int], float]
+) -> None:
+    text = GRAPHML.replace("undirected", default).replace('<edge source="0"', f'<edge {own} source="0"')
+    (tmp_path / "zoo.graphml").write_text(text)
+    found = read_graphml(tmp_path / "zoo.graphml", capacity=10)
+    assert dict(zip(zip(found.tail, found.head, strict=True), found.capacity, strict=True)) == links
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("not xml", "is not XML"),
@@ -233,6 +266,19 @@ def test_a_topology_zoo_file_is_read(tmp_path: Path) -> None:
         (GRAPHML.replace('<node id="7"/>', ""), "node '7', which is not among its 2 nodes"),
         (GRAPHML.replace('id="7"', 'id="0"'), "node '0' twice"),
         (GRAPHML.replace("<edge", "<!-- ").replace("/></graph>", " --></graph>"), "is not XML"),
+        (GRAPHML.replace("utf-8", "foo-8"), "is not XML .*unknown encoding: foo-8"),
+        (GRAPHML.replace("utf-8", "gbk"), "is not XML .*encodings are not supported"),
+        (GRAPHML.replace("utf-8", "utf-7"), "is not XML"),
+        (GRAPHML.replace('<node id="7"/>', "<node/>"), "has a <node> without an id"),
+        (
+            GRAPHML.replace('<edge source="0"', "<edge"),
+            "an <edge> from '' to '7'; a source and a target are needed",
+        ),
+        (GRAPHML.replace('source="0" target="7"', 'source="0"'), "has an <edge> from '0' to ''"),
+        (
+            GRAPHML.replace('source="0"', 'source="0" directed="yes"'),
+            "directed='yes'; true, false, 1, 0 are accepted",
+        ),
         ("\n".join(line for line in GRAPHML.splitlines() if "edge source" not in line), "has no <edge>"),
     ],
 )
@@ -261,3 +307,49 @@ def test_bad_problems_get_one_clear_sentence() -> None:
     problem = random_problem(0)
     with pytest.raises(ValueError, match=r"flow: has shape \(1,\), not"):
         problem.loads(np.ones(1))
+    with pytest.raises(ValueError, match=r"capacity: has shape \(24, 1\); \(edges,\) is accepted"):
+        TrafficProblem(good.demand, np.ones((24, 1)), good.paths)
+
+
+def test_filling_up_refuses_what_is_no_flow_or_no_demand_of_the_problem() -> None:
+    problem = random_problem(0)
+    none = np.zeros(problem.paths.count)
+    for use in (problem.excess, lambda flow: fill(problem, flow)):
+        with pytest.raises(ValueError, match=r"flow: has shape \(1,\), not"):
+            use(np.ones(1))
+    for value in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="flow: has entries that are not finite"):
+            fill(problem, np.full_like(none, value))
+    for j in (-1, 15):
+        with pytest.raises(ValueError, match=rf"order\[1\]: is {j}, not a demand below 15"):
+            fill(problem, none, np.array([0, j]))
+    for order in (np.zeros(2), np.zeros((2, 1), dtype=int)):
+        with pytest.raises(ValueError, match=r"order: is of .*; numbers of demands are accepted"):
+            fill(problem, none, order)
+
+
+@pytest.mark.parametrize(
+    ("make", "nodes", "links", "message"),
+    [
+        (asn_like, 1, 0, "nodes: is 1; 2 or more are accepted"),
+        (asn_like, 3, 10, "links: is 10; of 3 nodes, 2 to 3 are accepted"),
+        (asn_like, 10, 5, "links: is 5; of 10 nodes, 9 to 45 are accepted"),
+        (kdl_like, 5, 4, "nodes: is 5; 7 or more are accepted"),
+    ],
+)
+def test_random_topologies_refuse_sizes_they_cannot_have(
+    make: Callable[..., Topology], nodes: int, links: int, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(0, nodes=nodes, links=links)
+
+
+@pytest.mark.parametrize(
+    ("make", "nodes", "links"), [(asn_like, 2, 1), (asn_like, 9, 8), (asn_like, 9, 36), (kdl_like, 7, 6)]
+)
+def test_random_topologies_have_the_links_asked_for_up_to_the_ends_of_the_range(
+    make: Callable[..., Topology], nodes: int, links: int
+) -> None:
+    topology = make(0, nodes=nodes, links=links)
+    assert topology.edges == 2 * links
+    assert np.isfinite(topology.hops()).all()

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import highspy
 import numpy as np
@@ -19,8 +19,12 @@ from scipy import sparse
 
 from ..linear_program import LinearProgram, LinearSolution, Status
 
+Matrix = TypeVar("Matrix", sparse.csr_array, sparse.csc_array)
 # Changed coefficients are handed over one by one; beyond so many, a new model with the old basis is faster.
 MAX_CHANGED_COEFFICIENTS = 2000
+# HiGHS refuses coefficients from here on, and lower sides, or upper ones below 0, which are infinite to it.
+TOO_LARGE, TOO_LARGE_SIDE = 1e15, 1e20
+FEASIBLE = 1e-7  # how far beyond its side a row may be
 
 
 class LpSolver(Protocol):
@@ -53,10 +57,12 @@ class Highs:
 
     time_limit_s: of one solve. gap: relative gap at which `mip` stops. tolerance: relative, of `pdlp`. crossover:
     whether `ipm` and `hipo` end at a vertex. threads: 0 lets HiGHS choose. Without a time limit every answer of
-    simplex, ipm and hipo is exact to 1e-7.
+    simplex, ipm and hipo is exact to 1e-7. Coefficients of 1e-12 and less in size count as 0.
 
     Raises:
-        ValueError: for a limit, gap or tolerance that is not positive, and for `hipo` where it is not installed.
+        ValueError: for a limit, gap or tolerance that is not positive, and for `hipo` where it is not installed;
+            by `solve`, for a program that HiGHS refuses: coefficients of 1e15 and more in size, or a finite lower
+            side of 1e20 and more, or upper of -1e20 and less.
     """
 
     method: Method = Method.SIMPLEX
@@ -80,6 +86,9 @@ class Highs:
 
     def solve(self, program: LinearProgram) -> LinearSolution:
         began = time.perf_counter()
+        if not len(program.cost):
+            return _without_columns(program, began)
+        _check(program)
         highs = self._solver()
         _pass(highs, program, integer=self.method is Method.EXACT)
         return self._run(highs, program, began)
@@ -90,6 +99,7 @@ class Highs:
             "output_flag": False,
             "threads": self.threads,
             "mip_rel_gap": self.gap,
+            "small_matrix_value": 1e-12,  # the least it accepts
         }
         if self.method is not Method.EXACT:
             # HiGHS would take hipo for ipm wherever that is installed.
@@ -113,20 +123,33 @@ class Highs:
         status = STATUS.get(highs.getModelStatus(), Status.STOPPED)
         info, found = highs.getInfo(), highs.getSolution()
         iterations = sum(max(0, getattr(info, f"{kind}_iteration_count")) for kind in ("simplex", "ipm", "pdlp"))
-        if self.method is Method.EXACT:
+        branched = self.method is Method.EXACT and bool(_whole(program).any())
+        has_minimum = status in (Status.OPTIMAL, Status.STOPPED)
+        if branched:
             has_x = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         else:
-            has_x = found.value_valid and status in (Status.OPTIMAL, Status.STOPPED)
-        x = np.asarray(found.col_value) if has_x else None
-        dual = np.asarray(found.row_dual) if found.dual_valid and self.method is not Method.EXACT else None
+            has_x = found.value_valid
+        x = np.asarray(found.col_value) if has_x and has_minimum else None
+        dual = np.asarray(found.row_dual) if found.dual_valid and not branched else None
         objective = float("nan") if x is None else float(program.cost @ x)
-        if self.method is Method.EXACT:
+        if not has_minimum:
+            bound = -np.inf
+        elif branched:
             bound = float(info.mip_dual_bound)
         elif status is Status.OPTIMAL and self.method is not Method.PDLP:
             bound = objective
         else:
             bound = -np.inf if dual is None else dual_bound(program, dual)
         return LinearSolution(status, x, dual, objective, bound, seconds, ready - began, iterations)
+
+
+def _without_columns(program: LinearProgram, began: float) -> LinearSolution:
+    """HiGHS says of such a program that it is empty, not whether its rows can be 0."""
+    feasible = ((program.row_lower <= FEASIBLE) & (program.row_upper >= -FEASIBLE)).all()
+    seconds = time.perf_counter() - began
+    if not feasible:
+        return LinearSolution(Status.INFEASIBLE, seconds=seconds)
+    return LinearSolution(Status.OPTIMAL, np.zeros(0), np.zeros(len(program.row_lower)), 0.0, 0.0, seconds)
 
 
 def dual_bound(program: LinearProgram, row_dual: np.ndarray) -> float:
@@ -194,7 +217,10 @@ class HotHighs(Highs):
         began = time.perf_counter()
         columns = _names("columns", columns, len(program.cost))
         rows = _names("rows", rows, len(program.row_lower))
-        before = self._model
+        if not len(program.cost):
+            return _without_columns(program, began)
+        _check(program)
+        before, self._model = self._model, None  # what fails on the way leaves HiGHS with part of a program
         if before is None:
             _pass(self._highs, program, integer=self.method is Method.EXACT)
             self._model = _Model(program, columns, rows)
@@ -235,12 +261,12 @@ class HotHighs(Highs):
         p = new.program
         _change_sides(highs, old.program, p, stay_c, stay_r)
         if new_r.any():
-            part = sparse.csr_array(p.matrix[kept_r:, :kept_c])
+            part = _summed(sparse.csr_array(p.matrix[kept_r:, :kept_c]))
             highs.addRows(
                 part.shape[0], p.row_lower[kept_r:], p.row_upper[kept_r:], part.nnz, *_parts(part)
             )  # fmt: skip
         if new_c.any():
-            block = sparse.csc_array(p.matrix[:, kept_c:])
+            block = _summed(sparse.csc_array(p.matrix[:, kept_c:]))
             highs.addCols(
                 block.shape[1], p.cost[kept_c:], p.lower[kept_c:], p.upper[kept_c:], block.nnz, *_parts(block)
             )
@@ -288,12 +314,27 @@ def _whole(program: LinearProgram) -> np.ndarray:
     return np.zeros(len(program.cost), bool) if program.integer is None else program.integer
 
 
+def _check(program: LinearProgram) -> None:
+    """Raises ValueError for what HiGHS refuses of a new model, though it may not where a model is changed."""
+    sizes_of = {
+        "matrix": (np.abs(program.matrix.data), TOO_LARGE),
+        "lower": (program.lower, TOO_LARGE_SIDE),
+        "upper": (-program.upper, TOO_LARGE_SIDE),
+        "row_lower": (program.row_lower, TOO_LARGE_SIDE),
+        "row_upper": (-program.row_upper, TOO_LARGE_SIDE),
+    }
+    for name, (sizes, limit) in sizes_of.items():
+        largest = sizes.max(initial=0.0)
+        if largest >= limit:
+            raise ValueError(f"{name}: has an entry of size {largest:g}; less than {limit:g} is accepted by HiGHS")
+
+
 def _pass(highs: highspy.Highs, program: LinearProgram, *, integer: bool) -> None:
-    starts, index, values = _parts(program.matrix)
+    starts, index, values = _parts(_summed(program.matrix))
     kinds = np.zeros(len(program.cost), np.int32)
     if integer:
         kinds[_whole(program)] = int(highspy.HighsVarType.kInteger)
-    highs.passModel(
+    answer = highs.passModel(
         len(program.cost),
         len(program.row_lower),
         len(index),
@@ -310,6 +351,10 @@ def _pass(highs: highspy.Highs, program: LinearProgram, *, integer: bool) -> Non
         values,
         kinds,
     )
+    if answer == highspy.HighsStatus.kError:
+        raise ValueError(
+            f"program: is refused by HiGHS; coefficients of less than {TOO_LARGE:g} in size are accepted"
+        )
 
 
 def _change_sides(
@@ -329,6 +374,15 @@ def _change_sides(
     if len(sides):
         # Its stubs leave this one out.
         highs.changeRowsBounds(len(sides), sides, new.row_lower[sides], new.row_upper[sides])  # type: ignore[attr-defined]
+
+
+def _summed(matrix: Matrix) -> Matrix:
+    """Every coefficient in one part: HiGHS refuses more."""
+    if matrix.has_canonical_format:
+        return matrix
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    return matrix
 
 
 def _parts(matrix: sparse.csr_array | sparse.csc_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

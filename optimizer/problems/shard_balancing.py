@@ -25,6 +25,7 @@ from ..linear_program import LinearProgram
 
 # A share of a shard's load below this is no replica; simplex leaves such dust at a vertex.
 DUST = 1e-7
+# By what fraction of a server's memory, or of 1 GiB if that is more, rounding in sums of sizes may exceed it.
 ROOM = 1e-9
 
 
@@ -46,6 +47,10 @@ class ShardProblem:
     epsilon: float = 0.05
 
     def __post_init__(self) -> None:
+        for name, axis in (("load", "shards"), ("memory_gib", "servers")):
+            found = getattr(self, name).shape
+            if len(found) != 1:
+                raise ValueError(f"{name}: has shape {found}; ({axis},) is accepted")
         servers, shards = len(self.memory_gib), len(self.load)
         for name, shape in (("size_gib", (shards,)), ("held", (servers, shards))):
             found = getattr(self, name).shape
@@ -62,13 +67,19 @@ class ShardProblem:
         if not 0 <= self.epsilon < 1:
             raise ValueError(f"epsilon: is {self.epsilon}, not in [0, 1)")
         used = self.held @ self.size_gib
-        if (used > self.memory_gib + ROOM).any():
-            i = int((used > self.memory_gib + ROOM).argmax())
+        over = used > self.limit_gib
+        if over.any():
+            i = int(over.argmax())
             raise ValueError(f"held[{i}]: takes {used[i]:g} GiB of the {self.memory_gib[i]:g} that server has")
 
     @property
     def mean_load(self) -> float:
         return float(self.load.sum() / len(self.memory_gib))
+
+    @property
+    def limit_gib(self) -> np.ndarray:
+        """(servers,) what replicas may take: the memory, and room for rounding."""
+        return self.memory_gib + ROOM * np.maximum(self.memory_gib, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +101,7 @@ class Assignment:
     def fits(self, problem: ShardProblem) -> bool:
         """Every shard is served, and no server holds more than its memory."""
         served = np.abs(self.routed.sum(axis=0) - 1) < 1e-6
-        memory = self.replicas @ problem.size_gib <= problem.memory_gib + ROOM
+        memory = self.replicas @ problem.size_gib <= problem.limit_gib
         return bool(served.all() and memory.all() and self.replicas[self.routed > 0].all())
 
 
@@ -156,8 +167,11 @@ def place(problem: ShardProblem, routed: np.ndarray) -> Assignment:
     constraint is soft and may be missed.
 
     Raises:
-        ValueError: for a shard routed nowhere, and for one held nowhere that fits nowhere.
+        ValueError: for fractions that are not finite, a shard routed nowhere, and one held nowhere that fits
+            nowhere.
     """
+    if not np.isfinite(routed).all():
+        raise ValueError("routed: has entries that are not finite; fractions of each shard are accepted")
     routed = np.where(routed > DUST, routed, 0.0)
     totals = routed.sum(axis=0)
     if (totals <= 0).any():
@@ -165,14 +179,14 @@ def place(problem: ShardProblem, routed: np.ndarray) -> Assignment:
     routed /= totals
     replicas = routed > 0
     copies = replicas.sum(axis=0)
-    used = replicas @ problem.size_gib
-    over = np.flatnonzero(used > problem.memory_gib + ROOM)
+    used, limit = replicas @ problem.size_gib, problem.limit_gib
+    over = np.flatnonzero(used > limit)
     for i in over[np.argsort(-used[over], kind="stable")]:
         there = np.flatnonzero(replicas[i])
         # Among equal loads a replica that still has to be started goes first: that saves a movement.
         order = np.lexsort((problem.held[i, there], routed[i, there] * problem.load[there]))
         for j in there[order]:
-            if used[i] <= problem.memory_gib[i] + ROOM:
+            if used[i] <= limit[i]:
                 break
             if copies[j] == 1:
                 continue
@@ -184,15 +198,15 @@ def place(problem: ShardProblem, routed: np.ndarray) -> Assignment:
                 routed[:, j] = replicas[:, j] / replicas[:, j].sum()
             copies[j] -= 1
             used[i] -= problem.size_gib[j]
-    for i in np.flatnonzero(used > problem.memory_gib + ROOM):
+    for i in np.flatnonzero(used > limit):
         there = np.flatnonzero(replicas[i])
         for j in there[np.argsort(routed[i, there] * problem.load[there], kind="stable")]:
-            if used[i] <= problem.memory_gib[i] + ROOM:
+            if used[i] <= limit[i]:
                 break
             free = problem.memory_gib - used
             free[i] = -np.inf
             to = int(free.argmax())
-            if free[to] + ROOM < problem.size_gib[j]:
+            if used[to] + problem.size_gib[j] > limit[to]:
                 return stay(problem)
             routed[to, j], replicas[to, j] = routed[i, j], True
             routed[i, j], replicas[i, j] = 0.0, False
@@ -207,11 +221,11 @@ def keep_idle(problem: ShardProblem, replicas: np.ndarray) -> np.ndarray:
     To keep a replica costs nothing and may save its start later; the program as stated removes it.
     """
     replicas = replicas.copy()
-    free = problem.memory_gib - replicas @ problem.size_gib
+    free = problem.limit_gib - replicas @ problem.size_gib
     for i in range(len(free)):
         idle = np.flatnonzero(problem.held[i] & ~replicas[i])
         for j in idle[np.argsort(-problem.load[idle], kind="stable")]:
-            if problem.size_gib[j] <= free[i] + ROOM:
+            if problem.size_gib[j] <= free[i]:
                 replicas[i, j] = True
                 free[i] -= problem.size_gib[j]
     return replicas
@@ -253,7 +267,7 @@ def greedy(problem: ShardProblem) -> Assignment:
         for j in there[np.argsort(-problem.load[there], kind="stable")]:
             if loads[i] <= limit:
                 break
-            room = used + problem.size_gib[j] <= problem.memory_gib + ROOM
+            room = used + problem.size_gib[j] <= problem.limit_gib
             to = int(np.where(room, loads, np.inf).argmin())
             if not room[to] or loads[to] + problem.load[j] > limit:
                 continue
@@ -284,7 +298,7 @@ class ShardPartition:
     group that carries least. solver: a mixed-integer one, for the parts.
 
     Raises:
-        ValueError: from `split`, for a k that does not divide the servers.
+        ValueError: from `split`, for a k that is below 1 or does not divide the servers.
     """
 
     problem: ShardProblem
@@ -294,8 +308,8 @@ class ShardPartition:
     def split(self, k: int, rng: np.random.Generator) -> list[ShardPart]:
         problem = self.problem
         servers = len(problem.memory_gib)
-        if servers % k:
-            raise ValueError(f"k: is {k}, which does not divide the {servers} servers")
+        if k < 1 or servers % k:
+            raise ValueError(f"k: is {k}; a divisor of the {servers} servers, 1 or more, is accepted")
         groups = np.sort(rng.permutation(servers).reshape(k, -1), axis=1)
         holds = np.array([problem.held[group].any(axis=0) for group in groups])
         held = holds.any(axis=0)
@@ -323,7 +337,9 @@ class ShardPartition:
         )
 
     def solve(self, part: ShardPart) -> np.ndarray | None:
-        """R (servers, shards) of the part, or None where the solver found nothing in its time."""
+        """R (servers, shards) of the part; None where it has no load or the solver found nothing in its time."""
+        if not (self.problem.load[part.shards] * part.share).any():
+            return None
         problem = self.part_problem(part)
         found = self.solver.solve(shard_program(problem))
         return None if found.x is None else routed_of(found.x, problem)

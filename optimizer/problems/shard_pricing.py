@@ -24,8 +24,8 @@ from ..baselines.highs import HotHighs
 from ..linear_program import LinearProgram
 from .shard_balancing import DUST, Assignment, ShardProblem, keep_idle, place
 
-# What missing the load range by one mean load, or the memory by 1 GiB, costs, in replicas of mean size; far above
-# any chain of moves.
+# What missing the load range by one mean load, or the memory by one mean size, costs, in replicas of mean size;
+# far above any chain of moves.
 MISS = 1e4
 PRICINGS = 60
 # What a replica gets that is only kept.
@@ -78,32 +78,41 @@ class PairPricing:
         if self.keep_replicas:
             best = replace(best, replicas=keep_idle(problem, best.replicas))
         best = min(master.rebalance(best.replicas), best, key=lambda a: _worth(a, problem))
-        gap = max(0.0, objective - bound) / max(objective, master.unit)
-        return PricedAnswer(best, bound, gap, columns, pricings, time.perf_counter() - began)
+        gap = max(0.0, objective - bound) / max(objective, 1.0)
+        relaxed = bound * float(problem.size_gib.mean())
+        return PricedAnswer(best, relaxed, gap, columns, pricings, time.perf_counter() - began)
 
 
 @dataclass
 class _Master:
-    """The restricted program: pairs inside it, and slack of the load and memory rows at a price."""
+    """The restricted program: pairs inside it, and slack of the load and memory rows at a price.
+
+    Sizes, memory and so costs are in units of the mean size, as solvers take what is below 1e-7 for 0.
+    """
 
     problem: ShardProblem
     solver: HotHighs
     inside: np.ndarray = field(init=False)  # (servers, shards)
     cost: np.ndarray = field(init=False)  # (servers, shards) per unit routed
-    memory_gib: np.ndarray = field(init=False)
+    memory: np.ndarray = field(init=False)
     x: np.ndarray = field(init=False)
     dual: np.ndarray = field(init=False)
     objective: float = field(init=False)
     relative: np.ndarray = field(init=False)  # (shards,) load in units of the mean of a server
-    unit: float = field(init=False)  # GiB of a mean shard
+    unit: float = field(init=False)  # GiB of a mean shard, or 1 where that is 0
+    size: np.ndarray = field(init=False)  # (shards,)
+    start: np.ndarray = field(init=False)  # (shards,) what a replica costs
 
     def __post_init__(self) -> None:
         p = self.problem
         self.inside = p.held | ~p.held.any(axis=0)
-        self.cost = ~p.held * p.size_gib
-        self.memory_gib = p.memory_gib
+        self.unit = float(p.size_gib.mean()) or 1.0
+        self.size = p.size_gib / self.unit
+        # Without any sizes, movements are what is left to minimise.
+        self.start = self.size if self.size.any() else np.ones_like(self.size)
+        self.cost = ~p.held * self.start
+        self.memory = p.memory_gib / self.unit
         self.relative = p.load / p.mean_load
-        self.unit = max(float(p.size_gib.mean()), 1e-12)
 
     def run(self, least: float = 0.0) -> None:
         """Solve it; `least` is routed over every pair inside."""
@@ -115,13 +124,13 @@ class _Master:
         last = shards + np.arange(2 * servers).reshape(2, servers)
         row = np.concatenate([j, shards + i, shards + servers + i, last[0], last[0], last[1]])
         column = np.concatenate([each, each, each, slack.ravel()])
-        value = np.concatenate([np.ones(n), self.relative[j], p.size_gib[j], ones, -ones, -ones])
+        value = np.concatenate([np.ones(n), self.relative[j], self.size[j], ones, -ones, -ones])
         matrix = sparse.csr_array((value, (row, column)), shape=(shards + 2 * servers, n + 3 * servers))
         program = LinearProgram(
-            np.concatenate([self.cost[i, j], np.full(3 * servers, MISS * self.unit)]),
+            np.concatenate([self.cost[i, j], np.full(3 * servers, MISS)]),
             matrix,
             np.concatenate([np.ones(shards), (1 - p.epsilon) * ones, np.full(servers, -np.inf)]),
-            np.concatenate([np.ones(shards), (1 + p.epsilon) * ones, self.memory_gib]),
+            np.concatenate([np.ones(shards), (1 + p.epsilon) * ones, self.memory]),
             np.concatenate([np.full(n, least), np.zeros(3 * servers)]),
             np.full(n + 3 * servers, np.inf),
         )
@@ -139,11 +148,11 @@ class _Master:
         for pricing in range(1, PRICINGS + 1):
             self.run()
             of_shard, of_load, of_memory = np.split(self.dual, [shards, shards + servers])
-            reduced = self.cost - np.outer(of_load, self.relative) - np.outer(of_memory, p.size_gib) - of_shard
+            reduced = self.cost - np.outer(of_load, self.relative) - np.outer(of_memory, self.size) - of_shard
             # Every shard's fractions sum to 1, so that moving all of it to its best pair bounds what is to gain.
             gain = np.minimum(reduced.min(axis=0), 0.0)
             bound = max(bound, self.objective + float(gain.sum()))
-            if self.objective - bound <= tolerance * max(self.objective, self.unit):
+            if self.objective - bound <= tolerance * max(self.objective, 1.0):
                 return bound, pricing
             reduced[self.inside] = 0.0
             best = reduced.argmin(axis=0)
@@ -160,20 +169,17 @@ class _Master:
         return routed
 
     def scale_slopes(self) -> None:
-        p = self.problem
-        routed = self.routed()
-        self.cost = np.where(p.held, 0.0, p.size_gib / np.maximum(routed, 0.01))
+        self.cost = np.where(self.problem.held, 0.0, self.start / np.maximum(self.routed(), 0.01))
 
     def tighten_memory(self) -> None:
-        p = self.problem
-        excess = (self.routed() > DUST) @ p.size_gib - p.memory_gib
-        self.memory_gib = self.memory_gib - np.maximum(excess, 0.0)
+        excess = (self.routed() > DUST) @ self.size - self.problem.memory_gib / self.unit
+        self.memory = self.memory - np.maximum(excess, 0.0)
 
     def rebalance(self, replicas: np.ndarray) -> Assignment:
         """Loads over these replicas (servers, shards), every one in use, within the range as far as they allow."""
         self.inside = replicas
         self.cost = np.zeros_like(self.cost)
-        self.memory_gib = self.problem.memory_gib
+        self.memory = self.problem.memory_gib / self.unit
         self.run(least=SLIVER)
         routed = self.routed()
         return place(self.problem, routed / routed.sum(axis=0))

@@ -19,6 +19,9 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist, squareform
 
 NAMESPACE = "{http://graphml.graphdrawing.org/xmlns}"
+BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+# How many of a town's nearest a ring may be closed with.
+NEIGHBOURS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,15 +86,16 @@ def both_ways(nodes: int, pairs: np.ndarray, capacity: np.ndarray) -> Topology:
 def read_graphml(path: Path | str, capacity: float = 1000.0) -> Topology:
     """A Topology Zoo file; every link gets the same capacity, as in the published evaluations of Kdl.
 
-    Nodes are numbered in the order of the file; links are undirected unless the file says otherwise, links from a
-    node to itself are left out and parallel ones added up.
+    Nodes are numbered in the order of the file; links are undirected unless the graph or the link says otherwise,
+    links from a node to itself are left out and parallel ones added up.
 
     Raises:
-        ValueError: for what is no GraphML, a graph without nodes or links, and links to nodes that are not there.
+        ValueError: for what is no GraphML, a graph without nodes or links, nodes without an id or with that of
+            another, links without an end or to nodes that are not there, and a `directed` that is no boolean.
     """
     try:
         root = ElementTree.parse(path).getroot()
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the last two: of its encoding
         raise ValueError(f"{path}: is not XML ({error}); a GraphML file is accepted") from None
     graph = root.find(f"{NAMESPACE}graph")
     if root.tag != f"{NAMESPACE}graphml" or graph is None:
@@ -100,25 +104,39 @@ def read_graphml(path: Path | str, capacity: float = 1000.0) -> Topology:
     number = {name: i for i, name in enumerate(ids)}
     if not ids:
         raise ValueError(f"{path}: has no <node>; at least two are needed")
+    if "" in number:
+        raise ValueError(f"{path}: has a <node> without an id; each needs one")
     if len(number) != len(ids):
         twice = next(name for name in ids if ids.count(name) > 1)
         raise ValueError(f"{path}: has node {twice!r} twice; ids must be distinct")
-    links = []
+    links, one_way = [], []
+    default = "true" if graph.get("edgedefault") == "directed" else "false"
     for edge in graph.iterfind(f"{NAMESPACE}edge"):
         ends = (edge.get("source", ""), edge.get("target", ""))
+        if "" in ends:
+            raise ValueError(
+                f"{path}: has an <edge> from {ends[0]!r} to {ends[1]!r}; a source and a target are needed"
+            )
         for end in ends:
             if end not in number:
                 raise ValueError(f"{path}: has an <edge> to node {end!r}, which is not among its {len(ids)} nodes")
+        directed = edge.get("directed", default)
+        if directed not in BOOLEANS:
+            raise ValueError(
+                f"{path}: has an <edge> with directed={directed!r}; {', '.join(BOOLEANS)} are accepted"
+            )
         if ends[0] != ends[1]:
             links.append((number[ends[0]], number[ends[1]]))
+            one_way.append(BOOLEANS[directed])
     if not links:
         raise ValueError(f"{path}: has no <edge> between two nodes; at least one is needed")
     pairs = np.array(links)
-    if graph.get("edgedefault") == "directed":
-        key, count = np.unique(pairs[:, 0].astype(np.int64) * len(ids) + pairs[:, 1], return_counts=True)
-        tail, head = (key // len(ids)).astype(np.int32), (key % len(ids)).astype(np.int32)
-        return Topology(len(ids), tail, head, capacity * count.astype(float))
-    return both_ways(len(ids), pairs, np.full(len(pairs), capacity))
+    if not any(one_way):
+        return both_ways(len(ids), pairs, np.full(len(pairs), capacity))
+    arcs = np.concatenate([pairs, pairs[~np.array(one_way), ::-1]])
+    key, count = np.unique(arcs[:, 0].astype(np.int64) * len(ids) + arcs[:, 1], return_counts=True)
+    tail, head = (key // len(ids)).astype(np.int32), (key % len(ids)).astype(np.int32)
+    return Topology(len(ids), tail, head, capacity * count.astype(float))
 
 
 def kdl_like(seed: int = 0, nodes: int = 754, links: int = 895, capacity: float = 1000.0) -> Topology:
@@ -128,16 +146,18 @@ def kdl_like(seed: int = 0, nodes: int = 754, links: int = 895, capacity: float 
     that protect a route do.
 
     Raises:
-        ValueError: for more links than there are such rings, or fewer than the tree has.
+        ValueError: for fewer than 7 nodes, more links than there are such rings, or fewer than the tree has.
     """
+    if nodes <= NEIGHBOURS:
+        raise ValueError(f"nodes: is {nodes}; {NEIGHBOURS + 1} or more are accepted")
     rng = np.random.default_rng(seed)
     towns = rng.random((nodes, 2))
     tree = sparse.coo_array(minimum_spanning_tree(squareform(pdist(towns))))
     pairs = np.stack(tree.coords, axis=1)
     distance = shortest_path(sparse.csr_array(tree), directed=False, unweighted=True)
-    _, near = cKDTree(towns).query(towns, k=7)
+    _, near = cKDTree(towns).query(towns, k=NEIGHBOURS + 1)
     candidates = np.unique(
-        np.sort(np.stack([np.repeat(near[:, 0], 6), near[:, 1:].ravel()], axis=1), axis=1), axis=0
+        np.sort(np.stack([np.repeat(near[:, 0], NEIGHBOURS), near[:, 1:].ravel()], axis=1), axis=1), axis=0
     )
     around = distance[candidates[:, 0], candidates[:, 1]]
     rings = candidates[around >= 10]
@@ -153,7 +173,15 @@ def asn_like(seed: int = 0, nodes: int = 1739, links: int = 4279, capacity: floa
     """Autonomous systems: newcomers buy transit from those that are already large (preferential attachment).
 
     Links of larger systems carry more: `capacity` times one more than the smaller of the two numbers of links.
+
+    Raises:
+        ValueError: for fewer than 2 nodes, fewer links than join them, or more than there are pairs of them.
     """
+    if nodes < 2:
+        raise ValueError(f"nodes: is {nodes}; 2 or more are accepted")
+    most = nodes * (nodes - 1) // 2
+    if not nodes - 1 <= links <= most:
+        raise ValueError(f"links: is {links}; of {nodes} nodes, {nodes - 1} to {most} are accepted")
     rng = np.random.default_rng(seed)
     degree = np.zeros(nodes)
     chosen: set[tuple[int, int]] = {(0, 1)}

@@ -38,6 +38,8 @@ class TrafficProblem:
             raise ValueError(
                 f"demand: has shape {self.demand.shape}, not ({self.paths.demands},) as the paths say"
             )
+        if self.capacity.ndim != 1:
+            raise ValueError(f"capacity: has shape {self.capacity.shape}; (edges,) is accepted")
         if len(self.paths.edge) and int(self.paths.edge.max()) >= len(self.capacity):
             raise ValueError(
                 f"capacity: has {len(self.capacity)} edges, and a path uses edge {int(self.paths.edge.max())}"
@@ -57,17 +59,27 @@ class TrafficProblem:
 
     def loads(self, flow: np.ndarray) -> np.ndarray:
         """(edges,) what flows (paths,) put on each edge."""
-        if flow.shape != (self.paths.count,):
-            raise ValueError(f"flow: has shape {flow.shape}, not ({self.paths.count},) as the paths say")
+        self.check_flow(flow)
         return _loads(self.paths.start, self.paths.edge, flow, len(self.capacity))
 
     def excess(self, flow: np.ndarray) -> float:
-        """By how much a flow breaks a demand or a capacity, relative to the largest of these; 0: by nothing."""
+        """By how much a flow breaks a demand or a capacity, relative to the largest of these; 0: by nothing.
+
+        inf: by something, where all of these are 0.
+        """
+        load = self.loads(flow)
         sent = np.bincount(self.paths.demand, weights=flow, minlength=len(self.demand))
-        over = max((sent - self.demand).max(initial=0.0), (self.loads(flow) - self.capacity).max(initial=0.0))
-        return float(
-            max(over, -flow.min(initial=0.0), 0.0) / max(self.demand.max(initial=0.0), self.capacity.max())
-        )
+        over = (sent - self.demand, load - self.capacity, -flow)
+        most = float(max(each.max(initial=0.0) for each in over))
+        largest = float(max(self.demand.max(initial=0.0), self.capacity.max(initial=0.0)))
+        if most == 0:
+            return 0.0
+        return most / largest if largest > 0 else np.inf
+
+    def check_flow(self, flow: np.ndarray) -> None:
+        """Raises ValueError where a flow is not of one entry a path."""
+        if flow.shape != (self.paths.count,):
+            raise ValueError(f"flow: has shape {flow.shape}, not ({self.paths.count},) as the paths say")
 
 
 @njit(cache=True, nogil=True)
@@ -102,8 +114,21 @@ def fill(problem: TrafficProblem, flow: np.ndarray, order: np.ndarray | None = N
 
     Each path is cut to the fraction that its tightest edge can carry; what capacity is left goes to demands in
     `order` (default: as numbered), over their shortest paths first.
+
+    Raises:
+        ValueError: for a flow that is not of one finite entry a path, and an order of what are no demands.
     """
-    order = np.arange(len(problem.demand)) if order is None else order
+    problem.check_flow(flow)
+    if not np.isfinite(flow).all():
+        raise ValueError("flow: has entries that are not finite; finite ones are accepted")
+    demands = len(problem.demand)
+    order = np.arange(demands) if order is None else order
+    if order.ndim != 1 or order.dtype.kind not in "iu":
+        raise ValueError(f"order: is of {order.dtype} and shape {order.shape}; numbers of demands are accepted")
+    outside = (order < 0) | (order >= demands)
+    if outside.any():
+        n = int(outside.argmax())
+        raise ValueError(f"order[{n}]: is {order[n]}, not a demand below {demands}")
     paths = problem.paths
     return _fill(problem.demand, problem.capacity, paths.first, paths.start, paths.edge, flow, order)
 
