@@ -133,10 +133,11 @@ class _Run:
                 if math.isinf(bound):
                     columns = np.arange(top)
                     continue
-            if not len(more) and patient:
-                return self._finish(None, residuals)
             if time.perf_counter() > self.deadline:
                 return self._finish(Status.STOPPED, residuals)
+            if not len(more) and patient:
+                columns = np.arange(top)
+                continue
             patient = not len(more)
             most = max(len(columns), WORKED_ON)  # there may be none yet
             if len(more) > most:
