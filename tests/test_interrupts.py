@@ -3,11 +3,20 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from coadapt.optimizer.choice import ChoiceProgram
 from coadapt.optimizer.interrupts import InterruptsWait
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_raises() -> Iterator[None]:
+    """As in any process but those that tests are shared among, which ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_signal_is_handled_once_all_is_handed_over() -> None:
@@ -62,15 +71,15 @@ def test_ctrl_c_while_rounds_are_solved_leaves_a_program_that_goes_on() -> None:
     program.put(ids, value, np.ones(value.shape, bool))
     program.solve(ids)
 
-    def rounds() -> None:
+    def rounds_until_ctrl_c() -> None:
+        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
         while True:
             program.weigh(ids, np.zeros(count), rng.uniform(0.7, 1.4, count))
             program.solve(ids)
 
     for _ in range(20):
-        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
-            rounds()
+            rounds_until_ctrl_c()
         found = program.solve(ids)
         assert found.proven
         assert (usage[:, found.choice[found.choice >= 0]].sum(axis=1) <= program.capacity).all()
