@@ -80,7 +80,7 @@ def test_the_search_ends_where_every_matrix_has_been_seen() -> None:
     assert plan([fixed], population=10, generations=10**9)["fixed"].gpus == 3
 
 
-def three_jobs(**changed: object) -> Problem:
+def three_jobs(**changed: Any) -> Problem:
     """On two nodes of four GPUs of one type."""
     speedup = np.zeros((3, 3, 9))
     speedup[:, 1:, 1:] = np.arange(1, 9) ** 0.7
@@ -89,7 +89,7 @@ def three_jobs(**changed: object) -> Problem:
         speedup, np.zeros((3, 2), np.int16), np.ones(3), np.full(2, 4), ones, 8 * ones, ones,
         np.zeros(2, np.int64), np.arange(2), flags, flags,
     )  # fmt: skip
-    return given._replace(**changed)  # type: ignore[arg-type]
+    return given._replace(**changed)
 
 
 COUNTS = np.zeros((3, 2), np.int16)

@@ -305,10 +305,12 @@ class ContinualProgram:
         with self._changing():
             self._compact()
             outcome = self._solver.solve(tolerance, threads, time_limit_s, warm)
-            shims = shim is not None and outcome.status not in (Status.INFEASIBLE, Status.UNBOUNDED)
-            solved = self.linear_program() if shims else None
-            names = [f"capacity of {name!r}" for name in self._capacities]
-            names += [f"constraint {name!r}" for name in self._constraints]
+            # What the shim's answer is checked against, as others may change the program while it works.
+            solved, names = None, list[str]()
+            if shim is not None and outcome.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+                solved = self.linear_program()
+                names += [f"capacity of {name!r}" for name in self._capacities]
+                names += [f"constraint {name!r}" for name in self._constraints]
             solution = Solution(
                 outcome,
                 self.maximise,
