@@ -15,14 +15,40 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .executor.front_door import device, epochs, is_main, prepare, rank, report, world_size
+    from .executor.front_door import (
+        batches,
+        combine,
+        device,
+        epochs,
+        is_main,
+        prepare,
+        rank,
+        report,
+        steps,
+        weight,
+        world_size,
+    )
     from .scheduler.client import Client, connect
 
 # What is offered, and where it is: imported when first used, since torch takes its time.
-_OFFERED = dict.fromkeys(
-    ("device", "epochs", "is_main", "prepare", "rank", "report", "world_size"), ".executor.front_door"
-) | dict.fromkeys(("Client", "connect"), ".scheduler.client")
-__all__ = ["Client", "connect", "device", "epochs", "is_main", "prepare", "rank", "report", "world_size"]
+__all__ = [
+    "Client",
+    "batches",
+    "combine",
+    "connect",
+    "device",
+    "epochs",
+    "is_main",
+    "prepare",
+    "rank",
+    "report",
+    "steps",
+    "weight",
+    "world_size",
+]
+_OFFERED = dict.fromkeys(__all__, ".executor.front_door") | dict.fromkeys(
+    ("Client", "connect"), ".scheduler.client"
+)
 
 
 def __getattr__(name: str) -> Any:

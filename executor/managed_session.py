@@ -1,7 +1,8 @@
 """A training process of a Coadapt job: joins and leaves groups, saves, reports, as its executor commands.
 
-All ranks run the same code and act on commands only at control points: the first micro-batch of a step, at most
-about every 50 ms, where rank 0 says what to do and when the next control point is.
+All ranks run the same code and act on commands only at control points: before a batch, when the script has made a
+step of all gradients so far, at most about every 50 ms. There rank 0 says what to do and when the next control
+point is.
 """
 
 from __future__ import annotations
@@ -10,25 +11,29 @@ import os
 import sys
 import time
 from enum import IntEnum
+from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
 
-from . import protocol
+from . import alone, protocol
 from .channel import Channel
 from .checkpoint import CheckpointError, CheckpointStore
-from .config import TrainingConfig
+from .config import Adaptivity, TrainingConfig
+from .elastic_loader import number_batches
 from .gradient_noise import is_adam_type
-from .group import Group, GroupBroken, Stores, Superseded, backend_for, leave_group
-from .loader import sample_count
-from .model import spans_gpus
+from .gradients import spans_gpus
+from .group import Abandoned, Disagreement, Group, GroupBroken, Stores, Superseded, backend_for, leave_group
+from .loop_habits import LoopHabits
+from .loss_kind import Kind
+from .metrics import combine_reports
 from .pace import Pace
 from .prepared import Prepared
 from .profiling import largest_local_bsz
 from .protocol import BatchPlan, Join, Leave, Save, SetBatch, Stop
+from .script_state import ScriptState
 from .session import GroupSession
-from .training_state import broadcast_state, buffers_of
+from .training_state import broadcast_state
 
 CONTROL_INTERVAL_S = 0.05
 HEARTBEAT_INTERVAL_S = 1.0
@@ -56,32 +61,85 @@ class _Act(IntEnum):
 class ManagedSession(GroupSession):
     """A training process of a Coadapt job."""
 
-    def __init__(self, prepared: Prepared, config: TrainingConfig, channel: Channel) -> None:
-        super().__init__(prepared, config)
+    def __init__(
+        self, prepared: Prepared, config: TrainingConfig, channel: Channel, loss: Kind = Kind.UNKNOWN
+    ) -> None:
+        super().__init__(prepared, config, loss)
         self.channel = channel
         self.gpu_type = os.environ.get(protocol.GPU_TYPE, "cpu")
         self.pace = Pace.from_env(os.environ)
         url = os.environ.get(protocol.CHECKPOINT_URL) or config.checkpoint.url
         self.checkpoints = CheckpointStore(url, config.checkpoint.keep) if url else None
         self.live = False  # holds the state of a run, not just the script's initial one
+        self.script = ScriptState()
+        self.habits = LoopHabits()
+        self._looked = False  # every rank has looked at a loop's habits
+        self._finished = False
+        self.disagreement = ""  # how replicas differ, where they do
+        self._taken_over: dict[str, Any] = {}  # the script's variables in the process whose state this one has
+        self._pass_begun: list[dict[str, Any]] = []  # those of this process when the running pass began
         self._stores = Stores()
         self._generation = -1  # the newest one that was tried
         self._next_control = 0  # iteration of the next control point
         self._saved_s = self._reported_s = self._heartbeat_s = time.monotonic()
         self._measured_steps = 0
         channel.on_abort = self._on_abort
+        self.state.extras["script"] = self._capture_script, self._take_over_script
+        self.state.extras["accumulated"] = self._capture_accumulated, self.gradients.load_accumulated
+        alone.install()
+        number_batches(self)
 
     def start(self) -> None:
         """Say `Ready` and wait for a group. Raises `Leaving` when there will be none."""
         warm_up(self.device)
-        self.channel.send(ready(self.prepared, self.initial_batch_size, self.live))
+        self.channel.send(ready(self.prepared, self.script_batch, self.source.size, self.live))
         self._follow(self._await_membership())
-        self.objects = self._prepared_objects()
+
+    # --- the script's own variables ----------------------------------------------------------------------
+
+    def begin_script(self) -> None:
+        if not self.script.baseline:
+            self.script.begin()
+
+    def _capture_script(self) -> dict[str, Any]:
+        return {
+            "in_loop": self._in_loop and self.position.key[1:] != (0, 0, 0),
+            "now": self.script.capture() if self.script.baseline else [],
+            "pass": self._pass_begun,
+            "local_samples": self._local_samples,
+        }
+
+    def _take_over_script(self, captured: dict[str, Any]) -> None:
+        self._taken_over = captured
+
+    def _begin_pass(self) -> None:
+        """The script's variables at the start of a pass: as they were in the process that this one goes on for."""
+        taken = self._taken_over
+        samples, progress = self.position.pass_samples, self.position.pass_progress
+        super()._begin_pass()
+        if taken:
+            self.script.apply(taken["pass"] if taken["in_loop"] else taken["now"])
+        if taken.get("in_loop"):
+            self.position.pass_samples, self.position.pass_progress = samples, progress
+        else:
+            self._taken_over = {}
+        self._pass_begun = self.script.capture()
+
+    def _begin_reading(self) -> Any:
+        taken, self._taken_over = self._taken_over, {}
+        if taken:
+            self.script.apply(taken["now"])
+            self._local_samples = taken["local_samples"]
+        return super()._begin_reading()
+
+    def _capture_accumulated(self) -> dict[int, Any]:
+        return self.gradients.accumulated() if self._unstepped else {}
 
     # --- control points --------------------------------------------------------------------------------
 
     def _control_point(self) -> bool:
         self._tell()
+        self._look_at_habits()
         changed = False
         while True:
             group = self.group
@@ -90,9 +148,11 @@ class ManagedSession(GroupSession):
                     self._recover()
                     changed = True
                     continue
-                self.gradients.settle_buckets()
-                if group.world_size > 1 and self.position.iterations < self._next_control:
+                if self._unstepped or (group.world_size > 1 and self.position.iterations < self._next_control):
                     return changed
+                group.place = "batch", self.position.batch, self.position.epoch
+                if self._prepared_changed():
+                    self.gradients.parameters_changed()
                 act, argument, plan, again = self._agree(group)
                 if act is _Act.GO_ON:
                     return changed
@@ -198,6 +258,11 @@ class ManagedSession(GroupSession):
                 self.channel.send(protocol.Broken(command.generation, self.position.steps))
             command = self._await_membership()
 
+    def _prepared_changed(self) -> bool:
+        """Whether the script has given an optimizer more parameters."""
+        held, self._held = self._held, self.prepared.held_count()
+        return held != self._held
+
     def _join(self, join: Join) -> None:
         self._detach()
         given_up = lambda: (  # noqa: E731
@@ -207,14 +272,16 @@ class ManagedSession(GroupSession):
             store = self._stores.get(join.store_host, join.store_port)
         except (RuntimeError, OSError) as error:
             raise GroupBroken(str(error)) from None
-        group = Group.form(join, self.device, store, given_up, spans_gpus(self.prepared.module))
+        spans = any(map(spans_gpus, self.prepared.modules))
+        group = Group.form(join, self.device, store, given_up, spans)
         self.group = group
         if self.channel.aborted(join.generation):
             group.fail()
             raise GroupBroken
         source = self._take_over_state(group)
         self.plan = join.batch or self._default_plan(join.world_size)
-        self.model.run_in(self.gradients.attach(group, self.prepared.ddp))
+        self.gradients.attach(group)
+        self._held = self.prepared.held_count()
         self.live = True
         self._next_control = self.position.iterations
         self._measured_steps = 0
@@ -252,13 +319,12 @@ class ManagedSession(GroupSession):
 
     def _default_plan(self, replicas: int) -> BatchPlan:
         """The initial batch size, in as few passes as local limits allow."""
-        each = -(-self.initial_batch_size // replicas)
+        each = -(-self.script_batch // replicas)
         limit = largest_local_bsz(self.config, self.gpu_type, self.pace)
         passes = -(-each // limit) if limit else 1
-        return BatchPlan(-(-each // passes), passes - 1, self.initial_batch_size)
+        return BatchPlan(-(-each // passes), passes - 1, self.script_batch)
 
     def _detach(self) -> None:
-        self.model.run_in(None)
         self.gradients.detach()
         self.group = None
 
@@ -297,37 +363,135 @@ class ManagedSession(GroupSession):
     def _sync_buffers(self) -> None:
         """Running statistics differ from rank to rank; rank 0's are the ones that are kept."""
         if self.group is not None:
-            self.group.broadcast_tensors(buffers_of(self.prepared.module), 0)
+            self.group.broadcast_tensors(self.prepared.buffers(), 0)
+
+    def _after_loop(self) -> None:
+        group = self.group
+        try:
+            if group is not None and not group.broken:
+                group.place = ("end of the loop over the data",)
+                self._sync_buffers()
+        except GroupBroken:
+            pass  # whatever asks the group next finds out
 
     def _end_epoch(self, epoch: int) -> None:
-        """All ranks pass the end of the epoch together; rank 0's metrics decide whether training goes on.
+        """All ranks pass the end of a pass over the data together; their metrics decide whether training goes on.
 
         Each rank is past it before it talks to the others, so that after a failure in here nobody comes back.
         """
         if self.position.epoch != epoch:
             return  # this rank took over the state of one that was past it
         super()._end_epoch(epoch)
-        group = self.group
-        try:
-            if group is None or group.broken:
-                raise GroupBroken
-            self.position.target_reached = group.rank == 0 and self._target_reached()
-            self.position.target_reached = bool(group.broadcast_ints([int(self.position.target_reached)])[0])
-            self._sync_buffers()
-        except GroupBroken:
-            self._recover()
+        self._meet("end of the epoch")
         self.timer.regrouped()
         self._next_control = self.position.iterations
+        self._choose_batches()
         if self.rank == 0 and self.completed:
             self._save()
         elif self.rank == 0 and self.config.checkpoint.at_epoch_end:
             self._try_to_save()
         self.send_report()
 
+    def _end_script_step(self) -> None:
+        super()._end_script_step()
+        if self.rank == 0 and self.completed:
+            self._save()
+
+    def _meet(self, where: str) -> None:
+        """Combine what was reported, and let all decide alike whether the target is reached."""
+        group = self.group
+        try:
+            if group is None or group.broken:
+                raise GroupBroken
+            group.place = (where,)
+            self._combine_metrics(group)
+            self.position.target_reached = self._target_reached()
+            self._sync_buffers()
+        except GroupBroken:
+            self._recover()
+
+    def _combine_metrics(self, group: Group) -> None:
+        mine = self.metrics
+        whole = (
+            self.source.size is None or self.position.last_samples >= self.batch_count() * self.script_batch * 0.99
+        )
+        counts = self.position.counted or self.habits.counts or self.one_pass or not whole
+        told = [dict(mine.values), dict(mine.ways), self._samples_weight(), self._local_samples]
+        everyone = group.gather_objects([told, counts, self.habits.looked])
+        self.position.counted = any(counted for _, counted, _ in everyone)
+        self._looked = all(looked for *_, looked in everyone)
+        reports = [(values, ways, weight) for (values, ways, weight, _), *_ in everyone]
+        combined, odd = combine_reports(reports, [samples for (*_, samples), *_ in everyone])
+        for sentence in odd:
+            self.tell(sentence)
+        mine.combined, mine.fresh = combined, set()
+
     def _target_reached(self) -> bool:
         target = self.config.target
-        value = self.metrics.get(target.metric) if target is not None else None
+        value = self.metrics.combined.get(target.metric) if target is not None else None
         return target is not None and value is not None and target.reached(value)
+
+    @property
+    def done(self) -> bool:
+        """Whether all that was asked for is done; else the script ends by itself."""
+        return self.completed and not self.position.ended
+
+    @property
+    def where(self) -> str:
+        """How far the training is, in words."""
+        position = self.position
+        if self.step_count is not None:
+            return f"step {int(position.script_steps)} of {self.step_count}"
+        return f"epoch {int(position.epochs_done + 1e-6) + position.begun} of {self.epoch_count}"
+
+    def finish(self) -> None:
+        """The script has come to its end: combine what was reported last, and keep the state.
+
+        Where all replicas have, they do it together. Where only rank 0 has, what it decided holds for all.
+        """
+        if self._finished:
+            return
+        self._finished = True
+        group = self.group
+        try:
+            if group is not None:
+                group.place = ("leaves",)
+                self._combine_metrics(group)
+        except (GroupBroken, Disagreement, Abandoned):
+            self.metrics.combined = {**self.metrics.combined, **self.metrics.values}
+        if group is not None:
+            group.leave_loop(f"its loop at {self.where}")
+        if self.rank == 0 and self.position.ended:
+            self._try_to_save()
+        self.send_report()
+
+    def combine(self, value: Any, how: str) -> Any:
+        while True:
+            try:
+                if self.group is not None:
+                    self.group.place = ("call of coadapt.combine",)
+                return super().combine(value, how)
+            except GroupBroken:
+                self._recover()
+
+    def _look_at_habits(self) -> None:
+        if self._may_fuse:
+            position = self.position
+            self.habits.look(position.batch, self._rates(), bool(self.prepared.schedulers))
+
+    @property
+    def _may_fuse(self) -> bool:
+        """Whether larger batches than the script's own are an option at all."""
+        config = self.config
+        adapts = config.adaptivity is Adaptivity.ADAPTIVE and (config.max_batch_size or 0) > self.script_batch
+        return adapts and self.source.fusable and self.step_count is None and config.fuse_batches != "never"
+
+    def _choose_batches(self) -> None:
+        """After a pass that all have looked at: larger batches for a loop that was not seen to count its own."""
+        position = self.position
+        if position.whole and self._may_fuse and position.per_step == 1:
+            always = self.config.fuse_batches == "always"
+            position.whole = not (always or (self._looked and not position.counted))
 
     def send_report(self) -> None:
         """Rank 0's measurements since the last report."""
@@ -337,7 +501,7 @@ class ManagedSession(GroupSession):
         if group is None or group.rank != 0:
             return
         optimizer = self.prepared.optimizers[0]
-        plan, split = self.plan, self.split
+        split = self.split
         self.channel.send(
             protocol.Report(
                 generation=group.generation,
@@ -347,22 +511,36 @@ class ManagedSession(GroupSession):
                 rows=rows,
                 grad_sqr=self.noise.sqr if self.noise.settled else None,
                 grad_var=self.noise.var if self.noise.settled else None,
-                batch_size=split.batch_size,
-                local_bsz=plan.local_bsz,
-                accumulation=plan.accumulation,
+                batch_size=self.full_batch_size,
+                local_bsz=split.local_bsz,
+                accumulation=split.passes * self._units_per_step - 1,
                 lr=float(optimizer.param_groups[0]["lr"]) * self.lr_factor(optimizer),
                 gain=self.gain,
                 progress=self._progress(),
-                metrics=dict(self.metrics),
+                metrics=self.metrics.combined or dict(self.metrics.values),
+                habits=self._habits(),
             )
+        )
+
+    def _habits(self) -> protocol.Habits:
+        position = self.position
+        return protocol.Habits(
+            batch_size=self.initial_batch_size,
+            whole_batches=position.whole,
+            one_pass=self.one_pass,
+            least_local_bsz=self.least_local_bsz,
         )
 
     def _progress(self) -> protocol.Progress:
         position, count = self.position, self.epoch_count
+        if self.step_count is not None:
+            fraction = min(position.script_steps / self.step_count, 1.0)
+        else:
+            fraction = min(self.progress_epochs / count, 1.0) if count else 0.0
         return protocol.Progress(
-            epoch=position.epoch,
+            epoch=int(position.epochs_done + 1e-6) if self._by_progress else position.epoch,
             epochs=count,
-            fraction=min(self.epochs_done / count, 1.0) if count else 0.0,
+            fraction=fraction,
             steps=position.steps,
             samples=position.samples,
             progress_samples=position.progress_samples,
@@ -375,15 +553,16 @@ class ManagedSession(GroupSession):
         return self._measured_steps <= NOISE_FIRST or self._measured_steps % NOISE_EVERY < 2
 
 
-def ready(prepared: Prepared, initial_batch_size: int, has_state: bool) -> protocol.Ready:
+def ready(prepared: Prepared, script_batch: int, dataset_size: int | None, has_state: bool) -> protocol.Ready:
     return protocol.Ready(
         fingerprint=prepared.fingerprint(),
-        initial_batch_size=initial_batch_size,
-        parameters=sum(parameter.numel() for parameter in prepared.module.parameters()),
-        dataset_size=sample_count(prepared.loader),
+        initial_batch_size=script_batch,
+        parameters=sum(parameter.numel() for parameter in prepared.parameters()),
+        dataset_size=dataset_size,
         optimizer=type(prepared.optimizers[0]).__name__,
         adam_type=is_adam_type(prepared.optimizers[0]),
         has_state=has_state,
+        least_local_bsz=prepared.least_local_bsz,
     )
 
 
@@ -391,8 +570,8 @@ def warm_up(device: torch.device) -> None:
     """Pay for torch's lazy imports and the device's context before the others wait for this process."""
     leave_group()
     dist.init_process_group(backend_for(device), store=dist.HashStore(), rank=0, world_size=1)
-    module = torch.nn.Linear(1, 1).to(device)
-    DistributedDataParallel(module)(torch.zeros(1, 1, device=device)).sum().backward()
+    torch.nn.Linear(1, 1).to(device)(torch.zeros(1, 1, device=device)).sum().backward()
+    dist.all_reduce(torch.zeros(1, device=device))
     leave_group()
 
 

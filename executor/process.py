@@ -23,7 +23,7 @@ import torch
 
 from . import front_door, protocol
 from .channel import Channel
-from .group import leave_group
+from .group import Abandoned, leave_group
 from .managed_session import Leaving, ManagedSession
 from .profile_session import ProfileSession
 from .protocol import Crashed, Finished, Left, Profiled
@@ -65,30 +65,36 @@ def run_script(script: str, arguments: Sequence[str]) -> Finished | Left | Crash
         return ended(script)
     except Leaving as leaving:
         return left(leaving)
+    except Abandoned:
+        return left(Leaving())
     except SystemExit as exit:
         return exited(script, exit.code)
     except BaseException as error:
         return crashed(error)
 
 
-def ended(script: str) -> Finished | Crashed:
+def ended(script: str) -> Finished | Crashed | Profiled:
     """The script came to its end by itself: was it the end of its training?"""
     name = Path(script).name
     training = front_door.current()
     if training is None:
         return _unfinished(f"{name} never called coadapt.prepare")
+    if isinstance(training, ProfileSession) and training.sizes.largest is not None:
+        return Profiled(None, done=True)  # it ended by itself, with what was measured by then
     if not isinstance(training, ManagedSession):
         return _unfinished(
             f"{name} ended before it was profiled; does it iterate the loader that prepare returned?"
         )
-    position, count = training.position, training.epoch_count
-    if count is None:
-        return _unfinished(f"{name} never iterated coadapt.epochs")
+    position = training.position
+    if training.epoch_count is None and training.step_count is None:
+        return _unfinished(f"{name} never iterated coadapt.epochs or coadapt.steps")
+    if training.disagreement:
+        return _unfinished(training.disagreement)
     if position.steps == 0:
         return _unfinished(f"{name} took no training step")
-    if not training.completed:
-        return _unfinished(f"{name} ended after epoch {position.epoch} of {count}")
-    return Finished(position.steps, position.target_reached, dict(training.metrics))
+    early = "" if training.done else training.where
+    training.finish()
+    return Finished(position.steps, position.target_reached, dict(training.metrics.combined), early)
 
 
 def left(leaving: Leaving) -> Left | Profiled:
@@ -98,7 +104,7 @@ def left(leaving: Leaving) -> Left | Profiled:
     return Profiled(None, done=True)
 
 
-def exited(script: str, code: object) -> Finished | Crashed:
+def exited(script: str, code: object) -> Finished | Crashed | Profiled:
     """`sys.exit`: 0 or None is the script's normal end."""
     if code is None or code == 0:
         return ended(script)
