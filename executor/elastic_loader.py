@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 from .loader import Batches
 
-
 # Marks the class of a loader whose batches come from a session.
 _ELASTIC = "_coadapt_elastic"
 

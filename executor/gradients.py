@@ -94,6 +94,8 @@ class Gradients:
         self.group: Group | None = None
         self.undone = False
         self.backwards = 0  # of the running part
+        self.keeps_loss = False
+        self.loss: Tensor | None = None  # the last one, where it is kept
         self._parameters_now, self._tell, self._guard, self._loss = parameters, tell, guard, loss
         self._parameters: Sequence[Tensor] = ()
         self._number: dict[Tensor, int] = {}
@@ -206,6 +208,7 @@ class Gradients:
         self._before_backward()
         ordinal, self.backwards = self.backwards, self.backwards + 1
         plan = self._plan or PartPlan(1, self.replicas)
+        self.loss = losses[0].detach() if self.keeps_loss and isinstance(losses[0], Tensor) else None
         if ordinal:
             self.meter.drop()
         if self._nothing_to_do(plan):

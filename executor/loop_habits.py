@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .script_state import counters
+from .script_state import leaves
 
 # Batches of a pass that are looked at: a counter moves with each of them.
 LOOKS = 6
@@ -30,7 +30,7 @@ class LoopHabits:
         """Called before a batch, when `batches` are done; `rates` are the learning rates now."""
         if self.counts or self._looks > LOOKS:
             return
-        now = counters()
+        now = {path: leaf.value for path, leaf in leaves((int,)).items()}
         if batches == self._batches + 1 and self._looks:
             moved = {name for name, value in now.items() if self._counters.get(name, value) + 1 == value}
             self._moving = moved if self._moving is None else self._moving & moved

@@ -92,7 +92,8 @@ class Orders:
         self._sampler: Any = loader.batch_sampler if self.batched else loader.sampler
         self._key: tuple[int, int] | None = None
         self._order: Order | None = None
-        self._start: dict[str, Any] = {}  # state of the sampler when the loop of `_key` began
+        self._start: dict[str, Any] = {}  # state of the sampler when the loop of `_key` began, and after its draws
+        self._behind = False  # the sampler of this process has not made the last draws
 
     def of(self, epoch: int, loop: int, seed: int, start: int, group: Group | None) -> Order:
         """The order of a loop, drawn at least up to item `start`; every rank of the group calls this together."""
@@ -126,6 +127,7 @@ class Orders:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._start = dict(state.get("start", {}))
+        self._behind = True
         key = state.get("key")
         self._key, self._order = (None if key is None else (int(key[0]), int(key[1]))), None
 
@@ -135,10 +137,12 @@ class Orders:
         """Ask the sampler, from where it was when this loop began."""
         generator, things = self._loader.generator, self._drawn_from
         again = self._key == (epoch, loop) and bool(self._start)
-        if again:
-            for thing, state in zip(things, self._start["own"], strict=False):
-                script_random.restore(thing, state)
-        else:
+        # Another process drew so far, or this one before it started again: go on from where that was.
+        behind = self._start.get("own" if again else "after") if again or self._behind else None
+        for thing, state in zip(things, behind or (), strict=False):
+            script_random.restore(thing, state)
+        self._behind = False
+        if not again:
             self._start = {"own": [script_random.capture(thing) for thing in things]}
         self._random = RandomState(seed)
         with self._random.borrowed():
@@ -151,6 +155,8 @@ class Orders:
         self.ensure(order, max(wanted, HEAD), None)
         order.differs = again and order.head() != self._start["head"]
         self._start["head"] = order.head()
+        if order.ended:
+            self._start["after"] = [script_random.capture(thing) for thing in things]
         return order
 
     @property
@@ -173,7 +179,7 @@ class Orders:
             broadcast_state(group, rest | {"start": self._start}, self._source)
             return order
         rest = broadcast_state(group, None, self._source)
-        self._start = rest["start"]
+        self._start, self._behind = rest["start"], True
         return Order(rest["items"], None, rest["ended"], rest["passed"])
 
     def _shared(self, order: Order, count: int, group: Group) -> Sequence[Any]:

@@ -10,15 +10,17 @@ began: what a script sets up for itself (its rank, its files, its device) stays 
 from __future__ import annotations
 
 import ctypes
+import inspect
+import math
 import os
 import re
 import sys
 import sysconfig
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,6 +34,11 @@ _SCALARS = (bool, int, float, complex, str, bytes, type(None))
 _PLACES = re.compile(
     r"(^|_)(rank|world|world_size|main|master|device|gpu|pid|host|hostname|port|seed|args|cfg|config)($|_)"
 )
+# Types that hold nothing of the script's own.
+_NO_HOLDERS = frozenset(
+    {type(sys), type(lambda: 0), type(len), type, torch.Tensor, torch.nn.Parameter, np.ndarray}
+)
+MOST_LEAVES = 64  # of one mapping or list
 MOST_ITEMS = 100_000  # of one variable
 MOST_BYTES = 16 << 20  # of all tensors, arrays and texts together
 DEPTH = 6
@@ -42,6 +49,26 @@ Variables = dict[str, Any]
 
 class _NotPlain(Exception):
     """A value that does not travel."""
+
+
+def flatten(captured: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Plain values of captured variables by path, as `leaves` says it."""
+    flat: dict[str, Any] = {}
+    for frame in captured:
+        for name, value in frame["variables"].items():
+            _flatten(f"{frame['file']}/{frame['function']}/{name}", value, flat)
+    return flat
+
+
+def _flatten(path: str, value: Any, flat: dict[str, Any]) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _flatten(path if _ATTRIBUTES in value and key == "values" else f"{path}/{key}", item, flat)
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            _flatten(f"{path}/{place}", item, flat)
+    else:
+        flat[path] = value
 
 
 @dataclass
@@ -82,52 +109,116 @@ class ScriptState:
                 waiting = waiting[place + 1 :]
 
 
-@dataclass
-class Undo:
-    """Numbers, texts and lengths of lists of the running loop, to be put back when a batch is done again."""
-
-    scalars: list[tuple[FrameType, Variables]]
-    lengths: list[tuple[list[Any], int]]
-
-    @classmethod
-    def now(cls) -> Undo:
-        scalars, lengths = [], []
-        for frame in script_frames():
-            values = {
-                n: v for n, v in frame.f_locals.items() if isinstance(v, _SCALARS) and not n.startswith("__")
-            }
-            scalars.append((frame, values))
-            lengths += [(v, len(v)) for v in frame.f_locals.values() if type(v) is list]
-        return cls(scalars, lengths)
-
-    def restore(self) -> None:
-        for frame, values in self.scalars:
-            _write(frame, values)
-        for found, length in self.lengths:
-            del found[length:]
-
-
-def counters() -> dict[str, int]:
-    """Whole numbers in reach of the running loop, by name: of its variables, and of objects and mappings they
-    hold.
+class Leaf(NamedTuple):
+    """One plain value within reach of the loop: `owner[key]`, or an attribute kept there. `frame` owns variables.
     """
-    found: dict[str, int] = {}
+
+    owner: dict[Any, Any] | list[Any]
+    key: Any
+    value: Any
+    frame: FrameType | None
+
+
+def leaves(kinds: tuple[type, ...] = _SCALARS) -> dict[str, Leaf]:
+    """Plain values of these types, by path: of variables, and of objects, mappings and short lists that they hold.
+    """
+    found: dict[str, Leaf] = {}
     for frame in script_frames():
-        for name, value in frame.f_locals.items():
+        place, variables = "/".join(_key(frame)), frame.f_locals
+        for name, value in variables.items():
             if not name.startswith("__"):
-                _count(f"{frame.f_code.co_qualname}: {name}", value, found, 2)
+                _find(f"{place}/{name}", variables, name, value, kinds, found, 2, frame)
     return found
 
 
-def _count(name: str, value: Any, found: dict[str, int], depth: int) -> None:
-    if type(value) is int:
-        found[name] = value
-    elif depth and isinstance(value, Mapping) and len(value) <= 100:
-        for key, item in value.items():
-            _count(f"{name}[{key!r}]", item, found, depth - 1)
-    elif depth and _is_own_object(value):
-        for key, item in vars(value).items():
-            _count(f"{name}.{key}", item, found, depth - 1)
+def _find(
+    path: str,
+    owner: Any,
+    key: Any,
+    value: Any,
+    kinds: tuple[type, ...],
+    found: dict[str, Leaf],
+    depth: int,
+    frame: FrameType | None,
+) -> None:
+    kind = type(value)
+    if kind in kinds:
+        found[path] = Leaf(owner, key, value, frame)
+    elif depth == 0 or kind in _NO_HOLDERS:
+        return
+    elif kind is dict or isinstance(value, dict):
+        if len(value) <= MOST_LEAVES:
+            for inner, item in value.items():
+                _find(f"{path}/{inner}", value, inner, item, kinds, found, depth - 1, None)
+    elif kind is list:
+        if len(value) <= MOST_LEAVES:
+            for inner, item in enumerate(value):
+                _find(f"{path}/{inner}", value, inner, item, kinds, found, depth - 1, None)
+    elif _is_own_object(value):
+        for inner, item in vars(value).items():
+            _find(f"{path}/{inner}", vars(value), inner, item, kinds, found, depth - 1, None)
+
+
+def put(values: Mapping[str, Any], places: Mapping[str, Leaf]) -> None:
+    """Set leaves, by path, to other values."""
+    frames = {}
+    for path, value in values.items():
+        leaf = places[path]
+        leaf.owner[leaf.key] = value
+        if leaf.frame is not None:
+            frames[id(leaf.frame)] = leaf.frame
+    for frame in frames.values():
+        _settle(frame)
+
+
+class Undo:
+    """Plain values and the lengths of lists now, to be put back when a batch is done again or in a further pass.
+    """
+
+    def __init__(self) -> None:
+        self._leaves = leaves()
+        self._lengths = [
+            (value, len(value))
+            for frame in script_frames()
+            for value in frame.f_locals.values()
+            if type(value) is list
+        ]
+
+    def restore(self) -> None:
+        put({path: leaf.value for path, leaf in self._leaves.items()}, self._leaves)
+        for found, length in self._lengths:
+            del found[length:]
+
+    def moved(self, leave_out: Container[str]) -> dict[str, float]:
+        """How far numbers with a fraction have moved."""
+        now = leaves((float,))
+        return {
+            path: now[path].value - leaf.value
+            for path, leaf in self._leaves.items()
+            if type(leaf.value) is float and path in now and path not in leave_out
+        }
+
+    def repeat(self, keep: Container[str]) -> None:
+        """Before a further pass of the same batch: put back what goes by batches, but not the paths to `keep`."""
+        put({path: leaf.value for path, leaf in self._leaves.items() if path not in keep}, self._leaves)
+        for found, length in self._lengths:
+            if len(found) == length + 1:  # one for the batch, and not one for each of its samples
+                del found[length:]
+
+    def average(self, moves: Sequence[tuple[float, dict[str, float]]]) -> None:
+        """After the last pass: numbers with a fraction moved by the mean of all passes; `moves`: weights and
+        moves.
+        """
+        now = leaves((float,))
+        whole = sum(weight for weight, _ in moves)
+        put(
+            {
+                path: leaf.value + sum(weight * moved[path] for weight, moved in moves) / whole
+                for path, leaf in self._leaves.items()
+                if path in now and all(math.isfinite(moved.get(path, math.nan)) for _, moved in moves)
+            },
+            self._leaves,
+        )
 
 
 def script_frames() -> list[FrameType]:
@@ -233,7 +324,7 @@ def _plain_tensor(value: torch.Tensor, budget: _Budget) -> torch.Tensor:
     if value.requires_grad and value.numel() > 1024:
         raise _NotPlain
     budget.take(value.numel() * value.element_size())
-    return value.detach().clone()
+    return value.detach().to("cpu", copy=True)
 
 
 def _is_own_object(value: Any) -> bool:
@@ -267,7 +358,12 @@ def _write(frame: FrameType, values: Variables) -> None:
     for name, value in values.items():
         if name in variables or not _holds_objects(value):
             variables[name] = _merged(variables.get(name), value)
-    if variables is not frame.f_globals and sys.version_info < (3, 13):
+    _settle(frame)
+
+
+def _settle(frame: FrameType) -> None:
+    """Let a function's frame take over what was written to its `f_locals`."""
+    if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 

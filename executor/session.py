@@ -38,12 +38,11 @@ from .noise_meter import NoiseMeter
 from .pace import Pace
 from .prepared import Prepared, rest_ddp
 from .protocol import BatchPlan, Join
-from .script_state import Undo
 from .step_backup import StepBackup
 from .step_timer import StepTimer
 from .stepping import ScaledOptimizers, adapt_scaler, adapt_scheduler
 from .training_state import Position, TrainingState, diversify
-from .units import Split
+from .units import Part, Split
 
 # The least progress that a pass lacks to count as a whole one.
 ROUNDING = 1e-6
@@ -245,7 +244,6 @@ class GroupSession:
 
     def begin_script(self) -> None:
         """The script has set itself up; training begins, or goes on."""
-
 
     def report(self, metrics: dict[str, Any], how: dict[str, str]) -> None:
         self.metrics.add(metrics, how)
@@ -536,7 +534,7 @@ class GroupSession:
         split = self.split
         if not self._ahead:
             self._begin_step(split, unit)
-        undo = Undo.now() if self.world_size > 1 else None
+        self._open_unit(unit)
         backup = StepBackup(self.prepared) if self.world_size > 1 and self.one_pass else None
         self._ahead.append(unit)
         self._batches_here += 1
@@ -558,6 +556,7 @@ class GroupSession:
                 )
                 self._place_group()
                 self._asked_in_part = False
+                self._before_part()
                 self.in_iteration = True
                 try:
                     yield batch
@@ -566,6 +565,7 @@ class GroupSession:
                 self.raise_failure()
                 if self.gradients.undone:
                     break
+                self._after_part(part)
         except GeneratorExit:
             if self._asked:
                 self._end_unit(unit)
@@ -574,12 +574,19 @@ class GroupSession:
             self.gradients.undone = True
         if self.gradients.undone:
             self._undo_step()
-            if undo is not None:
-                undo.restore()
             if backup is not None:
                 backup.restore()
         else:
             self._end_unit(unit)
+
+    def _open_unit(self, unit: Unit) -> None:
+        """The script is given a batch next."""
+
+    def _before_part(self) -> None:
+        """The script is given a part of a batch next."""
+
+    def _after_part(self, part: Part) -> None:
+        """The script is done with a part, and nothing of it has to be done again."""
 
     def _place_group(self) -> None:
         if self.group is not None:
