@@ -31,8 +31,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class LossKind:
-    """`weight`: what a mean over counted items is over, or what a sum was divided by; None where there is no such.
-    """
+    """`weight`: the items that a mean is over, or what a sum was divided by; None where there is no such."""
 
     kind: Kind
     weight: Tensor | float | None = None

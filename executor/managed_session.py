@@ -24,16 +24,15 @@ from .elastic_loader import number_batches
 from .gradient_noise import is_adam_type
 from .gradients import spans_gpus
 from .group import Abandoned, Disagreement, Group, GroupBroken, Stores, Superseded, backend_for, leave_group
-from .loader import Unit
+from .loader import Reader, Unit
 from .loop_habits import LoopHabits
 from .loss_kind import Kind
 from .metrics import combine_reports
+from .own_variables import OwnVariables, share_of
 from .pace import Pace
 from .prepared import Prepared
 from .profiling import largest_local_bsz
 from .protocol import BatchPlan, Join, Leave, Save, SetBatch, Stop
-from .script_state import ScriptState, Undo, flatten, leaves, put
-from .script_sums import SampleSums, as_alone, shared
 from .session import GroupSession
 from .training_state import broadcast_state
 from .units import Part
@@ -74,25 +73,19 @@ class ManagedSession(GroupSession):
         url = os.environ.get(protocol.CHECKPOINT_URL) or config.checkpoint.url
         self.checkpoints = CheckpointStore(url, config.checkpoint.keep) if url else None
         self.live = False  # holds the state of a run, not just the script's initial one
-        self.script = ScriptState()
-        self.sums = SampleSums()
-        self._alone_view: dict[str, Any] | None = None  # the script's variables as one process would have them
-        self._undo: Undo | None = None  # the script's variables before the running batch
-        self._moves: list[tuple[float, dict[str, float]]] = []
+        self.variables = OwnVariables()
         self.habits = LoopHabits()
         self._replicas_before = 0
         self._looked = False  # every rank has looked at a loop's habits
         self._finished = False
         self.disagreement = ""  # how replicas differ, where they do
-        self._taken_over: dict[str, Any] = {}  # the script's variables in the process whose state this one has
-        self._pass_begun: list[dict[str, Any]] = []  # those of this process when the running pass began
         self._stores = Stores()
         self._generation = -1  # the newest one that was tried
         self._next_control = 0  # iteration of the next control point
         self._saved_s = self._reported_s = self._heartbeat_s = time.monotonic()
         self._measured_steps = 0
         channel.on_abort = self._on_abort
-        self.state.extras["script"] = self._capture_script, self._take_over_script
+        self.state.extras["variables"] = self._variables_state, self.variables.load
         self.state.extras["accumulated"] = self._capture_accumulated, self.gradients.load_accumulated
         alone.install()
         number_batches(self)
@@ -106,117 +99,32 @@ class ManagedSession(GroupSession):
     # --- the script's own variables ----------------------------------------------------------------------
 
     def begin_script(self) -> None:
-        if not self.script.baseline:
-            self.script.begin()
+        self.variables.begin()
 
-    def _capture_script(self) -> dict[str, Any]:
-        view = self._alone_view or self._view(self.script.capture(), self.position.pass_samples)
-        return view | {
-            "in_loop": self._in_loop and self.position.key[1:] != (0, 0, 0),
-            "pass": self._pass_begun,
-            "over_samples": sorted(self.sums.over_samples),
-            "moving": sorted(self.sums.moving),
-        }
-
-    def _view(self, variables: list[dict[str, Any]], samples: int) -> dict[str, Any]:
-        return {"now": variables if self.script.baseline else [], "local_samples": samples}
-
-    def _look_as_one(self, group: Group, here: bool = True, replicas: int | None = None) -> None:
-        """Find out what the script's variables would be in one process; every rank of the group calls this.
-
-        `here`: this rank has been training. `replicas`: that there were before some were lost.
-        """
-        sums, weight = self.sums, float(max(self._local_samples, 1))
-        mine = [self.script.capture(), weight, sorted(sums.over_samples), sorted(sums.moving)] if here else None
-        everyone = [told for told in group.gather_objects(mine) if told is not None]
-        for _, _, over_samples, moving in everyone:
-            sums.over_samples.update(over_samples)
-            sums.moving.update(moving)
-        captured = [told[0] for told in everyone]
-        if len({tuple(frame["function"] for frame in frames) for frames in captured}) != 1:
-            captured = captured[:1]  # they are at different places
-        weights = [told[1] for told in everyone][: len(captured)]
-        scale = (replicas or len(captured)) / len(captured)
-        view = []
-        for places in zip(*captured, strict=True):
-            path = f"{places[0]['file']}/{places[0]['function']}"
-            variables = as_alone([place["variables"] for place in places], weights, sums.over_samples, scale, path)
-            view.append({**places[0], "variables": variables})
-        self._alone_view = self._view(view, self.position.pass_samples)
-
-    def _take_share(self, join: Join) -> None:
-        """This rank's share of sums that now are those of one process."""
-        view, self._alone_view = self._alone_view, None
-        if view is None or not view["now"]:
-            return
-        known = leaves((int, float))
-        told = flatten(self._with_share(view["now"], join.rank, join.world_size))
-        wanted = self.sums.over_samples | self.sums.moving
-        put({path: told[path] for path in wanted & told.keys() & known.keys()}, known)
-        self._local_samples = _share(view["local_samples"], join.rank, join.world_size)
-
-    def _with_share(self, frames: list[dict[str, Any]], rank: int, replicas: int) -> list[dict[str, Any]]:
-        over_samples = self.sums.over_samples
-        return [
-            {
-                **frame,
-                "variables": {
-                    name: shared(
-                        value, over_samples, rank, replicas, f"{frame['file']}/{frame['function']}/{name}"
-                    )
-                    for name, value in frame["variables"].items()
-                },
-            }
-            for frame in frames
-        ]
-
-    def _take_over_script(self, captured: dict[str, Any]) -> None:
-        self._taken_over = captured
-        self.sums.over_samples.update(captured["over_samples"])
-        self.sums.moving.update(captured["moving"])
+    def _variables_state(self) -> dict[str, Any]:
+        in_pass = self._in_loop and self.position.key[1:] != (0, 0, 0)
+        return self.variables.state(in_pass, self.position.pass_samples)
 
     def _begin_pass(self) -> None:
-        """The script's variables at the start of a pass: as they were in the process that this one goes on for."""
-        taken = self._taken_over
-        samples, progress = self.position.pass_samples, self.position.pass_progress
+        before = self.position.pass_samples, self.position.pass_progress
         super()._begin_pass()
-        self.sums.begin_pass()
-        if taken:
-            self.script.apply(taken["pass"] if taken["in_loop"] else self._shared_now(taken))
-        if taken.get("in_loop"):
-            self.position.pass_samples, self.position.pass_progress = samples, progress
-        else:
-            self._taken_over = {}
-        self._pass_begun = self.script.capture()
+        if self.variables.begin_pass(self.rank, self.world_size):
+            self.position.pass_samples, self.position.pass_progress = before
 
-    def _begin_reading(self) -> Any:
-        taken, self._taken_over = self._taken_over, {}
-        if taken:
-            self.script.apply(self._shared_now(taken))
-            self._local_samples = _share(taken["local_samples"], self.rank, self.world_size)
+    def _begin_reading(self) -> Reader:
+        samples = self.variables.begin_loop(self.rank, self.world_size)
+        self._local_samples = self._local_samples if samples is None else samples
         return super()._begin_reading()
 
-    def _shared_now(self, taken: dict[str, Any]) -> list[dict[str, Any]]:
-        return self._with_share(taken["now"], self.rank, self.world_size)
-
     def _open_unit(self, unit: Unit) -> None:
-        self._undo = Undo() if self.world_size > 1 or len(unit.parts) > 1 else None
-        self._moves = []
+        self.variables.begin_batch(may_repeat=self.world_size > 1 or len(unit.parts) > 1)
 
     def _before_part(self) -> None:
-        self.gradients.keeps_loss = self.sums.looks
-        self.sums.before_part()
+        self.gradients.keeps_loss = self.variables.looks
+        self.variables.begin_part()
 
     def _after_part(self, part: Part) -> None:
-        self.sums.after_part(part.samples, self._last_loss)
-        if self._undo is None or not (self.partial or self._moves):
-            return
-        over_samples = self.sums.over_samples
-        self._moves.append((float(part.samples), self._undo.moved(over_samples)))
-        if self.partial:
-            self._undo.repeat(over_samples)
-        else:
-            self._undo.average(self._moves)
+        self.variables.end_part(part.samples, not self.partial, self._last_loss)
 
     def _last_loss(self) -> float | None:
         loss = self.gradients.loss
@@ -224,9 +132,12 @@ class ManagedSession(GroupSession):
 
     def _undo_step(self) -> None:
         super()._undo_step()
-        if self._undo is not None:
-            self._undo.restore()
-            self._undo = None
+        self.variables.undo_batch()
+
+    def _look_as_one(self) -> None:
+        group = self.group
+        if group is not None and group.world_size > 1:
+            self.variables.look_as_one(group, self._samples_weight())
 
     def _capture_accumulated(self) -> dict[int, Any]:
         return self.gradients.accumulated() if self._unstepped else {}
@@ -291,7 +202,7 @@ class ManagedSession(GroupSession):
         """Do what was agreed on. True when group, batch plan or position changed."""
         match act:
             case _Act.REGROUP:
-                self._look_as_one_here()
+                self._look_as_one()
                 self._follow(self._await_membership(argument - 1))
                 return True
             case _Act.SET_BATCH:
@@ -301,21 +212,16 @@ class ManagedSession(GroupSession):
                     self.timer.regrouped()
                 return changed
             case _Act.SAVE:
-                self._look_as_one_here()
+                self._look_as_one()
                 self._sync_buffers()
                 if self.rank == 0:
                     self._try_to_save()
-                self._alone_view = None
+                self.variables.forget_as_one()
                 self.timer.regrouped()
             case _Act.STOP:
-                self._look_as_one_here()
+                self._look_as_one()
                 self._leave(save=bool(argument) and self.rank == 0)
         return False
-
-    def _look_as_one_here(self) -> None:
-        group = self.group
-        if group is not None and group.world_size > 1:
-            self._look_as_one(group)
 
     def _checkpoint_due(self) -> bool:
         minutes = self.config.checkpoint.every_minutes
@@ -406,7 +312,7 @@ class ManagedSession(GroupSession):
                 *position.key,
                 position.iterations,
                 int(position.target_reached),
-                int(self._alone_view is not None),
+                int(self.variables.known_as_one),
                 self._replicas_before,
             ]
         )
@@ -417,14 +323,15 @@ class ManagedSession(GroupSession):
         here = progress[group.rank] == progress[best]
         *_, seen_as_one, before = ranks[best]
         if not seen_as_one and (group.world_size > 1 or before > 1):
-            self._look_as_one(group, here, before)
+            self.variables.look_as_one(group, self._samples_weight(), here, before)
         if not all(words == progress[best] for words in progress):
             state = broadcast_state(group, self.state.capture() if group.rank == best else None, best)
             if not here:
                 self.state.apply(state, group.rank)
-        if here:
-            self._take_share(join)
-        self._alone_view = None
+        if here and group.world_size + before > 2:
+            self.variables.take_share(join.rank, join.world_size)
+            self._local_samples = share_of(position.pass_samples, join.rank, join.world_size)
+        self.variables.forget_as_one()
         return "peer"
 
     def _start_state(self, group: Group) -> str:
@@ -671,10 +578,6 @@ class ManagedSession(GroupSession):
     def _measures_noise(self) -> bool:
         self._measured_steps += 1
         return self._measured_steps <= NOISE_FIRST or self._measured_steps % NOISE_EVERY < 2
-
-
-def _share(samples: int, rank: int, replicas: int) -> int:
-    return samples // replicas + (rank < samples % replicas)
 
 
 def ready(prepared: Prepared, script_batch: int, dataset_size: int | None, has_state: bool) -> protocol.Ready:

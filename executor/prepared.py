@@ -92,8 +92,7 @@ class Prepared:
         return min(LEAST_BATCH_NORM, self.batch_size) if found else 1
 
     def parameters(self) -> list[Tensor]:
-        """All that is trained, the same order in every process: of the models, then what optimizers hold beside.
-        """
+        """All that is trained, in the same order in every process: of the models, then of optimizers alone."""
         found: dict[Tensor, None] = {}
         for module in self.modules:
             found.update(dict.fromkeys(module.parameters()))
@@ -129,8 +128,7 @@ class Prepared:
 
 
 def identify(objects: Sequence[Any]) -> Prepared:
-    """Tell the given objects apart. Raises ValueError or TypeError, in one sentence, for what cannot be trained.
-    """
+    """Tell the given objects apart. Raises ValueError or TypeError, one sentence, for what cannot be trained."""
     given: list[nn.Module] = []
     loaders: list[Any] = []
     optimizers: list[torch.optim.Optimizer] = []

@@ -42,7 +42,7 @@ MOST_LEAVES = 64  # of one mapping or list
 MOST_ITEMS = 100_000  # of one variable
 MOST_BYTES = 16 << 20  # of all tensors, arrays and texts together
 DEPTH = 6
-_ATTRIBUTES = "__coadapt_attributes__"
+ATTRIBUTES = "__coadapt_attributes__"  # stands beside "values", the attributes of an object of that class
 
 Variables = dict[str, Any]
 
@@ -63,7 +63,7 @@ def flatten(captured: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _flatten(path: str, value: Any, flat: dict[str, Any]) -> None:
     if isinstance(value, dict):
         for key, item in value.items():
-            _flatten(path if _ATTRIBUTES in value and key == "values" else f"{path}/{key}", item, flat)
+            _flatten(path if ATTRIBUTES in value and key == "values" else f"{path}/{key}", item, flat)
     elif isinstance(value, list):
         for place, item in enumerate(value):
             _flatten(f"{path}/{place}", item, flat)
@@ -110,8 +110,7 @@ class ScriptState:
 
 
 class Leaf(NamedTuple):
-    """One plain value within reach of the loop: `owner[key]`, or an attribute kept there. `frame` owns variables.
-    """
+    """One plain value within reach of the loop: `owner[key]`. `frame`: whose variable it is, if it is one."""
 
     owner: dict[Any, Any] | list[Any]
     key: Any
@@ -120,8 +119,7 @@ class Leaf(NamedTuple):
 
 
 def leaves(kinds: tuple[type, ...] = _SCALARS) -> dict[str, Leaf]:
-    """Plain values of these types, by path: of variables, and of objects, mappings and short lists that they hold.
-    """
+    """Plain values of these types, by path: of variables, and of what objects, mappings and lists they hold."""
     found: dict[str, Leaf] = {}
     for frame in script_frames():
         place, variables = "/".join(_key(frame)), frame.f_locals
@@ -172,8 +170,7 @@ def put(values: Mapping[str, Any], places: Mapping[str, Leaf]) -> None:
 
 
 class Undo:
-    """Plain values and the lengths of lists now, to be put back when a batch is done again or in a further pass.
-    """
+    """Plain values and lengths of lists, to be put back where a batch is done again or takes a further pass."""
 
     def __init__(self) -> None:
         self._leaves = leaves()
@@ -314,7 +311,7 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
                 attributes[name] = _plain(attribute, budget, depth - 1)
             except _NotPlain:
                 continue
-        return {_ATTRIBUTES: kind.__qualname__, "values": attributes}
+        return {ATTRIBUTES: kind.__qualname__, "values": attributes}
     raise _NotPlain
 
 
@@ -369,8 +366,8 @@ def _settle(frame: FrameType) -> None:
 
 def _merged(mine: Any, value: Any) -> Any:
     """`value`, put into the object that stands there, so that whoever else holds it sees it, too."""
-    if isinstance(value, dict) and _ATTRIBUTES in value:
-        if mine is None or type(mine).__qualname__ != value[_ATTRIBUTES]:
+    if isinstance(value, dict) and ATTRIBUTES in value:
+        if mine is None or type(mine).__qualname__ != value[ATTRIBUTES]:
             return mine
         for name, attribute in value["values"].items():
             mine.__dict__[name] = _merged(mine.__dict__.get(name), attribute)
@@ -393,5 +390,5 @@ def _merged(mine: Any, value: Any) -> Any:
 def _holds_objects(value: Any) -> bool:
     """Whether it stands for objects of the script's classes, which only the script itself can make."""
     if isinstance(value, dict):
-        return _ATTRIBUTES in value or any(map(_holds_objects, value.values()))
+        return ATTRIBUTES in value or any(map(_holds_objects, value.values()))
     return isinstance(value, list | tuple | deque) and any(map(_holds_objects, value))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .script_state import Leaf, leaves
+from .script_state import ATTRIBUTES, Leaf, leaves
 
 # Parts of a pass that are looked at, in the first passes.
 LOOKS = 8
@@ -98,8 +98,15 @@ def as_alone(
     if kind in (int, float) or isinstance(first, torch.Tensor | np.ndarray | np.generic):
         return _number_alone(everyone, weights, over_samples, scale, path)
     if kind is dict and all(other.keys() == first.keys() for other in everyone):
+        is_object = ATTRIBUTES in first
         return {
-            key: as_alone([o[key] for o in everyone], weights, over_samples, scale, _inner(path, key))
+            key: as_alone(
+                [other[key] for other in everyone],
+                weights,
+                over_samples,
+                scale,
+                path if is_object else f"{path}/{key}",
+            )
             for key in first
         }
     if kind in (list, tuple) and all(len(other) == len(first) for other in everyone):
@@ -138,15 +145,14 @@ def shared(value: Any, over_samples: set[str], rank: int, replicas: int, path: s
             return value // replicas + (rank < value % replicas)
         return _like(value, value / replicas) if not _is_whole(value) else value // replicas
     if kind is dict:
-        return {key: shared(item, over_samples, rank, replicas, _inner(path, key)) for key, item in value.items()}
+        is_object = ATTRIBUTES in value
+        return {
+            key: shared(item, over_samples, rank, replicas, path if is_object else f"{path}/{key}")
+            for key, item in value.items()
+        }
     if kind in (list, tuple):
         return kind(shared(item, over_samples, rank, replicas, f"{path}/{i}") for i, item in enumerate(value))
     return value
-
-
-def _inner(path: str, key: Any) -> str:
-    """The path of an attribute is that of its object and its name, as `leaves` says it."""
-    return path if key == "values" else f"{path}/{key}"
 
 
 def _is_whole(value: Any) -> bool:

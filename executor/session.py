@@ -338,8 +338,8 @@ class GroupSession:
         if self.split.passes > 1 or self.split.merged > 1:
             raise RuntimeError(
                 "the script makes a step and then another backward for the same batch, as GANs do, so that its "
-                "batch cannot be taken in several passes or together with others; leave max_batch_size out and set "
-                "gradient_accumulation: false"
+                "batch cannot be taken in several passes or together with others; leave out max_batch_size and "
+                "set gradient_accumulation: false"
             )
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:

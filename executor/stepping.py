@@ -33,8 +33,7 @@ class Stepping(Protocol):
 
     @property
     def step_progress(self) -> float:
-        """What one of the script's own steps counts for, of those that make the running one: 1, or less of many.
-        """
+        """What one of the script's own steps counts for, of those that make the running one: 1 at most."""
 
     @property
     def pass_progress(self) -> float:
