@@ -141,7 +141,7 @@ class _Share:
     def __init__(self, real: Any, count: int) -> None:
         self.__dict__.update(_real=real, _count=count)
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return type(self._real)
 
@@ -186,7 +186,7 @@ def number_batches(loop: Loop) -> None:
         real._coadapt = loop
         return
 
-    class enumerate(real):
+    class enumerate(real):  # type: ignore[misc, valid-type]
         __doc__ = real.__doc__
         _coadapt: Loop = loop
 

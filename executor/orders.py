@@ -41,7 +41,7 @@ class Order:
     None: another replica draws, or there is nothing more to come.
     """
 
-    def __init__(self, items: Sequence[Any], draws: Iterator[Any] | None, ended: bool, passed: int = 0) -> None:
+    def __init__(self, items: Any, draws: Iterator[Any] | None, ended: bool, passed: int = 0) -> None:
         self._items: Any = items
         self._draws = draws
         self.ended = ended
@@ -220,14 +220,14 @@ def sample_count(loader: DataLoader[Any]) -> int | None:
         return len(loader.dataset)  # type: ignore[arg-type]
     if loader.batch_size is None and loader.batch_sampler is not None:
         return None
-    return len(loader.sampler) if isinstance(loader.sampler, Sized) else None  # type: ignore[arg-type]
+    return len(loader.sampler) if isinstance(loader.sampler, Sized) else None
 
 
 def _permutation(count: int, seed: int) -> np.ndarray:
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed)).numpy()
 
 
-def _tidy(items: list[Any], sampler: Any) -> Sequence[Any]:
+def _tidy(items: list[Any], sampler: Any) -> Any:
     """Indices as int64 where they are whole numbers; keys of another kind as they are."""
     if not items:
         return items

@@ -8,7 +8,7 @@ GPU, so the executor starts another process, which goes on with the plan.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -71,7 +71,7 @@ class ProfileSession(GroupSession):
         """Passes of any length are no epochs: the script is shown the first one."""
         return 0
 
-    def _read_on(self) -> Iterator[Any]:
+    def _read_on(self) -> Generator[Any, None, bool]:
         """Batches of the size that is being measured, and of the next ones; raises `Leaving` after the last."""
         reader: Reader | None = None
         restarts = 0

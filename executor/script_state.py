@@ -297,13 +297,13 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
             raise _NotPlain
         budget.take(8 * len(value))
         items = [_plain(item, budget, depth - 1) for item in value]
-        return deque(items, value.maxlen) if kind is deque else kind(items)
+        return items if kind is deque else kind(items)
     if kind in (dict, Counter, OrderedDict) or isinstance(value, dict):
         if len(value) > MOST_ITEMS:
             raise _NotPlain
         budget.take(8 * len(value))
-        items = {_plain(k, budget, 1): _plain(v, budget, depth - 1) for k, v in value.items()}
-        return Counter(items) if kind is Counter else items
+        pairs = {_plain(k, budget, 1): _plain(v, budget, depth - 1) for k, v in value.items()}
+        return Counter(pairs) if kind is Counter else pairs
     if _is_own_object(value):
         attributes = {}
         for name, attribute in vars(value).items():
@@ -376,6 +376,10 @@ def _merged(mine: Any, value: Any) -> Any:
         if any(map(_holds_objects, value[len(mine) :])):
             return mine
         mine[:] = [_merged(m, v) for m, v in zip(mine, value, strict=False)] + value[len(mine) :]
+        return mine
+    if isinstance(mine, deque) and type(value) is list:
+        mine.clear()
+        mine.extend(value)
         return mine
     if isinstance(mine, dict) and isinstance(value, dict):
         kept = {key: _merged(mine.get(key), item) for key, item in value.items()}

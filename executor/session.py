@@ -14,7 +14,7 @@ import struct
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -51,7 +51,8 @@ ROUNDING = 1e-6
 class Session(Protocol):
     """What the front door needs of each way to run."""
 
-    objects: tuple[Any, ...]
+    @property
+    def objects(self) -> tuple[Any, ...]: ...
 
     @property
     def rank(self) -> int: ...
@@ -447,7 +448,7 @@ class GroupSession:
                 self._left_early(self._end_loop)
             raise
 
-    def _read_on(self) -> Iterator[Any]:
+    def _read_on(self) -> Generator[Any, None, bool]:
         """Batches to the end of the loop; returns whether what follows has to be read anew."""
         position = self.position
         here = position.epoch, position.loop
