@@ -208,7 +208,7 @@ class AdaptiveExecutor:
     def _model(self, slots: Sequence[Slot]) -> JobModel | None:
         """The goodput model, which may use the GPU type of `slots` even where it was never measured."""
         per_replica = {**self._job.gpus_per_replica, **{slot.gpu_type: slot.gpus for slot in slots}}
-        return self._measurements.job_model(self._job.training, per_replica)
+        return self._measurements.job_model(self._job.training, per_replica, self._job.fewest_replicas)
 
     def _batch_for(self, slots: Sequence[Slot]) -> BatchPlan | None:
         _, nodes, replicas, densest = group_shape(slots)

@@ -14,6 +14,10 @@ from typing import Any, Protocol
 
 from .loader import Batches
 
+# What is enumerated all the time, and never is training batches.
+_COMMON = frozenset(
+    {list, tuple, dict, str, set, range, zip, map, type({}.items()), type({}.keys()), type({}.values())}
+)
 # Marks the class of a loader whose batches come from a session.
 _ELASTIC = "_coadapt_elastic"
 
@@ -191,7 +195,7 @@ def number_batches(loop: Loop) -> None:
         _coadapt: Loop = loop
 
         def __new__(cls, iterable: Any, start: int = 0) -> Any:
-            if not _feeds(iterable):
+            if type(iterable) in _COMMON or not _feeds(iterable):
                 return real(iterable, start)
             cls._coadapt.note_counting("enumerate(loader)")
             return _Numbered(iter(iterable), start, cls._coadapt)
@@ -201,4 +205,4 @@ def number_batches(loop: Loop) -> None:
 
 def _feeds(iterable: Any) -> bool:
     """Whether these are training batches, as they are or inside of a progress bar such as tqdm's."""
-    return any(hasattr(type(thing), _ELASTIC) for thing in (iterable, getattr(iterable, "iterable", None)))
+    return hasattr(type(iterable), _ELASTIC) or hasattr(type(getattr(iterable, "iterable", None)), _ELASTIC)

@@ -24,7 +24,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from .buckets import EXTRA, FIRST_GUARD, GUARDS, MISSING, NORM, WEIGHT, WORDS, Layout, fill_words
-from .group import Disagreement, Group, GroupBroken
+from .group import Group, GroupBroken
 from .loss_kind import UNKNOWN, Kind, LossKind, agreed, loss_kind, weight_of
 from .noise_meter import NoiseMeter
 from .step_timer import StepTimer
@@ -422,7 +422,7 @@ class Gradients:
         guards = list(self._guard.words()) if self._guard is not None else [0] * GUARDS
         fill_words(layout.words, [extra, missing, self._stashed_weight + weight, self.meter.local, *guards])
         words = self._exchange(layout, group)
-        self._check(words, guards)
+        self._check(words, guards, group)
         reached = self._reached_by_any(reached, group) if words[EXTRA] or words[MISSING] else reached
         self._take(layout, reached, words[WEIGHT])
         beyond = reached - set(layout.numbers)
@@ -494,11 +494,11 @@ class Gradients:
         self._exchange(layout, group)
         self._take(layout, numbers, weight)
 
-    def _check(self, words: Sequence[float], mine: Sequence[int]) -> None:
+    def _check(self, words: Sequence[float], mine: Sequence[int], group: Group) -> None:
         """Words are alike everywhere if on each replica their sum is a multiple of its own."""
         for number, word in enumerate(mine):
-            if self._guard is not None and words[FIRST_GUARD + number] != self.replicas * word:
-                raise Disagreement(self._guard.differs(number))
+            if self._guard is not None and words[FIRST_GUARD + number] != group.world_size * word:
+                group.differ(self._guard.differs(number))
 
     # --- gradients that no backward brought -----------------------------------------------------------------
 

@@ -69,6 +69,7 @@ class Group:
         self, join: Join, device: torch.device, sockets: dict[int, int], store: dist.Store | None = None
     ) -> None:
         self.place: tuple[Any, ...] = ("start",)  # where the script is, for `Whereabouts`
+        self.disagreement = ""  # how replicas were found to differ
         self._entered = 0  # collectives so far
         self._whereabouts = Whereabouts(store, join.rank, join.world_size) if store is not None else None
         self.generation = join.generation
@@ -178,7 +179,14 @@ class Group:
         if self.broken:
             raise GroupBroken
         if self._whereabouts is not None:
-            self._whereabouts.compare(self._entered, self.place, waited_s)
+            told = self._whereabouts.compare(self._entered, self.place, waited_s)
+            if told:
+                self.differ(told)
+
+    def differ(self, sentence: str) -> None:
+        """Replicas are not alike: nothing they make together counts any more. Raises `Disagreement`."""
+        self.disagreement = self.disagreement or sentence
+        raise Disagreement(self.disagreement)
 
     def leave_loop(self, where: str) -> None:
         """This rank will combine nothing any more: its script has left the loop."""
@@ -252,13 +260,16 @@ class Whereabouts:
         with suppress(RuntimeError):
             self._store.set(f"left/{self._rank}", where)
 
-    def compare(self, entered: int, place: tuple[Any, ...], waited_s: float) -> None:
-        """Raises `Disagreement` or `Abandoned`; returns at once but every second of a wait."""
+    def compare(self, entered: int, place: tuple[Any, ...], waited_s: float) -> str:
+        """How another rank differs, empty where none is known to; looks every second of a wait.
+
+        Raises `Abandoned` where rank 0 has left.
+        """
         if waited_s < COMPARE_S:
             self._next_s, self._suspects = COMPARE_S, 0
-            return
+            return ""
         if waited_s < self._next_s:
-            return
+            return ""
         self._next_s = waited_s + COMPARE_S
         self._beat += 1
         mine = describe_place(place)
@@ -268,11 +279,10 @@ class Whereabouts:
                 self._differs(rank, entered, mine) for rank in range(self._world_size) if rank != self._rank
             ]
         except (RuntimeError, OSError):
-            return  # the executor's store is away for a moment
+            return ""  # the executor's store is away for a moment
         told = next((text for text in differs if text), "")
         self._suspects = self._suspects + 1 if told else 0
-        if self._suspects >= 2:
-            raise Disagreement(told)
+        return told if self._suspects >= 2 else ""
 
     def _differs(self, rank: int, entered: int, mine: str) -> str:
         """What a rank does that is not what this one does; empty where that cannot be said."""

@@ -52,6 +52,10 @@ class Leaving(BaseException):
         self.saved = saved
 
 
+class Unfit(RuntimeError):
+    """A newcomer cannot take over the state of those that train; one sentence for the script's owner."""
+
+
 class _Act(IntEnum):
     GO_ON = 0
     REGROUP = 1
@@ -78,7 +82,6 @@ class ManagedSession(GroupSession):
         self._replicas_before = 0
         self._looked = False  # every rank has looked at a loop's habits
         self._finished = False
-        self.disagreement = ""  # how replicas differ, where they do
         self._stores = Stores()
         self._generation = -1  # the newest one that was tried
         self._next_control = 0  # iteration of the next control point
@@ -145,6 +148,8 @@ class ManagedSession(GroupSession):
     # --- control points --------------------------------------------------------------------------------
 
     def _control_point(self) -> bool:
+        if self.group is not None and self.group.disagreement:
+            self.group.differ(self.group.disagreement)  # the script has caught it
         self._tell()
         self._look_at_habits()
         changed = False
@@ -155,7 +160,8 @@ class ManagedSession(GroupSession):
                     self._recover()
                     changed = True
                     continue
-                if self._unstepped or (group.world_size > 1 and self.position.iterations < self._next_control):
+                waits = self.position.iterations < self._next_control
+                if self._unstepped or (waits and (group.world_size > 1 or not self.channel.waiting)):
                     return changed
                 group.place = "batch", self.position.batch, self.position.epoch
                 if self._prepared_changed():
@@ -326,13 +332,27 @@ class ManagedSession(GroupSession):
             self.variables.look_as_one(group, self._samples_weight(), here, before)
         if not all(words == progress[best] for words in progress):
             state = broadcast_state(group, self.state.capture() if group.rank == best else None, best)
-            if not here:
-                self.state.apply(state, group.rank)
+            self._apply_state(group, state, here)
         if here and group.world_size + before > 2:
             self.variables.take_share(join.rank, join.world_size)
             self._local_samples = share_of(position.pass_samples, join.rank, join.world_size)
         self.variables.forget_as_one()
         return "peer"
+
+    def _apply_state(self, group: Group, state: dict[str, Any], here: bool) -> None:
+        """Newcomers take the state over; one whose script has become another one cannot, and says so to all."""
+        why = ""
+        if not here:
+            try:
+                self.state.apply(state, group.rank)
+            except ValueError as error:
+                why = str(error)
+        fits = group.gather_ints([not why])
+        if why:
+            raise Unfit(f"the job cannot grow: {why.removeprefix('checkpoint: ')}")
+        if not all(fit for (fit,) in fits):
+            group.fail()
+            raise GroupBroken
 
     def _start_state(self, group: Group) -> str:
         """Nobody trained yet: rank 0 reads the newest checkpoint, or its initial state counts for all."""
@@ -459,6 +479,11 @@ class ManagedSession(GroupSession):
         return target is not None and value is not None and target.reached(value)
 
     @property
+    def disagreement(self) -> str:
+        """How replicas were found to differ; what they trained then is nobody's model."""
+        return self.group.disagreement if self.group is not None else ""
+
+    @property
     def done(self) -> bool:
         """Whether all that was asked for is done; else the script ends by itself."""
         return self.completed and not self.position.ended
@@ -552,7 +577,7 @@ class ManagedSession(GroupSession):
     def _habits(self) -> protocol.Habits:
         position = self.position
         return protocol.Habits(
-            batch_size=self.initial_batch_size,
+            per_step=position.per_step,
             whole_batches=position.whole,
             one_pass=self.one_pass,
             least_local_bsz=self.least_local_bsz,

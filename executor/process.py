@@ -24,7 +24,7 @@ import torch
 from . import front_door, protocol
 from .channel import Channel
 from .group import Abandoned, leave_group
-from .managed_session import Leaving, ManagedSession
+from .managed_session import Leaving, ManagedSession, Unfit
 from .profile_session import ProfileSession
 from .protocol import Crashed, Finished, Left, Profiled
 
@@ -128,7 +128,7 @@ def crashed(error: BaseException) -> Crashed:
     frames = None if isinstance(error, SyntaxError) else users_frames(error.__traceback__)
     text = "".join(traceback.format_exception(type(error), error, frames))
     sys.stderr.write(text)
-    return Crashed(summary, text[-TRACEBACK_CHARACTERS:], out_of_memory)
+    return Crashed(summary, text[-TRACEBACK_CHARACTERS:], out_of_memory, isinstance(error, Unfit))
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -161,7 +161,7 @@ class Progress:
 class Habits:
     """What the script's loop was seen to do."""
 
-    batch_size: int  # samples of one of its own steps
+    per_step: int = 1  # batches to a step of its own
     whole_batches: bool = True  # it has to be given its own batches, not larger ones
     one_pass: bool = False  # a batch cannot be taken in several passes, nor several to a step
     least_local_bsz: int = 1
@@ -273,6 +273,7 @@ class Crashed:
     summary: str
     traceback: str
     out_of_memory: bool = False
+    unfit: bool = False  # a newcomer could not take over the state of those that train
 
 
 Event = Ready | Joined | Heartbeat | Report | Trying | Profiled | Saved | Broken | Left | Finished | Crashed

@@ -149,6 +149,8 @@ class GroupSession:
         self._batches_here = 0  # since the running pass or step began in this process
         self.one_pass = False  # the script makes several steps per batch
         self._failure: BaseException | None = None
+        self._split_of: tuple[Any, ...] = ()
+        self._split = Split(1, self.script_batch)
         self._step_started_s = 0.0
         self._since_step = 0  # batches since then
         self._local_samples = 0  # that this replica was given in the running pass
@@ -302,8 +304,8 @@ class GroupSession:
     @property
     def gain(self) -> float:
         """Progress of the running step in steps of the initial batch size."""
-        size = self.step_batch_size
-        return 1.0 if size <= self.initial_batch_size else self.noise.gain(size, self.initial_batch_size)
+        size, initial = self.step_batch_size, self.initial_batch_size
+        return 1.0 if size <= initial else self.noise.gain(size, initial)
 
     @property
     def step_progress(self) -> float:
@@ -320,6 +322,12 @@ class GroupSession:
 
     def lr_factor(self, optimizer: torch.optim.Optimizer) -> float:
         return self._rules[id(optimizer)].factor(self.scale, self.gain, self.progress_epochs)
+
+    @property
+    def _share_of_progress(self) -> float:
+        """Progress of a sample of the running step, of one at the initial batch size."""
+        scale = self.scale
+        return 1.0 if scale <= 1.0 else min(1.0, self.gain / scale)
 
     def ask_step(self, optimizer: torch.optim.Optimizer) -> None:
         if not self._in_loop:
@@ -385,15 +393,18 @@ class GroupSession:
     def split(self) -> Split:
         """How a batch is divided now."""
         position = self.position
-        split = Split.of(
-            self.plan,
-            self.world_size,
-            self.script_batch,
-            per_step=position.per_step,
-            fused=not position.whole,
-        )
-        least = min(self.least_local_bsz, split.local_bsz)
-        return split if least == 1 else Split(split.replicas, split.unit, split.passes, split.merged, least)
+        of = self.plan, self.world_size, position.per_step, position.whole
+        if of != self._split_of:
+            self._split_of = of
+            split = Split.of(
+                self.plan,
+                self.world_size,
+                self.script_batch,
+                per_step=position.per_step,
+                fused=not position.whole,
+            )
+            self._split = replace(split, least=min(self.least_local_bsz, split.local_bsz))
+        return self._split
 
     def batch_count(self) -> int:
         loader = self.prepared.loader
@@ -641,7 +652,7 @@ class GroupSession:
         if full:
             shape = self._nodes, self.world_size, split.local_bsz, passes - 1
             self.timer.end_step(*shape, sync_time_s=sync_time_s)
-        share = min(1.0, self.gain / max(self.scale, 1.0))
+        share = self._share_of_progress
         position.batch += len(self._ahead)
         position.offset += done
         position.samples += done
@@ -657,7 +668,7 @@ class GroupSession:
     def _end_script_step(self) -> None:
         """A step of a loop in steps is done."""
         self.raise_failure()
-        share = min(1.0, self.gain / max(self.scale, 1.0)) if self._by_progress else 1.0
+        share = self._share_of_progress if self._by_progress else 1.0
         self.position.script_steps += share
         self.position.begun = False
 

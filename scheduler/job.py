@@ -164,6 +164,13 @@ class JobSpec(_Strict):
             )
         return self
 
+    @property
+    def fewest_replicas(self) -> int:
+        """Replicas that the job has at least, wherever it runs."""
+        per_replica = self.resources.gpus_per_replica
+        widest = max(per_replica.values()) if isinstance(per_replica, dict) else per_replica
+        return -(-(self.resources.gpus or self.resources.min_gpus) // widest)
+
     def gpus_per_replica(self, gpu_type: str) -> int | None:
         """GPUs of one replica on a GPU type; None where the job cannot run on it."""
         types = self.resources.gpu_types

@@ -548,7 +548,9 @@ class SchedulerService:
         key = text + ",".join(self._gpu_types())
         if cached is None or cached[0] != key:
             measurements = Measurements.from_json(text)
-            model = measurements.job_model(job.spec.training, gpus_per_replica(job.spec, self._gpu_types()))
+            model = measurements.job_model(
+                job.spec.training, gpus_per_replica(job.spec, self._gpu_types()), job.spec.fewest_replicas
+            )
             cached = self._models[job.id] = (key, measurements, model)
         return cached[2]
 

@@ -48,7 +48,9 @@ def test_a_schedule_made_for_the_initial_batch_size_follows_progress(tmp_path: P
     gains = progress.progress_samples / 16
     assert 6 * 101 / 16 <= gains + 1e-6 < 7 * 101 / 16
     advances = (1 - final(tmp_path)["lr"][0] / 0.05) * 2 * 7 * 6
-    assert advances == pytest.approx(gains, abs=progress.samples / 101)  # the rest of a pass is a whole step for it
+    assert advances == pytest.approx(
+        gains, abs=progress.samples / 101
+    )  # the rest of a pass is a whole step for it
 
 
 def test_ready_says_what_the_scheduler_needs_to_know(tmp_path: Path) -> None:
