@@ -150,7 +150,12 @@ class Group:
         except Disagreement:
             raise
         except (RuntimeError, OSError) as error:
+            mixed_up = _MIXED_UP in str(error)
+            if self._whereabouts is not None and not self.broken:
+                self._whereabouts.tell(self._entered, self.place)
             self.fail()
+            if mixed_up and self._whereabouts is not None:
+                self.differ(self._whereabouts.look_around(self._entered, self.place))
             raise GroupBroken(str(error)) from None
         if self.broken:
             raise GroupBroken
@@ -187,6 +192,11 @@ class Group:
         """Replicas are not alike: nothing they make together counts any more. Raises `Disagreement`."""
         self.disagreement = self.disagreement or sentence
         raise Disagreement(self.disagreement)
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether rank 0 has left the loop, and with it the group."""
+        return self.rank != 0 and self._whereabouts is not None and self._whereabouts.has_left(0)
 
     def leave_loop(self, where: str) -> None:
         """This rank will combine nothing any more: its script has left the loop."""
@@ -260,6 +270,11 @@ class Whereabouts:
         with suppress(RuntimeError):
             self._store.set(f"left/{self._rank}", where)
 
+    def has_left(self, rank: int) -> bool:
+        with suppress(RuntimeError, OSError):
+            return self._store.check([f"left/{rank}"])
+        return False
+
     def compare(self, entered: int, place: tuple[Any, ...], waited_s: float) -> str:
         """How another rank differs, empty where none is known to; looks every second of a wait.
 
@@ -271,10 +286,9 @@ class Whereabouts:
         if waited_s < self._next_s:
             return ""
         self._next_s = waited_s + COMPARE_S
-        self._beat += 1
         mine = describe_place(place)
         try:
-            self._store.set(f"at/{self._rank}", f"{self._beat}|{entered}|{mine}")
+            self.tell(entered, place)
             differs = [
                 self._differs(rank, entered, mine) for rank in range(self._world_size) if rank != self._rank
             ]
@@ -284,9 +298,27 @@ class Whereabouts:
         self._suspects = self._suspects + 1 if told else 0
         return told if self._suspects >= 2 else ""
 
+    def tell(self, entered: int, place: tuple[Any, ...]) -> None:
+        """Let the others know where this rank is."""
+        self._beat += 1
+        with suppress(RuntimeError, OSError):
+            self._store.set(f"at/{self._rank}", f"{self._beat}|{entered}|{describe_place(place)}")
+
+    def look_around(self, entered: int, place: tuple[Any, ...]) -> str:
+        """Where all ranks are, those that say so within a moment; this one got what was not meant for it."""
+        mine = describe_place(place)
+        places = [(self._rank, mine)]
+        for rank in (rank for rank in range(self._world_size) if rank != self._rank):
+            with suppress(RuntimeError):
+                self._store.wait([f"at/{rank}"], timedelta(seconds=COMPARE_S))
+                places.append((rank, self._store.get(f"at/{rank}").decode().split("|", 2)[2]))
+        return _parted(places)
+
     def _differs(self, rank: int, entered: int, mine: str) -> str:
         """What a rank does that is not what this one does; empty where that cannot be said."""
         if self._store.check([f"left/{rank}"]):
+            if mine == LEAVES:
+                return ""
             where = self._store.get(f"left/{rank}").decode()
             if rank == 0:
                 raise Abandoned(where)
@@ -298,14 +330,17 @@ class Whereabouts:
         self._beats[rank] = int(beat)
         if not waits_now or (int(theirs), where) == (entered, mine) or where == LEAVES:
             return ""
-        first, second = sorted([(self._rank, mine), (rank, where)])
-        return (
-            f"replicas have gone different ways: replica {first[0]} {first[1]}, replica {second[0]} {second[1]}; "
-            f"{SHARE_DECISIONS}"
-        )
+        return _parted([(self._rank, mine), (rank, where)])
 
 
 LEAVES = "leaves its loop"
+# Part of what gloo says when ranks send each other amounts that differ: they make different collectives.
+_MIXED_UP = "preamble.length"
+
+
+def _parted(places: Sequence[tuple[int, str]]) -> str:
+    told = ", ".join(f"replica {rank} {where}" for rank, where in sorted(places))
+    return f"replicas have gone different ways: {told}; {SHARE_DECISIONS}"
 
 
 def describe_place(place: tuple[Any, ...]) -> str:

@@ -8,6 +8,7 @@ point is.
 from __future__ import annotations
 
 import os
+import struct
 import sys
 import time
 from enum import IntEnum
@@ -15,6 +16,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from . import alone, protocol
 from .channel import Channel
@@ -23,7 +25,17 @@ from .config import Adaptivity, TrainingConfig
 from .elastic_loader import number_batches
 from .gradient_noise import is_adam_type
 from .gradients import spans_gpus
-from .group import Abandoned, Disagreement, Group, GroupBroken, Stores, Superseded, backend_for, leave_group
+from .group import (
+    SHARE_DECISIONS,
+    Abandoned,
+    Disagreement,
+    Group,
+    GroupBroken,
+    Stores,
+    Superseded,
+    backend_for,
+    leave_group,
+)
 from .loader import Reader, Unit
 from .loop_habits import LoopHabits
 from .loss_kind import Kind
@@ -38,6 +50,7 @@ from .training_state import broadcast_state
 from .units import Part
 
 CONTROL_INTERVAL_S = 0.05
+SAMPLE_INTERVAL_S = 2.0  # between two looks at whether replicas hold the same parameters
 HEARTBEAT_INTERVAL_S = 1.0
 # The noise is measured at every step at first and then at two in so many, which keeps its cost below 1 %.
 NOISE_EVERY = 16
@@ -87,6 +100,7 @@ class ManagedSession(GroupSession):
         self._next_control = 0  # iteration of the next control point
         self._saved_s = self._reported_s = self._heartbeat_s = time.monotonic()
         self._measured_steps = 0
+        self._sampled, self._sampled_s = 0, 0.0
         channel.on_abort = self._on_abort
         self.state.extras["variables"] = self._variables_state, self.variables.load
         self.state.extras["accumulated"] = self._capture_accumulated, self.gradients.load_accumulated
@@ -177,10 +191,12 @@ class ManagedSession(GroupSession):
 
     def _agree(self, group: Group) -> tuple[_Act, int, BatchPlan, bool]:
         """What rank 0 decided, and whether to ask again at once."""
-        words = self._decide(group) if group.rank == 0 else [0] * 6
+        words = [*self._decide(group), *self._sample_of_parameters(group)] if group.rank == 0 else [0] * 8
         if group.rank != 0:
             self.channel.discard(SetBatch, Save)  # for rank 0; must not surface when this rank becomes it
-        act, argument, local_bsz, accumulation, batch_size, following = group.broadcast_ints(words)
+        act, argument, local_bsz, accumulation, batch_size, following, number, sample = group.broadcast_ints(words)
+        if number >= 0 and group.rank != 0:
+            self._compare_parameters(group, number, sample)
         self._next_control = self.position.iterations + following
         return _Act(act), argument, BatchPlan(local_bsz, accumulation, batch_size or None), following == 0
 
@@ -198,6 +214,27 @@ class ManagedSession(GroupSession):
             act = _Act.SAVE
         following = 0 if self.channel.waiting else self._control_distance()
         return [act, argument, plan.local_bsz, plan.accumulation, plan.batch_size or 0, following]
+
+    def _sample_of_parameters(self, group: Group) -> tuple[int, int]:
+        """Now and then the number of a parameter and what it looks like, for the others to compare; else -1."""
+        now = time.monotonic()
+        if group.world_size == 1 or now - self._sampled_s < SAMPLE_INTERVAL_S:
+            return -1, 0
+        self._sampled_s = now
+        self._sampled += 1
+        parameters = self.prepared.parameters()
+        number = self._sampled % len(parameters)
+        return number, sample_of(parameters[number])
+
+    def _compare_parameters(self, group: Group, number: int, sample: int) -> None:
+        parameter = self.prepared.parameters()[number]
+        if not alike(sample, sample_of(parameter)):
+            name = self.prepared.name_of(parameter)
+            group.differ(
+                f"{name} is not the same on replicas 0 and {group.rank} in batch {self.position.batch} of epoch "
+                f"{self.position.epoch}; something changes it that is not made of combined gradients, such as a "
+                "value of one replica's own samples"
+            )
 
     def _control_distance(self) -> int:
         """Steps to the next control point: about `CONTROL_INTERVAL_S`."""
@@ -252,7 +289,9 @@ class ManagedSession(GroupSession):
         return command
 
     def _recover(self) -> None:
-        """The group broke: say so once and wait to be told the next one."""
+        """The group broke: say so once, await the next one. Raises `Abandoned` where there will be none."""
+        if self.group is not None and self.group.abandoned:
+            raise Abandoned
         self.gradients.forget_step()
         self.channel.send(protocol.Broken(self._generation, self.position.steps))
         self._follow(self._await_membership())
@@ -451,27 +490,41 @@ class ManagedSession(GroupSession):
             if group is None or group.broken:
                 raise GroupBroken
             group.place = (where,)
-            self._combine_metrics(group)
+            if self._combine_metrics(group):
+                self.position.ended = True
+                return
             self.position.target_reached = self._target_reached()
             self._sync_buffers()
         except GroupBroken:
             self._recover()
 
-    def _combine_metrics(self, group: Group) -> None:
+    def _combine_metrics(self, group: Group, leaves: bool = False) -> bool:
+        """Combine what was reported; returns whether rank 0 leaves its loop, which holds for all."""
         mine = self.metrics
         whole = (
             self.source.size is None or self.position.last_samples >= self.batch_count() * self.script_batch * 0.99
         )
         counts = self.position.counted or self.habits.counts or self.one_pass or not whole
-        told = [dict(mine.values), dict(mine.ways), self._samples_weight(), self._local_samples]
-        everyone = group.gather_objects([told, counts, self.habits.looked])
-        self.position.counted = any(counted for _, counted, _ in everyone)
-        self._looked = all(looked for *_, looked in everyone)
-        reports = [(values, ways, weight) for (values, ways, weight, _), *_ in everyone]
-        combined, odd = combine_reports(reports, [samples for (*_, samples), *_ in everyone])
+        told = {
+            "report": (dict(mine.values), dict(mine.ways), self._samples_weight()),
+            "samples": self._local_samples,
+            "counts": counts,
+            "looked": self.habits.looked,
+            "leaves": leaves,
+        }
+        everyone = group.gather_objects(told)
+        self.position.counted = any(one["counts"] for one in everyone)
+        self._looked = all(one["looked"] for one in everyone)
+        combined, odd = combine_reports([one["report"] for one in everyone], [one["samples"] for one in everyone])
         for sentence in odd:
             self.tell(sentence)
         mine.combined, mine.fresh = combined, set()
+        leaving = [rank for rank, one in enumerate(everyone) if one["leaves"]]
+        if leaving and leaving[0] != 0:
+            group.differ(
+                f"replica {leaving[0]} has left its loop at {self.where}, replica 0 goes on; {SHARE_DECISIONS}"
+            )
+        return bool(leaving)
 
     def _target_reached(self) -> bool:
         target = self.config.target
@@ -507,12 +560,11 @@ class ManagedSession(GroupSession):
         group = self.group
         try:
             if group is not None:
+                group.leave_loop(f"its loop at {self.where}")
                 group.place = ("leaves",)
-                self._combine_metrics(group)
-        except (GroupBroken, Disagreement, Abandoned):
+                self._combine_metrics(group, leaves=True)
+        except (GroupBroken, Disagreement):
             self.metrics.combined = {**self.metrics.combined, **self.metrics.values}
-        if group is not None:
-            group.leave_loop(f"its loop at {self.where}")
         if self.rank == 0 and self.position.ended:
             self._try_to_save()
         self.send_report()
@@ -603,6 +655,18 @@ class ManagedSession(GroupSession):
     def _measures_noise(self) -> bool:
         self._measured_steps += 1
         return self._measured_steps <= NOISE_FIRST or self._measured_steps % NOISE_EVERY < 2
+
+
+def sample_of(parameter: Tensor) -> int:
+    """What some elements of a parameter look like, as a whole number that travels."""
+    some = parameter.detach().reshape(-1)[:4096].double()
+    return struct.unpack("q", struct.pack("d", float(some.square().mean().sqrt() + some.mean())))[0]
+
+
+def alike(first: int, second: int) -> bool:
+    """Whether two samples are those of the same parameter, but for the round-off of different machines."""
+    a, b = (struct.unpack("d", struct.pack("q", sample))[0] for sample in (first, second))
+    return a != a or b != b or abs(a - b) <= 1e-3 * max(abs(a), abs(b)) + 1e-9
 
 
 def ready(prepared: Prepared, script_batch: int, dataset_size: int | None, has_state: bool) -> protocol.Ready:

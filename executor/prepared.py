@@ -100,6 +100,14 @@ class Prepared:
             found.setdefault(parameter)
         return list(found)
 
+    def name_of(self, parameter: Tensor) -> str:
+        """A parameter's name in its model, for people."""
+        for module in self.modules:
+            for name, own in module.named_parameters():
+                if own is parameter:
+                    return f"{type(module).__name__}.{name}"
+        return f"a parameter of shape {tuple(parameter.shape)}"
+
     def strays(self) -> list[Tensor]:
         """Parameters that some optimizer holds and no model given has."""
         own = {parameter for module in self.modules for parameter in module.parameters()}

@@ -94,6 +94,8 @@ def ended(script: str) -> Finished | Crashed | Profiled:
         return _unfinished(f"{name} took no training step")
     early = "" if training.done else training.where
     training.finish()
+    if training.disagreement and training.rank != 0:  # rank 0 decides for all, and no other
+        return _unfinished(training.disagreement)
     return Finished(position.steps, position.target_reached, dict(training.metrics.combined), early)
 
 
