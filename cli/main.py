@@ -168,25 +168,29 @@ def submit(
     ] = False,
     anyway: Annotated[
         bool,
-        typer.Option("--anyway", help="Submit jobs that the cluster cannot run now; they wait for such nodes."),
+        typer.Option(
+            "--anyway",
+            help="Submit also jobs that the cluster cannot run now, which wait for such nodes, and scripts that "
+            "never call coadapt.prepare as far as can be seen.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> int:
     """Submit jobs. Nothing is submitted unless every job file is good."""
     from ..scheduler import jobfile
+    from ..scheduler.script_check import unprepared
 
     if follow and len(jobs) > 1:
         raise typer.BadParameter("--follow takes one job; use --wait for several")
     if follow and as_json:
         raise typer.BadParameter("--json prints one document; use --wait with it")
     specs = [jobfile.load(path) for path in jobs]
+    if not anyway:
+        _refuse(jobs, [[told] if (told := unprepared(spec)) else [] for spec in specs])
     client = _connect()
     if not anyway:
         nodes = _nodes(client)
-        for path, spec in zip(jobs, specs, strict=True):
-            problems = jobfile.misfits(spec, nodes)
-            if problems:
-                raise jobfile.JobFileError(str(path), [f"{p} (--anyway submits it still)" for p in problems])
+        _refuse(jobs, [jobfile.misfits(spec, nodes) for spec in specs])
     ids = [client.submit(spec) for spec in specs]
     if not (wait or follow):
         if as_json:
@@ -211,6 +215,15 @@ def submit(
     for row in failed:
         print(f"coadapt: {row['id']} {row['phase']}: {row['reason']}", file=sys.stderr)
     return Exit.JOB_FAILED if failed else Exit.OK
+
+
+def _refuse(jobs: Sequence[Path], problems: Sequence[Sequence[str]]) -> None:
+    """Raises JobFileError for the first job file with problems that the user may still overrule."""
+    from ..scheduler.jobfile import JobFileError
+
+    for path, found in zip(jobs, problems, strict=True):
+        if found:
+            raise JobFileError(str(path), [f"{problem} (--anyway submits it still)" for problem in found])
 
 
 def _nodes(client: Client) -> Any:

@@ -138,11 +138,7 @@ def details(job: JobDetails) -> RenderableType:
         ("progress", f"{progress(job)}, {job['steps']} steps"),
         ("metrics", metrics(job)),
         ("age", duration((job["finished_s"] or time.time()) - job["submitted_s"])),
-        (
-            "interruptions",
-            f"pauses {job['restarts']}, recoveries {job['recoveries']}, "
-            f"failures of the script {job['failures']}, evictions {job['evictions']}",
-        ),
+        ("interruptions", interruptions(job)),
     ]
     for name, value in rows:
         table.add_row(name, Text(value))
@@ -154,8 +150,20 @@ def details(job: JobDetails) -> RenderableType:
         parts.append(Text("\nevents", "bold"))
         parts += [Text(event_line(event)) for event in job["events"]]
     if job.get("traceback"):
-        parts += [Text("\ntraceback of the script", "bold"), Text(job["traceback"])]
+        parts += [Text("\ntraceback of the script's last error", "bold"), Text(job["traceback"])]
     return Group(*parts)
+
+
+def interruptions(job: JobRow) -> str:
+    """What stood in the way of its training, each kind by itself."""
+    counts = (
+        ("resized or moved", job["resizes"]),
+        ("evicted", job["evictions"]),
+        ("recovered from lost workers", job["recoveries"]),
+        ("failed in the script", job["failures"]),
+    )
+    told = [f"{what} {'once' if n == 1 else f'{n} times'}" for what, n in counts if n]
+    return ", ".join(told) or "none"
 
 
 def _batch(job: JobRow) -> str:

@@ -240,16 +240,23 @@ class Left:
 
 @dataclass(frozen=True)
 class Finished:
-    """The script ended by itself after its last epoch (or at its target metric)."""
+    """The script ended by itself after its last epoch (or at its target metric).
+
+    `ended_early`: how it ended before that, as "ended by itself after epoch 7 of 60".
+    """
 
     steps: int
     target_reached: bool = False
     metrics: Mapping[str, float] = field(default_factory=dict)
+    ended_early: str = ""
 
 
 @dataclass(frozen=True)
 class Crashed:
-    """The script ended with an error: `summary` is its last line, `out_of_memory` what profiling looks for."""
+    """The script ended with an error: `summary` is its type and first line.
+
+    `out_of_memory`: what profiling looks for.
+    """
 
     summary: str
     traceback: str

@@ -36,17 +36,23 @@ def job_row(job: JobRecord) -> JobRow:
         gain=report.get("gain"),
         epoch=report.get("epoch"),
         epochs=report.get("epochs"),
-        fraction=1.0 if job.phase is Phase.SUCCEEDED else float(report.get("fraction", 0.0)),
+        fraction=_fraction(job),
         steps=int(report.get("steps", 0)),
         metrics=dict(job.metrics),
         submitted_s=job.state.submitted_s,
         started_s=job.state.started_s,
         finished_s=job.state.finished_s,
         restarts=job.state.restarts,
-        failures=job.state.failures,
+        resizes=job.state.resizes,
         recoveries=job.state.recoveries,
         evictions=job.state.evictions,
+        failures=job.state.failures,
     )
+
+
+def _fraction(job: JobRecord) -> float:
+    done = job.phase is Phase.SUCCEEDED and not job.ended_early
+    return 1.0 if done else float(job.report.get("fraction", 0.0))
 
 
 def _reason(job: JobRecord) -> str:
@@ -56,7 +62,7 @@ def _reason(job: JobRecord) -> str:
         parts = [f"being measured on {', '.join(active)}"] if active else []
         parts += [f"to be measured on {', '.join(left)}"] if left else []
         return "; ".join(parts)
-    if job.phase is Phase.QUEUED and job.target:
+    if job.phase is Phase.QUEUED and job.target and not job.retrying:
         return f"starts on {sum(slot.gpus for slot in job.target)}x{job.target[0].gpu_type}"
     return job.state.reason
 

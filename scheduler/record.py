@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from ..executor.slot import Slot
@@ -28,6 +29,7 @@ class ProfileRun:
     tries: int = 0  # runs that ended
     losses: int = 0  # runs whose worker was lost
     ended_s: float | None = None  # since when the release of `slot` is waited for
+    fault: str = ""  # the last error of the script here, of `executor.failures.fault_of`
 
     @property
     def active(self) -> bool:
@@ -39,6 +41,14 @@ class ProfileRun:
         return self.ok is None and self.started_s is None and self.slot is None
 
 
+class Stopped(StrEnum):
+    """Why a job was told to leave all its GPUs."""
+
+    EVICTED = "evicted"  # other jobs get them
+    DRAINED = "drained"  # their nodes are going away
+    DOWN = "down"  # the scheduler ends
+
+
 @dataclass(frozen=True)
 class JobRecord:
     """A job as stored.
@@ -46,7 +56,8 @@ class JobRecord:
     `target`: slots of the last `assign`; `held`: slots in which workers of the job may live, so always a
     superset of `target`; `group`: slots that train, by the executor's word; `sequence` numbers the commands
     to train to its executor, `profile_sequence` those to measure, which stand beside them: a profile run's slot
-    is in `profiles` only. `pending_since_s`: since when a release has been waited for.
+    is in `profiles` only. `pending_since_s`: since when a release has been waited for. `stopped`: why it was told
+    to leave all its GPUs, until it trains again; None: it was not.
     """
 
     id: str
@@ -76,7 +87,11 @@ class JobRecord:
     generation: int = 0  # of the last group that its executor told of; one that was made anew counts anew
     report: dict[str, Any] = field(default_factory=dict)  # the newest report, flattened for people
     metrics: dict[str, float] = field(default_factory=dict)
-    traceback: str = ""
+    traceback: str = ""  # of the script's last error
+    stopped: Stopped | None = None
+    retrying: bool = False  # its script failed and is being started again
+    faults: int = 0  # errors of the script while it was measured
+    ended_early: str = ""  # how it ended, where its epochs were not all done
     retired: bool = False  # ended, and its executor is gone
 
     @property
@@ -151,6 +166,7 @@ class JobRecord:
                 "group": tuple(Slot(**slot) for slot in row["group"]),
                 "claims": tuple((sequence, at) for sequence, at in claims),
                 "given": tuple((sequence, Slot(**slot)) for sequence, slot in given),
+                "stopped": Stopped(row["stopped"]) if row.get("stopped") else None,
                 "measurements_json": measurements_json,
             }
         )

@@ -33,14 +33,14 @@ from .reactions import (
     Reaction,
     claim,
     end,
-    evict,
+    force_out,
     give_up_profile,
     lose_everything,
     lose_slots,
     react,
     start_profile,
 )
-from .record import JobRecord, ProfileRun
+from .record import JobRecord, ProfileRun, Stopped
 from .recording import trace_lines
 from .round import Plan, Round
 from .settings import Settings
@@ -219,7 +219,7 @@ class SchedulerService:
             self._stopping = True
             for job in self._store.jobs.values():
                 if job.active and job.target:
-                    self._send(job, ())
+                    self._send(job, (), Stopped.DOWN)
         deadline = time.monotonic() + grace_s
         # Only a group that trains has something to save; profile runs and starting workers just end.
         while time.monotonic() < deadline and any(job.group for job in self._store.jobs.values()):
@@ -395,7 +395,7 @@ class SchedulerService:
                 job = replace(
                     job, profiles=tuple(waits if r.gpu_type == run.gpu_type else r for r in job.profiles)
                 )
-                job = self._store.save(job, Event("evicted", now, job.id, {"text": text}))
+                job = self._store.save(job, Event("late", now, job.id, {"text": text}))
                 self._executors.restart(job)
         return job
 
@@ -575,7 +575,7 @@ class SchedulerService:
                 holdings[view_id], wanted[view_id] = Holding(), slots
         self._reserve_profile_slots(holdings, wanted)
         for action in step(wanted, holdings, capacity, now, self._settings.release_timeout_s):
-            self._act(action, now)
+            self._act(action, snapshot, now)
 
     def _profile_to_start(self, view_id: str) -> ProfileRun | None:
         names = split_profile_id(view_id)
@@ -593,14 +593,16 @@ class SchedulerService:
                     wanted[name] = (run.slot,) if run.active else ()
                     holdings[name] = Holding(frozenset(wanted[name]), frozenset({run.slot}))
 
-    def _act(self, action: Action, now: float) -> None:
+    def _act(self, action: Action, snapshot: NodesSnapshot, now: float) -> None:
         if not isinstance(action, Assign):
-            job = self._apply(evict(self._store.get(action.job_id), now))
+            job = self._apply(force_out(self._store.get(action.job_id), now))
             self._executors.restart(job)
             return
         names = split_profile_id(action.job_id)
         if names is None:
-            self._send(self._store.get(action.job_id), action.slots)
+            job = self._store.get(action.job_id)
+            going = any(slot.node_id in snapshot.draining for slot in job.target)
+            self._send(job, action.slots, Stopped.DRAINED if going else Stopped.EVICTED)
         elif action.slots:
             job_id, gpu_type = names
             slot = action.slots[0]
@@ -608,8 +610,9 @@ class SchedulerService:
             self._store.hold_profile(Interval(job_id, now, None, gpu_type, slot.gpus, 1))
             self._executors.profile(job, slot, job.profile_sequence)
 
-    def _send(self, job: JobRecord, slots: tuple[Slot, ...]) -> None:
-        job = self._apply(claim(job, slots, time.time()))
+    def _send(self, job: JobRecord, slots: tuple[Slot, ...], why: Stopped) -> None:
+        """`why`: it leaves its GPUs, where it gets none."""
+        job = self._apply(claim(job, slots, time.time(), why))
         self._executors.assign(job, slots, job.sequence)
 
     # --- coming back ----------------------------------------------------------------------------------------

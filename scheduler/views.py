@@ -32,10 +32,11 @@ class JobRow(TypedDict):
     submitted_s: float
     started_s: float | None
     finished_s: float | None
-    restarts: int  # times its training paused: for a resize, a recovery or a cold start
-    failures: int
-    recoveries: int
-    evictions: int
+    restarts: int  # times its training paused and went on, but for its script's own errors
+    resizes: int  # of these, for other GPUs, or more or fewer of them
+    recoveries: int  # from lost workers, executors and nodes
+    evictions: int  # times it was stopped, and its GPUs went to other jobs
+    failures: int  # errors of the script, also while it was measured
 
 
 class JobEvent(TypedDict):
@@ -50,7 +51,7 @@ class JobDetails(JobRow):
     spec: dict[str, Any]
     events: list[JobEvent]
     profiles: dict[str, str]  # GPU type -> how far its profile run is, or why the type cannot be used
-    traceback: NotRequired[str]  # of a failed job's script
+    traceback: NotRequired[str]  # of the script's last error, also one that was tried again
 
 
 class NodeRow(TypedDict):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from coadapt.executor.failures import fault_of, is_final
 from coadapt.executor.lifecycle import Exited, Output, Started
 from coadapt.executor.protocol import Crashed, Heartbeat, Left, Stop
 from coadapt.executor.training_process import Launch, TrainingProcess
@@ -137,12 +138,21 @@ def test_the_executor_may_kill_it_before_and_after_it_started(start, tmp_path: P
 
 def test_a_real_script_that_fails_says_so_with_its_traceback(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text("raise ValueError('no data')\n")
+    script.write_text("def load():\n    raise ValueError('no data\\nanywhere')\n\n\nload()\n")
     running = Running(Launch(str(script), (), {}, str(tmp_path)))
     crashed = next(event for event in running.end() if isinstance(event, Crashed))
     assert crashed.summary == "ValueError: no data"
-    assert "train.py" in crashed.traceback
+    assert fault_of(crashed.summary, crashed.traceback) == "ValueError: no data train.py:2"
     assert running.events[-1] == Exited(1)
+
+
+def test_a_real_script_that_never_prepares_is_not_tried_again(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print('done')\n")
+    running = Running(Launch(str(script), (), {}, str(tmp_path)))
+    crashed = next(event for event in running.end() if isinstance(event, Crashed))
+    assert crashed.summary == "train.py never called coadapt.prepare"
+    assert is_final(crashed.summary)
 
 
 def test_neighbouring_output_is_sent_together() -> None:
