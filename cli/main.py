@@ -76,7 +76,9 @@ def _connect() -> Client:
 def _print(document: Any, as_json: bool) -> None:
     """A rich renderable, or data as JSON."""
     if as_json:
-        print(json.dumps(document, indent=2, default=str))
+        from ..scheduler.figures import dumps
+
+        print(dumps(document, indent=2))
     else:
         from .show import console
 

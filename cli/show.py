@@ -10,6 +10,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..scheduler.figures import shown
+
 if TYPE_CHECKING:
     from ..scheduler.views import ClusterView, JobDetails, JobRow
 
@@ -23,6 +25,7 @@ PHASE_STYLES = {
     "cancelled": "dim",
 }
 EMULATED = "emulated"
+MOST_METRICS = 6  # in a table
 
 
 def duration(seconds: float | None) -> str:
@@ -34,10 +37,6 @@ def duration(seconds: float | None) -> str:
         if whole >= size:
             return f"{whole // size}{unit}{whole % size // digits:02d}{below}"
     return f"{whole}s"
-
-
-def number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
 
 
 def where(job: Mapping[str, object]) -> str:
@@ -54,8 +53,16 @@ def progress(job: JobRow) -> str:
     return f"{job['fraction']:.0%}{epochs}"
 
 
-def metrics(job: JobRow) -> str:
-    return " ".join(f"{name}={number(value)}" for name, value in job["metrics"].items()) or "-"
+def metrics(job: JobRow, most: int = MOST_METRICS) -> str:
+    """`loss=0.5 accuracy=0.9`, at most so many."""
+    told = [f"{printable(name)}={shown(value)}" for name, value in job["metrics"].items()]
+    more = [f"and {len(told) - most} more"] if len(told) > most else []
+    return " ".join(told[:most] + more) or "-"
+
+
+def printable(text: str) -> str:
+    """On one line, whatever a script has named it."""
+    return "".join(character if character.isprintable() else "�" for character in text)
 
 
 def jobs_table(jobs: Sequence[JobRow], now: float | None = None) -> RenderableType:
@@ -73,7 +80,7 @@ def jobs_table(jobs: Sequence[JobRow], now: float | None = None) -> RenderableTy
             Text(job["phase"], PHASE_STYLES.get(job["phase"], "")),
             Text(where(job)),
             str(job["batch_size"] or "-"),
-            number(job["lr"]),
+            shown(job["lr"]),
             progress(job),
             Text(metrics(job)),
             duration(end - job["submitted_s"]),
@@ -95,7 +102,7 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
     lines: list[RenderableType] = [table if cluster["nodes"] else Text("no GPU nodes")]
     every = f"{cluster['round_interval_s']:g} s"
     took = (
-        f", the last one was solved in {number(1000 * cluster['solver_s'])} ms"
+        f", the last one was solved in {shown(1000 * cluster['solver_s'])} ms"
         if cluster["solver_s"]  # 0: nothing was to be solved, or the policy solves nothing
         else ""
     )
@@ -104,7 +111,7 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
         Text(f"\npolicy {cluster['policy']}, a round every {every}, {cluster['rounds']} so far{took}{proven}")
     )
     if cluster["prices"]:
-        prices = ", ".join(f"{t} {number(p)}" for t, p in sorted(cluster["prices"].items()))
+        prices = ", ".join(f"{t} {shown(p)}" for t, p in sorted(cluster["prices"].items()))
         lines.append(Text(f"price of one GPU this round: {prices}"))
     lines += [Text(note) for note in cluster["notes"]]
     if any(node["emulated"] for node in cluster["nodes"]):
@@ -133,10 +140,11 @@ def details(job: JobDetails) -> RenderableType:
         ("batch size", _batch(job)),
         (
             "learning rate",
-            number(job["lr"]) + (f" (gain {number(job['gain'])})" if job["gain"] is not None else ""),
+            shown(job["lr"]) + (f" (gain {shown(job['gain'])})" if job["gain"] is not None else ""),
         ),
         ("progress", f"{progress(job)}, {job['steps']} steps"),
-        ("metrics", metrics(job)),
+        ("metrics", metrics(job, most=len(job["metrics"]))),
+        *([("target", printable(job["target"]["text"]))] if "target" in job else []),
         ("age", duration((job["finished_s"] or time.time()) - job["submitted_s"])),
         ("interruptions", interruptions(job)),
     ]
@@ -198,7 +206,7 @@ def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[
             lines.append(f"{name}: {had} -> {where(job)}")
         if job["batch_size"] and (old is None or old["batch_size"] != job["batch_size"]):
             first = old["batch_size"] if old and old["batch_size"] else "-"
-            lines.append(f"{name}: batch size {first} -> {job['batch_size']}, learning rate {number(job['lr'])}")
+            lines.append(f"{name}: batch size {first} -> {job['batch_size']}, learning rate {shown(job['lr'])}")
         if ended:
             lines.append(ended)
     return lines

@@ -63,11 +63,15 @@ class Released:
 
 @dataclass(frozen=True)
 class Reported:
-    """A training report, the measurements including it, and the batch plan now in force."""
+    """A training report, the measurements including it, and the batch plan now in force.
+
+    `left_out`: one sentence, where the script reported more metrics than are kept.
+    """
 
     report: Report
     measurements_json: str
     batch: BatchPlan | None = None
+    left_out: str = ""
 
 
 @dataclass(frozen=True)

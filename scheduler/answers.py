@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from ..executor.config import MetricTarget
+from .figures import plain
 from .job import Phase
 from .nodes import NodesSnapshot
 from .record import JobRecord, ProfileRun
 from .round import Plan
 from .settings import Settings
 from .store import Event
-from .views import ClusterView, JobDetails, JobEvent, JobRow, NodeRow
+from .targets import progress
+from .views import ClusterView, JobDetails, JobEvent, JobRow, NodeRow, TargetView
 
 
 def job_row(job: JobRecord) -> JobRow:
@@ -77,7 +80,21 @@ def job_details(job: JobRecord, events: Iterable[Event]) -> JobDetails:
     )
     if job.traceback:
         details["traceback"] = job.traceback
+    if (target := job.spec.training.target) is not None:
+        details["target"] = target_view(target, job.metrics)
     return details
+
+
+def target_view(target: MetricTarget, metrics: Mapping[str, float]) -> TargetView:
+    value = metrics.get(target.metric)
+    return TargetView(
+        metric=target.metric,
+        at_least=target.at_least,
+        at_most=target.at_most,
+        value=value,
+        reached=value is not None and target.reached(value),
+        text=progress(target, metrics),
+    )
 
 
 def profile_state(run: ProfileRun) -> str:
@@ -158,18 +175,5 @@ def explanation(explained: Any) -> dict[str, Any]:
     lines = getattr(explained, "lines", None)
     if lines is not None:
         result["lines"] = list(lines() if callable(lines) else lines)
-    plain: dict[str, Any] = _plain(result)
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity: they become None."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    found: dict[str, Any] = plain(result)
+    return found

@@ -23,6 +23,7 @@ from ..executor.events import (
     WorkerLost,
 )
 from ..executor.failures import NO_OTHER_END, SAME_TWICE, fault_of, is_final, too_many
+from ..executor.metrics import bounded
 from ..executor.protocol import Report
 from ..executor.slot import Slot
 from . import dejavu
@@ -30,6 +31,7 @@ from .job import Phase
 from .lifecycle import advance
 from .record import JobRecord, ProfileRun, Stopped
 from .store import Event
+from .targets import ending, missing
 
 MOST_CLAIMS = 8  # that are remembered of a job that is redirected again and again
 PROFILE_TRIES = 2
@@ -57,15 +59,16 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
         case Running():
             return _running(job, event, now)
         case Reported():
-            return _reported(job, event)
+            return _reported(job, event, now)
         case WorkerLost(reason):
             return Reaction(job, (_event(job, "lost", now, f"a worker was lost: {reason}"),))
         case Failing():
             return _failing(job, event, now)
         case JobFinished(metrics, target_reached, ended_early):
-            text = "reached its target" if target_reached else ended_early or "finished its epochs"
-            metrics = {**job.metrics, **metrics}
-            return end(job, Phase.SUCCEEDED, text, now, metrics=metrics, ended_early=ended_early)
+            target = job.spec.training.target
+            metrics, _ = bounded(job.metrics, metrics, target.metric if target is not None else "")
+            phase, text = ending(target, metrics, target_reached, ended_early)
+            return end(job, phase, text, now, metrics=metrics, ended_early=ended_early)
         case JobFailed(summary, traceback, tries, why):
             return _fail(job, summary, traceback, job.faults + tries, now, why)
     raise TypeError(f"event: {type(event).__name__} is not an executor event")
@@ -343,16 +346,20 @@ def gpus_of(slots: Iterable[Slot | None]) -> str:
     return ", ".join(f"{gpus}x {gpu_type}" for gpu_type, gpus in sorted(counts.items()))
 
 
-def _reported(job: JobRecord, event: Reported) -> Reaction:
-    report = event.report
-    return Reaction(
-        replace(
-            job,
-            measurements_json=dejavu.kept(event.measurements_json, job.measurements_json),
-            report=flatten(report),
-            metrics={**job.metrics, **report.metrics},
-        )
+def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
+    report, target = event.report, job.spec.training.target
+    metrics, left_out = bounded(job.metrics, report.metrics, target.metric if target is not None else "")
+    changed = replace(
+        job,
+        measurements_json=dejavu.kept(event.measurements_json, job.measurements_json),
+        report=flatten(report),
+        metrics=metrics,
+        left_out=event.left_out or left_out or job.left_out,
     )
+    texts = [changed.left_out] if changed.left_out != job.left_out else []
+    if report.progress.epoch and not job.report.get("epoch"):
+        texts += [text] if (text := missing(target, metrics)) else []
+    return Reaction(changed, tuple(_event(job, "metrics", now, text) for text in texts))
 
 
 def flatten(report: Report) -> dict[str, Any]:

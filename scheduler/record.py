@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from ..executor.slot import Slot
+from .figures import dumps, restored
 from .job import JobSpec, JobState, Phase
 from .placement import NodeShare, Placement
 
@@ -87,6 +88,7 @@ class JobRecord:
     generation: int = 0  # of the last group that its executor told of; one that was made anew counts anew
     report: dict[str, Any] = field(default_factory=dict)  # the newest report, flattened for people
     metrics: dict[str, float] = field(default_factory=dict)
+    left_out: str = ""  # one sentence on metrics that are not kept
     traceback: str = ""  # of the script's last error
     stopped: Stopped | None = None
     retrying: bool = False  # its script failed and is being started again
@@ -142,7 +144,7 @@ class JobRecord:
             row[key] = [asdict(slot) for slot in row[key]]
         row["given"] = [(sequence, asdict(slot)) for sequence, slot in row["given"]]
         row["profiles"] = [asdict(run) for run in self.profiles]
-        return json.dumps(row, separators=(",", ":"))
+        return dumps(row)
 
     @classmethod
     def from_json(cls, text: str, measurements_json: str = "") -> JobRecord:
@@ -166,6 +168,8 @@ class JobRecord:
                 "group": tuple(Slot(**slot) for slot in row["group"]),
                 "claims": tuple((sequence, at) for sequence, at in claims),
                 "given": tuple((sequence, Slot(**slot)) for sequence, slot in given),
+                "report": restored(row["report"]),
+                "metrics": restored(row["metrics"]),
                 "stopped": Stopped(row["stopped"]) if row.get("stopped") else None,
                 "measurements_json": measurements_json,
             }

@@ -1,6 +1,10 @@
 """What `Client`'s reading verbs answer and `--json` prints: plain dictionaries with stable fields.
 
 Times ending in `_s` that are moments are seconds since the epoch. A field that is not known yet is None.
+
+`--json` is valid JSON whatever a script reports: NaN and infinities are the texts "NaN", "Infinity" and
+"-Infinity" there (`figures.py`); Python's `float` and JavaScript's `Number` read them back.
+The client's answers hold floats.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ class JobRow(TypedDict):
     epochs: int | None
     fraction: float  # of the epochs asked for, 0..1
     steps: int
-    metrics: dict[str, float]
+    metrics: dict[str, float]  # the last value of each, at most 100
     submitted_s: float
     started_s: float | None
     finished_s: float | None
@@ -45,12 +49,24 @@ class JobEvent(TypedDict):
     text: str  # one sentence for a person
 
 
+class TargetView(TypedDict):
+    """A job's target: the metric, one bound, its last value, and both in a line."""
+
+    metric: str
+    at_least: float | None
+    at_most: float | None
+    value: float | None  # None: not reported yet
+    reached: bool
+    text: str
+
+
 class JobDetails(JobRow):
     """`Client.describe(id)`: the row, what the user wrote, and what happened, oldest first."""
 
     spec: dict[str, Any]
     events: list[JobEvent]
     profiles: dict[str, str]  # GPU type -> how far its profile run is, or why the type cannot be used
+    target: NotRequired[TargetView]  # of a job that has one
     traceback: NotRequired[str]  # of the script's last error, also one that was tried again
 
 
