@@ -29,7 +29,7 @@ from .events import ExecutorEvent, Released, Reported
 from .executor_job import ExecutorJob, ExecutorStatus
 from .failures import FailureBudget
 from .job_log import JobLog
-from .lifecycle import Gone, Output, WorkerEvent
+from .lifecycle import Exited, Gone, Output, WorkerEvent
 from .measurements import Measurements
 from .metrics import bounded
 from .pace import Pace
@@ -172,7 +172,7 @@ class AdaptiveExecutor:
         effects: list[Effect] = []
         match event:
             case Output():
-                self._log.write(self._source(worker), event.lines)
+                self._log.write(self._source(worker), event.text, worker)
                 return effects
             case Ready():
                 self._measurements = self._measurements.with_info(event)
@@ -182,7 +182,10 @@ class AdaptiveExecutor:
                 event = replace(event, metrics=bounded({}, event.metrics, self._target)[0])
             case Crashed(out_of_memory=True):
                 self._on_out_of_memory(worker)
+            case Exited():
+                self._log.end(worker)
             case Gone():
+                self._log.end(worker)
                 self._actors.pop(worker, None)
         return effects + self._machine.event(worker, event, now)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from .nodes import NodesSnapshot
 from .record import JobRecord, ProfileRun
 from .round import Plan
 from .settings import Settings
+from .status import ends_s, status_of
 from .store import Event
 from .targets import progress
 from .views import ClusterView, JobDetails, JobEvent, JobRow, NodeRow, TargetView
@@ -27,6 +28,7 @@ def job_row(job: JobRecord) -> JobRow:
         id=job.id,
         name=job.spec.name,
         phase=job.phase.value,
+        status=status_of(job).value,
         reason=_reason(job),
         gpu_type=shown[0].gpu_type if shown and job.active else None,
         gpus=sum(slot.gpus for slot in shown) if job.active else 0,
@@ -40,6 +42,8 @@ def job_row(job: JobRecord) -> JobRow:
         epoch=report.get("epoch"),
         epochs=report.get("epochs"),
         fraction=_fraction(job),
+        ends_s=ends_s(job),
+        has_target=job.spec.training.target is not None,
         steps=int(report.get("steps", 0)),
         metrics=dict(job.metrics),
         submitted_s=job.state.submitted_s,
@@ -76,33 +80,38 @@ def job_details(job: JobRecord, events: Iterable[Event]) -> JobDetails:
         **job_row(job),
         spec=job.spec.model_dump(mode="json"),
         events=[job_event(event) for event in events],
-        profiles={run.gpu_type: profile_state(run) for run in job.profiles},
+        profiles={run.gpu_type: profile_state(run, job.active) for run in job.profiles},
     )
-    if job.traceback:
+    if job.traceback and job.traceback != job.state.reason:
         details["traceback"] = job.traceback
     if (target := job.spec.training.target) is not None:
-        details["target"] = target_view(target, job.metrics)
+        details["target"] = target_view(target, job)
     return details
 
 
-def target_view(target: MetricTarget, metrics: Mapping[str, float]) -> TargetView:
-    value = metrics.get(target.metric)
+def target_view(target: MetricTarget, job: JobRecord) -> TargetView:
+    value = job.metrics.get(target.metric)
     return TargetView(
         metric=target.metric,
         at_least=target.at_least,
         at_most=target.at_most,
         value=value,
         reached=value is not None and target.reached(value),
-        text=progress(target, metrics),
+        text=progress(target, job.metrics, ended=not job.active),
     )
 
 
-def profile_state(run: ProfileRun) -> str:
+def profile_state(run: ProfileRun, active: bool) -> str:
+    """How far a profile run is, of a job that goes on or has ended."""
     if run.ok:
         return f"measured ({run.reason})" if run.reason else "measured"
     if run.ok is False:
         return f"could not be measured: {run.reason}"
-    return "being measured" if run.active else "to be measured"
+    if run.active:
+        return "being measured"
+    if run.reason:
+        return f"{'to be measured again' if active else 'could not be measured'}: {run.reason}"
+    return "to be measured" if active else "not measured"
 
 
 def job_event(event: Event) -> JobEvent:

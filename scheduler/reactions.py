@@ -30,6 +30,7 @@ from . import dejavu
 from .job import Phase
 from .lifecycle import advance
 from .record import JobRecord, ProfileRun, Stopped
+from .status import with_point
 from .store import Event
 from .targets import ending, missing
 
@@ -239,6 +240,7 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         held=held,
         generation=event.generation or job.generation,
         stopped=None if job.target else job.stopped,
+        reached=job.reached if event.slots == job.group else ((now, float(job.report.get("fraction", 0.0))),),
         retrying=False,
         pauses=job.pauses + paused,
         lost_s=job.lost_s + (_lost_s(job, event, waited_s) if paused else 0.0),
@@ -316,6 +318,12 @@ def _who_left(job: JobRecord, gone: set[Slot]) -> list[str]:
     trained = [slot for slot in job.held if slot in gone and slot not in measured]
     given_up = [slot for slot in trained if slot in job.target]
     moved = [slot for slot in trained if slot not in job.target]
+    if not job.active:
+        return (
+            [f"its workers left {gpus_of(gone & set(job.occupied))}: it has ended"]
+            if gone & set(job.occupied)
+            else []
+        )
     clauses = [f"its profile run left {gpus_of(measured)}"] if measured else []
     if given_up:
         clauses.append(f"training gave up {gpus_of(given_up)}: its workers could not start there")
@@ -325,8 +333,6 @@ def _who_left(job: JobRecord, gone: set[Slot]) -> list[str]:
 
 
 def _why_it_left(job: JobRecord) -> str:
-    if not job.active:
-        return ": the job has ended"
     if job.target:
         return f" for {gpus_of(job.target)}"
     told = {
@@ -338,12 +344,12 @@ def _why_it_left(job: JobRecord) -> str:
 
 
 def gpus_of(slots: Iterable[Slot | None]) -> str:
-    """`2x a100`, or of several types `1x a100, 2x t4`."""
+    """`2xa100`, or of several types `1xa100, 2xt4`."""
     counts: Counter[str] = Counter()
     for slot in slots:
         if slot is not None:
             counts[slot.gpu_type] += slot.gpus
-    return ", ".join(f"{gpus}x {gpu_type}" for gpu_type, gpus in sorted(counts.items()))
+    return ", ".join(f"{gpus}x{gpu_type}" for gpu_type, gpus in sorted(counts.items()))
 
 
 def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
@@ -353,6 +359,7 @@ def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
         job,
         measurements_json=dejavu.kept(event.measurements_json, job.measurements_json),
         report=flatten(report),
+        reached=with_point(job.reached, now, report.progress.fraction),
         metrics=metrics,
         left_out=event.left_out or left_out or job.left_out,
     )

@@ -87,6 +87,7 @@ class JobRecord:
     moving_s: float = 0.0  # over all moves: without training
     generation: int = 0  # of the last group that its executor told of; one that was made anew counts anew
     report: dict[str, Any] = field(default_factory=dict)  # the newest report, flattened for people
+    reached: tuple[tuple[float, float], ...] = ()  # (moment, part of its epochs done) on the GPUs it has now
     metrics: dict[str, float] = field(default_factory=dict)
     left_out: str = ""  # one sentence on metrics that are not kept
     traceback: str = ""  # of the script's last error
@@ -168,6 +169,7 @@ class JobRecord:
                 "group": tuple(Slot(**slot) for slot in row["group"]),
                 "claims": tuple((sequence, at) for sequence, at in claims),
                 "given": tuple((sequence, Slot(**slot)) for sequence, slot in given),
+                "reached": tuple((at, fraction) for at, fraction in row.get("reached", ())),
                 "report": restored(row["report"]),
                 "metrics": restored(row["metrics"]),
                 "stopped": Stopped(row["stopped"]) if row.get("stopped") else None,

@@ -96,7 +96,7 @@ def profile_views(jobs: Iterable[JobRecord], cluster: Cluster, share: float, now
             continue
         if not run.active and held[run.gpu_type] and held[run.gpu_type] + gpus > room[run.gpu_type]:
             continue
-        if _waits_for_other_types(job, run, room):
+        if waits_for_other_types(job, run, room):
             continue
         twin = (job.script_key or job.id, run.gpu_type)
         if twin in begun and not run.active:
@@ -107,7 +107,7 @@ def profile_views(jobs: Iterable[JobRecord], cluster: Cluster, share: float, now
     return views
 
 
-def _waits_for_other_types(job: JobRecord, run: ProfileRun, present: Container[str]) -> bool:
+def waits_for_other_types(job: JobRecord, run: ProfileRun, present: Container[str]) -> bool:
     """Where the script failed it is measured again only once it is known whether it does on the other types."""
     return (
         bool(run.fault)

@@ -29,16 +29,17 @@ def ending(
     return Phase.SUCCEEDED, f"{ended}; {target.metric} is {shown(value)}, the target {bound(target)} {missed}"
 
 
-def progress(target: MetricTarget, metrics: Mapping[str, float]) -> str:
+def progress(target: MetricTarget, metrics: Mapping[str, float], ended: bool = False) -> str:
     """`accuracy at least 0.97: 0.94, 0.03 to go`."""
     what = f"{target.metric} {bound(target)}"
     if target.metric not in metrics:
-        return f"{what}: not reported yet; {reported(metrics)}"
+        return f"{what}: {'never reported' if ended else 'not reported yet'}; {reported(metrics)}"
     value = metrics[target.metric]
     if target.reached(value):
         return f"{what}: reached, {shown(value)}"
     missing = short_by(target, value)
-    return f"{what}: {shown(value)}" + (f", {shown(missing)} to go" if missing is not None else "")
+    away = "short of it" if ended else "to go"
+    return f"{what}: {shown(value)}" + (f", {shown(missing)} {away}" if missing is not None else "")
 
 
 def short_by(target: MetricTarget, value: float) -> float | None:

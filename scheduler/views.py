@@ -18,6 +18,7 @@ class JobRow(TypedDict):
     id: str
     name: str
     phase: str  # of `scheduler.job.Phase`
+    status: str  # of `scheduler.status.Status`: what a person is told instead
     reason: str
     gpu_type: str | None  # None: holds no GPUs
     gpus: int
@@ -31,6 +32,8 @@ class JobRow(TypedDict):
     epoch: int | None
     epochs: int | None
     fraction: float  # of the epochs asked for, 0..1
+    ends_s: float | None  # when these are done at the rate of its last reports; a target may end it sooner
+    has_target: bool
     steps: int
     metrics: dict[str, float]  # the last value of each, at most 100
     submitted_s: float

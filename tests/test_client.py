@@ -147,6 +147,13 @@ def tell(folder: str) -> dict[str, Any]:
         told["short log"] = "".join(client.logs(short, follow=True))
         told["short details"] = client.describe(short)
         told["timeline"] = client.timeline(short)
+        told["short measured"] = "".join(client.logs(short, measuring=True))
+        (job_dir / "broken.py").write_text(SCRIPT.replace("x = ", 'raise ValueError("no data\\nanywhere")\nx = '))
+        broken = client.submit(spec("broken", 12).model_copy(update={"script": "broken.py"}))
+        told["broken"] = client.wait([broken], timeout_s=240)[broken]
+        told["broken details"] = client.describe(broken)
+        told["broken measured"] = "".join(client.logs(broken, measuring=True))
+        told["broken sources"] = client.log_sources(broken)
         told["absent"] = client.describe(absent)
         try:
             client.describe("nothing-9")
@@ -220,6 +227,21 @@ def test_its_whole_output_can_be_read(told: dict[str, Any]) -> None:
     assert "the end" in told["short log"]
 
 
+def test_what_it_wrote_while_it_was_measured_is_apart(told: dict[str, Any]) -> None:
+    assert told["short log"].startswith("epoch 0\n")
+    assert set(told["short measured"].splitlines()) <= {f"[profile-t4] epoch {epoch}" for epoch in range(12)}
+
+
+def test_a_script_that_fails_while_it_is_measured_is_tried_twice_and_told_with_its_traceback(
+    told: dict[str, Any],
+) -> None:
+    details = told["broken details"]
+    assert (told["broken"], details["reason"], details["failures"]) == ("failed", "ValueError: no data", 2)
+    assert 'raise ValueError("no data' in details["traceback"]
+    assert told["broken measured"].count("[profile-t4] Traceback") == 2
+    assert told["broken sources"] == ("profile-t4",)
+
+
 def test_a_job_for_gpus_that_are_not_there_waits_and_says_so(told: dict[str, Any]) -> None:
     assert told["absent"]["phase"] == "submitted"
     assert told["absent"]["reason"] == "waiting for GPU type h100; the cluster has t4"
@@ -235,7 +257,7 @@ def test_a_running_job_is_explained(told: dict[str, Any]) -> None:
 
 def test_reading_goes_on_across_a_killed_service(told: dict[str, Any]) -> None:
     assert told["after kill"]["short-1"] == "succeeded"
-    assert told["after kill"]["long-3"] == "running"
+    assert told["after kill"]["long-4"] == "running"
 
 
 def test_a_job_is_cancelled_once(told: dict[str, Any]) -> None:

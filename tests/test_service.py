@@ -319,7 +319,7 @@ def test_a_job_whose_gpus_went_to_others_was_evicted_and_its_time_in_the_queue_i
     assert said(stopped) == ["is to leave its GPUs to other jobs"]
     left = react(stopped.job, Released(stopped.job.sequence, (A, B)), 11.0)
     assert [(event.kind, event.data["text"]) for event in left.events] == [
-        ("evicted", "training left 2x t4: evicted, other jobs get them")
+        ("evicted", "training left 2xt4: evicted, other jobs get them")
     ]
     assert (left.job.state.reason, counts(left.job)) == ("evicted: other jobs have its GPUs", {"evictions": 1})
     back = claim(left.job, (C,), 200.0).job
@@ -333,15 +333,15 @@ def test_a_job_that_stays_after_all_was_not_evicted() -> None:
     stays = claim(claim(running(A), (), 10.0).job, (A,), 10.5).job
     stays = react(stays, Running(stays.sequence, (A,), warm=False), 11.0).job
     lost = react(stays, Released(stays.sequence, (A,)), 12.0)
-    assert said(lost) == ["training gave up 1x t4: its workers could not start there"]
+    assert said(lost) == ["training gave up 1xt4: its workers could not start there"]
     assert (lost.job.phase, counts(lost.job)) == (Phase.QUEUED, {})
 
 
 @pytest.mark.parametrize(
     ("why", "text"),
     [
-        (Stopped.DRAINED, "training left 1x t4: their nodes are going away"),
-        (Stopped.DOWN, "training left 1x t4: the scheduler ends"),
+        (Stopped.DRAINED, "training left 1xt4: their nodes are going away"),
+        (Stopped.DOWN, "training left 1xt4: the scheduler ends"),
     ],
 )
 def test_only_a_job_whose_gpus_go_to_others_is_evicted(why: Stopped, text: str) -> None:
@@ -371,12 +371,12 @@ def test_a_resize_a_recovery_and_a_retry_are_counted_apart() -> None:
 
 def test_who_left_gpus_and_why_is_told() -> None:
     moved = claim(running(A), (B, C), 10.0).job
-    assert said(react(moved, Released(moved.sequence, (A,)), 12.0)) == ["training left 1x t4 for 2x t4"]
+    assert said(react(moved, Released(moved.sequence, (A,)), 12.0)) == ["training left 1xt4 for 2xt4"]
     ended = end(running(A), Phase.CANCELLED, "cancelled by the user", 5.0).job
-    assert said(react(ended, Released(1, (A,)), 6.0)) == ["training left 1x t4: the job has ended"]
+    assert said(react(ended, Released(1, (A,)), 6.0)) == ["its workers left 1xt4: it has ended"]
     started = start_profile(profiling(ProfileRun("t4")), "t4", A, 1.0).job
     measured_there = react(started, finished(started, "t4", ok=True, measurements_json=measured("t4")), 2.0).job
-    assert said(react(measured_there, Released(0, (A,)), 3.0)) == ["its profile run left 1x t4"]
+    assert said(react(measured_there, Released(0, (A,)), 3.0)) == ["its profile run left 1xt4"]
 
 
 # --- profiling -------------------------------------------------------------------------------------------
@@ -450,6 +450,9 @@ def test_the_same_error_on_two_gpu_types_fails_the_job_at_once_with_its_tracebac
         {"failures": 2},
     )
     assert "train.py" in job_details(second.job, [])["traceback"]
+    told = dict.fromkeys(("a100", "t4"), "could not be measured: ValueError: no")
+    assert (job_details(second.job, [])["profiles"], second.job.occupied) == (told, ())
+    assert job_details(first.job, [])["profiles"]["a100"] == "to be measured again: ValueError: no"
     assert said(second)[-1] == "ValueError: no (the same error twice, and no progress between)"
 
 
