@@ -31,7 +31,7 @@ from .failures import FailureBudget
 from .job_log import JobLog
 from .lifecycle import Exited, Gone, Output, WorkerEvent
 from .measurements import Measurements
-from .metrics import bounded
+from .metric_limits import bounded
 from .pace import Pace
 from .profiling import profile_plan
 from .protocol import BatchPlan, Command, Crashed, Event, Finished, ProfileProgress, Ready, Report

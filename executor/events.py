@@ -93,7 +93,7 @@ class Failing:
 
 @dataclass(frozen=True)
 class JobFinished:
-    """The script has ended well. `ended_early`: how, where its epochs were not all done."""
+    """The script has ended well. `ended_early`: how far it was, as "epoch 7 of 60", where it did so by itself."""
 
     metrics: Mapping[str, float] = field(default_factory=dict)
     target_reached: bool = False

@@ -240,15 +240,12 @@ class Left:
 
 @dataclass(frozen=True)
 class Finished:
-    """The script ended by itself after its last epoch (or at its target metric).
-
-    `ended_early`: how it ended before that, as "ended by itself after epoch 7 of 60".
-    """
+    """The script ended by itself after its last epoch (or at its target metric)."""
 
     steps: int
     target_reached: bool = False
     metrics: Mapping[str, float] = field(default_factory=dict)
-    ended_early: str = ""
+    ended_early: str = ""  # how far it was, where it ended by itself before what it had asked for
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ..executor.events import (
     WorkerLost,
 )
 from ..executor.failures import NO_OTHER_END, SAME_TWICE, fault_of, is_final, too_many
-from ..executor.metrics import bounded
+from ..executor.metric_limits import bounded
 from ..executor.protocol import Report
 from ..executor.slot import Slot
 from . import dejavu

@@ -94,7 +94,7 @@ class JobRecord:
     stopped: Stopped | None = None
     retrying: bool = False  # its script failed and is being started again
     faults: int = 0  # errors of the script while it was measured
-    ended_early: str = ""  # how it ended, where its epochs were not all done
+    ended_early: str = ""  # how far it was, where it ended by itself before all was done
     retired: bool = False  # ended, and its executor is gone
 
     @property

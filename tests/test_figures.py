@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from coadapt.cli import main
 from coadapt.executor.events import JobFinished, Reported, Running
-from coadapt.executor.metrics import MOST, MOST_NAME, TOO_LONG, TOO_MANY, bounded
+from coadapt.executor.metric_limits import MOST, MOST_NAME, TOO_LONG, TOO_MANY, bounded
 from coadapt.executor.protocol import Progress, Report
 from coadapt.executor.slot import Slot
 from coadapt.scheduler.answers import job_details, job_row
@@ -148,7 +148,7 @@ LOSS = {"target": {"metric": "loss", "at_most": 0.5}}
         (
             LOSS,
             {"loss": math.nan},
-            {"ended_early": "ended by itself after epoch 1 of 3"},
+            {"ended_early": "epoch 1 of 3"},
             "succeeded",
             "ended by itself after epoch 1 of 3; loss is NaN, the target at most 0.5 was not reached",
         ),

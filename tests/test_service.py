@@ -507,7 +507,7 @@ def test_errors_while_measured_and_while_training_are_counted_together() -> None
 
 def test_a_job_that_ended_by_itself_has_succeeded_and_says_how_far_it_was() -> None:
     reported = react(running(A), Reported(REPORT, ""), 3.0).job
-    done = react(reported, JobFinished({}, ended_early="ended by itself after epoch 2 of 10"), 4.0).job
+    done = react(reported, JobFinished({}, ended_early="epoch 2 of 10"), 4.0).job
     row = job_row(JobRecord.from_json(done.to_json()))
     assert (row["phase"], row["reason"]) == ("succeeded", "ended by itself after epoch 2 of 10")
     assert row["fraction"] == 0.2
