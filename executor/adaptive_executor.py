@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,12 @@ from .events import ExecutorEvent, Released, Reported
 from .executor_job import ExecutorJob, ExecutorStatus
 from .failures import FailureBudget
 from .job_log import JobLog
-from .lifecycle import Gone, Output, WorkerEvent
+from .lifecycle import Exited, Gone, Output, WorkerEvent
 from .measurements import Measurements
+from .metric_limits import bounded
 from .pace import Pace
 from .profiling import profile_plan
-from .protocol import BatchPlan, Command, Crashed, Event, ProfileProgress, Ready, Report
+from .protocol import BatchPlan, Command, Crashed, Event, Finished, ProfileProgress, Ready, Report
 from .ranks import Rendezvous
 from .resize import Effect, KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
 from .slot import Slot
@@ -72,6 +74,7 @@ class AdaptiveExecutor:
     def __init__(self, job: ExecutorJob, limits: Limits | None = None) -> None:
         self._job = job
         self._measurements = job.measurements or Measurements()
+        self._target = target.metric if (target := job.training.target) is not None else ""
         self._densest: dict[tuple[int, int], int] = {}
         self._report: Report | None = None
         self._log = JobLog(job.log_dir)
@@ -169,15 +172,20 @@ class AdaptiveExecutor:
         effects: list[Effect] = []
         match event:
             case Output():
-                self._log.write(self._source(worker), event.lines)
+                self._log.write(self._source(worker), event.text, worker)
                 return effects
             case Ready():
                 self._measurements = self._measurements.with_info(event)
             case Report():
                 effects += self._on_report(event, now)
+            case Finished():
+                event = replace(event, metrics=bounded({}, event.metrics, self._target)[0])
             case Crashed(out_of_memory=True):
                 self._on_out_of_memory(worker)
+            case Exited():
+                self._log.end(worker)
             case Gone():
+                self._log.end(worker)
                 self._actors.pop(worker, None)
         return effects + self._machine.event(worker, event, now)
 
@@ -189,7 +197,8 @@ class AdaptiveExecutor:
 
     def _on_report(self, report: Report, now: float) -> list[Effect]:
         """Refit, choose the batch anew, and pass everything on."""
-        self._report = report
+        metrics, left_out = bounded({}, report.metrics, self._target)
+        self._report = report = replace(report, metrics=metrics)
         try:
             self._measurements = self._measurements.with_report(report, self._densest)
         except ValueError as error:
@@ -202,7 +211,7 @@ class AdaptiveExecutor:
             plan = better_batch(self._model(slots), slots, current)
             if plan is not None:
                 effects = machine.set_batch(plan, now)
-        self._outbox.put(Reported(report, self._measurements.to_json(), machine.batch or current))
+        self._outbox.put(Reported(report, self._measurements.to_json(), machine.batch or current, left_out))
         return effects
 
     def _model(self, slots: Sequence[Slot]) -> JobModel | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import re
 import runpy
 import signal
 import sys
@@ -31,6 +32,7 @@ from .protocol import Crashed, Finished, Left, Profiled
 _PACKAGE = str(Path(__file__).parent.parent)
 _PR_SET_PDEATHSIG = 1
 TRACEBACK_CHARACTERS = 20_000
+SUMMARY_CHARACTERS = 500
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -123,7 +125,7 @@ def crashed(error: BaseException) -> Crashed:
         sentence = f"a local batch of {training.trying} samples does not fit in memory"
         print(sentence, file=sys.stderr)
         return Crashed(sentence, "", out_of_memory)
-    summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    summary = summary_of(error)
     if isinstance(error, SyntaxError):
         summary = f"SyntaxError: {error.msg} ({Path(error.filename or '').name}, line {error.lineno})"
     # A script that does not even compile has no frames of its own.
@@ -131,6 +133,14 @@ def crashed(error: BaseException) -> Crashed:
     text = "".join(traceback.format_exception(type(error), error, frames))
     sys.stderr.write(text)
     return Crashed(summary, text[-TRACEBACK_CHARACTERS:], out_of_memory, isinstance(error, Unfit))
+
+
+def summary_of(error: BaseException) -> str:
+    """The exception's type and the first line of what it says, as `RuntimeError: my bug:`."""
+    lines = [line.strip() for line in "".join(traceback.format_exception_only(error)).splitlines() if line.strip()]
+    # A message may begin with an empty line: then the type stands alone.
+    summary = f"{lines[0]} {lines[1]}" if len(lines) > 1 and re.fullmatch(r"[\w.]+:", lines[0]) else lines[0]
+    return summary if len(summary) <= SUMMARY_CHARACTERS else summary[: SUMMARY_CHARACTERS - 1] + "…"
 
 
 def is_out_of_memory(error: BaseException) -> bool:

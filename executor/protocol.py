@@ -268,7 +268,10 @@ class Finished:
 
 @dataclass(frozen=True)
 class Crashed:
-    """The script ended with an error: `summary` is its last line, `out_of_memory` what profiling looks for."""
+    """The script ended with an error: `summary` is its type and first line.
+
+    `out_of_memory`: what profiling looks for.
+    """
 
     summary: str
     traceback: str

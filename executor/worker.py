@@ -15,7 +15,7 @@ from .protocol import Command, Event
 from .training_process import Launch, TrainingProcess
 
 BATCH = 500  # events of one call to the executor
-WAITING = 2000  # lines that may wait for it before the script's output blocks
+WAITING = 2000  # pieces that may wait for it before the script's output blocks
 
 
 class Worker:
@@ -85,7 +85,7 @@ def compact(events: Iterable[Event | WorkerEvent]) -> list[Event | WorkerEvent]:
     for event in events:
         last = compacted[-1] if compacted else None
         if isinstance(event, Output) and isinstance(last, Output):
-            compacted[-1] = Output(last.lines + event.lines)
+            compacted[-1] = Output(last.text + event.text)
         else:
             compacted.append(event)
     return compacted

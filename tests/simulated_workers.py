@@ -35,8 +35,6 @@ from coadapt.executor.ranks import Rendezvous
 from coadapt.executor.resize import KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
 from coadapt.executor.slot import Slot
 
-READY = Ready("f", 32, 10, None, "SGD", False)
-
 
 def slot(node: str, index: int = 0, gpu_type: str = "a100") -> Slot:
     return Slot(node, "", 1, gpu_type, emulated=True, index=index)
@@ -77,6 +75,7 @@ class World:
         self.deaf_to_abort = False
         self.silent = False  # nobody makes a step
         self.fits: int | None = None  # largest local batch size that profile runs find to fit; None: they hang
+        self.own_batch_size = 4  # of the script
         self.dies_silently = False  # where memory runs out the kernel kills the process
         self.kept: list[KeepProfile] = []
         self.exit_known_s = 0.01  # after the death; survivors notice after 0.02 s
@@ -242,7 +241,7 @@ class World:
             self._later(2.1, start.worker, Gone())
             self.processes[start.worker].alive = False
             return
-        self._later(3.0, start.worker, READY)
+        self._later(3.0, start.worker, Ready("f", self.own_batch_size, 10, None, "SGD", False))
         if start.profile and self.fits is None:
             self._later(4.0, start.worker, Profiled(StepRow(1, 1, 8, 0, 0.1, 0.0, 5)))
         elif start.profile:

@@ -33,6 +33,7 @@ from coadapt.executor.events import (
 from coadapt.executor.executor_job import ExecutorJob, ExecutorStatus
 from coadapt.executor.lifecycle import Gone
 from coadapt.executor.measurements import Measurements
+from coadapt.scheduler.job_logs import ALL, MEASURING, page
 from conftest import NAMESPACE, EmulatedCluster
 from ray.exceptions import ActorUnavailableError, RuntimeEnvSetupError
 
@@ -168,8 +169,7 @@ class Job:
         return {worker["slot"]: worker["pid"] for worker in self.status().workers.values()}
 
     def log(self) -> str:
-        path = self.folder / "logs" / "all.log"
-        return path.read_text() if path.exists() else ""
+        return "".join(page(self.folder / "logs", source, 0)[0] for source in (MEASURING, ALL))
 
     def samples(self) -> Counter:
         """(epoch, sample) -> how often a step with it was begun, over all processes."""

@@ -147,6 +147,7 @@ def tell(folder: str) -> dict[str, Any]:
         told["short log"] = "".join(client.logs(short, follow=True))
         told["short details"] = client.describe(short)
         told["timeline"] = client.timeline(short)
+        told["short measured"] = "".join(client.logs(short, measuring=True))
         told["absent"] = client.describe(absent)
         try:
             client.describe("nothing-9")
@@ -156,6 +157,12 @@ def tell(folder: str) -> dict[str, Any]:
         long = client.submit(spec("long", 400, gpu_types=["t4"]))
         told["long runs"] = until(client, long, "running")
         told["explain"] = client.explain(long)
+        (job_dir / "broken.py").write_text(SCRIPT.replace("x = ", 'raise ValueError("no data\\nanywhere")\nx = '))
+        broken = client.submit(spec("broken", 12).model_copy(update={"script": "broken.py"}))
+        told["broken"] = client.wait([broken], timeout_s=240)[broken]
+        told["broken details"] = client.describe(broken)
+        told["broken measured"] = "".join(client.logs(broken, measuring=True))
+        told["broken sources"] = client.log_sources(broken)
         children = psutil.Process(record.head[0].pid).children(recursive=True)
         (service,) = [p for p in children if "SchedulerService" in " ".join(p.cmdline())]
         os.kill(service.pid, signal.SIGKILL)
@@ -218,6 +225,21 @@ def test_a_job_is_measured_trained_and_ends(told: dict[str, Any]) -> None:
 def test_its_whole_output_can_be_read(told: dict[str, Any]) -> None:
     assert "epoch 11" in told["short log"]
     assert "the end" in told["short log"]
+
+
+def test_what_it_wrote_while_it_was_measured_is_apart(told: dict[str, Any]) -> None:
+    assert told["short log"].startswith("epoch 0\n")
+    assert set(told["short measured"].splitlines()) <= {f"[profile-t4] epoch {epoch}" for epoch in range(12)}
+
+
+def test_a_script_that_fails_while_it_is_measured_is_tried_twice_and_told_with_its_traceback(
+    told: dict[str, Any],
+) -> None:
+    details = told["broken details"]
+    assert (told["broken"], details["reason"], details["failures"]) == ("failed", "ValueError: no data", 2)
+    assert 'raise ValueError("no data' in details["traceback"]
+    assert told["broken measured"].count("[profile-t4] Traceback") == 2
+    assert told["broken sources"] == ("profile-t4",)
 
 
 def test_a_job_for_gpus_that_are_not_there_waits_and_says_so(told: dict[str, Any]) -> None:
