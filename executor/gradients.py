@@ -95,7 +95,8 @@ class Gradients:
         self.undone = False
         self.backwards = 0  # of the running part
         self.keeps_loss = False
-        self.loss: Tensor | None = None  # the last one, where it is kept
+        self.loss: Tensor | None = None  # the last one, where it is kept, and what it was seen to be
+        self.loss_seen = UNKNOWN
         self._parameters_now, self._tell, self._guard, self._loss = parameters, tell, guard, loss
         self._parameters: Sequence[Tensor] = ()
         self._number: dict[Tensor, int] = {}
@@ -208,7 +209,9 @@ class Gradients:
         self._before_backward()
         ordinal, self.backwards = self.backwards, self.backwards + 1
         plan = self._plan or PartPlan(1, self.replicas)
-        self.loss = losses[0].detach() if self.keeps_loss and isinstance(losses[0], Tensor) else None
+        self.loss = None
+        if self.keeps_loss and isinstance(losses[0], Tensor):
+            self.loss, self.loss_seen = losses[0].detach(), self._see(plan, losses)
         if ordinal:
             self.meter.drop()
         if self._nothing_to_do(plan):

@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from . import alone, protocol
+from .beside import Beside, is_small
 from .channel import Channel
 from .checkpoint import CheckpointError, CheckpointStore
 from .config import Adaptivity, TrainingConfig
@@ -91,6 +92,8 @@ class ManagedSession(GroupSession):
         self.checkpoints = CheckpointStore(url, config.checkpoint.keep) if url else None
         self.live = False  # holds the state of a run, not just the script's initial one
         self.variables = OwnVariables()
+        self._beside: Beside | None = None
+        self._little_beside = is_small(prepared) and bool(prepared.companions or prepared.users)
         self.habits = LoopHabits()
         self._replicas_before = 0
         self._looked = False  # every rank has looked at a loop's habits
@@ -134,22 +137,35 @@ class ManagedSession(GroupSession):
         return super()._begin_reading()
 
     def _open_unit(self, unit: Unit) -> None:
-        self.variables.begin_batch(may_repeat=self.world_size > 1 or len(unit.parts) > 1)
+        several = len(unit.parts) > 1
+        self.variables.begin_batch(may_repeat=self.world_size > 1 or several)
+        keeps = several or (self.world_size > 1 and self._little_beside)
+        self._beside = Beside(self.prepared) if keeps else None
 
     def _before_part(self) -> None:
         self.gradients.keeps_loss = self.variables.looks
         self.variables.begin_part()
 
     def _after_part(self, part: Part) -> None:
-        self.variables.end_part(part.samples, not self.partial, self._last_loss)
+        self.variables.end_part(part.samples, not self.partial, lambda: self._added_losses(part.samples))
+        if self.partial and self._beside is not None:
+            self._beside.restore()
 
-    def _last_loss(self) -> float | None:
-        loss = self.gradients.loss
-        return None if loss is None or loss.numel() != 1 else float(loss) / self._loss_scale()
+    def _added_losses(self, samples: int) -> list[float]:
+        """What a sum of the last loss over this part's samples, or over what it counts, would have grown by."""
+        loss, seen = self.gradients.loss, self.gradients.loss_seen
+        if loss is None or loss.numel() != 1:
+            return []
+        value = float(loss) / self._loss_scale()
+        if seen.kind is Kind.SUM:
+            return [value]
+        return [value * samples, *([value * float(seen.weight)] if seen.weight is not None else [])]
 
     def _undo_step(self) -> None:
         super()._undo_step()
         self.variables.undo_batch()
+        if self._beside is not None:
+            self._beside.restore()
 
     def _look_as_one(self) -> None:
         group = self.group

@@ -143,11 +143,11 @@ class OwnVariables:
     def begin_part(self) -> None:
         self._sums.before_part()
 
-    def end_part(self, samples: int, last: bool, loss: Callable[[], float | None]) -> None:
+    def end_part(self, samples: int, last: bool, losses: Callable[[], Sequence[float]]) -> None:
         """The script is done with a part; before a further one, what goes by batches is as it was before the
         first.
         """
-        self._sums.after_part(samples, loss)
+        self._sums.after_part(samples, losses)
         if self._undo is None or (last and not self._moves):
             return
         over_samples = self._sums.over_samples

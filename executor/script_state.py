@@ -20,7 +20,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -45,6 +45,7 @@ DEPTH = 6
 ATTRIBUTES = "__coadapt_attributes__"  # stands beside "values", the attributes of an object of that class
 
 Variables = dict[str, Any]
+_Kind = TypeVar("_Kind")
 
 
 class _NotPlain(Exception):
@@ -155,6 +156,16 @@ def _find(
     elif _is_own_object(value):
         for inner, item in vars(value).items():
             _find(f"{path}/{inner}", vars(value), inner, item, kinds, found, depth - 1, None)
+
+
+def script_objects(kind: type[_Kind]) -> list[_Kind]:
+    """Objects of a kind that variables of the script hold, or attributes of its objects."""
+    found: dict[int, _Kind] = {}
+    for frame in script_frames():
+        for value in list(frame.f_locals.values()):
+            held = vars(value).values() if _is_own_object(value) else ()
+            found.update({id(item): item for item in (value, *held) if isinstance(item, kind)})
+    return list(found.values())
 
 
 def put(values: Mapping[str, Any], places: Mapping[str, Leaf]) -> None:

@@ -47,8 +47,8 @@ class SampleSums:
         """The script is given its part of a batch next."""
         self._before = leaves(_NUMBERS) if self.looks else {}
 
-    def after_part(self, samples: int, loss: Callable[[], float | None]) -> None:
-        """The script is done with its part of so many samples; `loss()` is the one it went backward from."""
+    def after_part(self, samples: int, losses: Callable[[], Sequence[float]]) -> None:
+        """The script is done with its part of so many samples; `losses()`: what its losses add up to over them."""
         if not self._before:
             return
         before, self._before = self._before, {}
@@ -59,9 +59,9 @@ class SampleSums:
             if path in before and leaf.value != before[path].value
         }
         self.moving |= grown.keys()
-        value = loss() if any(isinstance(growth, float) for growth in grown.values()) else None
+        added = losses() if any(isinstance(growth, float) for growth in grown.values()) else ()
         for path, growth in grown.items():
-            by_samples = grows_by_samples(growth, samples, value)
+            by_samples = grows_by_samples(growth, samples, added)
             if by_samples and path not in self._others:
                 self.over_samples.add(path)
             elif by_samples is False:
@@ -69,18 +69,18 @@ class SampleSums:
                 self._others.add(path)
 
 
-def grows_by_samples(growth: float, samples: int, loss: float | None) -> bool | None:
+def grows_by_samples(growth: float, samples: int, losses: Sequence[float]) -> bool | None:
     """Whether a sum that grew by `growth` with a part of `samples` samples is one over samples; None: cannot tell.
 
-    Whole numbers that grow by more than 1 count samples or items of them.
+    Whole numbers that grow by more than 1 count samples or items of them. `losses`: what sums of a loss over the
+    part's samples or items grow by.
     """
     if samples < 2 or not math.isfinite(growth):
         return None
     if isinstance(growth, int) or float(growth).is_integer():
         return True if growth > 1 else None if growth == 1 else False
-    if loss is None or not math.isfinite(loss):
-        return None
-    return abs(growth - loss * samples) <= TOLERANCE * abs(loss * samples)
+    known = [loss for loss in losses if math.isfinite(loss)]
+    return any(abs(growth - loss) <= TOLERANCE * abs(loss) for loss in known) if known else None
 
 
 def as_alone(
