@@ -231,7 +231,9 @@ class AdaptiveExecutor:
     def _profiled(self, slot: Slot, progress: ProfileProgress) -> bool:
         paced = self._job.pace if slot.emulated else None
         pace = None if paced is None else Pace.of(paced["profile"], slot.gpu_type)
-        return profile_plan(self._job.training, slot.gpu_type, pace, progress).done
+        info = self._measurements.info
+        least = info.least_local_bsz if info is not None else 1
+        return profile_plan(self._job.training, slot.gpu_type, pace, progress, least).done
 
     def _group_slots(self) -> list[Slot]:
         return [self._machine.workers[id].slot for id in self._machine.group if id in self._machine.workers]

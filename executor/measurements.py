@@ -73,7 +73,11 @@ class Measurements:
         known, said = self.info, JobInfo.of(ready)
         if known is not None and known.fingerprint == said.fingerprint:
             said = replace(
-                said, per_step=known.per_step, whole_batches=known.whole_batches, one_pass=known.one_pass
+                said,
+                per_step=known.per_step,
+                whole_batches=known.whole_batches,
+                one_pass=known.one_pass,
+                least_local_bsz=max(known.least_local_bsz, said.least_local_bsz),
             )
         return replace(self, info=said)
 
@@ -114,6 +118,9 @@ class Measurements:
     def with_profile(self, gpu_type: str, progress: ProfileProgress) -> Measurements:
         """Add what a profile run found out; raises ValueError as `with_rows` does."""
         updated = self.with_rows(gpu_type, progress.rows)
+        if progress.floor > 1 and updated.info is not None:
+            least = max(updated.info.least_local_bsz, progress.floor)
+            updated = replace(updated, info=replace(updated.info, least_local_bsz=least))
         if not progress.failed:
             return updated
         least = min([*progress.failed, *([known] if (known := self.out_of_memory.get(gpu_type)) else [])])

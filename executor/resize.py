@@ -102,6 +102,7 @@ class Limits:
     stop_s: float = 120.0  # write a checkpoint and end
     exit_s: float = 15.0  # a leaver ends
     finish_s: float = 600.0  # what the script does after its last epoch
+    last_s: float = 30.0  # others end so long after rank 0 has
     hang_s: float = 300.0
     profile_s: float = 900.0
     backoff_s: float = 1.0  # doubled for each failed start, at most 30 s
@@ -221,6 +222,7 @@ class Reconciler:
         self.batch: BatchPlan | None = None
         self.last_error = ""
         self._given_up: set[Slot] = set()
+        self._unfit = False  # a newcomer could not take over the state
         self._history: dict[Slot, _SlotHistory] = {}
         self._profiles_seen: set[int] = set()
         self._generations = 0
@@ -255,13 +257,18 @@ class Reconciler:
         dropped = tuple(slot for slot in self.desired if slot not in slots and slot not in held)
         self.sequence = sequence
         self.desired = tuple(sorted(set(slots)))
-        self._given_up.clear()
+        self._given_up = self._beyond_growth()
         self._history = {slot: history for slot, history in self._history.items() if slot in self.desired}
         for history in self._history.values():
             history.failed_starts, history.not_before_s = 0, 0.0
-        if dropped:
+        if dropped := (*dropped, *(slot for slot in self.desired if slot in self._given_up and slot not in held)):
             self._tell(Released(sequence, dropped))
         return self._drain(now)
+
+    def _beyond_growth(self) -> set[Slot]:
+        """Slots that a job which no newcomer can join cannot use, while it trains."""
+        members = {member.slot for member in self._members()}
+        return set(self.desired) - members if self._unfit and members else set()
 
     def profile(self, slot: Slot, sequence: int, now: float) -> list[Effect]:
         """Measure one replica in `slot`, beside whatever trains. A sequence already seen is ignored."""
@@ -480,12 +487,20 @@ class Reconciler:
         if self.phase is Phase.FINISHING and not (worker.rank == 0 and not isinstance(worker.outcome, Finished)):
             if not any(member.joined for member in self._members()):  # newcomers wait for a group in vain
                 self._succeed()
+            elif worker.rank == 0:  # the result is there
+                self._deadline_s = min(self._deadline_s, now + self.limits.last_s)
             return
         if self.phase is Phase.STOPPING and isinstance(worker.outcome, Left):
             return
         if worker.retired or self.phase.is_terminal or self.phase in (Phase.IDLE, Phase.STARTING):
             return
         error = self._user_error(worker, reason, code)
+        if error is not None and error.unfit:
+            self._unfit = True
+            self._given_up.add(worker.slot)
+            self._tell(WorkerLost(error.summary, worker.slot))
+            self._start_recovery(now)
+            return
         if error is not None and not self._lost_one:  # else it may follow from what the group lost
             self._user_failed(error, now, worker)
             return
@@ -590,6 +605,10 @@ class Reconciler:
             spent = len(worker.progress.failed) > PROFILE_RESTARTS
             worker.replaced = not spent and not self.profiled(worker.slot, worker.progress)
             why = f"memory runs out at the smallest local batch size, {worker.trying} (min_local_batch_size)"
+        elif error is not None and worker.trying is not None and self._tries_less_than_the_script(worker):
+            # As with statistics over a batch of one: larger batches may do.
+            worker.progress = worker.progress.too_small(worker.trying)
+            worker.replaced = not self.profiled(worker.slot, worker.progress)
         if not worker.replaced:
             ok = bool(worker.progress.rows)
             self._effects.append(KeepProfile(gpu_type, worker.progress))

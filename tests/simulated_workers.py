@@ -72,6 +72,7 @@ class World:
         self.target: tuple[Slot, ...] = ()
         self.sequence = 0
         self.broken_starts: set[Slot] = set()  # workers here die at once
+        self.unfit: set[Slot] = set()  # newcomers here cannot take over the state
         self.deaf_to_abort = False
         self.silent = False  # nobody makes a step
         self.fits: int | None = None  # largest local batch size that profile runs find to fit; None: they hang
@@ -251,7 +252,7 @@ class World:
     # --- profiling ------------------------------------------------------------------------------------------
 
     def _plan(self, progress: ProfileProgress) -> ProfilePlan:
-        return ProfilePlan(4, 4096, progress.rows, progress.failed)
+        return ProfilePlan(max(4, progress.floor), 4096, progress.rows, progress.failed)
 
     def _next_size(self, progress: ProfileProgress) -> int:
         wanted = self._plan(progress).next()
@@ -291,7 +292,15 @@ class World:
                     ranks = sorted(p.waiting.rank for _, p in together if p.waiting is not None)
                     assert ranks == list(range(command.world_size))
                     furthest = max(p.steps for _, p in together)
+                    unfit = [id for id, p in together if p.slot in self.unfit and p.steps < furthest]
                     for id, p in together:
+                        if unfit:
+                            p.waiting = None
+                            if id in unfit:
+                                self.die(id, 1, Crashed("the job cannot grow: no", "", unfit=True))
+                            else:
+                                self._later(0.02, id, Broken(command.generation, p.steps))
+                            continue
                         p.steps = furthest
                         self._later(0.1, id, Joined(command.generation, furthest, "peer"))
             case Abort():

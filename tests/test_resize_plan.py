@@ -487,17 +487,25 @@ def test_an_error_of_the_script_ends_a_profile_run_at_once_whatever_was_being_tr
     assert profiled(world) == [ProfileFinished("t4", True)]
 
 
-@pytest.mark.parametrize(("own_batch_size", "fault"), [(4, True), (32, False)])
-def test_an_error_below_the_scripts_own_batch_size_says_nothing_of_how_it_trains(
-    world: World, own_batch_size: int, fault: bool
-) -> None:
-    world.fits, world.own_batch_size = 1 << 20, own_batch_size
+def test_an_error_at_the_scripts_own_batch_size_is_its_fault(world: World) -> None:
+    world.fits, world.own_batch_size = 1 << 20, 4
     world.profile(D)
     world.run(4.05)  # the smallest size, 4, is tried
     world.crash(world.worker_in(D), "ValueError: more than one sample is needed")
     world.run(10)
     (ended,) = profiled(world)
-    assert (ended.ok, ended.fault) == (False, fault)
+    assert (ended.ok, ended.fault) == (False, True)
+
+
+def test_an_error_below_the_scripts_own_batch_size_raises_the_floor(world: World) -> None:
+    world.fits, world.own_batch_size = 1 << 20, 32
+    world.profile(D)
+    world.run(4.05)
+    world.crash(world.worker_in(D), "ValueError: more than one sample is needed")
+    world.run(20)
+    assert profiled(world) == [ProfileFinished("t4", True)]
+    (kept,) = world.kept
+    assert (kept.progress.floor, min(row.local_bsz for row in kept.progress.rows)) == (8, 8)
 
 
 def test_out_of_memory_before_any_size_was_tried_is_no_finding(world: World) -> None:
@@ -645,3 +653,17 @@ def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool) -
         last = world.of(Running)[-1]
         assert last.sequence == world.sequence
         assert set(last.slots) == desired
+
+
+def test_a_job_that_no_newcomer_can_join_stays_as_it_is(world: World) -> None:
+    trained(world, A)
+    world.unfit = {B, C}
+    world.assign(A, B)
+    world.run(20)
+    assert (world.machine.phase, world.training_on) == (Phase.TRAINING, {A})
+    assert "cannot grow" in world.of(WorkerLost)[-1].reason
+    started = world.processes_in(B)
+    world.assign(A, B, C)
+    world.run(20)
+    assert (world.processes_in(B), world.processes_in(C), world.training_on) == (started, 0, {A})
+    assert world.machine.budget.failures == 0
