@@ -56,6 +56,7 @@ class PartPlan:
 
     `merged` steps of the script make the optimizer step, of `step_samples` samples in `parts` different parts.
     `visible`: the script may look at the gradients and step by them; else they are kept back for a later part.
+    `void`: they are dropped.
     """
 
     samples: int
@@ -65,6 +66,7 @@ class PartPlan:
     parts: int = 1
     step_samples: int = 0
     visible: bool = True
+    void: bool = False
 
     @property
     def whole(self) -> bool:
@@ -105,8 +107,10 @@ class Gradients:
         self._weight: Tensor | float | None = None  # of the running part, as the script said
         self._aside: dict[int, Tensor] = {}
         self._redo: dict[int, Tensor] = {}  # put aside before a part that is to be done again
-        self._stash: dict[int, Tensor] = {}
-        self._stashed_weight: Any = 0.0
+        self._stash: dict[int, dict[int, Tensor]] = {}  # by backward: gradients kept back, by number
+        self._stashed_weight: dict[int, Any] = {}
+        self._shown: set[int] = set()  # whose gradients are left for the script to look at, and are kept back
+        self._below: dict[int, Tensor] = {}  # what the script had accumulated before those
         self._kinds: dict[int, tuple[Kind, float]] = {}  # by backward: of the loss, and items a sample has
         self._combined: dict[int, weakref.ref[Tensor]] = {}  # by number: the gradient that was combined last
         self._expected: dict[int, Layout] = {}
@@ -114,6 +118,7 @@ class Gradients:
         # Of the backward that runs:
         self._layout: Layout | None = None
         self._share: Any = 1.0
+        self._sending: dict[int, Tensor] = {}  # what was kept back of this backward
         self._sent = 0
         self._arrived: list[int] = []
         self._failed = False
@@ -159,6 +164,7 @@ class Gradients:
 
     def begin_part(self, plan: PartPlan) -> None:
         """The next backwards are of `plan`."""
+        self._take_back()
         for i, gradient in self._redo.items():
             self._parameters[i].grad = gradient
         self._redo = {}
@@ -171,19 +177,21 @@ class Gradients:
 
     def forget_step(self) -> None:
         """Drop what is left of a step that did not come to its end."""
+        self._take_back()
         self.undone = False
         self._plan = None
-        self._stash, self._stashed_weight = {}, 0.0
+        self._stash, self._stashed_weight = {}, {}
         self.meter.drop()
+
+    def _take_back(self) -> None:
+        """Gradients that were left to be looked at are kept back elsewhere."""
+        for i in self._shown:
+            self._parameters[i].grad = self._below.get(i)
+        self._shown, self._below = set(), {}
 
     def end_loop(self) -> None:
         """What the script computes now is of no batch."""
         self._plan = None
-
-    @property
-    def keeps_back(self) -> bool:
-        """Whether gradients are kept back for a part that is still to come."""
-        return bool(self._stash)
 
     @property
     def hidden(self) -> bool:
@@ -207,6 +215,7 @@ class Gradients:
     ) -> Iterator[Sequence[Tensor | None]]:
         """Surround one backward of the script; gives the gradients it starts with."""
         self._before_backward()
+        self._take_back()
         ordinal, self.backwards = self.backwards, self.backwards + 1
         plan = self._plan or PartPlan(1, self.replicas)
         self.loss = None
@@ -218,6 +227,10 @@ class Gradients:
             yield scales
             return
         self._begin(plan, ordinal)
+        if plan.void:
+            yield scales
+            self._drop()
+            return
         try:
             weight = self._weigh_part(plan, losses, ordinal)
             yield [_scaled(loss, scale, self._share) for loss, scale in zip(losses, scales, strict=True)]
@@ -242,6 +255,7 @@ class Gradients:
             if parameter.grad is not None:
                 self._aside[i], parameter.grad = parameter.grad, None
         self._layout, self._sent, self._arrived = None, 0, []
+        self._sending = self._stash.get(ordinal, {})
         if self.replicas > 1 and plan.visible:
             self._hook()
             self._layout = self._expected.get(ordinal)
@@ -254,18 +268,23 @@ class Gradients:
             if self._failed or (self.group is not None and self.group.broken):
                 raise GroupBroken
             if not plan.visible:
-                self._keep_back(plan, weight)
+                self._keep_back(plan, ordinal, weight)
             elif self.replicas > 1:
                 self._combine(plan, ordinal, weight)
             else:
-                self._complete(plan, weight)
+                self._complete(plan, ordinal, weight)
         except GroupBroken:
             self._undo()
+
+    def _drop(self) -> None:
+        for parameter in self._parameters:
+            parameter.grad = None
+        self._aside = {}
 
     def _undo(self) -> None:
         """Nothing of this part is left; what the script had accumulated before waits for it to be done again."""
         self.undone = True
-        self._stash, self._stashed_weight = {}, 0.0
+        self._stash, self._stashed_weight = {}, {}
         self.meter.drop()
         for parameter in self._parameters:
             parameter.grad = None
@@ -328,33 +347,36 @@ class Gradients:
 
     # --- one replica ----------------------------------------------------------------------------------------
 
-    def _keep_back(self, plan: PartPlan, weight: Any) -> None:
+    def _keep_back(self, plan: PartPlan, ordinal: int, weight: Any) -> None:
+        """Add the part's gradients to those kept back; the script may look at them until it goes on."""
+        stash = self._stash.setdefault(ordinal, {})
         came = [(i, p, p.grad) for i, p in enumerate(self._parameters) if p.grad is not None]
         self.meter.part([(p, gradient) for _, p, gradient in came], self._norm_factor(plan))
-        for i, parameter, gradient in came:
-            stashed = self._stash.get(i)
-            if stashed is None:
-                self._stash[i] = gradient.detach()
+        for i, _, gradient in came:
+            if i in stash:
+                stash[i].add_(gradient)
             else:
-                stashed.add_(gradient)
-            parameter.grad = None
-        self._stashed_weight = self._stashed_weight + weight
+                stash[i] = gradient.detach().clone()
+            self._shown.add(i)
+        self._stashed_weight[ordinal] = self._stashed_weight.get(ordinal, 0.0) + weight
+        self._below.update({i: before for i, before in self._aside.items() if i in self._shown})
+        self._aside = {i: before for i, before in self._aside.items() if i not in self._shown}
         self._restore_aside()
 
-    def _complete(self, plan: PartPlan, weight: Any) -> None:
+    def _complete(self, plan: PartPlan, ordinal: int, weight: Any) -> None:
         """The only replica has done the last part of a step."""
+        stash = self._stash.pop(ordinal, {})
         if plan.parts > 1:
             came = [(p, p.grad) for p in self._parameters if p.grad is not None]
             self.meter.part(came, self._norm_factor(plan))
-        for i, stashed in self._stash.items():
+        for i, stashed in stash.items():
             parameter = self._parameters[i]
             parameter.grad = stashed if parameter.grad is None else parameter.grad.add_(stashed)
-        factor = _to_one(self._stashed_weight + weight)
+        factor = _to_one(self._stashed_weight.pop(ordinal, 0.0) + weight)
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         if factor is not None and gradients:
             torch._foreach_mul_(gradients, factor)
         self.meter.of_one(self._parameters, self._mean_divisor(plan))
-        self._stash, self._stashed_weight = {}, 0.0
         self._restore_aside()
 
     def _mean_divisor(self, plan: PartPlan) -> float:
@@ -391,9 +413,9 @@ class Gradients:
         if members and self.meter.measures and self._plan is not None:
             factor = self._norm_factor(self._plan)
             bucket.scale = self.meter.flat_part(bucket.gradients, members, bucket.views, factor)
-        if self._stash:
+        if self._sending:
             for i, view in zip(bucket.numbers, bucket.views, strict=True):
-                if (stashed := self._stash.get(i)) is not None:
+                if (stashed := self._sending.get(i)) is not None:
                     view.add_(stashed)
         if self._sent < len(layout.buckets):
             self._all_reduce(bucket)
@@ -411,7 +433,7 @@ class Gradients:
         """All replicas' parts together, in every parameter that any of them reached."""
         group = self.group
         assert group is not None
-        reached = {i for i, p in enumerate(self._parameters) if p.grad is not None} | self._stash.keys()
+        reached = {i for i, p in enumerate(self._parameters) if p.grad is not None} | self._sending.keys()
         layout = self._layout
         if layout is None:  # the first time
             layout = self._expected[ordinal] = self._layout_of(self._reached_by_any(reached, group), group)
@@ -423,7 +445,8 @@ class Gradients:
         extra = len(reached - set(layout.numbers))
         missing = len(set(layout.numbers) - reached)
         guards = list(self._guard.words()) if self._guard is not None else [0] * GUARDS
-        fill_words(layout.words, [extra, missing, self._stashed_weight + weight, self.meter.local, *guards])
+        weight = weight + self._stashed_weight.pop(ordinal, 0.0)
+        fill_words(layout.words, [extra, missing, weight, self.meter.local, *guards])
         words = self._exchange(layout, group)
         self._check(words, guards, group)
         reached = self._reached_by_any(reached, group) if words[EXTRA] or words[MISSING] else reached
@@ -438,7 +461,7 @@ class Gradients:
             self.meter.of_group(flats, words[NORM], self._mean_divisor(plan))
         else:
             self.meter.drop()
-        self._stash, self._stashed_weight = {}, 0.0
+        self._stash.pop(ordinal, None)
         self._restore_aside()
 
     def _reached_by_any(self, reached: set[int], group: Group) -> set[int]:
@@ -507,9 +530,13 @@ class Gradients:
 
     def before_step(self, parameters: Sequence[Tensor]) -> None:
         """Combine what a script has put into `.grad` itself, as after `torch.autograd.grad`."""
+        if self._plan is not None and self._plan.void:
+            return
         if self.undone or (self.replicas == 1 and not self.hidden and not self._stash):
             return
-        own = [self._number[p] for p in parameters if p in self._number and not self._is_known(p)]
+        if not self.hidden:
+            self._combine_left()
+        own = [self._number[p] for p in parameters if p in self._number and self._is_own(p)]
         if not own:
             return
         plan = self._plan or PartPlan(1, self.replicas)
@@ -528,27 +555,35 @@ class Gradients:
             except GroupBroken:
                 self._undo()
 
+    def _combine_left(self) -> None:
+        """What was kept back of a backward that the last part did not make."""
+        plan = self._plan or PartPlan(1, self.replicas)
+        for ordinal in [ordinal for ordinal in self._stash if ordinal >= self.backwards]:
+            with torch.no_grad():
+                self._begin(plan, ordinal)
+                self._finish(plan, ordinal, 0.0)
+
     def _combine_own(self, plan: PartPlan, own: Sequence[int], weight: float) -> None:
         others = {i: p.grad for i, p in enumerate(self._parameters) if p.grad is not None and i not in own}
         for i in others:
             self._parameters[i].grad = None
-        self._share, self._aside = 1.0, {}
+        self._share, self._aside, self._sending = 1.0, {}, self._stash.get(OWN, {})
         if not plan.visible:
-            self._keep_back(plan, weight)
+            self._keep_back(plan, OWN, weight)
         elif self.replicas > 1:
             self._layout, self._sent, self._arrived = None, 0, []
             self._combine(plan, OWN, weight)
             self._expected.pop(OWN, None)
         else:
-            self._complete(plan, weight)
+            self._complete(plan, OWN, weight)
         for i, gradient in others.items():
             self._parameters[i].grad = gradient
 
-    def _is_known(self, parameter: Tensor) -> bool:
-        """Whether its gradient is one that was combined."""
-        gradient = parameter.grad
-        known = self._combined.get(self._number[parameter])
-        return gradient is None or (known is not None and known() is gradient)
+    def _is_own(self, parameter: Tensor) -> bool:
+        """Whether its gradient is one that neither was combined nor is kept back."""
+        gradient, number = parameter.grad, self._number[parameter]
+        known = self._combined.get(number)
+        return gradient is not None and number not in self._shown and (known is None or known() is not gradient)
 
     def _note_combined(self) -> None:
         for i, parameter in enumerate(self._parameters):

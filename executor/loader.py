@@ -504,7 +504,9 @@ def sliced(batch: Any, part: Part, samples: int) -> Any:
         items = {key: sliced(value, part, samples) for key, value in batch.items()}
         return type(batch)(**items) if hasattr(batch, "keys") and type(batch) is not dict else items
     if isinstance(batch, torch.Tensor | np.ndarray):
-        return part.of(batch) if batch.ndim and len(batch) == samples else batch
+        if not batch.ndim or len(batch) != samples:
+            return batch
+        return part.of(batch).contiguous() if isinstance(batch, torch.Tensor) else part.of(batch).copy()
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*(sliced(value, part, samples) for value in batch))
     if isinstance(batch, list | tuple):

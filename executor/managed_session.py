@@ -91,8 +91,9 @@ class ManagedSession(GroupSession):
         url = os.environ.get(protocol.CHECKPOINT_URL) or config.checkpoint.url
         self.checkpoints = CheckpointStore(url, config.checkpoint.keep) if url else None
         self.live = False  # holds the state of a run, not just the script's initial one
-        self.variables = OwnVariables()
-        self._beside: Beside | None = None
+        self.variables = OwnVariables([*prepared.modules, *prepared.companions])
+        self._beside: Beside | None = None  # before the running batch
+        self._beside_step: Beside | None = None  # before the running step of a loop in steps
         self._little_beside = is_small(prepared) and bool(prepared.companions or prepared.users)
         self.habits = LoopHabits()
         self._replicas_before = 0
@@ -122,6 +123,11 @@ class ManagedSession(GroupSession):
         self.variables.begin()
 
     def _variables_state(self) -> dict[str, Any]:
+        if left := self.variables.too_large:
+            self.tell(
+                f"{', '.join(sorted(left))} of the script is too large to be kept in checkpoints and handed to "
+                "newcomers; give prepare an object with state_dict and load_state_dict"
+            )
         in_pass = self._in_loop and self.position.key[1:] != (0, 0, 0)
         return self.variables.state(in_pass, self.position.pass_samples)
 
@@ -493,6 +499,19 @@ class ManagedSession(GroupSession):
         elif self.rank == 0 and self.config.checkpoint.at_epoch_end:
             self._try_to_save()
         self.send_report()
+
+    def _begin_script_step(self) -> None:
+        super()._begin_script_step()
+        if self.world_size > 1 and not self._ahead:
+            self.variables.begin_step()
+            self._beside_step = Beside(self.prepared) if self._little_beside else None
+
+    def _do_step_again(self) -> None:
+        super()._do_step_again()
+        self.variables.undo_step()
+        if self._beside_step is not None:
+            self._beside_step.restore()
+        self._control_point()
 
     def _end_script_step(self) -> None:
         super()._end_script_step()

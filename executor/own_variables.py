@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torch import nn
+
 from .group import Group
-from .script_state import ScriptState, Undo, flatten, leaves, put
+from .script_state import ScriptState, Undo
 from .script_sums import SampleSums, as_alone, shared
 
 Frames = Sequence[dict[str, Any]]
@@ -20,14 +22,16 @@ Frames = Sequence[dict[str, Any]]
 class OwnVariables:
     """Those of the script in this process."""
 
-    def __init__(self) -> None:
-        self._script = ScriptState()
+    def __init__(self, models: Sequence[nn.Module] = ()) -> None:
+        self._script = ScriptState(models)
         self._sums = SampleSums()
         self._as_one: Frames | None = None  # what one process would have now, once that was found out
         self._pass_begun: Frames = ()  # when the running pass began
         self._taken: dict[str, Any] = {}  # of the process that this one goes on for, until they are put in place
         self._undo: Undo | None = None  # before the running batch
+        self._undo_step: Undo | None = None  # before the running step of a loop in steps
         self._moves: list[tuple[float, dict[str, float]]] = []
+        self._appended: list[tuple[float, dict[int, float]]] = []
 
     # --- travelling -----------------------------------------------------------------------------------------
 
@@ -85,11 +89,14 @@ class OwnVariables:
     def take_share(self, rank: int, replicas: int) -> None:
         """Have this rank's share of the sums that are now known as one process would have them."""
         frames, self._as_one = self._as_one, None
+        sums = self._sums
+
+        def moves(path: str, value: Any) -> bool:
+            """What is of one replica alone, such as a clock, stays its own."""
+            return path in sums.over_samples or path in sums.moving or isinstance(value, list)
+
         if frames:
-            known = leaves((int, float))
-            told = flatten(self._shares(frames, rank, replicas))
-            wanted = self._sums.over_samples | self._sums.moving
-            put({path: told[path] for path in wanted & told.keys() & known.keys()}, known)
+            self._script.apply(self._shares(frames, rank, replicas), moves)
 
     def forget_as_one(self) -> None:
         self._as_one = None
@@ -131,6 +138,11 @@ class OwnVariables:
     # --- batches --------------------------------------------------------------------------------------------
 
     @property
+    def too_large(self) -> set[str]:
+        """Names of variables that are too large to travel."""
+        return self._script.too_large
+
+    @property
     def looks(self) -> bool:
         """Whether the losses of parts are looked at."""
         return self._sums.looks
@@ -138,7 +150,7 @@ class OwnVariables:
     def begin_batch(self, may_repeat: bool) -> None:
         """The script is given a batch next; `may_repeat`: perhaps more than once."""
         self._undo = Undo() if may_repeat else None
-        self._moves = []
+        self._moves, self._appended = [], []
 
     def begin_part(self) -> None:
         self._sums.before_part()
@@ -152,10 +164,20 @@ class OwnVariables:
             return
         over_samples = self._sums.over_samples
         self._moves.append((float(samples), self._undo.moved(over_samples)))
+        self._appended.append((float(samples), self._undo.appended()))
         if last:
             self._undo.average(self._moves)
+            self._undo.average_appended(self._appended)
         else:
             self._undo.repeat(over_samples)
+
+    def begin_step(self) -> None:
+        """A step of a loop in steps begins, which may have to be done again."""
+        self._undo_step = Undo()
+
+    def undo_step(self) -> None:
+        if self._undo_step is not None:
+            self._undo_step.restore()
 
     def undo_batch(self) -> None:
         """The batch has to be done again."""

@@ -9,6 +9,7 @@ began: what a script sets up for itself (its rank, its files, its device) stays 
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import inspect
 import math
@@ -17,7 +18,7 @@ import re
 import sys
 import sysconfig
 from collections import Counter, OrderedDict, deque
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple, TypeVar
@@ -40,8 +41,10 @@ _NO_HOLDERS = frozenset(
 )
 MOST_LEAVES = 64  # of one mapping or list
 MOST_ITEMS = 100_000  # of one variable
-MOST_BYTES = 16 << 20  # of all tensors, arrays and texts together
+MOST_BYTES = 64 << 20  # of all tensors, arrays and texts together, beside
+COPIES = 3  # copies of the models
 DEPTH = 6
+MODEL = "__coadapt_model__"  # stands beside "state", that of a copy of the prepared model of this number
 ATTRIBUTES = "__coadapt_attributes__"  # stands beside "values", the attributes of an object of that class
 
 Variables = dict[str, Any]
@@ -52,62 +55,113 @@ class _NotPlain(Exception):
     """A value that does not travel."""
 
 
-def flatten(captured: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Plain values of captured variables by path, as `leaves` says it."""
-    flat: dict[str, Any] = {}
-    for frame in captured:
-        for name, value in frame["variables"].items():
-            _flatten(f"{frame['file']}/{frame['function']}/{name}", value, flat)
-    return flat
-
-
-def _flatten(path: str, value: Any, flat: dict[str, Any]) -> None:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            _flatten(path if ATTRIBUTES in value and key == "values" else f"{path}/{key}", item, flat)
-    elif isinstance(value, list):
-        for place, item in enumerate(value):
-            _flatten(f"{path}/{place}", item, flat)
-    else:
-        flat[path] = value
+class _TooLarge(_NotPlain):
+    """A value that would, were it not for its size."""
 
 
 @dataclass
 class ScriptState:
-    """The variables of one process. `baseline`: what they were when training began, by frame."""
+    """The variables of one process. `models` are prepared: copies of them in variables travel as well.
 
+    `baseline`: what variables were when training began, by frame; `changed`: those that were ever anything else.
+    """
+
+    models: Sequence[torch.nn.Module] = ()
     baseline: dict[tuple[str, str], Variables] = field(default_factory=dict)
+    changed: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    too_large: set[str] = field(default_factory=set)
 
     def begin(self) -> None:
         """Training begins: what is set now is the script's own and does not travel."""
         for frame in script_frames():
-            self.baseline[_key(frame)] = dict(_plain_items(frame, _Budget()))
+            self.baseline[_key(frame)] = dict(self._plain_items(frame, self._budget()))
 
     def capture(self) -> list[dict[str, Any]]:
-        """Variables that have changed, outermost frame first; plain values only."""
-        budget = _Budget()
+        """Variables that have changed since, outermost frame first; plain values only."""
+        budget = self._budget()
         captured = []
         for frame in script_frames():
             before = self.baseline.get(_key(frame), {})
-            changed = {
-                name: value
-                for name, value in _plain_items(frame, budget)
-                if name not in before or not _same(value, before[name])
-            }
-            captured.append({"function": frame.f_code.co_qualname, "file": _file(frame), "variables": changed})
+            changed = self.changed.setdefault(_key(frame), set())
+            values = dict(self._plain_items(frame, budget))
+            changed.update(n for n, value in values.items() if n not in before or not _same(value, before[n]))
+            variables = {name: value for name, value in values.items() if name in changed}
+            captured.append({"function": frame.f_code.co_qualname, "file": _file(frame), "variables": variables})
         return captured
 
-    @staticmethod
-    def apply(captured: list[dict[str, Any]]) -> None:
-        """Put variables into the frames of the same functions that run here."""
+    def _budget(self) -> _Budget:
+        """As much as a few copies of the models need."""
+        sizes = (p.numel() * p.element_size() for model in self.models for p in model.parameters())
+        return _Budget(MOST_BYTES + COPIES * sum(sizes), self.models)
+
+    def _plain_items(self, frame: FrameType, budget: _Budget) -> Iterator[tuple[str, Any]]:
+        for name, value in list(frame.f_locals.items()):
+            if name.startswith("__") or _PLACES.search(name.lower()):
+                continue
+            try:
+                yield name, _plain(value, budget, DEPTH)
+            except _TooLarge:
+                self.too_large.add(name)
+            except _NotPlain:
+                continue
+
+    def apply(self, captured: Sequence[dict[str, Any]], wanted: Callable[[str, Any], bool] | None = None) -> None:
+        """Put variables into the frames of the same functions that run here; only those that are `wanted`.
+
+        `wanted(path, value)` is asked of each variable, and of each attribute of the script's objects.
+        """
         waiting = list(captured)
+        for one in waiting:
+            self.changed.setdefault((one["file"], one["function"]), set()).update(one["variables"])
         for frame in script_frames():
             place = next(
                 (i for i, one in enumerate(waiting) if (one["file"], one["function"]) == _key(frame)), None
             )
             if place is not None:
-                _write(frame, waiting[place]["variables"])
+                variables = waiting[place]["variables"]
+                if wanted is not None:
+                    variables = _only(variables, wanted, "/".join(_key(frame)))
+                self._write(frame, variables)
                 waiting = waiting[place + 1 :]
+
+    def _write(self, frame: FrameType, values: Variables) -> None:
+        variables = frame.f_locals
+        for name, value in values.items():
+            if name in variables or not _holds_objects(value):
+                variables[name] = self._merged(variables.get(name), value)
+        _settle(frame)
+
+    def _merged(self, mine: Any, value: Any) -> Any:
+        """`value`, put into the object that stands there, so that whoever else holds it sees it, too."""
+        if isinstance(value, dict) and MODEL in value:
+            model = mine
+            if not isinstance(mine, torch.nn.Module) or shape_of(mine) != shape_of(self.models[value[MODEL]]):
+                model = copy.deepcopy(self.models[value[MODEL]])
+            model.load_state_dict(value["state"])
+            return model
+        if isinstance(value, dict) and ATTRIBUTES in value:
+            if mine is None or type(mine).__qualname__ != value[ATTRIBUTES]:
+                return mine
+            for name, attribute in value["values"].items():
+                mine.__dict__[name] = self._merged(mine.__dict__.get(name), attribute)
+            return mine
+        if isinstance(mine, list) and type(value) is list:
+            if any(map(_holds_objects, value[len(mine) :])):
+                return mine
+            mine[:] = [self._merged(m, v) for m, v in zip(mine, value, strict=False)] + value[len(mine) :]
+            return mine
+        if isinstance(mine, deque) and type(value) is list:
+            mine.clear()
+            mine.extend(value)
+            return mine
+        if isinstance(mine, dict) and isinstance(value, dict):
+            kept = {key: self._merged(mine.get(key), item) for key, item in value.items()}
+            mine.clear()
+            mine.update(kept)
+            return mine
+        if isinstance(mine, torch.Tensor) and isinstance(value, torch.Tensor):
+            return value.to(mine.device)
+        return value
 
 
 class Leaf(NamedTuple):
@@ -206,6 +260,14 @@ class Undo:
             if type(leaf.value) is float and path in now and path not in leave_out
         }
 
+    def appended(self) -> dict[int, float]:
+        """Numbers that lists have grown by since, one for the batch each; by the list's number."""
+        return {
+            i: float(found[length])
+            for i, (found, length) in enumerate(self._lengths)
+            if len(found) == length + 1 and isinstance(found[length], float)
+        }
+
     def repeat(self, keep: Container[str]) -> None:
         """Before a further pass of the same batch: put back what goes by batches, but not the paths to `keep`."""
         put({path: leaf.value for path, leaf in self._leaves.items() if path not in keep}, self._leaves)
@@ -227,6 +289,13 @@ class Undo:
             },
             self._leaves,
         )
+
+    def average_appended(self, appended: Sequence[tuple[float, dict[int, float]]]) -> None:
+        """The same for numbers that were appended to lists."""
+        whole = sum(weight for weight, _ in appended)
+        for i in set.intersection(*(set(numbers) for _, numbers in appended)):
+            found, length = self._lengths[i]
+            found[length] = sum(weight * numbers[i] for weight, numbers in appended) / whole
 
 
 def script_frames() -> list[FrameType]:
@@ -266,24 +335,32 @@ def _file(frame: FrameType) -> str:
     return os.path.basename(frame.f_code.co_filename)
 
 
-def _plain_items(frame: FrameType, budget: _Budget) -> Iterator[tuple[str, Any]]:
-    for name, value in list(frame.f_locals.items()):
-        if name.startswith("__") or _PLACES.search(name.lower()):
-            continue
-        try:
-            yield name, _plain(value, budget, DEPTH)
-        except _NotPlain:
-            continue
-
-
 @dataclass
 class _Budget:
-    bytes: int = MOST_BYTES
+    bytes: int
+    models: Sequence[torch.nn.Module] = ()
 
     def take(self, count: int) -> None:
         if count > self.bytes:
-            raise _NotPlain
+            raise _TooLarge
         self.bytes -= count
+
+
+def shape_of(model: torch.nn.Module) -> list[tuple[str, tuple[int, ...]]]:
+    """What tells whether one model's state fits another."""
+    return [(name, tuple(value.shape)) for name, value in model.state_dict().items()]
+
+
+def _only(values: Mapping[str, Any], wanted: Callable[[str, Any], bool], path: str) -> dict[str, Any]:
+    """Those that are wanted, of variables or of an object's attributes."""
+    found = {}
+    for name, value in values.items():
+        place = f"{path}/{name}"
+        if isinstance(value, dict) and ATTRIBUTES in value:
+            found[name] = {**value, "values": _only(value["values"], wanted, place)}
+        elif wanted(place, value):
+            found[name] = value
+    return found
 
 
 def _plain(value: Any, budget: _Budget, depth: int) -> Any:
@@ -296,6 +373,8 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
         return value
     if isinstance(value, torch.Tensor):
         return _plain_tensor(value, budget)
+    if isinstance(value, torch.nn.Module):
+        return _plain_model(value, budget)
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype == object:
             raise _NotPlain
@@ -324,6 +403,17 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
                 continue
         return {ATTRIBUTES: kind.__qualname__, "values": attributes}
     raise _NotPlain
+
+
+def _plain_model(value: torch.nn.Module, budget: _Budget) -> dict[str, Any]:
+    """A copy of a prepared model, such as the best one so far: its state, and whose copy it is."""
+    if any(value is model for model in budget.models):
+        raise _NotPlain
+    place = next((i for i, model in enumerate(budget.models) if shape_of(model) == shape_of(value)), None)
+    if place is None:
+        raise _NotPlain
+    state = {name: _plain_tensor(tensor.detach(), budget) for name, tensor in value.state_dict().items()}
+    return {MODEL: place, "state": state}
 
 
 def _plain_tensor(value: torch.Tensor, budget: _Budget) -> torch.Tensor:
@@ -361,45 +451,10 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b) or (a != a and b != b)
 
 
-def _write(frame: FrameType, values: Variables) -> None:
-    variables = frame.f_locals
-    for name, value in values.items():
-        if name in variables or not _holds_objects(value):
-            variables[name] = _merged(variables.get(name), value)
-    _settle(frame)
-
-
 def _settle(frame: FrameType) -> None:
     """Let a function's frame take over what was written to its `f_locals`."""
     if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
-
-
-def _merged(mine: Any, value: Any) -> Any:
-    """`value`, put into the object that stands there, so that whoever else holds it sees it, too."""
-    if isinstance(value, dict) and ATTRIBUTES in value:
-        if mine is None or type(mine).__qualname__ != value[ATTRIBUTES]:
-            return mine
-        for name, attribute in value["values"].items():
-            mine.__dict__[name] = _merged(mine.__dict__.get(name), attribute)
-        return mine
-    if isinstance(mine, list) and type(value) is list:
-        if any(map(_holds_objects, value[len(mine) :])):
-            return mine
-        mine[:] = [_merged(m, v) for m, v in zip(mine, value, strict=False)] + value[len(mine) :]
-        return mine
-    if isinstance(mine, deque) and type(value) is list:
-        mine.clear()
-        mine.extend(value)
-        return mine
-    if isinstance(mine, dict) and isinstance(value, dict):
-        kept = {key: _merged(mine.get(key), item) for key, item in value.items()}
-        mine.clear()
-        mine.update(kept)
-        return mine
-    if isinstance(mine, torch.Tensor) and isinstance(value, torch.Tensor):
-        return value.to(mine.device)
-    return value
 
 
 def _holds_objects(value: Any) -> bool:

@@ -15,7 +15,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 import torch
@@ -145,6 +145,12 @@ class GroupSession:
         self._asked = False  # the script made a step in this batch
         self._stepped = False  # and it happened
         self._unstepped = False  # gradients were made since the script's last step
+        self._running: tuple[Unit, Part] | None = None  # what the script has been given and is not done with
+        self._backup: StepBackup | None = None
+        self._void = False  # nothing that is done now counts
+        self._batch: Any = None  # the last one that the script was given
+        self._done = 0  # batches that are done with in the running step of a loop in steps
+        self._step_begun: dict[str, Any] = {}  # the position when a step of a loop in steps began
         self._asked_in_part = False
         self._batches_here = 0  # since the running pass or step began in this process
         self.one_pass = False  # the script makes several steps per batch
@@ -200,6 +206,7 @@ class GroupSession:
         self._begin_pass()
         self._loops_seen = position.loop
         while not self.completed:
+            self._begin_script_step()
             number = self._show(position.script_steps, count)
             yield from self._guarded(number)
             self._end_script_step()
@@ -277,7 +284,7 @@ class GroupSession:
 
     @property
     def step_happens(self) -> bool:
-        return not self.gradients.hidden and not self.gradients.undone
+        return not (self.gradients.hidden or self.gradients.undone or self._void)
 
     @property
     def initial_batch_size(self) -> int:
@@ -451,11 +458,12 @@ class GroupSession:
         if self._loops_seen < self.position.loop:  # done before this process joined or was restarted
             self._loops_seen += 1
             return
+        here = self.position.epoch, self.position.loop
         try:
             while (yield from self._read_on()):
                 self._ahead = []
         except GeneratorExit:
-            if self._in_loop and self.step_count is None:
+            if self._in_loop and self.step_count is None and (self.position.epoch, self.position.loop) == here:
                 self._left_early(self._end_loop)
             raise
 
@@ -483,9 +491,9 @@ class GroupSession:
                 last = not self._ahead_is_enough(reader)
             except GroupBroken:  # in data that one replica reads for all
                 self._undo_step()
+                yield from self._void_parts()
                 return True
-            yield from self._unit(unit, last)
-            if self.gradients.undone:
+            if not (yield from self._unit(unit, last)):
                 return True
 
     def _ahead_is_enough(self, reader: Reader) -> bool:
@@ -513,6 +521,9 @@ class GroupSession:
 
     def _end_loop(self) -> None:
         position = self.position
+        if self._asked:
+            self._close_part()
+        self._running, self.in_iteration, self.partial = None, False, False
         if self.world_size > 1 or self._local_samples != position.pass_samples:
             self._shared = self._local_samples
         self._ahead, self._since_step = [], 0
@@ -541,54 +552,68 @@ class GroupSession:
         self._local_samples, self._shared = 0, None
         self.position.pass_samples, self.position.pass_progress = 0, 0.0
 
-    def _unit(self, unit: Unit, last: bool) -> Iterator[Any]:
-        """Yield the passes of one batch to the script; ends early when it has to be done again."""
+    def _unit(self, unit: Unit, last: bool) -> Generator[Any, None, bool]:
+        """Yield the passes of one batch to the script; returns False when it has to be done again."""
         split = self.split
         if not self._ahead:
             self._begin_step(split, unit)
         self._open_unit(unit)
-        backup = StepBackup(self.prepared) if self.world_size > 1 and self.one_pass else None
+        self._backup = StepBackup(self.prepared) if self.world_size > 1 and self.one_pass else None
         self._ahead.append(unit)
         self._batches_here += 1
         self._asked = self._stepped = False
-        try:
-            for number, part in enumerate(unit.parts):
-                batch = unit.fetch()
-                self.partial = number < len(unit.parts) - 1
-                self.gradients.begin_part(
-                    PartPlan(
-                        part.samples,
-                        unit.samples,
-                        part.copies,
-                        split.merged,
-                        self._parts,
-                        self.full_batch_size,
-                        visible=last and not self.partial,
-                    )
+        for number, part in enumerate(unit.parts):
+            try:
+                self._batch = batch = unit.fetch()
+            except GroupBroken:
+                self._undo_step()
+                yield from self._void_parts()
+                return False
+            self.partial = number < len(unit.parts) - 1
+            self.gradients.begin_part(
+                PartPlan(
+                    part.samples,
+                    unit.samples,
+                    part.copies,
+                    split.merged,
+                    self._parts,
+                    self.full_batch_size,
+                    visible=last and not self.partial,
                 )
-                self._place_group()
-                self._asked_in_part = False
-                self._before_part()
-                self.in_iteration = True
-                try:
-                    yield batch
-                finally:
-                    self.in_iteration = False
-                self.raise_failure()
-                if self.gradients.undone:
-                    break
-                self._after_part(part)
-        except GeneratorExit:
-            if self._asked:
-                self._end_unit(unit)
-            raise
-        except GroupBroken:
-            self.gradients.undone = True
+            )
+            self._place_group()
+            self._asked_in_part = False
+            self._before_part()
+            self.in_iteration, self._running = True, (unit, part)
+            yield batch
+            self._close_part()
+            if self.gradients.undone:
+                yield from self._void_parts()
+                return False
+        return True
+
+    def _void_parts(self) -> Iterator[Any]:
+        """The last batch again, for nothing, until a step that has to be done again is over."""
+        while self._void:
+            self.gradients.begin_part(PartPlan(1, 1, visible=False, void=True))
+            yield self._batch
+
+    def _close_part(self) -> None:
+        """The script is done with the part it was given last; nothing where that was told before."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        unit, part = running
+        partial, self.in_iteration = self.partial, False
+        self.raise_failure()
         if self.gradients.undone:
             self._undo_step()
-            if backup is not None:
-                backup.restore()
-        else:
+            if self._backup is not None:
+                self._backup.restore()
+            return
+        self._after_part(part)
+        self.partial = False
+        if not partial:
             self._end_unit(unit)
 
     def _open_unit(self, unit: Unit) -> None:
@@ -620,11 +645,28 @@ class GroupSession:
         self._step_started_s = time.perf_counter()
 
     def _undo_step(self) -> None:
-        """What was under way is done again, from the first batch of its step."""
+        """What was under way is done again, from the first batch of its step.
+
+        A loop in steps does its whole step again, and until that is over whatever it does is void.
+        """
         self._ahead = []
         self.gradients.forget_step()
         self.gradients.undone = True
+        self._void = self.step_count is not None and self._batches_here > 0
         self.schedule_calls = [0] * len(self.schedule_calls)
+
+    def _begin_script_step(self) -> None:
+        """A step of a loop in steps begins, perhaps one that will be done again."""
+        if not self._ahead:
+            self._step_begun = asdict(self.position)
+
+    def _do_step_again(self) -> None:
+        """Go back to where the step began that was undone."""
+        self._void, self._done = False, 0
+        self.position.load(self._step_begun)
+        self.gradients.forget_step()
+        self.gradients.load_accumulated({})
+        self._unstepped, self._since_step = False, 0
 
     def _end_unit(self, unit: Unit) -> None:
         """The script is done with a batch, and goes on to the next."""
@@ -637,8 +679,11 @@ class GroupSession:
             self._since_step = 0
         elif self.gradients.backwards:
             self._unstepped = True
-        self.source.done_with()
-        if self.gradients.keeps_back:
+        if self.step_count is None:
+            self.source.done_with()
+        else:
+            self._done += 1
+        if self.gradients.hidden:
             return
         self._end_step(unit)
 
@@ -668,6 +713,14 @@ class GroupSession:
     def _end_script_step(self) -> None:
         """A step of a loop in steps is done."""
         self.raise_failure()
+        self._close_part()
+        if self._void:
+            self._do_step_again()
+            return
+        if not self._ahead:
+            for _ in range(self._done):
+                self.source.done_with()
+            self._done = 0
         share = self._share_of_progress if self._by_progress else 1.0
         self.position.script_steps += share
         self.position.begun = False
@@ -697,6 +750,7 @@ class GroupSession:
     def _end_epoch(self, epoch: int) -> None:
         """The script is done with a pass over the data."""
         self.raise_failure()
+        self._close_part()
         position = self.position
         made = position.pass_progress / position.pass_samples if position.pass_samples else 1.0
         position.last_pass = made if self._by_progress else 1.0

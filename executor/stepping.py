@@ -80,15 +80,21 @@ class ScaledOptimizers:
 
         @functools.wraps(step)
         def asked(closure: Any = None, *args: Any, **kwargs: Any) -> Any:
-            if closure is None:
-                stepping.before_step(optimizer)
+            if closure is not None:
+                return with_closure(closure, *args, **kwargs)
+            stepping.before_step(optimizer)
             stepping.ask_step(optimizer)
+            return step(*args, **kwargs) if stepping.step_happens else None
+
+        def with_closure(closure: Any, *args: Any, **kwargs: Any) -> Any:
+            """The closure's backward comes before its step."""
             if stepping.step_happens:
-                return step(*args, **kwargs) if closure is None else step(closure, *args, **kwargs)
-            if closure is None:
-                return None
-            with torch.enable_grad():
-                return closure()
+                result = step(closure, *args, **kwargs)
+            else:
+                with torch.enable_grad():
+                    result = closure()
+            stepping.ask_step(optimizer)
+            return result
 
         return asked
 
