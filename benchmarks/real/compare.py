@@ -56,16 +56,28 @@ def differences(
     if not got.ends:
         found.append("no process came to save()")
     (expected,) = reference.ends.values()
+    if "model" not in parts:
+        found += _alike(got.ends)
     for name, end in got.ends.items():
         if "model" in parts:
             found += _models(f"process {name}", expected["model"], end["model"], tolerance)
         if "facts" in parts:
             found += _values(f"process {name}", expected["facts"], end["facts"])
     if "seen" in parts:
-        found += _samples(seen, got.seen, replays)
+        found += _samples(seen, got.seen, replays or "repeats" not in parts)
     if "metrics" in parts:
         found += _metrics(reference.reported, got.reported, only_last=replays)
     return found
+
+
+def _alike(ends: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Replicas have the same parameters, whatever they are."""
+    (first, *others) = ends or [""]
+    return [
+        f"{line}, from process {first}"
+        for other in others
+        for line in _models(f"process {other}", ends[first]["model"], ends[other]["model"], 0.0)
+    ]
 
 
 def _models(who: str, expected: Mapping[str, Any], got: Mapping[str, Any], tolerance: float) -> list[str]:

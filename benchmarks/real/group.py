@@ -189,7 +189,7 @@ class HeldGroup(TrainingGroup):
                     if step >= self._gates[0]:
                         self._holding = member
                         self._changed.notify_all()
-                        self._changed.wait_for(lambda: self._holding is not member)  # noqa: B023
+                        self._changed.wait_for(lambda: self._holding is not member)
                         self._alive_s = time.perf_counter()
                 driver.send(None)
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts" / "real"
-PARTS = ("model", "seen", "metrics", "facts")
+# What is compared; "repeats": no sample is seen more often than alone.
+PARTS = ("model", "seen", "repeats", "metrics", "facts")
 RIGHT, REFUSED, WRONG, HANG = "right", "refused", "WRONG", "HANG"
 
 

@@ -25,7 +25,14 @@ from pathlib import Path
 from typing import Any
 
 # Imported by the fork server, before any process is forked from it.
-_PRELOADED = ["torch", "torch.distributed.run", "torch.optim.lr_scheduler", "numpy", "coadapt.executor.process"]
+_PRELOADED = [
+    "torch",
+    "torch._dynamo",  # which torch imports itself with the first optimizer
+    "torch.distributed.run",
+    "torch.optim.lr_scheduler",
+    "numpy",
+    "coadapt.executor.process",
+]
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(_PRELOADED)

@@ -108,7 +108,7 @@ def crash(job: HeldGroup) -> Members:
 
 
 def chain(job: HeldGroup) -> Members:
-    """Grown, moved, rank 0 lost, two passes, stopped, started again, and grown with a newcomer as rank 0."""
+    """Grown, moved, rank 0 lost, two passes, stopped, started again, and two passes with a newcomer as rank 0."""
     a, b, c, d, e = job.start(5)
     job.join([a])
     with job.held(4):
@@ -127,7 +127,7 @@ def chain(job: HeldGroup) -> Members:
     _left(job, c)
     job.join([d])
     with job.held(23):
-        job.change([e, d])
+        job.change([e, d], _passes(e, replicas=2, passes=2))
     job.changed()
     return job.end()
 
@@ -146,7 +146,11 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 def _passes(member: Member, replicas: int, passes: int) -> BatchPlan:
-    size = member.wait(Ready).initial_batch_size
+    """A plan of the script's batch, in fewer passes where the job has said that its batches cannot be divided."""
+    ready = member.wait(Ready)
+    size = ready.initial_batch_size
+    one_pass = any(report.habits and report.habits.one_pass for report in member.group.reports())  # type: ignore[attr-defined]
+    passes = 1 if one_pass else max(1, min(passes, size // replicas // ready.least_local_bsz))
     return BatchPlan(-(-size // (replicas * passes)), passes - 1, size)
 
 

@@ -65,7 +65,7 @@ class Trials:
         try:
             got = self.run(scenario)
         except Crash as crash:
-            if crash.steps <= 0 and _is_sentence(str(crash)):
+            if crash.steps <= 0 and _is_refusal(crash):
                 return REFUSED, [], str(crash)
             return WRONG, [f"failed after {crash.steps + 1} steps: {crash}", crash.event.traceback[-600:]], ""
         except Hang as hang:
@@ -123,8 +123,8 @@ class Trials:
             ended = scenario.drive(job)
             outcome = read(folder, [str(job.members.index(member)) for member in ended])
             for report in job.reports():
-                if report.progress.epoch:
-                    outcome.reported[report.progress.epoch - 1] = dict(report.metrics)
+                if report.progress.epoch and report.metrics:  # the first one after an epoch has what it ended with
+                    outcome.reported.setdefault(report.progress.epoch - 1, dict(report.metrics))
             last = max(self.run(ALONE).reported, default=0)
             outcome.reported[last] = dict(job.finished_metrics())
             return outcome
@@ -149,5 +149,9 @@ def _tail(log: Path) -> str:
     return log.read_text()[-1500:].strip() if log.exists() else ""
 
 
-def _is_sentence(text: str) -> bool:
-    return bool(text.strip()) and "\n" not in text.strip()
+def _is_refusal(crash: Crash) -> bool:
+    """Whether Coadapt said it, in one sentence: no error that comes out of torch or the script."""
+    summary, trace = str(crash).strip(), crash.event.traceback.strip()
+    frames = [line for line in trace.splitlines() if line.strip().startswith('File "')]
+    said_by_us = "coadapt/executor/" in frames[-1] if frames else trace == summary
+    return bool(summary) and "\n" not in summary and said_by_us
