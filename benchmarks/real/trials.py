@@ -67,7 +67,7 @@ class Trials:
         except Crash as crash:
             if crash.steps <= 0 and _is_refusal(crash):
                 return REFUSED, [], str(crash)
-            return WRONG, [f"failed after {crash.steps + 1} steps: {crash}", crash.event.traceback[-600:]], ""
+            return WRONG, [f"failed after {crash.steps + 1} steps: {crash}", _last_frames(crash)], ""
         except Hang as hang:
             return HANG, [str(hang)], ""
         except Unmet as unmet:
@@ -147,6 +147,11 @@ def _finish(process: Process, log: Path) -> None:
 
 def _tail(log: Path) -> str:
     return log.read_text()[-1500:].strip() if log.exists() else ""
+
+
+def _last_frames(crash: Crash) -> str:
+    frames = [line.strip() for line in crash.event.traceback.splitlines() if line.strip().startswith('File "')]
+    return "\n".join(frames[-2:])
 
 
 def _is_refusal(crash: Crash) -> bool:
