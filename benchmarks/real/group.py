@@ -156,8 +156,9 @@ class HeldGroup(TrainingGroup):
         found = []
         for number, member in enumerate(members):
             text = member.output() if member.process.poll() is None else "ended"
-            main = text[text.rfind("Current thread") :] if "Current thread" in text else text[-500:]
-            found.append(f"process {number}: {main.strip()}")
+            main = text[text.rfind("Current thread") :].splitlines()
+            own = [line.strip() for line in main if "/executor/" in line or str(self.script) in line]
+            found.append("\n    ".join([f"process {number}:", *(own[:8] or main[:8])]))
         return "\n".join(found)
 
     # --- processes ----------------------------------------------------------------------------------------

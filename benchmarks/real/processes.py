@@ -36,22 +36,21 @@ _PRELOADED = [
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(_PRELOADED)
-_starting = threading.Lock()
+_server = threading.RLock()  # starting a process looks at all others, and each is to be looked at by one thread only
 
 
 class Process:
     """A process of the fork server, with the part of `subprocess.Popen` that `TrainingGroup` uses."""
 
     def __init__(self, target: Any, *arguments: Any) -> None:
-        self._asking = threading.RLock()
-        with _starting:
+        with _server:
             os.environ.setdefault("OMP_NUM_THREADS", "1")  # the server's, which is started by the first process
             self._process = _context.Process(target=target, args=arguments)
             self._process.start()
         self.pid = self._process.pid or 0
 
     def poll(self) -> int | None:
-        with self._asking:
+        with _server:
             return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -132,6 +131,7 @@ def _begin(environment: Mapping[str, str], folder: Path, log: Path) -> None:
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
+    multiprocessing.set_start_method("fork", force=True)
     random.seed()
     np.random.seed()  # noqa: NPY002 (the state a script finds)
     torch.set_num_threads(1)

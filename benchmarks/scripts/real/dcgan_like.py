@@ -1,6 +1,5 @@
 # kind: 11 DCGAN: two models given, real and fake passes apart, noise from the data set
 # expect: refused accumulate: several steps per batch cannot be taken in several passes, and the guide says so
-# leave out: metrics of all: the loss of the last batch only is not what is reported of it by several replicas
 import coadapt
 import torch
 from results import save, saw
