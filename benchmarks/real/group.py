@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from coadapt.executor.config import CheckpointConfig, TrainingConfig
-from coadapt.executor.protocol import Crashed, Event, Finished, Left, Report
+from coadapt.executor.protocol import BatchPlan, Crashed, Event, Finished, Joined, Left, Report
 from coadapt.tests.training_group import Member, TrainingGroup
 
 from .processes import Process, run_member
+from .reference import Phase, append_phase
 
 EventType = TypeVar("EventType")
 HANG_S = 30.0
@@ -69,6 +70,7 @@ class HeldGroup(TrainingGroup):
         self._alive_s = time.perf_counter()
         self._drivers: list[Connection] = []
         self.killed: set[Member] = set()
+        self._made_up: dict[int, tuple[int, int]] = {}  # by generation: replicas and passes
 
     def __exit__(self, *error: Any) -> None:
         self._let_go()
@@ -90,10 +92,22 @@ class HeldGroup(TrainingGroup):
             self._holding = None
             self._changed.notify_all()
 
-    def change(self, members: Sequence[Member], batch: Any = None) -> None:
+    def change(self, members: Sequence[Member], batch: BatchPlan | None = None) -> None:
         """Tell everyone the next group, without waiting for it: for use while rank 0 is held."""
         self._leaving = [member for member in self.group if member not in members]
         self.join(members, batch, wait=False)
+
+    def join(self, members: Sequence[Member], batch: BatchPlan | None = None, wait: bool = True) -> int:
+        self._made_up[self.generation + 1] = len(members), batch.accumulation + 1 if batch else 1
+        return super().join(members, batch, wait)
+
+    def phases(self) -> list[Phase]:
+        """How the group was made up, from which step on."""
+        begun = {event.generation: event.steps for member in self.members for event in member.all(Joined)}
+        phases: list[Phase] = []
+        for generation, step in sorted(begun.items()):
+            append_phase(phases, Phase(step, *self._made_up[generation]))
+        return phases
 
     def changed(self) -> None:
         """The next group is there, and whoever is not of it has left."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts" / "real"
 # What is compared; "repeats": no sample is seen more often than alone.
-PARTS = ("model", "seen", "repeats", "metrics", "facts")
+PARTS = ("model", "buffers", "seen", "repeats", "metrics", "facts")
 RIGHT, REFUSED, WRONG, HANG = "right", "refused", "WRONG", "HANG"
 
 

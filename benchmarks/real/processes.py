@@ -18,11 +18,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+from .reference import Phase, PlainDdp
 
 # Imported by the fork server, before any process is forked from it.
 _PRELOADED = [
@@ -36,7 +38,9 @@ _PRELOADED = [
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(_PRELOADED)
-_server = threading.RLock()  # starting a process looks at all others, and each is to be looked at by one thread only
+_server = (
+    threading.RLock()
+)  # starting a process looks at all others, and each is to be looked at by one thread only
 
 
 class Process:
@@ -82,6 +86,21 @@ def run_alone(script: Path, environment: Mapping[str, str], folder: Path) -> Non
     code = _run(script)
     (folder / "reported.pickle").write_bytes(pickle.dumps(recorded))
     _leave(code)
+
+
+def run_ddp(script: Path, environment: Mapping[str, str], folder: Path, phases: Sequence[Phase]) -> None:
+    """`python script` as plain DDP would train it."""
+    from coadapt.executor.session import AloneSession
+
+    _begin(environment, folder, folder / "alone.log")
+    alone = AloneSession.__init__
+
+    def begin(self: AloneSession, prepared: Any) -> None:
+        alone(self, prepared)
+        PlainDdp(prepared, phases, prepared.least_local_bsz)
+
+    AloneSession.__init__ = begin  # type: ignore[method-assign]
+    _leave(_run(script))
 
 
 def run_torchrun(script: Path, environment: Mapping[str, str], folder: Path, processes: int) -> None:

@@ -7,22 +7,22 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .compare import Outcome, differences, read
 from .group import Crash, Hang, HeldGroup, Unmet
 from .heads import HANG, PARTS, REFUSED, RIGHT, WRONG, Head, head_of
-from .processes import Process, run_alone, run_torchrun
+from .processes import Process, run_alone, run_ddp, run_torchrun
+from .reference import Phase
 from .scenarios import SCENARIOS, Scenario
 
 LIMIT_S = 180.0  # of one run
 ALONE, TORCHRUN = "alone", "torchrun"
 ALL_SCENARIOS = (TORCHRUN, *SCENARIOS)
-# A group's parameters are not those of one process where statistics are over a replica's part of a batch.
-DDP_REFERENCE = "ddp"
+DDP = "ddp"  # the reference of models whose statistics are over a replica's part of a batch
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Trials:
             return WRONG, [str(unmet)], ""
         try:
             alone = self.run(ALONE)
-            reference = alone if scenario == "one" else self.run(head.reference)
+            reference = alone if scenario == "one" else self._reference(got)
         except (Crash, Hang, Unmet) as error:
             return WRONG, [f"the reference failed: {error}"], ""
         parts = [part for part in PARTS if head.compares(part, scenario)]
@@ -92,8 +92,16 @@ class Trials:
         )
         return (WRONG if problems else RIGHT), problems, ""
 
-    def run(self, name: str) -> Outcome:
-        """The outcome of a run by its name, which is made when it is first asked for."""
+    def _reference(self, got: Outcome) -> Outcome:
+        if self.head.reference != DDP:
+            return self.run(self.head.reference)
+        return self.run(DDP + " " + " ".join(f"{p.step}:{p.replicas}x{p.passes}" for p in got.phases), got.phases)
+
+    def run(self, name: str, phases: Sequence[Phase] = ()) -> Outcome:
+        """The outcome of a run by its name, which is made when it is first asked for.
+
+        Groups that changed alike share a run of `phases`.
+        """
         with self._making:
             made = self._runs.get(name)
             mine = made is None
@@ -101,12 +109,12 @@ class Trials:
                 made = self._runs[name] = Future()
         if mine:
             try:
-                made.set_result(self._make(name))
+                made.set_result(self._make(name, phases))
             except BaseException as error:
                 made.set_exception(error)
         return made.result()
 
-    def _make(self, name: str) -> Outcome:
+    def _make(self, name: str, phases: Sequence[Phase]) -> Outcome:
         folder = self._folder / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -115,7 +123,10 @@ class Trials:
             return read(folder, ["0"])
         if name == TORCHRUN:
             _finish(Process(run_torchrun, self.script, _environment(folder), folder, 2), folder / "torchrun.log")
-            return read(folder, ["0", "1"])
+            return replace(read(folder, ["0", "1"]), phases=[Phase(0, 2, 1)])
+        if phases:
+            _finish(Process(run_ddp, self.script, _environment(folder), folder, phases), folder / "alone.log")
+            return read(folder, ["0"])
         return self._make_group(SCENARIOS[name], folder)
 
     def _make_group(self, scenario: Scenario, folder: Path) -> Outcome:
@@ -127,6 +138,7 @@ class Trials:
                     outcome.reported.setdefault(report.progress.epoch - 1, dict(report.metrics))
             last = max(self.run(ALONE).reported, default=0)
             outcome.reported[last] = dict(job.finished_metrics())
+            outcome.phases = job.phases()
             return outcome
 
 

@@ -28,4 +28,5 @@ def save(model, **facts):
         for key, value in (one.state_dict() if hasattr(one, "state_dict") else one).items()
         if isinstance(value, torch.Tensor)
     }
-    torch.save({"model": weights, "facts": facts}, OUT / f"final-{ME}.pt")
+    buffers = {f"{name}.{key}" for name, one in models.items() for key, _ in getattr(one, "named_buffers", list)()}
+    torch.save({"model": weights, "buffers": buffers, "facts": facts}, OUT / f"final-{ME}.pt")
