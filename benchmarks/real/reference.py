@@ -32,8 +32,8 @@ def append_phase(phases: list[Phase], phase: Phase) -> None:
 class PlainDdp:
     """Runs the loop of a script whose objects are `prepared` as a DDP job that changes by `phases`.
 
-    `least`: what is left of an epoch is cut into parts of so many samples, or of as many as a replica is given of a
-    whole batch; replicas compute one alike where there are too few.
+    `least`: what is left of an epoch is cut into parts of so many samples, or of as many as a replica is given
+    of a whole batch; replicas compute one alike where there are too few.
     """
 
     def __init__(self, prepared: Any, phases: Sequence[Phase], least: int) -> None:
