@@ -96,6 +96,20 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "real_scripts",
+        "Scripts as people write them end as they do alone, whatever happens to their job, or say why they cannot.",
+        (
+            Figure("scripts", "scripts, each in ten scenarios", ">= 60"),
+            Figure("right", "scripts that end as alone in all of them", ">= 48"),
+            Figure("refused", "scripts that say in one sentence what they cannot do, and are right otherwise"),
+            Figure("wrong", "scripts that end otherwise than alone in any", "= 0"),
+            Figure("hangs", "scripts that stand still in any", "= 0"),
+            Figure("unexpected", "pairs that are not as the script's head says", "= 0"),
+            Figure("wall_s", "whole command, s", "<= 1500"),
+        ),
+        timeout_s=2400.0,
+    ),
+    Benchmark(
         "estimator_accuracy",
         "Step times of measured jobs are predicted from part of their measurements.",
         (

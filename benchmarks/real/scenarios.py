@@ -33,10 +33,14 @@ def undisturbed(job: HeldGroup) -> Members:
 
 
 def grow(job: HeldGroup) -> Members:
-    a, b = job.start(2)
+    """To two replicas, and to three, which no batch of 16 is divided by."""
+    a, b, c = job.start(3)
     job.join([a])
     with job.held(5):
         job.change([a, b])
+    job.changed()
+    with job.held(13):
+        job.change([a, b, c])
     job.changed()
     return job.end()
 
@@ -134,7 +138,7 @@ def chain(job: HeldGroup) -> Members:
 
 SCENARIOS: dict[str, Scenario] = {
     "one": Scenario(undisturbed),
-    "grow": Scenario(grow, (5,)),
+    "grow": Scenario(grow, (5, 13)),
     "shrink": Scenario(shrink, (11,)),
     "move": Scenario(move, (5, 12)),
     "accumulate": Scenario(accumulate),

@@ -63,6 +63,10 @@ class Trials:
     def _judged(self, scenario: str) -> tuple[str, list[str], str]:
         head = self.head
         try:
+            alone = self.run(ALONE)
+        except (Hang, Unmet) as error:
+            return WRONG, [f"the script fails alone: {error}"], ""
+        try:
             got = self.run(scenario)
         except Crash as crash:
             if crash.steps <= 0 and _is_refusal(crash):
@@ -73,7 +77,6 @@ class Trials:
         except Unmet as unmet:
             return WRONG, [str(unmet)], ""
         try:
-            alone = self.run(ALONE)
             reference = alone if scenario == "one" else self._reference(got)
         except (Crash, Hang, Unmet) as error:
             return WRONG, [f"the reference failed: {error}"], ""

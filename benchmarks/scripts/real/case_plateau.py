@@ -1,4 +1,5 @@
 # kind: 8 case plateau: ReduceLROnPlateau on the mean training loss
+# leave out: model facts metrics of lose, chain: the loss of a replica that is lost is lost with it
 import coadapt
 import torch
 from results import save, saw
