@@ -6,12 +6,14 @@ import os
 import queue
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import ray
 
 from .lifecycle import Exited, Output, WorkerEvent
 from .protocol import Command, Event
+from .template_wire import Owner
 from .training_process import Launch, TrainingProcess
 
 BATCH = 500  # events of one call to the executor
@@ -29,7 +31,8 @@ class Worker:
         self._id = worker_id
         self._executor = executor
         self._events: queue.Queue[Event | WorkerEvent] = queue.Queue(WAITING)
-        self._process = TrainingProcess(launch, self._events.put)
+        owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
+        self._process = TrainingProcess(replace(launch, owner=owner), self._events.put)
         self._sending = threading.Lock()
         self._early: dict[int, Command] = {}
         self._next = 0

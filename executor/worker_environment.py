@@ -10,7 +10,7 @@ from .ranks import Rendezvous
 from .resize import StartWorker
 
 # One thread per emulated replica: several share a machine, and the pace, not the cores, sets the speed.
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) -> dict[str, str]:
@@ -20,7 +20,7 @@ def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) 
     WORLD_SIZE are what is expected when the process starts; the group it joins has the last word.
     """
     environment = {
-        **(_ONE_THREAD if start.slot.emulated else {}),
+        **(ONE_THREAD if start.slot.emulated else {}),
         **job.env,
         "RANK": str(start.rank),
         "WORLD_SIZE": str(start.world_size),

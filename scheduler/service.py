@@ -25,6 +25,7 @@ from .explain import explain
 from .job import JobSpec, Phase
 from .launcher import Action, Assign, Holding, less_given_up, slots_of, step
 from .lifecycle import advance
+from .machines import Machines
 from .new_types import with_new_types
 from .nodes import NodesSnapshot, NodeView
 from .packages import PackageStore
@@ -88,7 +89,8 @@ class SchedulerService:
         self._wanted: dict[str, tuple[Slot, ...]] = {}
         self._models: dict[str, tuple[str, Measurements, JobModel | None]] = {}
         self._executor_losses: dict[str, int] = {}
-        self._nodes = NodeView(settings.node_refresh_s, settings.spare_cpus, self._ask_round)
+        self._machines = Machines()
+        self._nodes = NodeView(settings.node_refresh_s, settings.spare_cpus, self._nodes_changed)
         self._executors = Executors(settings, self._packages, self._gpu_types, self._executor_lost)
         self._nodes.start()
         self._thread = threading.Thread(target=self._loop, name="rounds", daemon=True)
@@ -271,6 +273,10 @@ class SchedulerService:
             self._run_round(snapshot, now)
         with self._lock:
             self._launch(snapshot, now)
+
+    def _nodes_changed(self) -> None:
+        self._machines.see(self._nodes.snapshot)
+        self._ask_round()
 
     def _round_due(self, now: float) -> bool:
         asked = self._round_asked_s

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 import zipfile
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,16 @@ def tell(folder: str) -> dict[str, Any]:
             emulation=Emulation(time_scale=2.0),
         )
 
+    def is_template(process: psutil.Process) -> bool:
+        with suppress(psutil.Error):
+            return "coadapt.executor.template" in process.cmdline()
+        return False
+
+    def mark_of(process: psutil.Process) -> str:
+        with suppress(psutil.Error):
+            return process.environ().get(laptop.MARK, "")
+        return ""
+
     def until(client: Any, job: str, *phases: str) -> str:
         deadline = time.monotonic() + 180
         while (phase := client.describe(job)["phase"]) not in phases and time.monotonic() < deadline:
@@ -157,6 +168,9 @@ def tell(folder: str) -> dict[str, Any]:
         told["long runs"] = until(client, long, "running")
         told["explain"] = client.explain(long)
         children = psutil.Process(record.head[0].pid).children(recursive=True)
+        templates = [p for p in psutil.process_iter() if is_template(p) and mark_of(p).startswith(record.mark)]
+        told["trains"] = [len(template.children()) for template in templates]
+        children += templates
         (service,) = [p for p in children if "SchedulerService" in " ".join(p.cmdline())]
         os.kill(service.pid, signal.SIGKILL)
         told["after kill"] = {row["id"]: row["phase"] for row in client.list()}
@@ -240,6 +254,10 @@ def test_reading_goes_on_across_a_killed_service(told: dict[str, Any]) -> None:
 
 def test_a_job_is_cancelled_once(told: dict[str, Any]) -> None:
     assert told["cancelled"] == (True, False)
+
+
+def test_training_processes_come_from_a_template(told: dict[str, Any]) -> None:
+    assert sum(told["trains"]) in (1, 2)
 
 
 def test_down_leaves_no_process_behind(told: dict[str, Any]) -> None:
