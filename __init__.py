@@ -15,14 +15,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .executor.front_door import device, epochs, is_main, prepare, rank, report, world_size
+    from .executor.front_door import device, epochs, is_main, output_dir, prepare, rank, report, world_size
     from .scheduler.client import Client, connect
 
 # What is offered, and where it is: imported when first used, since torch takes its time.
 _OFFERED = dict.fromkeys(
-    ("device", "epochs", "is_main", "prepare", "rank", "report", "world_size"), ".executor.front_door"
+    ("device", "epochs", "is_main", "output_dir", "prepare", "rank", "report", "world_size"),
+    ".executor.front_door",
 ) | dict.fromkeys(("Client", "connect"), ".scheduler.client")
-__all__ = ["Client", "connect", "device", "epochs", "is_main", "prepare", "rank", "report", "world_size"]
+__all__ = [
+    "Client",
+    "connect",
+    "device",
+    "epochs",
+    "is_main",
+    "output_dir",
+    "prepare",
+    "rank",
+    "report",
+    "world_size",
+]
 
 
 def __getattr__(name: str) -> Any:

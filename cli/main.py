@@ -187,7 +187,7 @@ def submit(
             problems = jobfile.misfits(spec, nodes)
             if problems:
                 raise jobfile.JobFileError(str(path), [f"{p} (--anyway submits it still)" for p in problems])
-    ids = [client.submit(spec) for spec in specs]
+    ids = [client.submit(spec, tell=_tell) for spec in specs]
     if not (wait or follow):
         if as_json:
             _print([{"id": job} for job in ids], True)
@@ -266,6 +266,26 @@ def logs(
     for text in texts:
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+@app.command()
+def outputs(
+    job: Job,
+    dest: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DEST]", help="Folder to fetch them into; else they are listed."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List or fetch what a job's script wrote to its output folder."""
+    from . import outputs as showing
+
+    client = _connect()
+    found = _resolve(client, job)
+    if dest is None:
+        showing.listing(client, found, as_json)
+    else:
+        showing.fetched(client, found, dest, as_json, _tell)
 
 
 @app.command()

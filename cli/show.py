@@ -137,6 +137,8 @@ def details(job: JobDetails) -> RenderableType:
         ),
         ("progress", f"{progress(job)}, {job['steps']} steps"),
         ("metrics", metrics(job)),
+        ("folder", job["folder"] or "-"),
+        ("outputs", job["outputs"] or "-"),
         ("age", duration((job["finished_s"] or time.time()) - job["submitted_s"])),
         (
             "interruptions",

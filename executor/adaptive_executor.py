@@ -27,6 +27,7 @@ from .batch_choice import better_batch, choose_batch, group_shape
 from .events import ExecutorEvent, Released, Reported
 from .executor_job import ExecutorJob, ExecutorStatus
 from .failures import FailureBudget
+from .job_folder import FolderError
 from .job_log import JobLog
 from .lifecycle import Gone, Output, WorkerEvent
 from .measurements import Measurements
@@ -39,6 +40,7 @@ from .slot import Slot
 from .training_process import Launch
 from .worker import Worker
 from .worker_environment import worker_environment
+from .workplace import Site
 
 __all__ = ["AdaptiveExecutor", "ExecutorJob", "ExecutorStatus"]
 
@@ -46,6 +48,7 @@ log = logging.getLogger(__name__)
 
 ANSWER_S = 30.0  # the service's answer to an event
 RETRY_S = 0.5
+PART_BYTES = 4 << 20
 IDLE_S = 5.0  # the loop looks up at least so often
 
 
@@ -146,6 +149,12 @@ class AdaptiveExecutor:
         for event in events:
             self._inbox.put(self._handler(worker, event))
         return True
+
+    def package_part(self, offset: int) -> bytes:
+        """The job's package from an offset on, as much as is sent at once; empty at its end."""
+        with open(self._job.package, "rb") as file:
+            file.seek(offset)
+            return file.read(PART_BYTES)
 
     # --- the thread that owns the state -----------------------------------------------------------------------
 
@@ -257,13 +266,16 @@ class AdaptiveExecutor:
             script=job.script,
             args=tuple(job.args),
             env=worker_environment(job, start, self._store),
-            cwd=None if job.working_dir_uri else str(Path(job.script).resolve().parent),
+            cwd=None if job.package else str(Path(job.script).resolve().parent),
         )
-        runtime_env: dict[str, Any] = {}
-        if job.working_dir_uri:
-            runtime_env["working_dir"] = job.working_dir_uri
-        if job.pip:
-            runtime_env["pip"] = list(job.pip)
+        site = Site(
+            key=job.folder or job.id,
+            state_dir=job.state_dir,
+            package=bool(job.package),
+            outputs_url=job.outputs_url,
+            profile=start.worker if start.profile else "",
+        )
+        runtime_env: dict[str, Any] = {"pip": list(job.pip)} if job.pip else {}
         actor: Any = (
             ray.remote(Worker)
             .options(
@@ -275,7 +287,7 @@ class AdaptiveExecutor:
                 runtime_env=runtime_env,
                 scheduling_strategy=_inside(slot),
             )
-            .remote(start.worker, launch, self._self)
+            .remote(start.worker, launch, site, self._self)
         )
         self._actors[start.worker] = actor
         self._sent[start.worker] = 0
@@ -353,6 +365,9 @@ def gone(error: BaseException | None) -> Gone:
         # Pages of pip's output, the first of its errors being the one that tells.
         said = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
         return Gone(f"could not set up its environment: {said.removeprefix('ERROR: ')}", setup_failed=True)
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, FolderError):
+        return Gone(f"could not set up its folder: {cause}", setup_failed=True)
     if isinstance(error, ActorUnavailableError):
         return Gone("was lost: it no longer answers")
     reason = f"was lost with its worker ({lines[0]})" if lines else "was lost with its worker"

@@ -149,7 +149,7 @@ class Executors:
         if handle is None and not make:
             return
         if needs_package and job.package is not None:
-            self._packages.publish(job.package)
+            self._packages.find(job.package)
         if handle is None:
             handle = self._make(job)
         ref = getattr(handle, method).remote(*args)
@@ -209,11 +209,14 @@ def executor_job(
         id=job.id,
         script=spec.script,
         args=tuple(spec.args),
-        working_dir_uri=packages.publish(job.package) if job.package is not None else None,
+        package=str(packages.find(job.package)) if job.package is not None else "",
+        folder=job.folder,
+        state_dir=settings.state_dir,
         env=spec.env,
         pip=tuple(spec.pip),
         training=spec.training,
         checkpoint_url=settings.checkpoint_url(job.id, spec.training.checkpoint.url),
+        outputs_url=settings.outputs_url(job.id, spec.training.checkpoint.url),
         log_dir=str(settings.log_dir(job.id)),
         pace={
             "profile": spec.emulation.profile,

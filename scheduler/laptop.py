@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from ..executor.job_folder import default_home
 from .emulated import EmulatedNode, parse
-from .settings import Settings, default_state_dir
+from .settings import Settings
 
 if TYPE_CHECKING:
     from .client import Client
@@ -120,7 +121,7 @@ class ClusterRecord:
 
 
 def record_path(state_dir: str | Path | None = None) -> Path:
-    return Path(state_dir or default_state_dir()) / "cluster.json"
+    return Path(state_dir or default_home()) / "cluster.json"
 
 
 def up(

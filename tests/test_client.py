@@ -4,78 +4,20 @@ import multiprocessing
 import os
 import signal
 import time
-import zipfile
 from contextlib import suppress
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from coadapt.scheduler.job import JobSpec
-from coadapt.scheduler.packages import PackageError, PackageStore, pack, script_key
 
 # The story starts two clusters and some ten processes: about a minute, several on a busy machine.
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
-# --- packages --------------------------------------------------------------------------------------------
-
-
-def test_a_package_has_the_files_and_leaves_caches_behind(tmp_path: Path) -> None:
-    (tmp_path / "pkg").mkdir()
-    (tmp_path / "train.py").write_text("print(1)")
-    (tmp_path / "pkg" / "data.txt").write_text("x")
-    for name in (".git", ".venv", "__pycache__"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "f").write_text("no")
-    package = pack(tmp_path, 10)
-    assert sorted(zipfile.ZipFile(BytesIO(package.data)).namelist()) == ["pkg/data.txt", "train.py"]
-    assert package.uri == f"gcs://_ray_pkg_{package.name}.zip"
-
-
-def test_equal_folders_make_one_package(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "train.py").write_text("print(1)")
-    os.utime(tmp_path / "b" / "train.py", (1, 1))
-    first, second = pack(tmp_path / "a", 10), pack(tmp_path / "b", 10)
-    assert first == second
-    (tmp_path / "b" / "train.py").write_text("print(2)")
-    assert pack(tmp_path / "b", 10).name != first.name
-
-
-def test_a_folder_that_is_too_large_names_its_largest_files(tmp_path: Path) -> None:
-    (tmp_path / "weights.bin").write_bytes(os.urandom(3 * 2**20))
-    with pytest.raises(PackageError, match=r"at most 2 MiB are sent; largest: weights.bin \(3 MiB\); keep large"):
-        pack(tmp_path, 2)
-    with pytest.raises(PackageError, match="is not a folder"):
-        pack(tmp_path / "nothing", 2)
-
-
-def test_packages_are_kept_whole_and_by_plain_names(tmp_path: Path) -> None:
-    store = PackageStore(tmp_path / "packages")
-    store.put("abc123", b"data")
-    assert store.has("abc123")
-    assert [path.name for path in (tmp_path / "packages").iterdir()] == ["abc123.zip"]
-    with pytest.raises(PackageError, match="letters and digits"):
-        store.put("../x", b"data")
-
-
-def test_only_a_job_with_the_same_files_and_arguments_trains_the_same(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import model")
-    (tmp_path / "model.py").write_text("LAYERS = 2")
-    spec = JobSpec(name="a", script="train.py", args=["a", "b"])
-    key = script_key(pack(tmp_path, 1), spec)
-    assert key == script_key(pack(tmp_path, 1), spec.model_copy(update={"name": "another"}))
-    assert key != script_key(pack(tmp_path, 1), spec.model_copy(update={"args": ["ab"]}))
-    assert key != script_key(pack(tmp_path, 1), spec.model_copy(update={"pip": ["six"]}))
-    (tmp_path / "model.py").write_text("LAYERS = 20")
-    assert key != script_key(pack(tmp_path, 1), spec)
-
-
 # --- a story ---------------------------------------------------------------------------------------------
 
 SCRIPT = """
-import sys
+import os, sys
+from pathlib import Path
 import torch, coadapt
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -87,6 +29,8 @@ model = nn.Linear(8, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loader = DataLoader(TensorDataset(x, y), batch_size=32, shuffle=True)
 model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+print("job", os.environ["COADAPT_JOB_ID"], os.environ.get("WANDB_RUN_ID"), "beside", os.listdir(), flush=True)
+Path(f"beside-{sys.argv[1]}").write_text("found again")
 for epoch in coadapt.epochs(int(sys.argv[1])):
     for a, b in loader:
         loss = nn.functional.cross_entropy(model(a), b)
@@ -95,6 +39,8 @@ for epoch in coadapt.epochs(int(sys.argv[1])):
         optimizer.step()
     coadapt.report(loss=loss.item())
     print("epoch", epoch, flush=True)
+    if coadapt.is_main():
+        (coadapt.output_dir() / "curve.txt").open("a").write(f"{epoch}\\n")
 print("the end", flush=True)
 """
 
@@ -157,6 +103,9 @@ def tell(folder: str) -> dict[str, Any]:
         told["short"] = client.wait([short], timeout_s=240)[short]
         told["short log"] = "".join(client.logs(short, follow=True))
         told["short details"] = client.describe(short)
+        told["outputs"] = [output.path for output in client.outputs(short)]
+        told["fetched"] = client.fetch_outputs(short, Path(folder) / "fetched")
+        told["curve"] = (Path(folder) / "fetched" / "curve.txt").read_text().split()
         told["timeline"] = client.timeline(short)
         told["absent"] = client.describe(absent)
         try:
@@ -167,6 +116,9 @@ def tell(folder: str) -> dict[str, Any]:
         long = client.submit(spec("long", 400, gpu_types=["t4"]))
         told["long runs"] = until(client, long, "running")
         told["explain"] = client.explain(long)
+        long_folder = Path(str(client.describe(long)["folder"]))
+        told["in its folder"] = sorted(path.name for path in long_folder.iterdir())
+        told["folders"] = sorted(path.name for path in long_folder.parent.glob("[!.]*"))
         children = psutil.Process(record.head[0].pid).children(recursive=True)
         templates = [p for p in psutil.process_iter() if is_template(p) and mark_of(p).startswith(record.mark)]
         told["trains"] = [len(template.children()) for template in templates]
@@ -188,11 +140,17 @@ def tell(folder: str) -> dict[str, Any]:
         while client.describe(long)["steps"] <= told["steps before"] and time.monotonic() < deadline:
             time.sleep(0.1)
         told["steps after"] = client.describe(long)["steps"]
+        told["long log"] = "".join(client.logs(long))
+        told["outputs after down"] = [output.path for output in client.outputs(short)]
         client.cancel(long)
         told["long ends"] = client.wait([long], timeout_s=120)[long] is Phase.CANCELLED
         deadline = time.monotonic() + 120
         while client.cluster()["nodes"][0]["free_gpus"] < 2 and time.monotonic() < deadline:
             time.sleep(0.1)
+        deadline = time.monotonic() + 60
+        while long_folder.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        told["left of folders"] = sorted(path.name for path in long_folder.parent.iterdir())
         told["free at the end"] = client.cluster()["nodes"][0]["free_gpus"]
         client.close()
     finally:
@@ -234,6 +192,28 @@ def test_its_whole_output_can_be_read(told: dict[str, Any]) -> None:
     assert "the end" in told["short log"]
 
 
+def test_each_job_has_a_folder_of_its_own_and_profile_runs_leave_none(told: dict[str, Any]) -> None:
+    (folder,) = told["folders"]
+    assert folder.startswith("long-3-")
+    assert told["in its folder"] == ["beside-400", "train.py"]
+    assert "job short-1 short-1 beside ['train.py']" in told["short log"]
+
+
+def test_what_it_wrote_beside_its_script_is_there_after_a_restart(told: dict[str, Any]) -> None:
+    assert "'beside-400'" in told["long log"].split("job long-3")[-1]
+
+
+def test_its_outputs_are_listed_fetched_and_outlive_the_cluster(told: dict[str, Any]) -> None:
+    assert told["outputs"] == told["outputs after down"] == ["curve.txt"]
+    assert told["fetched"].files == 1
+    assert told["curve"] == [str(epoch) for epoch in range(12)]
+    assert told["short details"]["outputs"].endswith("checkpoints/short-1/outputs")
+
+
+def test_an_ended_jobs_folder_is_removed(told: dict[str, Any]) -> None:
+    assert told["left of folders"] == [".lock"]
+
+
 def test_a_job_for_gpus_that_are_not_there_waits_and_says_so(told: dict[str, Any]) -> None:
     assert told["absent"]["phase"] == "submitted"
     assert told["absent"]["reason"] == "waiting for GPU type h100; the cluster has t4"
@@ -257,7 +237,7 @@ def test_a_job_is_cancelled_once(told: dict[str, Any]) -> None:
 
 
 def test_training_processes_come_from_a_template(told: dict[str, Any]) -> None:
-    assert sum(told["trains"]) in (1, 2)
+    assert told["trains"] in ([1], [2])
 
 
 def test_down_leaves_no_process_behind(told: dict[str, Any]) -> None:
