@@ -28,7 +28,7 @@ class Interrupted(Exception):
 
 def code_of(error: BaseException) -> Exit | None:
     """The exit status of an error a user may cause; None for a defect of ours."""
-    from ..executor.output_mirror import OutputError
+    from ..executor.output_tree import OutputError
     from ..scheduler.client import NoClusterError, SettingsError, UnknownJobError
     from ..scheduler.emulated import EmulationError
     from ..scheduler.jobfile import JobFileError

@@ -7,6 +7,7 @@ return. A second thread delivers events to the scheduler service, in order, howe
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import socket
 import threading
@@ -14,6 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from ..estimators.goodput import JobModel
+from . import store
 from .batch_choice import better_batch, choose_batch, group_shape
 from .events import ExecutorEvent, Released, Reported
 from .executor_job import ExecutorJob, ExecutorStatus
@@ -37,6 +40,7 @@ from .protocol import BatchPlan, Command, Crashed, Event, ProfileProgress, Ready
 from .ranks import Rendezvous
 from .resize import Effect, KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
 from .slot import Slot
+from .template_wire import Owner
 from .training_process import Launch
 from .worker import Worker
 from .worker_environment import worker_environment
@@ -83,6 +87,7 @@ class AdaptiveExecutor:
         self._sources: dict[str, str] = {}
         self._self = ray.get_runtime_context().current_actor
         self._store, listener = _listen()
+        owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
         incarnation = uuid.uuid4().hex[:6]
         self._machine = Reconciler(
             store=self._store,
@@ -96,7 +101,7 @@ class AdaptiveExecutor:
         self._status = self._snapshot()
         self._inbox: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
         self._outbox: queue.SimpleQueue[ExecutorEvent] = queue.SimpleQueue()
-        threading.Thread(target=self._serve_store, args=(listener,), name="store", daemon=True).start()
+        threading.Thread(target=store.keep, args=(listener, self._store, owner), name="store", daemon=True).start()
         threading.Thread(target=self._run, name="executor", daemon=True).start()
         threading.Thread(target=self._tell_service, name="events", daemon=True).start()
         if ray.get_runtime_context().was_current_actor_reconstructed:
@@ -277,7 +282,7 @@ class AdaptiveExecutor:
         )
         runtime_env: dict[str, Any] = {"pip": list(job.pip)} if job.pip else {}
         actor: Any = (
-            ray.remote(Worker)
+            worker_class()
             .options(
                 name=f"{job.id}/{start.worker}",
                 num_gpus=slot.gpus,
@@ -345,17 +350,11 @@ class AdaptiveExecutor:
             },
         )
 
-    def _serve_store(self, listener: socket.socket) -> None:
-        """Host the rendezvous; while torch is imported, which takes seconds, workers wait in the listen queue."""
-        from torch.distributed import TCPStore
 
-        self._tcp_store = TCPStore(
-            self._store.host,
-            self._store.port,
-            is_master=True,
-            wait_for_workers=False,
-            master_listen_fd=listener.detach(),
-        )
+@cache
+def worker_class() -> Any:
+    """Ray's own form of `Worker`, sent to the cluster once."""
+    return ray.remote(Worker)
 
 
 def gone(error: BaseException | None) -> Gone:

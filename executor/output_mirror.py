@@ -19,13 +19,9 @@ from urllib.parse import quote
 
 import fsspec
 
-from .output_tree import Entry, Kind, LeftOut, Name, entries, entry_of, is_name, shown
+from .output_tree import Entry, Kind, LeftOut, Name, OutputError, entries, entry_of, is_name, shown
 
 MAX_ENTRIES = 100_000
-
-
-class OutputError(RuntimeError):
-    """Outputs could not be read or written; one sentence for a person."""
 
 
 @dataclass(frozen=True)

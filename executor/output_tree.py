@@ -20,6 +20,10 @@ MAX_DEPTH = 100
 Name = tuple[str, ...]  # a path below the folder, part by part: its order is the order of a walk
 
 
+class OutputError(RuntimeError):
+    """Outputs could not be read or written; one sentence for a person."""
+
+
 class Kind(StrEnum):
     FILE = "file"
     LINK = "link"  # to something inside

@@ -198,7 +198,7 @@ def _end(child: Child) -> None:
 
 def become(request: ForkRequest, channel: int, output: int, kept: Iterable[int], parent: int) -> NoReturn:
     """Be the process that was asked for: run its script and end, as if started by itself."""
-    from . import process
+    from . import process, store
 
     status = 1
     try:
@@ -212,6 +212,8 @@ def become(request: ForkRequest, channel: int, output: int, kept: Iterable[int],
         _environment(request)
         _fresh_entropy()
         os.chdir(request.cwd)
+        if request.kind == "store":
+            store.serve(request.script, int(request.args[0]), channel)
         status = process.serve(request.script, request.args, channel)
     except BaseException:
         traceback.print_exc()
@@ -232,7 +234,8 @@ def _environment(request: ForkRequest) -> None:
     # The first place is the script's folder's, as in every process.
     sys.path[:] = ["", *request.paths, *sys.path[0 if sys.flags.safe_path else 1 :]]
     importlib.invalidate_caches()
-    command = [sys.executable, "-u", "-m", f"{__package__}.process", request.script, *request.args]
+    module = "process" if request.kind == "script" else request.kind
+    command = [sys.executable, "-u", "-m", f"{__package__}.{module}", request.script, *request.args]
     show_as(command, env)
 
 
@@ -262,7 +265,7 @@ def _fresh_entropy() -> None:
 def load() -> None:
     """Import everything, and make sure that this process can be forked. Raises: TemplateError, ImportError."""
     gc.disable()
-    from . import process  # noqa: F401
+    from . import process, store  # noqa: F401
 
     for name in PRELOADED:
         with suppress(ImportError):  # another version of torch

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 READY = {"ready": True}
 MESSAGE_BYTES = 16 << 20  # arguments and environment; the kernel takes less of a program
@@ -57,6 +57,7 @@ class ForkRequest:
     cwd: str
     paths: Sequence[str]  # folders to import from, after the script's own
     owner: Owner
+    kind: Literal["script", "store"] = "script"  # "store": serve one at the address that `script` and `args` are
 
     @property
     def environment(self) -> dict[str, str]:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ..executor.light_actor import light
 from ..executor.output_tree import Name
 from . import jobfile
 from .job import JobSpec, Phase
@@ -119,7 +120,7 @@ class Client:
 
         on_head = any(node["Labels"].get("role") == "head" for node in ray.nodes() if node["Alive"])
         service = (
-            ray.remote(SchedulerService)
+            ray.remote(light(SchedulerService))
             .options(
                 name=SERVICE_NAME,
                 namespace=NAMESPACE,

@@ -20,6 +20,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..executor.adaptive_executor import AdaptiveExecutor
 from ..executor.executor_job import ExecutorJob, ExecutorStatus
+from ..executor.light_actor import light
 from ..executor.measurements import EVERY_TYPE, Measurements
 from ..executor.slot import Slot
 from .job import JobSpec
@@ -172,8 +173,8 @@ class Executors:
         return self._handles[job_id]
 
     def _make(self, job: JobRecord) -> Any:
-        handle = (
-            ray.remote(AdaptiveExecutor)
+        handle: Any = (
+            ray.remote(light(AdaptiveExecutor))
             .options(
                 name=actor_name(job.id),
                 namespace=NAMESPACE,

@@ -14,9 +14,10 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..executor import template_client
+from ..executor.output_keeper import clean
 from ..executor.template_wire import Owner
 from ..executor.worker_environment import ONE_THREAD
-from ..executor.workplace import Site, clean
+from ..executor.workplace import Site
 from .nodes import NodesSnapshot
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ..executor.output_mirror import OutputError, Place
-from ..executor.output_tree import Entry, Kind, LeftOut, Name, entries, entry_of, is_name, shown
+from ..executor.output_mirror import Place
+from ..executor.output_tree import Entry, Kind, LeftOut, Name, OutputError, entries, entry_of, is_name, shown
 from ..executor.workplace import local_path
 from .views import OutputRow
 

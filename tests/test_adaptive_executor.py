@@ -32,6 +32,7 @@ from coadapt.executor.events import (
 )
 from coadapt.executor.executor_job import ExecutorJob, ExecutorStatus
 from coadapt.executor.lifecycle import Gone
+from coadapt.executor.light_actor import light
 from coadapt.executor.measurements import Measurements
 from conftest import NAMESPACE, EmulatedCluster
 from ray.exceptions import ActorUnavailableError, RuntimeEnvSetupError
@@ -130,7 +131,7 @@ class Job:
             **options,
         )
         self.actor = (
-            ray.remote(AdaptiveExecutor)
+            ray.remote(light(AdaptiveExecutor))
             .options(num_cpus=0, max_restarts=-1, max_task_retries=-1, max_concurrency=8)
             .remote(job)
         )

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from coadapt.executor import output_mirror, workplace
-from coadapt.executor.output_mirror import Mirror, OutputError, Place
-from coadapt.executor.output_tree import Kind, entries
-from coadapt.executor.workplace import Site, Workplace, clean, outputs_folder
+from coadapt.executor import output_keeper, output_mirror
+from coadapt.executor.job_folder import work_folder
+from coadapt.executor.output_keeper import clean, outputs_folder
+from coadapt.executor.output_mirror import Mirror, Place
+from coadapt.executor.output_tree import Kind, OutputError, entries
+from coadapt.executor.workplace import Site, Workplace
 from coadapt.scheduler.outputs import Outputs
 from test_job_folder import TRAIN
 from test_outputs import ODD
@@ -243,7 +245,7 @@ def test_outputs_at_a_path_are_written_there_directly(state: Path, tmp_path: Pat
 
 
 def test_outputs_are_sent_at_checkpoints_and_before_the_end_is_told(state: Path, url: str, monkeypatch) -> None:
-    monkeypatch.setattr(workplace, "EVERY_S", 3600.0)
+    monkeypatch.setattr(output_keeper, "EVERY_S", 3600.0)
     place, sentences = told(Site("job-1", str(state), outputs_url=url))
     assert place.outputs is not None
     (place.outputs / "log").write_text("one")
@@ -294,7 +296,7 @@ def test_an_ended_jobs_folders_go_and_what_was_not_sent_is_sent_first(state: Pat
     assert clean(site) == ""
     assert [output.path for output in Outputs(url).page()] == ["late"]
     assert place.cwd is None
-    work = outputs_folder(workplace.work_folder(str(state)), "job-1").parent
+    work = outputs_folder(work_folder(str(state)), "job-1").parent
     assert [path.name for path in work.iterdir()] == [".lock"]
     assert clean(site) == "", "there is nothing left to do"
 

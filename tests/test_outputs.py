@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from coadapt.cli import outputs as shown_outputs
 from coadapt.executor import front_door
-from coadapt.executor.output_mirror import OutputError
-from coadapt.executor.output_tree import Entry, Kind, Name, entries
+from coadapt.executor.output_tree import Entry, Kind, Name, OutputError, entries
 from coadapt.scheduler import outputs as reading
 from coadapt.scheduler.outputs import Outputs, fetch
 
