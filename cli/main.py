@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,6 +61,10 @@ def run(args: Sequence[str]) -> int:
 
 def _tell(text: str) -> None:
     print(f"coadapt: {text}", file=sys.stderr)
+
+
+def _note(name: str, text: str) -> None:
+    _tell(f"{name}: {text}")
 
 
 def _fail(message: str, code: Exit) -> int:
@@ -187,7 +192,7 @@ def submit(
             problems = jobfile.misfits(spec, nodes)
             if problems:
                 raise jobfile.JobFileError(str(path), [f"{p} (--anyway submits it still)" for p in problems])
-    ids = [client.submit(spec, tell=_tell) for spec in specs]
+    ids = [client.submit(spec, tell=partial(_note, spec.name)) for spec in specs]
     if not (wait or follow):
         if as_json:
             _print([{"id": job} for job in ids], True)
