@@ -156,7 +156,12 @@ class Template:
         pid = os.fork()
         if pid == 0:
             become(request, channel, output, self._kept, parent)
-        pidfd = os.pidfd_open(pid)
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
         child = self._children[pid] = Child(pid, pidfd, connection)
         self._watch(pidfd, lambda: self._ended(child))
         self._watch(connection, lambda: _end(child))

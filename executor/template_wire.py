@@ -81,6 +81,17 @@ def with_paths(env: Mapping[str, str], paths: Sequence[str]) -> dict[str, str]:
     return {**env, "PYTHONPATH": os.pathsep.join([*paths, *([given] if given else [])])} if paths else dict(env)
 
 
+def without_relative_paths(env: Mapping[str, str], cwd: str) -> tuple[dict[str, str], list[str]]:
+    """An environment whose PYTHONPATH means the same in any folder, and the folders that had to go from it."""
+    named = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
+    kept = [path for path in named if os.path.isabs(path)]
+    if kept == named:
+        return dict(env), []
+    others = {name: value for name, value in env.items() if name != "PYTHONPATH"}
+    gone = [os.path.join(cwd, path) for path in named if path not in kept]
+    return with_paths(others, kept), gone
+
+
 def loaded_with(env: Mapping[str, str]) -> dict[str, str]:
     """The variables of an environment that matter when libraries are loaded."""
     return {name: value for name, value in sorted(env.items()) if name.startswith(_LOADED_WITH)}

@@ -22,7 +22,7 @@ from typing import IO, Protocol
 from . import template_client
 from .lifecycle import Exited, Output, Started, WorkerEvent
 from .protocol import CHANNEL_FD, Command, Event
-from .template_wire import ForkRequest, Owner, with_paths
+from .template_wire import ForkRequest, Owner, with_paths, without_relative_paths
 
 log = logging.getLogger(__name__)
 
@@ -124,9 +124,9 @@ class TrainingProcess:
     def _start(self, channel: int, output: int) -> Process:
         launch = self._launch
         if launch.owner is not None:
-            env = {**os.environ, **launch.env}
             cwd = launch.cwd or os.getcwd()
-            request = ForkRequest(launch.script, launch.args, env, cwd, launch.paths, launch.owner)
+            env, paths = without_relative_paths({**os.environ, **launch.env}, cwd)
+            request = ForkRequest(launch.script, launch.args, env, cwd, [*launch.paths, *paths], launch.owner)
             try:
                 return template_client.fork(request, channel, output, lambda: self._killed)
             except template_client.NoTemplate as error:

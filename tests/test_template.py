@@ -180,6 +180,17 @@ def test_folders_to_import_from_come_after_the_scripts_own_and_are_handed_on(run
     assert one.lines[:2] == ["found", "foundfound"]
 
 
+def test_a_relative_pythonpath_is_meant_from_where_the_script_runs(run, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "helper.py").write_text("WORD = 'found'")
+    environment = os.pathsep.join(["src", *filter(None, [os.environ.get("PYTHONPATH")])])
+    one = run("import helper, os; print(helper.WORD, os.getppid())", env={"PYTHONPATH": environment})
+    _, parent = one.said("found").split()
+    assert is_template(int(parent))
+    other = run("import os; print('from', os.getppid())")
+    assert other.said("from").split()[1] == parent, "the same libraries, the same template"
+
+
 def test_it_is_shown_with_its_own_command_line_and_environment(run) -> None:
     one = run("import time; print('up', flush=True); time.sleep(600)", "--lr", "0.1", env={"GREETING": "hello"})
     one.said("up")
