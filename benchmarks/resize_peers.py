@@ -44,6 +44,7 @@ def _pauses(command: Sequence[str], kills: int, seconds: float) -> list[float]:
         "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.5",
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_AUTH_MODE": "disabled",
+        "RAY_worker_niceness": "0",
     }
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "output.log"
@@ -91,7 +92,7 @@ def _training_pids(folder: str, dead: set[int], process: subprocess.Popen, log: 
 def _end(process: subprocess.Popen) -> None:
     process.terminate()
     try:
-        process.wait(timeout=20)
+        process.wait(timeout=GRACE_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -297,6 +297,8 @@ def _ray_start(record: ClusterRecord, folder: Path, options: Sequence[str]) -> _
         MARK: f"{record.mark}-{folder.name}",
         "PYTHONUNBUFFERED": "1",
     }
+    # By default Ray's workers get what others leave: beside a busy program nothing would train.
+    env.setdefault("RAY_worker_niceness", "0")
     for name in ("RAY_ADDRESS", "RAY_NAMESPACE", "CUDA_VISIBLE_DEVICES"):
         env.pop(name, None)
     # Few logical CPUs: Ray starts that many idle workers ahead, and leases count GPUs.
