@@ -15,16 +15,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .executor.front_door import device, epochs, is_main, output_dir, prepare, rank, report, world_size
+    from .executor.front_door import (
+        batches,
+        combine,
+        device,
+        epochs,
+        is_main,
+        output_dir,
+        prepare,
+        rank,
+        report,
+        steps,
+        weight,
+        world_size,
+    )
     from .scheduler.client import Client, connect
 
 # What is offered, and where it is: imported when first used, since torch takes its time.
-_OFFERED = dict.fromkeys(
-    ("device", "epochs", "is_main", "output_dir", "prepare", "rank", "report", "world_size"),
-    ".executor.front_door",
-) | dict.fromkeys(("Client", "connect"), ".scheduler.client")
 __all__ = [
     "Client",
+    "batches",
+    "combine",
     "connect",
     "device",
     "epochs",
@@ -33,8 +44,13 @@ __all__ = [
     "prepare",
     "rank",
     "report",
+    "steps",
+    "weight",
     "world_size",
 ]
+_OFFERED = dict.fromkeys(__all__, ".executor.front_door") | dict.fromkeys(
+    ("Client", "connect"), ".scheduler.client"
+)
 
 
 def __getattr__(name: str) -> Any:

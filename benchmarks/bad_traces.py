@@ -67,8 +67,8 @@ BAD_TRACES = [
     BadTrace("packed by name only", PAI, "{path}: cannot be read: Not a gzipped file (b'jo')", "trace.csv.gz"),
     BadTrace(
         "no text",
-        b"\xff\xfe" + bytes(range(1, 256)),
-        "{path}: cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+        bytes(range(128, 256)),
+        "{path}: cannot be read: 'utf-8' codec can't decode byte 0x80 in position 0: invalid start byte",
     ),
     BadTrace(
         "a time before the start",
@@ -95,14 +95,30 @@ BAD_TRACES = [
         "trace: job j2: submit_s 1e+300 is not accepted, must be from 0 to 1e+11 s",
     ),
     BadTrace(
-        "no GPUs",
-        PAI.replace("50,2", "50,0"),
-        "{path}: line 3: gpu_count 0 is not accepted, must be a whole number of at least 1",
+        "nothing but jobs without a GPU",
+        HELIOS.replace("vcA,8", "vcA,0").replace("vcB,1", "vcB,0.5"),
+        "{path}: no job asks for a whole GPU in gpu_num; the first has 0",
     ),
     BadTrace(
-        "half a GPU",
-        PAI.replace("50,2", "50,0.5"),
-        "{path}: line 3: gpu_count 0.5 is not accepted, must be a whole number of at least 1",
+        "less than no GPU",
+        PAI.replace("50,2", "50,-1"),
+        "{path}: line 3: gpu_count -1 is not accepted, must be a number of at least 0",
+    ),
+    BadTrace(
+        "a job without a name",
+        SIA.replace("b,9.5", " ,9.5"),
+        "{path}: line 3: name is empty; every job needs a name of its own",
+    ),
+    BadTrace(
+        "JSON without a name",
+        job() + job(id=" "),
+        "{path}: line 2: id is empty; every job needs a name of its own",
+    ),
+    BadTrace(
+        "a header that lacks a column",
+        "Name;time;num replicas\na;1;2\n",
+        "trace: {path} begins with 'Name;time;num replicas', as no known format does (of sia it lacks "
+        f"application); name one: {FORMATS}",
     ),
     BadTrace(
         "more GPUs than there are",

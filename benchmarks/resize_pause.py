@@ -238,8 +238,8 @@ class Starts:
         before_s = self._own_s(owner)
 
         def note(event: object) -> None:
-            if isinstance(event, Output) and event.lines[0].startswith("at "):
-                _, its_own, parent = event.lines[0].split()
+            if isinstance(event, Output) and event.text.startswith("at "):
+                _, its_own, parent = event.text.split()[:3]
                 if owner is not None:
                     self._template = int(parent)
                 spent.append(float(its_own) + self._own_s(owner) - before_s)

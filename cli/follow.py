@@ -39,7 +39,7 @@ def wait(client: Client, ids: Sequence[str], quiet: bool = False, every_s: float
         while True:
             found = [row for row in client.list() if row["id"] in ids]
             if live is not None:
-                live.update(show.jobs_table(found), refresh=True)
+                live.update(show.jobs_table(found, bars=True), refresh=True)
             elif not quiet:
                 for line in show.change_lines(rows, found):
                     print(line, flush=True)

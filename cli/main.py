@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -81,7 +82,9 @@ def _connect() -> Client:
 def _print(document: Any, as_json: bool) -> None:
     """A rich renderable, or data as JSON."""
     if as_json:
-        print(json.dumps(document, indent=2, default=str))
+        from ..scheduler.figures import dumps
+
+        print(dumps(document, indent=2))
     else:
         from .show import console
 
@@ -166,32 +169,48 @@ def _policy_option(text: str) -> tuple[str, Any]:
 
 @app.command()
 def submit(
-    jobs: Annotated[list[Path], typer.Argument(metavar="JOB.yaml…", help="Job files.")],
+    jobs: Annotated[
+        list[Path], typer.Argument(metavar="JOB.yaml…", help="Job files, or one script that lacks its own.")
+    ],
     wait: Annotated[bool, typer.Option("--wait", help="Wait for all of them; exit 1 unless all succeed.")] = False,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print the output of a single job; implies --wait.")
     ] = False,
     anyway: Annotated[
         bool,
-        typer.Option("--anyway", help="Submit jobs that the cluster cannot run now; they wait for such nodes."),
+        typer.Option(
+            "--anyway",
+            help="Submit also jobs that the cluster cannot run now, which wait for such nodes, and scripts that "
+            "never call coadapt.prepare as far as can be seen.",
+        ),
+    ] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Given a Python script: write a job file for it, and submit nothing.")
     ] = False,
     as_json: Json = False,
 ) -> int:
     """Submit jobs. Nothing is submitted unless every job file is good."""
     from ..scheduler import jobfile
+    from ..scheduler.script_check import unprepared
 
     if follow and len(jobs) > 1:
         raise typer.BadParameter("--follow takes one job; use --wait for several")
     if follow and as_json:
         raise typer.BadParameter("--json prints one document; use --wait with it")
+    if len(jobs) == 1 and jobfile.is_script(jobs[0]):
+        from .offer import answer
+
+        _tell(answer(jobs[0], write))
+        return Exit.OK
+    if write:
+        raise typer.BadParameter("--write takes one Python script, for which it writes a job file")
     specs = [jobfile.load(path) for path in jobs]
+    if not anyway:
+        _refuse(jobs, [[told] if (told := unprepared(spec)) else [] for spec in specs])
     client = _connect()
     if not anyway:
         nodes = _nodes(client)
-        for path, spec in zip(jobs, specs, strict=True):
-            problems = jobfile.misfits(spec, nodes)
-            if problems:
-                raise jobfile.JobFileError(str(path), [f"{p} (--anyway submits it still)" for p in problems])
+        _refuse(jobs, [jobfile.misfits(spec, nodes) for spec in specs])
     ids = [client.submit(spec, tell=partial(_note, spec.name)) for spec in specs]
     if not (wait or follow):
         if as_json:
@@ -218,6 +237,15 @@ def submit(
     return Exit.JOB_FAILED if failed else Exit.OK
 
 
+def _refuse(jobs: Sequence[Path], problems: Sequence[Sequence[str]]) -> None:
+    """Raises JobFileError for the first job file with problems that the user may still overrule."""
+    from ..scheduler.jobfile import JobFileError
+
+    for path, found in zip(jobs, problems, strict=True):
+        if found:
+            raise JobFileError(str(path), [f"{problem} (--anyway submits it still)" for problem in found])
+
+
 def _nodes(client: Client) -> Any:
     from ..scheduler.cluster import Cluster, Node
 
@@ -228,16 +256,21 @@ def _nodes(client: Client) -> Any:
 @app.command("list")
 def list_jobs(
     active: Annotated[bool, typer.Option("--active", help="Only jobs that have not ended.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also jobs that ended long ago; --json has them all.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show every job: phase, GPUs, batch size, progress."""
+    """Show the jobs: what each is doing, GPUs, batch size, progress, when it may end."""
     rows = [row for row in _connect().list() if not active or row["finished_s"] is None]
     if as_json:
         _print(rows, True)
     else:
-        from .show import jobs_table
+        from .show import jobs_table, recent
 
-        _print(jobs_table(rows), False)
+        now = time.time()
+        some = rows if every else recent(rows, now)
+        _print(jobs_table(some, now, left_out=len(rows) - len(some)), False)
 
 
 @app.command()
@@ -257,20 +290,41 @@ def describe(job: Job, as_json: Json = False) -> None:
 def logs(
     job: Job,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job ends.")] = False,
+    rank: Annotated[
+        str, typer.Option(metavar="N|all", help="Of this worker, as it was written; of all, line by line.")
+    ] = "0",
+    measuring: Annotated[
+        bool, typer.Option("--measuring", help="Of the runs that measured the job before it trained.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print what the job's script wrote, all workers together."""
+    """Print what the job's script wrote: rank 0, another rank, all of them, or while it was measured."""
     if follow and as_json:
         raise typer.BadParameter("--json prints one document; it cannot be followed")
+    if rank != "all" and not rank.isdecimal():
+        raise typer.BadParameter(f"--rank: {rank} is neither a rank, 0 or more, nor all")
     client = _connect()
     found = _resolve(client, job)
-    texts = client.logs(found, follow=follow)
+    texts = client.logs(found, follow=follow, rank="all" if rank == "all" else int(rank), measuring=measuring)
     if as_json:
         _print({"id": found, "text": "".join(texts)}, True)
         return
+    anything = False
     for text in texts:
+        anything = True
         sys.stdout.write(text)
         sys.stdout.flush()
+    if not anything:
+        _tell(_where_its_output_is(found, client.log_sources(found)))
+
+
+def _where_its_output_is(job: str, sources: Sequence[str]) -> str:
+    """One sentence for whoever asked for output that is not there."""
+    if not sources:
+        return f"{job} has written nothing yet"
+    if all(source.startswith("profile-") for source in sources):
+        return f"{job} has written nothing but while it was measured: `coadapt logs {job} --measuring`"
+    return f"that has written nothing; of {job} there is {', '.join(sources)}"
 
 
 @app.command()

@@ -7,22 +7,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
+
+from ..scheduler.figures import shown
 
 if TYPE_CHECKING:
     from ..scheduler.views import ClusterView, JobDetails, JobRow
 
-PHASE_STYLES = {
-    "submitted": "dim",
-    "profiling": "cyan",
-    "queued": "yellow",
+STATUS_STYLES = {
+    "measuring": "cyan",
+    "starting": "cyan",
+    "waiting": "yellow",
+    "evicted": "yellow",
+    "leaving": "yellow",
+    "restarting": "red",
     "running": "green",
     "succeeded": "bold green",
     "failed": "bold red",
     "cancelled": "dim",
 }
 EMULATED = "emulated"
+DAY_S = 86_400.0
+MOST_ENDED = 20  # of ended jobs that `list` shows
+MOST_METRICS = 6  # in a table
 
 
 def duration(seconds: float | None) -> str:
@@ -34,10 +43,6 @@ def duration(seconds: float | None) -> str:
         if whole >= size:
             return f"{whole // size}{unit}{whole % size // digits:02d}{below}"
     return f"{whole}s"
-
-
-def number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
 
 
 def where(job: Mapping[str, object]) -> str:
@@ -54,32 +59,61 @@ def progress(job: JobRow) -> str:
     return f"{job['fraction']:.0%}{epochs}"
 
 
-def metrics(job: JobRow) -> str:
-    return " ".join(f"{name}={number(value)}" for name, value in job["metrics"].items()) or "-"
+def metrics(job: JobRow, most: int = MOST_METRICS) -> str:
+    """`loss=0.5 accuracy=0.9`, at most so many."""
+    told = [f"{printable(name)}={shown(value)}" for name, value in job["metrics"].items()]
+    more = [f"and {len(told) - most} more"] if len(told) > most else []
+    return " ".join(told[:most] + more) or "-"
 
 
-def jobs_table(jobs: Sequence[JobRow], now: float | None = None) -> RenderableType:
-    """One line a job; columns that a job has nothing for show `-`."""
+def printable(text: str) -> str:
+    """On one line, whatever a script has named it."""
+    return "".join(character if character.isprintable() else "�" for character in text)
+
+
+def left(job: JobRow, now: float) -> str:
+    """Time to its end by its last reports, `<12m05s` where a target may end it sooner; `-`: unknown."""
+    ends_s = job["ends_s"]
+    if ends_s is None or ends_s < now + 1:
+        return "-"
+    return ("<" if job["has_target"] else "") + duration(ends_s - now)
+
+
+def recent(jobs: Sequence[JobRow], now: float) -> list[JobRow]:
+    """Those that go on, and of those that have ended the newest of the last day."""
+    ended = sorted(ended_s for job in jobs if (ended_s := job["finished_s"]) is not None)
+    since_s = max([now - DAY_S, *ended[-MOST_ENDED:][:1]])
+    return [job for job in jobs if job["finished_s"] is None or job["finished_s"] >= since_s]
+
+
+def jobs_table(
+    jobs: Sequence[JobRow], now: float | None = None, *, left_out: int = 0, bars: bool = False
+) -> RenderableType:
+    """One line a job; columns that a job has nothing for show `-`. `left_out`: jobs that ended long ago."""
+    more = f"{left_out} job{'s' * (left_out > 1)} that ended earlier: `coadapt list --all`" if left_out else ""
     if not jobs:
-        return Text("no jobs; `coadapt submit job.yaml` submits one")
+        return Text(more or "no jobs; `coadapt submit job.yaml` submits one")
     now = time.time() if now is None else now
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("JOB", "PHASE", "GPUS", "BATCH", "LR", "PROGRESS", "METRICS", "AGE", "PAUSES"):
-        table.add_column(name, no_wrap=name in ("JOB", "PHASE", "GPUS"), overflow="fold")
+    names = ("JOB", "STATUS", "GPUS", "BATCH", "LR", *([""] if bars else []), "PROGRESS", "ETA", "METRICS", "AGE")
+    for name in (*names, "PAUSES"):
+        table.add_column(name, no_wrap=name in ("JOB", "STATUS", "GPUS", "PROGRESS", "ETA"), overflow="fold")
     for job in jobs:
         end = job["finished_s"] or now
         table.add_row(
             Text(job["id"]),
-            Text(job["phase"], PHASE_STYLES.get(job["phase"], "")),
+            Text(job["status"], STATUS_STYLES.get(job["status"], "")),
             Text(where(job)),
             str(job["batch_size"] or "-"),
-            number(job["lr"]),
+            shown(job["lr"]),
+            *([ProgressBar(total=1.0, completed=job["fraction"], width=20)] if bars else []),
             progress(job),
+            left(job, now),
             Text(metrics(job)),
             duration(end - job["submitted_s"]),
             str(job["restarts"]),
         )
-    return table
+    return Group(table, Text(f"\n{more}", "dim")) if more else table
 
 
 def cluster_table(cluster: ClusterView) -> RenderableType:
@@ -95,7 +129,7 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
     lines: list[RenderableType] = [table if cluster["nodes"] else Text("no GPU nodes")]
     every = f"{cluster['round_interval_s']:g} s"
     took = (
-        f", the last one was solved in {number(1000 * cluster['solver_s'])} ms"
+        f", the last one was solved in {shown(1000 * cluster['solver_s'])} ms"
         if cluster["solver_s"]  # 0: nothing was to be solved, or the policy solves nothing
         else ""
     )
@@ -104,7 +138,7 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
         Text(f"\npolicy {cluster['policy']}, a round every {every}, {cluster['rounds']} so far{took}{proven}")
     )
     if cluster["prices"]:
-        prices = ", ".join(f"{t} {number(p)}" for t, p in sorted(cluster["prices"].items()))
+        prices = ", ".join(f"{t} {shown(p)}" for t, p in sorted(cluster["prices"].items()))
         lines.append(Text(f"price of one GPU this round: {prices}"))
     lines += [Text(note) for note in cluster["notes"]]
     if any(node["emulated"] for node in cluster["nodes"]):
@@ -127,24 +161,22 @@ def details(job: JobDetails) -> RenderableType:
     table.add_column(overflow="fold")
     rows: list[tuple[str, str]] = [
         ("job", job["id"]),
-        ("phase", job["phase"] + (f": {job['reason']}" if job["reason"] else "")),
+        ("status", job["status"] + (f": {job['reason']}" if job["reason"] else "")),
         ("script", " ".join([job["spec"]["script"], *job["spec"].get("args", [])])),
         ("GPUs", where(job) + (f" on {', '.join(node[:12] for node in job['nodes'])}" if job["nodes"] else "")),
         ("batch size", _batch(job)),
         (
             "learning rate",
-            number(job["lr"]) + (f" (gain {number(job['gain'])})" if job["gain"] is not None else ""),
+            shown(job["lr"]) + (f" (gain {shown(job['gain'])})" if job["gain"] is not None else ""),
         ),
         ("progress", f"{progress(job)}, {job['steps']} steps"),
-        ("metrics", metrics(job)),
-        ("folder", job["folder"] or "-"),
-        ("outputs", job["outputs"] or "-"),
+        *([("ends in", ends)] if (ends := left(job, time.time())) != "-" else []),
+        ("metrics", metrics(job, most=len(job["metrics"]))),
+        *([("target", printable(job["target"]["text"]))] if "target" in job else []),
+        ("folder", printable(job["folder"] or "-")),
+        ("outputs", printable(job["outputs"] or "-")),
         ("age", duration((job["finished_s"] or time.time()) - job["submitted_s"])),
-        (
-            "interruptions",
-            f"pauses {job['restarts']}, recoveries {job['recoveries']}, "
-            f"failures of the script {job['failures']}, evictions {job['evictions']}",
-        ),
+        ("interruptions", interruptions(job)),
     ]
     for name, value in rows:
         table.add_row(name, Text(value))
@@ -156,8 +188,20 @@ def details(job: JobDetails) -> RenderableType:
         parts.append(Text("\nevents", "bold"))
         parts += [Text(event_line(event)) for event in job["events"]]
     if job.get("traceback"):
-        parts += [Text("\ntraceback of the script", "bold"), Text(job["traceback"])]
+        parts += [Text("\ntraceback of the script's last error", "bold"), Text(job["traceback"])]
     return Group(*parts)
+
+
+def interruptions(job: JobRow) -> str:
+    """What stood in the way of its training, each kind by itself."""
+    counts = (
+        ("resized or moved", job["resizes"]),
+        ("evicted", job["evictions"]),
+        ("recovered from lost workers", job["recoveries"]),
+        ("failed in the script", job["failures"]),
+    )
+    told = [f"{what} {'once' if n == 1 else f'{n} times'}" for what, n in counts if n]
+    return ", ".join(told) or "none"
 
 
 def _batch(job: JobRow) -> str:
@@ -179,20 +223,25 @@ def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[
     for job in after:
         old = before.get(job["id"])
         name, ended = job["id"], None
-        measured = job["phase"] == "profiling" and old is not None and old["reason"] != job["reason"]
-        if old is None or old["phase"] != job["phase"] or measured:
-            line = f"{name}: {job['phase']}" + (f" ({job['reason']})" if job["reason"] else "")
+        measured = job["status"] == "measuring" and old is not None and old["reason"] != job["reason"]
+        if old is None or old["status"] != job["status"] or measured:
+            line = f"{name}: {job['status']}" + (f" ({job['reason']})" if job["reason"] else "")
             if job["finished_s"] is None:
                 lines.append(line)
             else:
                 ended = line  # the end comes last, whatever else was new at this look
-        # A queued job shows the GPUs it starts on: to whoever waits it has none until it runs.
+        # A job that starts shows the GPUs it starts on: to whoever waits it has none until it runs.
         had = where(old) if old is not None and old["phase"] == "running" else "-"
         if job["phase"] == "running" and where(job) not in (had, "-"):
             lines.append(f"{name}: {had} -> {where(job)}")
         if job["batch_size"] and (old is None or old["batch_size"] != job["batch_size"]):
             first = old["batch_size"] if old and old["batch_size"] else "-"
-            lines.append(f"{name}: batch size {first} -> {job['batch_size']}, learning rate {number(job['lr'])}")
+            lines.append(f"{name}: batch size {first} -> {job['batch_size']}, learning rate {shown(job['lr'])}")
+        tenth, before_it = int(10 * job["fraction"]), int(10 * old["fraction"]) if old is not None else 0
+        if tenth > before_it and ended is None:
+            ends = left(job, time.time())
+            told = [progress(job), metrics(job), f"ends in {ends}" if ends != "-" else "-"]
+            lines.append(f"{name}: " + ", ".join(text for text in told if text != "-"))
         if ended:
             lines.append(ended)
     return lines

@@ -23,7 +23,9 @@ class BatchLimits:
     """What a job allows; batch sizes are samples per optimizer step over all replicas.
 
     `accumulation`: more passes than one, used only where memory asks for it (and on one replica, where the noise
-    scale needs two). `fixed`: the batch size stays `initial_batch_size` (strong-scaling and rigid jobs).
+    scale needs two). `fixed`: the batch size stays `initial_batch_size` (strong-scaling and rigid jobs). `unit`:
+    the script's loop is given its own batches of so many samples, each split over all replicas, and several make a
+    larger batch; None: batches may be cut in any way.
     """
 
     initial_batch_size: int
@@ -31,6 +33,7 @@ class BatchLimits:
     min_local_bsz: int = 1
     accumulation: bool = True
     fixed: bool = False
+    unit: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("initial_batch_size", "max_batch_size", "min_local_bsz"):
@@ -40,6 +43,8 @@ class BatchLimits:
             raise ValueError(
                 f"max_batch_size: {self.max_batch_size} is less than initial_batch_size {self.initial_batch_size}"
             )
+        if self.unit is not None and not 1 <= self.unit <= self.initial_batch_size:
+            raise ValueError(f"unit: {self.unit} must be within 1..{self.initial_batch_size}")
 
     @property
     def adapts(self) -> bool:
@@ -149,6 +154,7 @@ class JobModel:
                 limits.min_local_bsz,
                 limits.accumulation,
                 limits.adapts,
+                limits.unit or 0,
             )
         rows.flags.writeable = False
         return rows

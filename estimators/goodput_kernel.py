@@ -24,8 +24,8 @@ Ints = NDArray[np.int64]
 
 # Columns of a packed row, one row per (job, GPU type): θ of the throughput model, then these. GPUS 0: unusable.
 RAGGED, PARAMS = 12, 13
-GPUS, MOST, PHI, FIRST, LAST, LEAST, ACCUMULATE, ADAPTS = range(PARAMS, PARAMS + 8)
-COLUMNS = PARAMS + 8
+GPUS, MOST, PHI, FIRST, LAST, LEAST, ACCUMULATE, ADAPTS, UNIT = range(PARAMS, PARAMS + 9)
+COLUMNS = PARAMS + 9
 _LOG_2 = math.log(2.0)
 
 
@@ -264,6 +264,41 @@ def _may_beat(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _best_whole(
+    row: Array, compute: Compute, slower: Compute, link: Link, k: float, tile: float
+) -> tuple[float, float, float, float]:
+    """The same for a loop that is given its own batches: each split over k replicas, u initial batches to a step.
+
+    A step takes a·(u·q - 1) + L with q passes for an initial batch, so that the best u is √(φ·(L - a)/(a·q·B0)).
+    """
+    most, phi, first, last, least, unit = row[MOST], row[PHI], row[FIRST], row[LAST], row[LEAST], row[UNIT]
+    accumulate = row[ACCUMULATE] > 0.0
+    split = math.ceil(unit / (k * most))  # passes of one batch
+    m = math.ceil(unit / (k * split))
+    if m < least or k > unit or (split > 1.0 and not accumulate):
+        return 0.0, 0.0, 0.0, 0.0
+    q = split * first / unit
+    chosen = slower if m % tile != 0.0 else compute
+    of = _pass_of(chosen, link, m)
+    pass_s, last_s = _times_s(chosen, link, of, 1.0)
+    extra_s = max(last_s - pass_s, 0.0)
+    wanted = math.sqrt(extra_s * phi / (pass_s * q * first))
+    limit = math.floor(last / first) if accumulate else 1.0
+    u = min(max(math.floor(wanted), 1.0), limit)
+    best = _whole_goodput(u, q, pass_s, last_s, phi, first)
+    if u + 1.0 <= limit:
+        more = _whole_goodput(u + 1.0, q, pass_s, last_s, phi, first)
+        if more > best:
+            best, u = more, u + 1.0
+    return best, m, u * q - 1.0, u * first
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _whole_goodput(u: float, q: float, pass_s: float, last_s: float, phi: float, first: float) -> float:
+    return u * first / (pass_s * (u * q - 1.0) + last_s) * (phi + first) / (phi + u * first)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def best_of(
     row: Array, compute: Compute, slower: Compute, link: Link, replicas: int
 ) -> tuple[float, float, float, float]:
@@ -276,6 +311,8 @@ def best_of(
         return 0.0, 0.0, 0.0, 0.0
     ragged = row[RAGGED] > 0.0
     tile = float(TILE) if ragged else 1.0
+    if adapts and row[UNIT] > 0.0:
+        return _best_whole(row, compute, slower, link, k, tile)
 
     best, best_m, best_s = 0.0, 0.0, 0.0
     full_last_s = _times_s(compute, link, compute.full, 0.0)[1] if k * most <= last else 0.0

@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,12 @@ from .executor_job import ExecutorJob, ExecutorStatus
 from .failures import FailureBudget
 from .job_folder import FolderError
 from .job_log import JobLog
-from .lifecycle import Gone, Output, WorkerEvent
+from .lifecycle import Exited, Gone, Output, WorkerEvent
 from .measurements import Measurements
+from .metric_limits import bounded
 from .pace import Pace
 from .profiling import profile_plan
-from .protocol import BatchPlan, Command, Crashed, Event, ProfileProgress, Ready, Report
+from .protocol import BatchPlan, Command, Crashed, Event, Finished, ProfileProgress, Ready, Report
 from .ranks import Rendezvous
 from .resize import Effect, KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
 from .slot import Slot
@@ -79,6 +81,7 @@ class AdaptiveExecutor:
     def __init__(self, job: ExecutorJob, limits: Limits | None = None) -> None:
         self._job = job
         self._measurements = job.measurements or Measurements()
+        self._target = target.metric if (target := job.training.target) is not None else ""
         self._densest: dict[tuple[int, int], int] = {}
         self._report: Report | None = None
         self._log = JobLog(job.log_dir)
@@ -183,15 +186,20 @@ class AdaptiveExecutor:
         effects: list[Effect] = []
         match event:
             case Output():
-                self._log.write(self._source(worker), event.lines)
+                self._log.write(self._source(worker), event.text, worker)
                 return effects
             case Ready():
                 self._measurements = self._measurements.with_info(event)
             case Report():
                 effects += self._on_report(event, now)
+            case Finished():
+                event = replace(event, metrics=bounded({}, event.metrics, self._target)[0])
             case Crashed(out_of_memory=True):
                 self._on_out_of_memory(worker)
+            case Exited():
+                self._log.end(worker)
             case Gone():
+                self._log.end(worker)
                 self._actors.pop(worker, None)
         return effects + self._machine.event(worker, event, now)
 
@@ -203,7 +211,8 @@ class AdaptiveExecutor:
 
     def _on_report(self, report: Report, now: float) -> list[Effect]:
         """Refit, choose the batch anew, and pass everything on."""
-        self._report = report
+        metrics, left_out = bounded({}, report.metrics, self._target)
+        self._report = report = replace(report, metrics=metrics)
         try:
             self._measurements = self._measurements.with_report(report, self._densest)
         except ValueError as error:
@@ -216,13 +225,13 @@ class AdaptiveExecutor:
             plan = better_batch(self._model(slots), slots, current)
             if plan is not None:
                 effects = machine.set_batch(plan, now)
-        self._outbox.put(Reported(report, self._measurements.to_json(), machine.batch or current))
+        self._outbox.put(Reported(report, self._measurements.to_json(), machine.batch or current, left_out))
         return effects
 
     def _model(self, slots: Sequence[Slot]) -> JobModel | None:
         """The goodput model, which may use the GPU type of `slots` even where it was never measured."""
         per_replica = {**self._job.gpus_per_replica, **{slot.gpu_type: slot.gpus for slot in slots}}
-        return self._measurements.job_model(self._job.training, per_replica)
+        return self._measurements.job_model(self._job.training, per_replica, self._job.fewest_replicas)
 
     def _batch_for(self, slots: Sequence[Slot]) -> BatchPlan | None:
         _, nodes, replicas, densest = group_shape(slots)
@@ -236,7 +245,9 @@ class AdaptiveExecutor:
     def _profiled(self, slot: Slot, progress: ProfileProgress) -> bool:
         paced = self._job.pace if slot.emulated else None
         pace = None if paced is None else Pace.of(paced["profile"], slot.gpu_type)
-        return profile_plan(self._job.training, slot.gpu_type, pace, progress).done
+        info = self._measurements.info
+        least = info.least_local_bsz if info is not None else 1
+        return profile_plan(self._job.training, slot.gpu_type, pace, progress, least).done
 
     def _group_slots(self) -> list[Slot]:
         return [self._machine.workers[id].slot for id in self._machine.group if id in self._machine.workers]

@@ -29,7 +29,7 @@ def choose_batch(model: JobModel | None, slots: Sequence[Slot]) -> BatchPlan | N
     choice = best_batch(model, gpu_type, nodes, replicas)
     if choice is None or choice.goodput <= 0:
         return None
-    fixed = choice.batch_size if model.limits.fixed else None
+    fixed = choice.batch_size if model.limits.fixed or model.limits.unit else None
     return BatchPlan(choice.local_bsz, choice.accumulation, fixed)
 
 
@@ -45,6 +45,6 @@ def goodput(model: JobModel, slots: Sequence[Slot], plan: BatchPlan) -> float:
     """Predicted goodput of a plan, in initial-batch-size samples/s."""
     gpu_type, nodes, replicas, _ = group_shape(slots)
     params = model.throughput[gpu_type].params
-    samples = replicas * plan.local_bsz * (plan.accumulation + 1)
+    samples = plan.batch_size or replicas * plan.local_bsz * (plan.accumulation + 1)
     rate = float(throughput(params, nodes, replicas, plan.local_bsz, plan.accumulation))
     return rate * float(efficiency(samples, model.limits.initial_batch_size, model.noise_scale))

@@ -22,6 +22,13 @@ class Adaptivity(StrEnum):
     RIGID = "rigid"  # GPU type only
 
 
+class Count(StrEnum):
+    """What ends a training whose batch size is adapted."""
+
+    PROGRESS = "progress"  # of the epochs or steps asked for, at the initial batch size
+    PASSES = "passes"  # over the data, however large the batches
+
+
 class _Strict(BaseModel):
     # A string below a field is its description: in the published schema and in error messages.
     model_config = ConfigDict(
@@ -96,6 +103,10 @@ class TrainingConfig(_Strict):
     """
     legw_warmup_epochs: float = Field(default=1.0, ge=0)
     """Warm-up epochs at the initial batch size, for lr_scaling "legw"."""
+    count: Count = Count.PROGRESS
+    """What `epochs(n)` and `steps(n)` count: progress at the initial batch size, or passes over the data."""
+    fuse_batches: Literal["auto", "always", "never"] = "auto"
+    """Whether a loop may be given larger batches than the script's own; "auto": where it does not count them."""
     target: MetricTarget | None = None
     """Stop as soon as a reported metric reaches a value."""
     seed: int = Field(default=0, ge=0, lt=2**63)

@@ -18,6 +18,7 @@ class ProfileFinished:
     """The profile run on a GPU type ended; `Released` of its slot follows. `ok`: there are measurements.
 
     `sequence` is that of the run. `lost`: its worker was lost with its node, which says nothing about the job.
+    `fault`: an error of the script, as it would meet in training too; `reason` is its summary.
     """
 
     gpu_type: str
@@ -26,6 +27,8 @@ class ProfileFinished:
     measurements_json: str = ""
     lost: bool = False
     sequence: int = 0
+    fault: bool = False
+    traceback: str = ""
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,8 @@ class Running:
     """The group trains on exactly `slots`; `sequence` is that of the last assignment that has been carried out.
 
     `pause_s` is the time without training since the last group (None at the first start); `warm` says that
-    at least one process went on. `recovered`: the group was re-formed because a worker was lost. `generation`: of
-    the group, 1 or more, 0 where it is not known.
+    at least one process went on. `recovered`: the group was re-formed because a worker was lost; `retried`: it was
+    started anew after an error of the script. `generation`: of the group, 1 or more, 0 where it is not known.
     """
 
     sequence: int
@@ -43,6 +46,7 @@ class Running:
     pause_s: float | None = None
     recovered: bool = False
     generation: int = 0
+    retried: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,11 +63,15 @@ class Released:
 
 @dataclass(frozen=True)
 class Reported:
-    """A training report, the measurements including it, and the batch plan now in force."""
+    """A training report, the measurements including it, and the batch plan now in force.
+
+    `left_out`: one sentence, where the script reported more metrics than are kept.
+    """
 
     report: Report
     measurements_json: str
     batch: BatchPlan | None = None
+    left_out: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,19 +88,26 @@ class Failing:
 
     summary: str
     tries: int
+    traceback: str = ""
 
 
 @dataclass(frozen=True)
 class JobFinished:
+    """The script has ended well. `ended_early`: how far it was, as "epoch 7 of 60", where it did so by itself."""
+
     metrics: Mapping[str, float] = field(default_factory=dict)
     target_reached: bool = False
+    ended_early: str = ""
 
 
 @dataclass(frozen=True)
 class JobFailed:
+    """The job is given up. `tries`: how often its script has failed; `why` no other try follows."""
+
     summary: str
     traceback: str
     tries: int
+    why: str = ""
 
 
 ExecutorEvent = ProfileFinished | Running | Released | Reported | WorkerLost | Failing | JobFinished | JobFailed

@@ -32,6 +32,7 @@ class ExecutorJob:
     log_dir: str = ""  # on the executor's node; "": no log files
     pace: Mapping[str, Any] | None = None  # {"profile": …, "time_scale": …} for emulated slots
     gpus_per_replica: Mapping[str, int] = field(default_factory=dict)  # per GPU type the job may use
+    fewest_replicas: int = 1
     max_failures: int = 3
     measurements: Measurements | None = None  # the service's last copy
     service_name: str = "coadapt-scheduler"

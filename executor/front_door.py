@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,11 @@ import torch
 import torch.distributed as dist
 
 from . import protocol
+from .alone import looks_alone
 from .channel import Channel
 from .config import TrainingConfig
+from .loader import Batches
+from .loss_kind import Kind
 from .managed_session import ManagedSession
 from .prepared import Prepared, identify
 from .profile_session import ProfileSession
@@ -32,41 +35,55 @@ def current() -> Session | None:
     return _session
 
 
-def prepare(*objects: Any) -> tuple[Any, ...]:
-    """Make a training script elastic. Returns the given objects, adapted, in the same order.
+def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
+    """Make a training script elastic. Returns the given objects in the same order; they stay what they are.
 
-    Give it the model, the optimizer(s), the training DataLoader, and, where the script has them, LR schedulers,
-    a GradScaler and any object with `state_dict` and `load_state_dict` that a checkpoint should hold. Losses are
-    taken for means over the samples of a batch. The loader's `batch_size` is the total one.
+    Give it everything of the run that has state, in one call: models, optimizers, the training DataLoader (or
+    `coadapt.batches(…)`), and where the script has them LR schedulers, a GradScaler, averages and teachers, and
+    any object with `state_dict` and `load_state_dict` that a checkpoint should hold. The loader's `batch_size` is
+    the total one. `loss` says what losses are over the samples of a batch: "mean", "sum", or "auto", which looks.
 
     Raises ValueError or TypeError, in one sentence, for what cannot be trained; RuntimeError when called twice.
     """
     global _session
     if _session is not None:
         raise RuntimeError("prepare: called twice; give everything to one call")
+    if loss not in ("auto", "mean", "sum"):
+        raise ValueError(f'prepare: loss {loss!r} is none of "auto", "mean" and "sum"')
+    kind = {"auto": Kind.UNKNOWN, "mean": Kind.MEAN, "sum": Kind.SUM}[loss]
     prepared = identify(objects)
     session: Session
     if _channel is not None:
-        session = _managed(prepared, _channel)
+        session = _managed(prepared, _channel, kind)
     elif (
         dist.is_initialized() or "TORCHELASTIC_RUN_ID" in os.environ or int(os.environ.get("WORLD_SIZE", "1")) > 1
     ):
-        session = TorchrunSession(prepared)
+        session = TorchrunSession(prepared, kind)
     else:
         session = AloneSession(prepared)
     _session = session
     return session.objects
 
 
-def _managed(prepared: Prepared, channel: Channel) -> Session:
+def _managed(prepared: Prepared, channel: Channel, loss: Kind) -> Session:
     config = TrainingConfig.model_validate_json(os.environ.get(protocol.TRAINING_JSON, "{}"))
     if os.environ.get(protocol.MODE) == "profile":
-        return ProfileSession(prepared, config, channel)
+        return ProfileSession(prepared, config, channel, loss)
     global _session
-    session = ManagedSession(prepared, config, channel)
+    session = ManagedSession(prepared, config, channel, loss)
     _session = session  # a process that leaves before it joined is known, too
     session.start()
     return session
+
+
+def batches(draw: Callable[[], Any] | Iterable[Any], batch_size: int | None = None) -> Batches:
+    """Training batches without a DataLoader, to be given to `prepare` in its place.
+
+    `draw` is a function without arguments that returns a batch (each replica gets its part of it: of every tensor,
+    array and list along the first dimension), or an iterable of batches or of indices, `batch_size` of which make
+    a batch. Loop over what it returns, or take `next(…)` of it.
+    """
+    return Batches(draw, batch_size)
 
 
 def epochs(count: int) -> Iterator[int]:
@@ -74,9 +91,34 @@ def epochs(count: int) -> Iterator[int]:
     return _prepared_session("epochs").epochs(count)
 
 
-def report(**metrics: float) -> None:
-    """Metrics of the running epoch; rank 0's count. A target in the job's configuration ends the training."""
-    _prepared_session("report").report({name: float(value) for name, value in metrics.items()})
+def steps(count: int) -> Iterator[int]:
+    """The optimizer steps still to do, of `count`, for loops that know no epochs. Call `prepare` first."""
+    return _prepared_session("steps").steps(count)
+
+
+def report(*, combine: Mapping[str, str] | None = None, **metrics: Any) -> None:
+    """Metrics of the running epoch, combined over replicas at its end; a target in the job file ends the training.
+
+    By default a metric is a mean over samples, and whole numbers that differ between replicas are added up.
+    `combine` says otherwise by name: "mean", "sum", "min", "max" or "last" (that of replica 0).
+    """
+    _prepared_session("report").report(metrics, dict(combine or {}))
+
+
+def combine(value: Any, how: str = "mean") -> Any:
+    """A replica's value, combined over all of them now: "mean", "sum", "min", "max" or "last".
+
+    For decisions by a value of the training data; every replica has to call it.
+    """
+    return _prepared_session("combine").combine(value, how)
+
+
+def weight(items: Any) -> None:
+    """Say before `backward` that the loss is a mean over `items` of this batch, such as its tokens.
+
+    Raises ValueError for 0 or less.
+    """
+    _prepared_session("weight").weigh(items)
 
 
 def device() -> torch.device:
@@ -96,11 +138,15 @@ def output_dir() -> Path:
 
 def rank() -> int:
     """This process's place in the group; 0 when alone."""
+    if looks_alone():
+        return 0
     return _session.rank if _session is not None else int(os.environ.get("RANK", "0"))
 
 
 def world_size() -> int:
     """Processes that train together now; it may change between two steps."""
+    if looks_alone():
+        return 1
     return _session.world_size if _session is not None else int(os.environ.get("WORLD_SIZE", "1"))
 
 

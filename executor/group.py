@@ -8,9 +8,11 @@ so whoever notices shuts the group's sockets down, and everyone notices.
 from __future__ import annotations
 
 import os
+import pickle
 import socket
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -28,10 +30,20 @@ FORM_TIMEOUT = timedelta(seconds=30)
 COLLECTIVE_TIMEOUT = timedelta(hours=2)
 _POLL = timedelta(milliseconds=100)
 LEAVE_S = 0.5  # an unbroken group ends within milliseconds
+COMPARE_S = 1.0  # a wait as long as this is compared with what others wait for
+SHARE_DECISIONS = "decide by values that all share, such as coadapt.combine(value)"
 
 
 class GroupBroken(Exception):
     """A member is gone: this group will complete no further collective."""
+
+
+class Disagreement(RuntimeError):
+    """Replicas that should do the same do not; one sentence for the script's owner."""
+
+
+class Abandoned(BaseException):
+    """Rank 0 has left the training loop: what it decided holds for all."""
 
 
 class Superseded(Exception):
@@ -53,7 +65,13 @@ class Stores:
 class Group:
     """A formed process group, torch's default one while it lives."""
 
-    def __init__(self, join: Join, device: torch.device, sockets: dict[int, int]) -> None:
+    def __init__(
+        self, join: Join, device: torch.device, sockets: dict[int, int], store: dist.Store | None = None
+    ) -> None:
+        self.place: tuple[Any, ...] = ("start",)  # where the script is, for `Whereabouts`
+        self.disagreement = ""  # how replicas were found to differ
+        self._entered = 0  # collectives so far
+        self._whereabouts = Whereabouts(store, join.rank, join.world_size) if store is not None else None
         self.generation = join.generation
         self.rank = join.rank
         self.world_size = join.world_size
@@ -97,7 +115,7 @@ class Group:
                 device_id=device if device.type == "cuda" and not several_gpus else None,
             )
             opened = {fd: inode for fd, inode in _sockets().items() if before.get(fd) != inode}
-            group = cls(join, device, opened)
+            group = cls(join, device, opened, prefixed)
             for kind in {"cpu", device.type}:
                 _backend_of(kind)._set_default_timeout(COLLECTIVE_TIMEOUT)
             return group
@@ -126,10 +144,18 @@ class Group:
         """Turn what torch raises for a failed collective into `GroupBroken`, and break the group for all."""
         if self.broken:
             raise GroupBroken
+        self._entered += 1
         try:
             yield
+        except Disagreement:
+            raise
         except (RuntimeError, OSError) as error:
+            mixed_up = _MIXED_UP in str(error)
+            if self._whereabouts is not None and not self.broken:
+                self._whereabouts.tell(self._entered, self.place)
             self.fail()
+            if mixed_up and self._whereabouts is not None:
+                self.differ(self._whereabouts.look_around(self._entered, self.place))
             raise GroupBroken(str(error)) from None
         if self.broken:
             raise GroupBroken
@@ -143,6 +169,7 @@ class Group:
         if tensor.is_cuda:
             work.wait()  # for the stream, not for the device; `fail` aborts what runs on it
             return
+        since_s = time.monotonic()
         while True:
             try:
                 work.wait(_POLL)
@@ -150,6 +177,31 @@ class Group:
             except RuntimeError:
                 if self.broken or work.is_completed():
                     raise
+                self.look_up(time.monotonic() - since_s)
+
+    def look_up(self, waited_s: float = 0.0) -> None:
+        """Called while a collective is waited for. Raises what there is to learn from the others' whereabouts."""
+        if self.broken:
+            raise GroupBroken
+        if self._whereabouts is not None:
+            told = self._whereabouts.compare(self._entered, self.place, waited_s)
+            if told:
+                self.differ(told)
+
+    def differ(self, sentence: str) -> None:
+        """Replicas are not alike: nothing they make together counts any more. Raises `Disagreement`."""
+        self.disagreement = self.disagreement or sentence
+        raise Disagreement(self.disagreement)
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether rank 0 has left the loop, and with it the group."""
+        return self.rank != 0 and self._whereabouts is not None and self._whereabouts.has_left(0)
+
+    def leave_loop(self, where: str) -> None:
+        """This rank will combine nothing any more: its script has left the loop."""
+        if self._whereabouts is not None and self.world_size > 1:
+            self._whereabouts.leave(where)
 
     def broadcast_ints(self, values: Sequence[int], source: int = 0) -> list[int]:
         """`values` of rank `source`, on every rank."""
@@ -170,6 +222,19 @@ class Group:
             self.wait(dist.all_gather(everyone, mine, async_op=True), mine)
         return [tensor.tolist() for tensor in everyone]
 
+    def gather_objects(self, mine: Any) -> list[Any]:
+        """Every rank's plain object, by rank."""
+        if self.world_size == 1:
+            return [mine]
+        data = torch.frombuffer(bytearray(pickle.dumps(mine)), dtype=torch.uint8)
+        sizes = [size for (size,) in self.gather_ints([len(data)])]
+        padded = torch.zeros(max(sizes), dtype=torch.uint8)
+        padded[: len(data)] = data
+        everyone = [torch.empty_like(padded) for _ in sizes]
+        with self.collective():
+            self.wait(dist.all_gather(everyone, padded, async_op=True), padded)
+        return [pickle.loads(found[:size].numpy().tobytes()) for found, size in zip(everyone, sizes, strict=True)]
+
     def broadcast_tensors(self, tensors: Sequence[Tensor], source: int) -> None:
         """Overwrite `tensors`, alike in shape and type on all ranks, by those of rank `source`.
 
@@ -185,6 +250,110 @@ class Group:
                     parts = flat.split([tensor.numel() for tensor in bundle])
                     for tensor, part in zip(bundle, parts, strict=True):
                         tensor.detach().copy_(part.view(tensor.shape))
+
+
+class Whereabouts:
+    """Tells a rank that waits long what the others wait for, through the group's store.
+
+    Ranks that make different collectives would wait for each other for ever: their scripts have gone different
+    ways.
+    """
+
+    def __init__(self, store: dist.Store, rank: int, world_size: int) -> None:
+        self._store, self._rank, self._world_size = store, rank, world_size
+        self._beat = 0
+        self._next_s = 0.0
+        self._beats: dict[int, int] = {}
+        self._suspects = 0
+
+    def leave(self, where: str) -> None:
+        with suppress(RuntimeError):
+            self._store.set(f"left/{self._rank}", where)
+
+    def has_left(self, rank: int) -> bool:
+        with suppress(RuntimeError, OSError):
+            return self._store.check([f"left/{rank}"])
+        return False
+
+    def compare(self, entered: int, place: tuple[Any, ...], waited_s: float) -> str:
+        """How another rank differs, empty where none is known to; looks every second of a wait.
+
+        Raises `Abandoned` where rank 0 has left.
+        """
+        if waited_s < COMPARE_S:
+            self._next_s, self._suspects = COMPARE_S, 0
+            return ""
+        if waited_s < self._next_s:
+            return ""
+        self._next_s = waited_s + COMPARE_S
+        mine = describe_place(place)
+        try:
+            self.tell(entered, place)
+            differs = [
+                self._differs(rank, entered, mine) for rank in range(self._world_size) if rank != self._rank
+            ]
+        except (RuntimeError, OSError):
+            return ""  # the executor's store is away for a moment
+        told = next((text for text in differs if text), "")
+        self._suspects = self._suspects + 1 if told else 0
+        return told if self._suspects >= 2 else ""
+
+    def tell(self, entered: int, place: tuple[Any, ...]) -> None:
+        """Let the others know where this rank is."""
+        self._beat += 1
+        with suppress(RuntimeError, OSError):
+            self._store.set(f"at/{self._rank}", f"{self._beat}|{entered}|{describe_place(place)}")
+
+    def look_around(self, entered: int, place: tuple[Any, ...]) -> str:
+        """Where all ranks are, those that say so within a moment; this one got what was not meant for it."""
+        mine = describe_place(place)
+        places = [(self._rank, mine)]
+        for rank in (rank for rank in range(self._world_size) if rank != self._rank):
+            with suppress(RuntimeError):
+                self._store.wait([f"at/{rank}"], timedelta(seconds=COMPARE_S))
+                places.append((rank, self._store.get(f"at/{rank}").decode().split("|", 2)[2]))
+        return _parted(places)
+
+    def _differs(self, rank: int, entered: int, mine: str) -> str:
+        """What a rank does that is not what this one does; empty where that cannot be said."""
+        if self._store.check([f"left/{rank}"]):
+            if mine == LEAVES:
+                return ""
+            where = self._store.get(f"left/{rank}").decode()
+            if rank == 0:
+                raise Abandoned(where)
+            return f"replica {rank} has left {where}, replica {self._rank} {mine}; {SHARE_DECISIONS}"
+        if not self._store.check([f"at/{rank}"]):
+            return ""
+        beat, theirs, where = self._store.get(f"at/{rank}").decode().split("|", 2)
+        waits_now = self._beats.get(rank) not in (None, int(beat))
+        self._beats[rank] = int(beat)
+        if not waits_now or (int(theirs), where) == (entered, mine) or where == LEAVES:
+            return ""
+        return _parted([(self._rank, mine), (rank, where)])
+
+
+LEAVES = "leaves its loop"
+# Part of what gloo says when ranks send each other amounts that differ: they make different collectives.
+_MIXED_UP = "preamble.length"
+
+
+def _parted(places: Sequence[tuple[int, str]]) -> str:
+    told = ", ".join(f"replica {rank} {where}" for rank, where in sorted(places))
+    return f"replicas have gone different ways: {told}; {SHARE_DECISIONS}"
+
+
+def describe_place(place: tuple[Any, ...]) -> str:
+    match place:
+        case ("leaves",):
+            return LEAVES
+        case ("backward", number, batch, epoch):
+            return f"waits to combine gradients of backward {number + 1} of batch {batch} in epoch {epoch}"
+        case ("batch", batch, epoch):
+            return f"waits before batch {batch} in epoch {epoch}"
+        case (text,):
+            return f"waits at the {text}"
+    return "waits at " + " ".join(map(str, place))
 
 
 def leave_group() -> None:

@@ -1,35 +1,131 @@
-"""What a job's scripts print, as files a person can follow."""
+"""What a job's processes print, as files a person can follow.
+
+`<source>.log` per rank or profile run holds what it wrote, as it was written, progress bars included. `order.log`
+says which whole lines of which source came one after the other. Nothing is kept twice or without a bound: a log
+that grows goes on in `<source>@<offset>.log`, and of these the first and the newest stay.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
+
+SEGMENT_BYTES = 8 * 2**20
+NEWEST_SEGMENTS = 7  # beside the first
+MOST_LINE = 64 * 1024  # characters; what is longer is several lines in the order of all
+ORDER = "order"
+
+
+def segments(folder: Path, source: str) -> list[tuple[int, Path]]:
+    """The files of a source with the offset at which each begins, in order."""
+    name = _file_name(source)
+    found = [(0, path)] if (path := folder / f"{name}.log").exists() else []
+    for path in folder.glob(f"{name}@*.log"):
+        start = path.stem.rpartition("@")[2]
+        if start.isdecimal():
+            found.append((int(start), path))
+    return sorted(found)
+
+
+def sources(folder: Path) -> list[str]:
+    """Names of all sources that wrote something."""
+    names = {path.stem.partition("@")[0] for path in folder.glob("*.log")}
+    return sorted(names - {ORDER})
+
+
+def _file_name(source: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", source)
+
+
+@dataclass
+class _Log:
+    """One source while it is written to. Offsets are in bytes from its very beginning."""
+
+    folder: Path
+    name: str
+    file: BinaryIO
+    start: int  # of the segment that is open
+    end: int
+    ordered: int  # up to here its lines stand in the order of all
+    writer: str = ""
+    last: str = "\n"  # character
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> _Log:
+        folder.mkdir(parents=True, exist_ok=True)
+        start, path = (segments(folder, name) or [(0, folder / f"{_file_name(name)}.log")])[-1]
+        size = path.stat().st_size if path.exists() else 0
+        log = cls(folder, name, path.open("ab"), start, start + size, start + size)
+        if size:  # whoever wrote it is gone, and may have left half a line
+            with path.open("rb") as file:
+                file.seek(-1, 2)
+                log.last = "\n" if file.read(1) == b"\n" else "?"
+        return log
+
+    def append(self, text: str, segment_bytes: int) -> None:
+        if self.end - self.start >= segment_bytes:
+            self._next_segment()
+        data = text.encode()
+        self.file.write(data)
+        self.file.flush()
+        self.end += len(data)
+        self.last = text[-1]
+
+    def _next_segment(self) -> None:
+        self.file.close()
+        self.start = self.end
+        self.file = (self.folder / f"{_file_name(self.name)}@{self.start}.log").open("ab")
+        for _, path in segments(self.folder, self.name)[1:-NEWEST_SEGMENTS]:
+            path.unlink(missing_ok=True)
 
 
 class JobLog:
-    """`<source>.log` per rank or profile run and `all.log` with everything, each line after its source.
+    """Writes what a job's workers print.
 
     With an empty folder nothing is written. A full or missing disk loses lines, never the job.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, segment_bytes: int = SEGMENT_BYTES) -> None:
         self._folder = Path(folder) if folder else None
-        self._files: dict[str, TextIO] = {}
+        self._segment_bytes = segment_bytes
+        self._logs: dict[str, _Log] = {}
 
-    def write(self, source: str, lines: Sequence[str]) -> None:
-        if self._folder is None or not lines:
+    def write(self, source: str, text: str, writer: str = "") -> None:
+        """Add what a worker, `writer`, wrote as `source`: any part of its output, in order."""
+        if self._folder is None or not text:
             return
         try:
-            self._append(source, "".join(f"{line}\n" for line in lines))
-            self._append("all", "".join(f"[{source}] {line}\n" for line in lines))
+            log = self._log(source)
+            if log.writer != writer and log.last != "\n":
+                self._append(log, "\n")  # the one before it left in the middle of a line
+            log.writer = writer
+            self._append(log, text)
         except OSError:
-            self._files.clear()
+            self._logs.clear()
 
-    def _append(self, name: str, text: str) -> None:
+    def end(self, writer: str) -> None:
+        """A worker is gone: what it left without a line's end is a line."""
+        for log in list(self._logs.values()):
+            if log.writer == writer and log.last != "\n":
+                self.write(log.name, "\n", writer)
+
+    def _log(self, source: str) -> _Log:
         assert self._folder is not None
-        if name not in self._files:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._files[name] = (self._folder / f"{name}.log").open("a", encoding="utf-8")
-        self._files[name].write(text)
-        self._files[name].flush()
+        if source not in self._logs:
+            self._logs[source] = _Log.open(self._folder, source)
+        return self._logs[source]
+
+    def _append(self, log: _Log, text: str) -> None:
+        before = log.end
+        log.append(text, self._segment_bytes)
+        whole = max(text.rfind("\n"), text.rfind("\r")) + 1
+        ordered = before + len(text[:whole].encode()) if whole else log.ordered
+        if log.end - ordered > MOST_LINE:
+            ordered = log.end
+        if ordered > log.ordered:
+            line = f"{time.time():.3f} {_file_name(log.name)} {log.ordered} {ordered - log.ordered}\n"
+            self._log(ORDER).append(line, self._segment_bytes)
+            log.ordered = ordered

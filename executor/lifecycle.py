@@ -16,9 +16,9 @@ class Started:
 
 @dataclass(frozen=True)
 class Output:
-    """Lines the script wrote, without line ends, in order."""
+    """What the script wrote next: whole lines, or what of a line it has written so far."""
 
-    lines: tuple[str, ...]
+    text: str
 
 
 @dataclass(frozen=True)

@@ -1,36 +1,57 @@
 """A training process of a Coadapt job: joins and leaves groups, saves, reports, as its executor commands.
 
-All ranks run the same code and act on commands only at control points: the first micro-batch of a step, at most
-about every 50 ms, where rank 0 says what to do and when the next control point is.
+All ranks run the same code and act on commands only at control points: before a batch, when the script has made a
+step of all gradients so far, at most about every 50 ms. There rank 0 says what to do and when the next control
+point is.
 """
 
 from __future__ import annotations
 
 import os
+import struct
 import sys
 import time
 from enum import IntEnum
+from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+from torch import Tensor
 
-from . import protocol
+from . import alone, protocol
+from .beside import Beside, is_small
 from .channel import Channel
 from .checkpoint import CheckpointError, CheckpointStore
-from .config import TrainingConfig
+from .config import Adaptivity, TrainingConfig
+from .elastic_loader import number_batches
 from .gradient_noise import is_adam_type
-from .group import Group, GroupBroken, Stores, Superseded, backend_for, leave_group
-from .loader import sample_count
-from .model import spans_gpus
+from .gradients import spans_gpus
+from .group import (
+    SHARE_DECISIONS,
+    Abandoned,
+    Disagreement,
+    Group,
+    GroupBroken,
+    Stores,
+    Superseded,
+    backend_for,
+    leave_group,
+)
+from .loader import Reader, Unit
+from .loop_habits import LoopHabits
+from .loss_kind import Kind
+from .metrics import combine_reports
+from .own_variables import OwnVariables, share_of
 from .pace import Pace
 from .prepared import Prepared
 from .profiling import largest_local_bsz
 from .protocol import BatchPlan, Join, Leave, Save, SetBatch, Stop
 from .session import GroupSession
-from .training_state import broadcast_state, buffers_of
+from .training_state import broadcast_state
+from .units import Part
 
 CONTROL_INTERVAL_S = 0.05
+SAMPLE_INTERVAL_S = 2.0  # between two looks at whether replicas hold the same parameters
 HEARTBEAT_INTERVAL_S = 1.0
 # The noise is measured at every step at first and then at two in so many, which keeps its cost below 1 %.
 NOISE_EVERY = 16
@@ -45,6 +66,10 @@ class Leaving(BaseException):
         self.saved = saved
 
 
+class Unfit(RuntimeError):
+    """A newcomer cannot take over the state of those that train; one sentence for the script's owner."""
+
+
 class _Act(IntEnum):
     GO_ON = 0
     REGROUP = 1
@@ -56,32 +81,113 @@ class _Act(IntEnum):
 class ManagedSession(GroupSession):
     """A training process of a Coadapt job."""
 
-    def __init__(self, prepared: Prepared, config: TrainingConfig, channel: Channel) -> None:
-        super().__init__(prepared, config)
+    def __init__(
+        self, prepared: Prepared, config: TrainingConfig, channel: Channel, loss: Kind = Kind.UNKNOWN
+    ) -> None:
+        super().__init__(prepared, config, loss)
         self.channel = channel
         self.gpu_type = os.environ.get(protocol.GPU_TYPE, "cpu")
         self.pace = Pace.from_env(os.environ)
         url = os.environ.get(protocol.CHECKPOINT_URL) or config.checkpoint.url
         self.checkpoints = CheckpointStore(url, config.checkpoint.keep) if url else None
         self.live = False  # holds the state of a run, not just the script's initial one
+        self.variables = OwnVariables([*prepared.modules, *prepared.companions])
+        self._beside: Beside | None = None  # before the running batch
+        self._beside_step: Beside | None = None  # before the running step of a loop in steps
+        self._little_beside = is_small(prepared) and bool(prepared.companions or prepared.users)
+        self.habits = LoopHabits()
+        self._replicas_before = 0
+        self._looked = False  # every rank has looked at a loop's habits
+        self._finished = False
         self._stores = Stores()
         self._generation = -1  # the newest one that was tried
         self._next_control = 0  # iteration of the next control point
         self._saved_s = self._reported_s = self._heartbeat_s = time.monotonic()
         self._measured_steps = 0
+        self._sampled, self._sampled_s = 0, 0.0
         channel.on_abort = self._on_abort
+        self.state.extras["variables"] = self._variables_state, self.variables.load
+        self.state.extras["accumulated"] = self._capture_accumulated, self.gradients.load_accumulated
+        alone.install()
+        number_batches(self)
 
     def start(self) -> None:
         """Say `Ready` and wait for a group. Raises `Leaving` when there will be none."""
         warm_up(self.device)
-        self.channel.send(ready(self.prepared, self.initial_batch_size, self.live))
+        self.channel.send(ready(self.prepared, self.script_batch, self.source.size, self.live))
         self._follow(self._await_membership())
-        self.objects = self._prepared_objects()
+
+    # --- the script's own variables ----------------------------------------------------------------------
+
+    def begin_script(self) -> None:
+        self.variables.begin()
+
+    def _variables_state(self) -> dict[str, Any]:
+        if left := self.variables.too_large:
+            self.tell(
+                f"{', '.join(sorted(left))} of the script is too large to be kept in checkpoints and handed to "
+                "newcomers; give prepare an object with state_dict and load_state_dict"
+            )
+        in_pass = self._in_loop and self.position.key[1:] != (0, 0, 0)
+        return self.variables.state(in_pass, self.position.pass_samples)
+
+    def _begin_pass(self) -> None:
+        before = self.position.pass_samples, self.position.pass_progress
+        super()._begin_pass()
+        if self.variables.begin_pass(self.rank, self.world_size):
+            self.position.pass_samples, self.position.pass_progress = before
+
+    def _begin_reading(self) -> Reader:
+        samples = self.variables.begin_loop(self.rank, self.world_size)
+        self._local_samples = self._local_samples if samples is None else samples
+        return super()._begin_reading()
+
+    def _open_unit(self, unit: Unit) -> None:
+        several = len(unit.parts) > 1
+        self.variables.begin_batch(may_repeat=self.world_size > 1 or several)
+        keeps = several or (self.world_size > 1 and self._little_beside)
+        self._beside = Beside(self.prepared) if keeps else None
+
+    def _before_part(self) -> None:
+        self.gradients.keeps_loss = self.variables.looks
+        self.variables.begin_part()
+
+    def _after_part(self, part: Part) -> None:
+        self.variables.end_part(part.samples, not self.partial, lambda: self._added_losses(part.samples))
+        if self.partial and self._beside is not None:
+            self._beside.restore()
+
+    def _added_losses(self, samples: int) -> list[float]:
+        """What a sum of the last loss over this part's samples, or over what it counts, would have grown by."""
+        loss, seen = self.gradients.loss, self.gradients.loss_seen
+        if loss is None or loss.numel() != 1:
+            return []
+        value = float(loss) / self._loss_scale()
+        if seen.kind is Kind.SUM:
+            return [value]
+        return [value * samples, *([value * float(seen.weight)] if seen.weight is not None else [])]
+
+    def _undo_step(self) -> None:
+        super()._undo_step()
+        self.variables.undo_batch()
+        if self._beside is not None:
+            self._beside.restore()
+
+    def _look_as_one(self) -> None:
+        group = self.group
+        if group is not None and group.world_size > 1:
+            self.variables.look_as_one(group, self._samples_weight())
+
+    def _capture_accumulated(self) -> dict[int, Any]:
+        return self.gradients.accumulated() if self._unstepped else {}
 
     # --- control points --------------------------------------------------------------------------------
 
     def _control_point(self) -> bool:
+        if self.group is not None and self.group.disagreement:
+            self.group.differ(self.group.disagreement)  # the script has caught it
         self._tell()
+        self._look_at_habits()
         changed = False
         while True:
             group = self.group
@@ -90,9 +196,12 @@ class ManagedSession(GroupSession):
                     self._recover()
                     changed = True
                     continue
-                self.gradients.settle_buckets()
-                if group.world_size > 1 and self.position.iterations < self._next_control:
+                waits = self.position.iterations < self._next_control
+                if self._unstepped or (waits and (group.world_size > 1 or not self.channel.waiting)):
                     return changed
+                group.place = "batch", self.position.batch, self.position.epoch
+                if self._prepared_changed():
+                    self.gradients.parameters_changed()
                 act, argument, plan, again = self._agree(group)
                 if act is _Act.GO_ON:
                     return changed
@@ -104,10 +213,12 @@ class ManagedSession(GroupSession):
 
     def _agree(self, group: Group) -> tuple[_Act, int, BatchPlan, bool]:
         """What rank 0 decided, and whether to ask again at once."""
-        words = self._decide(group) if group.rank == 0 else [0] * 6
+        words = [*self._decide(group), *self._sample_of_parameters(group)] if group.rank == 0 else [0] * 8
         if group.rank != 0:
             self.channel.discard(SetBatch, Save)  # for rank 0; must not surface when this rank becomes it
-        act, argument, local_bsz, accumulation, batch_size, following = group.broadcast_ints(words)
+        act, argument, local_bsz, accumulation, batch_size, following, number, sample = group.broadcast_ints(words)
+        if number >= 0 and group.rank != 0:
+            self._compare_parameters(group, number, sample)
         self._next_control = self.position.iterations + following
         return _Act(act), argument, BatchPlan(local_bsz, accumulation, batch_size or None), following == 0
 
@@ -126,6 +237,27 @@ class ManagedSession(GroupSession):
         following = 0 if self.channel.waiting else self._control_distance()
         return [act, argument, plan.local_bsz, plan.accumulation, plan.batch_size or 0, following]
 
+    def _sample_of_parameters(self, group: Group) -> tuple[int, int]:
+        """Now and then the number of a parameter and what it looks like, for the others to compare; else -1."""
+        now = time.monotonic()
+        if group.world_size == 1 or now - self._sampled_s < SAMPLE_INTERVAL_S:
+            return -1, 0
+        self._sampled_s = now
+        self._sampled += 1
+        parameters = self.prepared.parameters()
+        number = self._sampled % len(parameters)
+        return number, sample_of(parameters[number])
+
+    def _compare_parameters(self, group: Group, number: int, sample: int) -> None:
+        parameter = self.prepared.parameters()[number]
+        if not alike(sample, sample_of(parameter)):
+            name = self.prepared.name_of(parameter)
+            group.differ(
+                f"{name} is not the same on replicas 0 and {group.rank} in batch {self.position.batch} of epoch "
+                f"{self.position.epoch}; something changes it that is not made of combined gradients, such as a "
+                "value of one replica's own samples"
+            )
+
     def _control_distance(self) -> int:
         """Steps to the next control point: about `CONTROL_INTERVAL_S`."""
         step_s = self.timer.last_step_s() or CONTROL_INTERVAL_S
@@ -135,6 +267,7 @@ class ManagedSession(GroupSession):
         """Do what was agreed on. True when group, batch plan or position changed."""
         match act:
             case _Act.REGROUP:
+                self._look_as_one()
                 self._follow(self._await_membership(argument - 1))
                 return True
             case _Act.SET_BATCH:
@@ -144,11 +277,14 @@ class ManagedSession(GroupSession):
                     self.timer.regrouped()
                 return changed
             case _Act.SAVE:
+                self._look_as_one()
                 self._sync_buffers()
                 if self.rank == 0:
                     self._try_to_save()
+                self.variables.forget_as_one()
                 self.timer.regrouped()
             case _Act.STOP:
+                self._look_as_one()
                 self._leave(save=bool(argument) and self.rank == 0)
         return False
 
@@ -175,7 +311,9 @@ class ManagedSession(GroupSession):
         return command
 
     def _recover(self) -> None:
-        """The group broke: say so once and wait to be told the next one."""
+        """The group broke: say so once, await the next one. Raises `Abandoned` where there will be none."""
+        if self.group is not None and self.group.abandoned:
+            raise Abandoned
         self.gradients.forget_step()
         self.channel.send(protocol.Broken(self._generation, self.position.steps))
         self._follow(self._await_membership())
@@ -198,6 +336,11 @@ class ManagedSession(GroupSession):
                 self.channel.send(protocol.Broken(command.generation, self.position.steps))
             command = self._await_membership()
 
+    def _prepared_changed(self) -> bool:
+        """Whether the script has given an optimizer more parameters."""
+        held, self._held = self._held, self.prepared.held_count()
+        return held != self._held
+
     def _join(self, join: Join) -> None:
         self._detach()
         given_up = lambda: (  # noqa: E731
@@ -207,14 +350,17 @@ class ManagedSession(GroupSession):
             store = self._stores.get(join.store_host, join.store_port)
         except (RuntimeError, OSError) as error:
             raise GroupBroken(str(error)) from None
-        group = Group.form(join, self.device, store, given_up, spans_gpus(self.prepared.module))
+        spans = any(map(spans_gpus, self.prepared.modules))
+        group = Group.form(join, self.device, store, given_up, spans)
         self.group = group
         if self.channel.aborted(join.generation):
             group.fail()
             raise GroupBroken
-        source = self._take_over_state(group)
+        source = self._take_over_state(group, join)
+        self._replicas_before = join.world_size
         self.plan = join.batch or self._default_plan(join.world_size)
-        self.model.run_in(self.gradients.attach(group, self.prepared.ddp))
+        self.gradients.attach(group)
+        self._held = self.prepared.held_count()
         self.live = True
         self._next_control = self.position.iterations
         self._measured_steps = 0
@@ -224,21 +370,50 @@ class ManagedSession(GroupSession):
         _export_ranks(join)
         self.channel.send(protocol.Joined(join.generation, self.position.steps, source))
 
-    def _take_over_state(self, group: Group) -> str:
+    def _take_over_state(self, group: Group, join: Join) -> str:
         """All ranks continue from the most advanced live one; returns where this rank's state came from."""
         position = self.position
         ranks = group.gather_ints(
-            [int(self.live), *position.key, position.iterations, int(position.target_reached)]
+            [
+                int(self.live),
+                *position.key,
+                position.iterations,
+                int(position.target_reached),
+                int(self.variables.known_as_one),
+                self._replicas_before,
+            ]
         )
-        best = max(range(group.world_size), key=lambda rank: (ranks[rank], -rank))
+        progress = [words[:7] for words in ranks]
+        best = max(range(group.world_size), key=lambda rank: (progress[rank], -rank))
         if not ranks[best][0]:
             return self._start_state(group)
-        if all(words == ranks[best] for words in ranks):
-            return "peer"
-        state = broadcast_state(group, self.state.capture() if group.rank == best else None, best)
-        if ranks[group.rank] != ranks[best]:
-            self.state.apply(state, group.rank)
+        here = progress[group.rank] == progress[best]
+        *_, seen_as_one, before = ranks[best]
+        if not seen_as_one and (group.world_size > 1 or before > 1):
+            self.variables.look_as_one(group, self._samples_weight(), here, before)
+        if not all(words == progress[best] for words in progress):
+            state = broadcast_state(group, self.state.capture() if group.rank == best else None, best)
+            self._apply_state(group, state, here)
+        if here and group.world_size + before > 2:
+            self.variables.take_share(join.rank, join.world_size)
+            self._local_samples = share_of(position.pass_samples, join.rank, join.world_size)
+        self.variables.forget_as_one()
         return "peer"
+
+    def _apply_state(self, group: Group, state: dict[str, Any], here: bool) -> None:
+        """Newcomers take the state over; one whose script has become another one cannot, and says so to all."""
+        why = ""
+        if not here:
+            try:
+                self.state.apply(state, group.rank)
+            except ValueError as error:
+                why = str(error)
+        fits = group.gather_ints([not why])
+        if why:
+            raise Unfit(f"the job cannot grow: {why.removeprefix('checkpoint: ')}")
+        if not all(fit for (fit,) in fits):
+            group.fail()
+            raise GroupBroken
 
     def _start_state(self, group: Group) -> str:
         """Nobody trained yet: rank 0 reads the newest checkpoint, or its initial state counts for all."""
@@ -252,13 +427,12 @@ class ManagedSession(GroupSession):
 
     def _default_plan(self, replicas: int) -> BatchPlan:
         """The initial batch size, in as few passes as local limits allow."""
-        each = -(-self.initial_batch_size // replicas)
+        each = -(-self.script_batch // replicas)
         limit = largest_local_bsz(self.config, self.gpu_type, self.pace)
         passes = -(-each // limit) if limit else 1
-        return BatchPlan(-(-each // passes), passes - 1, self.initial_batch_size)
+        return BatchPlan(-(-each // passes), passes - 1, self.script_batch)
 
     def _detach(self) -> None:
-        self.model.run_in(None)
         self.gradients.detach()
         self.group = None
 
@@ -297,37 +471,166 @@ class ManagedSession(GroupSession):
     def _sync_buffers(self) -> None:
         """Running statistics differ from rank to rank; rank 0's are the ones that are kept."""
         if self.group is not None:
-            self.group.broadcast_tensors(buffers_of(self.prepared.module), 0)
+            self.group.broadcast_tensors(self.prepared.buffers(), 0)
+
+    def _after_loop(self) -> None:
+        group = self.group
+        try:
+            if group is not None and not group.broken:
+                group.place = ("end of the loop over the data",)
+                self._sync_buffers()
+        except GroupBroken:
+            pass  # whatever asks the group next finds out
 
     def _end_epoch(self, epoch: int) -> None:
-        """All ranks pass the end of the epoch together; rank 0's metrics decide whether training goes on.
+        """All ranks pass the end of a pass over the data together; their metrics decide whether training goes on.
 
         Each rank is past it before it talks to the others, so that after a failure in here nobody comes back.
         """
         if self.position.epoch != epoch:
             return  # this rank took over the state of one that was past it
         super()._end_epoch(epoch)
-        group = self.group
-        try:
-            if group is None or group.broken:
-                raise GroupBroken
-            self.position.target_reached = group.rank == 0 and self._target_reached()
-            self.position.target_reached = bool(group.broadcast_ints([int(self.position.target_reached)])[0])
-            self._sync_buffers()
-        except GroupBroken:
-            self._recover()
+        self._meet("end of the epoch")
         self.timer.regrouped()
         self._next_control = self.position.iterations
+        self._choose_batches()
         if self.rank == 0 and self.completed:
             self._save()
         elif self.rank == 0 and self.config.checkpoint.at_epoch_end:
             self._try_to_save()
         self.send_report()
 
+    def _begin_script_step(self) -> None:
+        super()._begin_script_step()
+        if self.world_size > 1 and not self._ahead:
+            self.variables.begin_step()
+            self._beside_step = Beside(self.prepared) if self._little_beside else None
+
+    def _do_step_again(self) -> None:
+        super()._do_step_again()
+        self.variables.undo_step()
+        if self._beside_step is not None:
+            self._beside_step.restore()
+        self._control_point()
+
+    def _end_script_step(self) -> None:
+        super()._end_script_step()
+        if self.rank == 0 and self.completed:
+            self._save()
+
+    def _meet(self, where: str) -> None:
+        """Combine what was reported, and let all decide alike whether the target is reached."""
+        group = self.group
+        try:
+            if group is None or group.broken:
+                raise GroupBroken
+            group.place = (where,)
+            if self._combine_metrics(group):
+                self.position.ended = True
+                return
+            self.position.target_reached = self._target_reached()
+            self._sync_buffers()
+        except GroupBroken:
+            self._recover()
+
+    def _combine_metrics(self, group: Group, leaves: bool = False) -> bool:
+        """Combine what was reported; returns whether rank 0 leaves its loop, which holds for all."""
+        mine = self.metrics
+        whole = (
+            self.source.size is None or self.position.last_samples >= self.batch_count() * self.script_batch * 0.99
+        )
+        counts = self.position.counted or self.habits.counts or self.one_pass or not whole
+        told = {
+            "report": (dict(mine.values), dict(mine.ways), self._samples_weight()),
+            "samples": self._local_samples,
+            "counts": counts,
+            "looked": self.habits.looked,
+            "leaves": leaves,
+        }
+        everyone = group.gather_objects(told)
+        self.position.counted = any(one["counts"] for one in everyone)
+        self._looked = all(one["looked"] for one in everyone)
+        combined, odd = combine_reports([one["report"] for one in everyone], [one["samples"] for one in everyone])
+        for sentence in odd:
+            self.tell(sentence)
+        mine.combined, mine.fresh = combined, set()
+        leaving = [rank for rank, one in enumerate(everyone) if one["leaves"]]
+        if leaving and leaving[0] != 0:
+            group.differ(
+                f"replica {leaving[0]} has left its loop at {self.where}, replica 0 goes on; {SHARE_DECISIONS}"
+            )
+        return bool(leaving)
+
     def _target_reached(self) -> bool:
         target = self.config.target
-        value = self.metrics.get(target.metric) if target is not None else None
+        value = self.metrics.combined.get(target.metric) if target is not None else None
         return target is not None and value is not None and target.reached(value)
+
+    @property
+    def disagreement(self) -> str:
+        """How replicas were found to differ; what they trained then is nobody's model."""
+        return self.group.disagreement if self.group is not None else ""
+
+    @property
+    def done(self) -> bool:
+        """Whether all that was asked for is done; else the script ends by itself."""
+        return self.completed and not self.position.ended
+
+    @property
+    def where(self) -> str:
+        """How far the training is, in words."""
+        position = self.position
+        if self.step_count is not None:
+            return f"step {int(position.script_steps)} of {self.step_count}"
+        return f"epoch {int(position.epochs_done + 1e-6) + position.begun} of {self.epoch_count}"
+
+    def finish(self) -> None:
+        """The script has come to its end: combine what was reported last, and keep the state.
+
+        Where all replicas have, they do it together. Where only rank 0 has, what it decided holds for all.
+        """
+        if self._finished:
+            return
+        self._finished = True
+        group = self.group
+        try:
+            if group is not None:
+                group.leave_loop(f"its loop at {self.where}")
+                group.place = ("leaves",)
+                self._combine_metrics(group, leaves=True)
+        except (GroupBroken, Disagreement):
+            self.metrics.combined = {**self.metrics.combined, **self.metrics.values}
+        if self.rank == 0 and self.position.ended:
+            self._try_to_save()
+        self.send_report()
+
+    def combine(self, value: Any, how: str) -> Any:
+        while True:
+            try:
+                if self.group is not None:
+                    self.group.place = ("call of coadapt.combine",)
+                return super().combine(value, how)
+            except GroupBroken:
+                self._recover()
+
+    def _look_at_habits(self) -> None:
+        if self._may_fuse:
+            position = self.position
+            self.habits.look(position.batch, self._rates(), bool(self.prepared.schedulers))
+
+    @property
+    def _may_fuse(self) -> bool:
+        """Whether larger batches than the script's own are an option at all."""
+        config = self.config
+        adapts = config.adaptivity is Adaptivity.ADAPTIVE and (config.max_batch_size or 0) > self.script_batch
+        return adapts and self.source.fusable and self.step_count is None and config.fuse_batches != "never"
+
+    def _choose_batches(self) -> None:
+        """After a pass that all have looked at: larger batches for a loop that was not seen to count its own."""
+        position = self.position
+        if position.whole and self._may_fuse and position.per_step == 1:
+            always = self.config.fuse_batches == "always"
+            position.whole = not (always or (self._looked and not position.counted))
 
     def send_report(self) -> None:
         """Rank 0's measurements since the last report."""
@@ -337,7 +640,7 @@ class ManagedSession(GroupSession):
         if group is None or group.rank != 0:
             return
         optimizer = self.prepared.optimizers[0]
-        plan, split = self.plan, self.split
+        split = self.split
         self.channel.send(
             protocol.Report(
                 generation=group.generation,
@@ -347,22 +650,36 @@ class ManagedSession(GroupSession):
                 rows=rows,
                 grad_sqr=self.noise.sqr if self.noise.settled else None,
                 grad_var=self.noise.var if self.noise.settled else None,
-                batch_size=split.batch_size,
-                local_bsz=plan.local_bsz,
-                accumulation=plan.accumulation,
+                batch_size=self.full_batch_size,
+                local_bsz=split.local_bsz,
+                accumulation=split.passes * self._units_per_step - 1,
                 lr=float(optimizer.param_groups[0]["lr"]) * self.lr_factor(optimizer),
                 gain=self.gain,
                 progress=self._progress(),
-                metrics=dict(self.metrics),
+                metrics=self.metrics.combined or dict(self.metrics.values),
+                habits=self._habits(),
             )
+        )
+
+    def _habits(self) -> protocol.Habits:
+        position = self.position
+        return protocol.Habits(
+            per_step=position.per_step,
+            whole_batches=position.whole,
+            one_pass=self.one_pass,
+            least_local_bsz=self.least_local_bsz,
         )
 
     def _progress(self) -> protocol.Progress:
         position, count = self.position, self.epoch_count
+        if self.step_count is not None:
+            fraction = min(position.script_steps / self.step_count, 1.0)
+        else:
+            fraction = min(self.progress_epochs / count, 1.0) if count else 0.0
         return protocol.Progress(
-            epoch=position.epoch,
+            epoch=int(position.epochs_done + 1e-6) if self._by_progress else position.epoch,
             epochs=count,
-            fraction=min(self.epochs_done / count, 1.0) if count else 0.0,
+            fraction=fraction,
             steps=position.steps,
             samples=position.samples,
             progress_samples=position.progress_samples,
@@ -375,15 +692,28 @@ class ManagedSession(GroupSession):
         return self._measured_steps <= NOISE_FIRST or self._measured_steps % NOISE_EVERY < 2
 
 
-def ready(prepared: Prepared, initial_batch_size: int, has_state: bool) -> protocol.Ready:
+def sample_of(parameter: Tensor) -> int:
+    """What some elements of a parameter look like, as a whole number that travels."""
+    some = parameter.detach().reshape(-1)[:4096].double()
+    return struct.unpack("q", struct.pack("d", float(some.square().mean().sqrt() + some.mean())))[0]
+
+
+def alike(first: int, second: int) -> bool:
+    """Whether two samples are those of the same parameter, but for the round-off of different machines."""
+    a, b = (struct.unpack("d", struct.pack("q", sample))[0] for sample in (first, second))
+    return a != a or b != b or abs(a - b) <= 1e-3 * max(abs(a), abs(b)) + 1e-9
+
+
+def ready(prepared: Prepared, script_batch: int, dataset_size: int | None, has_state: bool) -> protocol.Ready:
     return protocol.Ready(
         fingerprint=prepared.fingerprint(),
-        initial_batch_size=initial_batch_size,
-        parameters=sum(parameter.numel() for parameter in prepared.module.parameters()),
-        dataset_size=sample_count(prepared.loader),
+        initial_batch_size=script_batch,
+        parameters=sum(parameter.numel() for parameter in prepared.parameters()),
+        dataset_size=dataset_size,
         optimizer=type(prepared.optimizers[0]).__name__,
         adam_type=is_adam_type(prepared.optimizers[0]),
         has_state=has_state,
+        least_local_bsz=prepared.least_local_bsz,
     )
 
 
@@ -391,8 +721,8 @@ def warm_up(device: torch.device) -> None:
     """Pay for torch's lazy imports and the device's context before the others wait for this process."""
     leave_group()
     dist.init_process_group(backend_for(device), store=dist.HashStore(), rank=0, world_size=1)
-    module = torch.nn.Linear(1, 1).to(device)
-    DistributedDataParallel(module)(torch.zeros(1, 1, device=device)).sum().backward()
+    torch.nn.Linear(1, 1).to(device)(torch.zeros(1, 1, device=device)).sum().backward()
+    dist.all_reduce(torch.zeros(1, device=device))
     leave_group()
 
 

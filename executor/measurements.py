@@ -12,7 +12,7 @@ from ..estimators.goodput import BatchLimits, JobModel
 from ..estimators.profile import Profile
 from ..estimators.throughput import ThroughputModel, ThroughputParams, fit
 from .config import Adaptivity, TrainingConfig
-from .protocol import ProfileProgress, Ready, Report, StepRow
+from .protocol import Habits, ProfileProgress, Ready, Report, StepRow
 
 EVERY_TYPE = "*"  # in gpus_per_replica: the same count on every GPU type
 
@@ -26,11 +26,21 @@ class JobInfo:
     parameters: int
     dataset_size: int | None
     adam_type: bool
+    # What training has shown of the script's loop since:
+    per_step: int = 1  # batches to a step of its own
+    whole_batches: bool = True  # it has to be given its own batches
+    one_pass: bool = False  # a batch cannot be taken in several passes, nor several to a step
+    least_local_bsz: int = 1  # samples a replica's batch should have, for statistics over it
 
     @classmethod
     def of(cls, ready: Ready) -> JobInfo:
         return cls(
-            ready.fingerprint, ready.initial_batch_size, ready.parameters, ready.dataset_size, ready.adam_type
+            ready.fingerprint,
+            ready.initial_batch_size,
+            ready.parameters,
+            ready.dataset_size,
+            ready.adam_type,
+            least_local_bsz=ready.least_local_bsz,
         )
 
 
@@ -59,7 +69,28 @@ class Measurements:
         return noise_scale(self.grad_sqr, self.grad_var)
 
     def with_info(self, ready: Ready) -> Measurements:
-        return replace(self, info=JobInfo.of(ready))
+        """What a process says at `prepare`; what training has shown of the same script stays known."""
+        known, said = self.info, JobInfo.of(ready)
+        if known is not None and known.fingerprint == said.fingerprint:
+            said = replace(
+                said,
+                per_step=known.per_step,
+                whole_batches=known.whole_batches,
+                one_pass=known.one_pass,
+                least_local_bsz=max(known.least_local_bsz, said.least_local_bsz),
+            )
+        return replace(self, info=said)
+
+    def with_habits(self, habits: Habits) -> Measurements:
+        if self.info is None:
+            return self
+        info = replace(
+            self.info,
+            per_step=habits.per_step,
+            whole_batches=habits.whole_batches,
+            one_pass=habits.one_pass,
+        )
+        return self if info == self.info else replace(self, info=info)
 
     def with_rows(
         self, gpu_type: str, rows: Sequence[StepRow], densest: Mapping[tuple[int, int], int] | None = None
@@ -87,6 +118,9 @@ class Measurements:
     def with_profile(self, gpu_type: str, progress: ProfileProgress) -> Measurements:
         """Add what a profile run found out; raises ValueError as `with_rows` does."""
         updated = self.with_rows(gpu_type, progress.rows)
+        if progress.floor > 1 and updated.info is not None:
+            least = max(updated.info.least_local_bsz, progress.floor)
+            updated = replace(updated, info=replace(updated.info, least_local_bsz=least))
         if not progress.failed:
             return updated
         least = min([*progress.failed, *([known] if (known := self.out_of_memory.get(gpu_type)) else [])])
@@ -113,6 +147,8 @@ class Measurements:
     def with_report(self, report: Report, densest: Mapping[tuple[int, int], int] | None = None) -> Measurements:
         """Add what a training report measured; raises ValueError as `with_rows` does."""
         updated = self.with_rows(report.gpu_type, report.rows, densest)
+        if report.habits is not None:
+            updated = updated.with_habits(report.habits)
         if report.grad_var is None or not report.grad_sqr:
             return updated  # no estimate yet, or for the moment nothing but noise
         return replace(updated, grad_sqr=report.grad_sqr, grad_var=report.grad_var)
@@ -145,13 +181,15 @@ class Measurements:
         mine, theirs = self.largest_local_bsz[gpu_type], other.largest_local_bsz[gpu_type]
         return max(mine, theirs) if theirs < self.out_of_memory.get(gpu_type, theirs + 1) else mine
 
-    def job_model(self, training: TrainingConfig, gpus_per_replica: Mapping[str, int]) -> JobModel | None:
+    def job_model(
+        self, training: TrainingConfig, gpus_per_replica: Mapping[str, int], fewest_replicas: int = 1
+    ) -> JobModel | None:
         """The goodput model of what is measured so far; None before the batch size of the job is known.
 
         `gpus_per_replica` maps the GPU types the job may use to the GPUs of one replica there; "*" stands
-        for every type that was measured.
+        for every type that was measured. `fewest_replicas`: that the job asks for.
         """
-        limits = self.batch_limits(training)
+        limits = self.batch_limits(training, fewest_replicas)
         if limits is None:
             return None
         return JobModel(
@@ -161,18 +199,28 @@ class Measurements:
             gpus_per_replica=self._per_replica(gpus_per_replica),
         )
 
-    def batch_limits(self, training: TrainingConfig) -> BatchLimits | None:
-        """The batch sizes the job may use; None before its initial batch size is known."""
-        initial = training.initial_batch_size or (self.info.initial_batch_size if self.info else None)
-        if initial is None:
+    def batch_limits(self, training: TrainingConfig, fewest_replicas: int = 1) -> BatchLimits | None:
+        """The batch sizes the job may use; None before its initial batch size is known.
+
+        A model with statistics over the batch keeps its local batches large, as far as the fewest replicas allow.
+        """
+        info = self.info
+        batch = training.initial_batch_size or (info.initial_batch_size if info else None)
+        if batch is None:
             return None
-        fixed = training.adaptivity is not Adaptivity.ADAPTIVE
+        initial = batch * (info.per_step if info else 1)
+        one_pass = info is not None and info.one_pass
+        fixed = training.adaptivity is not Adaptivity.ADAPTIVE or one_pass
+        most = initial if fixed else max(initial, training.max_batch_size or initial)
+        least = min(info.least_local_bsz, max(initial // fewest_replicas, 1)) if info else 1
+        whole = info is not None and info.whole_batches
         return BatchLimits(
             initial_batch_size=initial,
-            max_batch_size=initial if fixed else max(initial, training.max_batch_size or initial),
-            min_local_bsz=training.min_local_batch_size,
-            accumulation=training.gradient_accumulation,
+            max_batch_size=most,
+            min_local_bsz=max(training.min_local_batch_size, least),
+            accumulation=training.gradient_accumulation and not one_pass,
             fixed=fixed,
+            unit=batch if whole else None,
         )
 
     def _per_replica(self, gpus_per_replica: Mapping[str, int]) -> dict[str, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import re
 import runpy
 import signal
 import sys
@@ -23,14 +24,15 @@ import torch
 
 from . import front_door, protocol
 from .channel import Channel
-from .group import leave_group
-from .managed_session import Leaving, ManagedSession
+from .group import Abandoned, leave_group
+from .managed_session import Leaving, ManagedSession, Unfit
 from .profile_session import ProfileSession
 from .protocol import Crashed, Finished, Left, Profiled
 
 _PACKAGE = str(Path(__file__).parent.parent)
 _PR_SET_PDEATHSIG = 1
 TRACEBACK_CHARACTERS = 20_000
+SUMMARY_CHARACTERS = 500
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -70,30 +72,38 @@ def run_script(script: str, arguments: Sequence[str]) -> Finished | Left | Crash
         return ended(script)
     except Leaving as leaving:
         return left(leaving)
+    except Abandoned:
+        return left(Leaving())
     except SystemExit as exit:
         return exited(script, exit.code)
     except BaseException as error:
         return crashed(error)
 
 
-def ended(script: str) -> Finished | Crashed:
+def ended(script: str) -> Finished | Crashed | Profiled:
     """The script came to its end by itself: was it the end of its training?"""
     name = Path(script).name
     training = front_door.current()
     if training is None:
         return _unfinished(f"{name} never called coadapt.prepare")
+    if isinstance(training, ProfileSession) and training.sizes.largest is not None:
+        return Profiled(None, done=True)  # it ended by itself, with what was measured by then
     if not isinstance(training, ManagedSession):
         return _unfinished(
             f"{name} ended before it was profiled; does it iterate the loader that prepare returned?"
         )
-    position, count = training.position, training.epoch_count
-    if count is None:
-        return _unfinished(f"{name} never iterated coadapt.epochs")
+    position = training.position
+    if training.epoch_count is None and training.step_count is None:
+        return _unfinished(f"{name} never iterated coadapt.epochs or coadapt.steps")
+    if training.disagreement:
+        return _unfinished(training.disagreement)
     if position.steps == 0:
         return _unfinished(f"{name} took no training step")
-    if not training.completed:
-        return _unfinished(f"{name} ended after epoch {position.epoch} of {count}")
-    return Finished(position.steps, position.target_reached, dict(training.metrics))
+    early = "" if training.done else training.where
+    training.finish()
+    if training.disagreement and training.rank != 0:  # rank 0 decides for all, and no other
+        return _unfinished(training.disagreement)
+    return Finished(position.steps, position.target_reached, dict(training.metrics.combined), early)
 
 
 def left(leaving: Leaving) -> Left | Profiled:
@@ -103,7 +113,7 @@ def left(leaving: Leaving) -> Left | Profiled:
     return Profiled(None, done=True)
 
 
-def exited(script: str, code: object) -> Finished | Crashed:
+def exited(script: str, code: object) -> Finished | Crashed | Profiled:
     """`sys.exit`: 0 or None is the script's normal end."""
     if code is None or code == 0:
         return ended(script)
@@ -120,14 +130,22 @@ def crashed(error: BaseException) -> Crashed:
         sentence = f"a local batch of {training.trying} samples does not fit in memory"
         print(sentence, file=sys.stderr)
         return Crashed(sentence, "", out_of_memory)
-    summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    summary = summary_of(error)
     if isinstance(error, SyntaxError):
         summary = f"SyntaxError: {error.msg} ({Path(error.filename or '').name}, line {error.lineno})"
     # A script that does not even compile has no frames of its own.
     frames = None if isinstance(error, SyntaxError) else users_frames(error.__traceback__)
     text = "".join(traceback.format_exception(type(error), error, frames))
     sys.stderr.write(text)
-    return Crashed(summary, text[-TRACEBACK_CHARACTERS:], out_of_memory)
+    return Crashed(summary, text[-TRACEBACK_CHARACTERS:], out_of_memory, isinstance(error, Unfit))
+
+
+def summary_of(error: BaseException) -> str:
+    """The exception's type and the first line of what it says, as `RuntimeError: my bug:`."""
+    lines = [line.strip() for line in "".join(traceback.format_exception_only(error)).splitlines() if line.strip()]
+    # A message may begin with an empty line: then the type stands alone.
+    summary = f"{lines[0]} {lines[1]}" if len(lines) > 1 and re.fullmatch(r"[\w.]+:", lines[0]) else lines[0]
+    return summary if len(summary) <= SUMMARY_CHARACTERS else summary[: SUMMARY_CHARACTERS - 1] + "…"
 
 
 def is_out_of_memory(error: BaseException) -> bool:

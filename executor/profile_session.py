@@ -8,18 +8,20 @@ GPU, so the executor starts another process, which goes on with the plan.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from . import protocol
+from . import alone, protocol
 from .channel import Channel
 from .config import TrainingConfig
 from .gradient_noise import MIN_PRECONDITIONER_STEPS
 from .group import Group, backend_for
-from .loader import Micro, Split
+from .loader import Place, Reader
+from .loss_kind import Kind
 from .managed_session import Leaving, ready, warm_up
 from .pace import Pace
 from .prepared import Prepared
@@ -32,70 +34,94 @@ from .step_timer import StepTimer
 class ProfileSession(GroupSession):
     """Walks the loader through the sizes of a `ProfilePlan`, sending `Trying` before and `Profiled` after each."""
 
-    def __init__(self, prepared: Prepared, config: TrainingConfig, channel: Channel) -> None:
-        super().__init__(prepared, config)
+    def __init__(
+        self, prepared: Prepared, config: TrainingConfig, channel: Channel, loss: Kind = Kind.UNKNOWN
+    ) -> None:
+        super().__init__(prepared, config, loss)
         self.channel = channel
         gpu_type = os.environ.get(protocol.GPU_TYPE, "cpu")
         self.pace = Pace.from_env(os.environ)
         earlier = os.environ.get(protocol.PROFILE_JSON)
         progress = ProfileProgress.from_json(earlier) if earlier else protocol.NOTHING_PROFILED
-        self.sizes = profile_plan(config, gpu_type, self.pace, progress)
+        self.sizes = profile_plan(config, gpu_type, self.pace, progress, self.least_local_bsz)
         self.trying: int | None = None  # the local batch size that is being measured
         self._warming_up = False
-        self._micro: Micro | None = None
+        # The steps before the first size is timed go on until the second moments are in use, too.
+        self._more_warmup = 0 if self.preconditioner.identity else MIN_PRECONDITIONER_STEPS
+        self._steps_left: list[bool] = []  # of the size being measured, whether each is warm-up
         warm_up(self.device)
         dist.init_process_group(backend_for(self.device), store=dist.HashStore(), rank=0, world_size=1)
         self.group = Group(Join(0, 0, 1, 1, 0, 1, "", 0), self.device, {})
-        self.model.run_in(self.gradients.attach(self.group, prepared.ddp))
-        self.objects = self._prepared_objects()
-        channel.send(ready(prepared, self.initial_batch_size, False))
+        self.gradients.attach(self.group)
+        self.position.whole = not self.source.fusable
+        alone.install()
+        channel.send(ready(prepared, self.script_batch, self.source.size, False))
 
-    def batches(self) -> Iterator[Any]:
-        """Every size of the plan, warm-up first; raises `Leaving` after the last."""
-        limit = self.source.size
-        # The steps before the first size is timed go on until the second moments are in use, too.
-        more_warmup = 0 if self.preconditioner.identity else MIN_PRECONDITIONER_STEPS
-        while (wanted := self.sizes.next()) is not None and not (limit and wanted.local_bsz > limit):
-            self.plan = BatchPlan(wanted.local_bsz)
-            self._micro = None
-            self.trying = wanted.local_bsz
-            self.channel.send(Trying(wanted.local_bsz))
-            warmup, more_warmup = wanted.warmup + more_warmup, 0
-            self.timer = self.gradients.timer = StepTimer(self.device, warmup=warmup)
-            for number in range(warmup + wanted.timed):
-                self._warming_up = number < warmup
-                if self.channel.take(Stop) is not None:
-                    raise Leaving
-                yield from self._timed_step()
-            row = self._row()
-            if row is None:
-                break
-            self.trying = None
-            self.sizes.record(row)
-            self.channel.send(Profiled(row))
-        raise Leaving
+    @property
+    def completed(self) -> bool:
+        """Epochs and steps go on until all is measured, which raises `Leaving`."""
+        return False
 
-    def _timed_step(self) -> Iterator[Any]:
-        step = self._micro.next_step() if self._micro is not None else None
-        # Sizes are whole batches: what is left of an epoch is too short to be timed.
-        while self._micro is None or step is None or step.samples < self.split.batch_size:
-            self._micro = self._source_from_start(self.split)
-            step = self._micro.next_step()
-            if step is None or step.samples < self.split.batch_size:
+    def _end_epoch(self, epoch: int) -> None:
+        self.raise_failure()
+        self.position.epoch = epoch + 1
+        self.position.loop = self.position.batch = self.position.offset = 0
+
+    def _show(self, progress: float, count: int) -> int:
+        """Passes of any length are no epochs: the script is shown the first one."""
+        return 0
+
+    def _read_on(self) -> Generator[Any, None, bool]:
+        """Batches of the size that is being measured, and of the next ones; raises `Leaving` after the last."""
+        reader: Reader | None = None
+        restarts = 0
+        while True:
+            if not self._steps_left:
+                self._next_size()
+                reader = None
+            if self.channel.take(Stop) is not None:
                 raise Leaving
-        yield from self._step(step, self._micro)
-        self._end_step(step)
+            if reader is None:
+                self.position.loop += 1
+                self.position.batch = self.position.offset = 0
+                place = Place(0, self.position.loop, 0, 0)
+                reader, restarts = self.source.begin(place, self.split, 0, None), restarts + 1
+            unit = reader.take()
+            # Sizes are whole batches: what is left of an epoch is too short to be timed.
+            if unit is None or (self.source.fusable and unit.samples < self.split.unit):
+                if restarts > 1:
+                    raise Leaving  # the data has no batch of this size
+                reader = None
+                continue
+            restarts = 0
+            self._warming_up = self._steps_left.pop(0)
+            yield from self._unit(unit, last=True)
+            if not self._steps_left:
+                self._measured()
 
-    def _source_from_start(self, split: Split) -> Micro:
-        self.position.loop += 1
-        return self.source.begin(0, self.position.loop, 0, split, 0)
+    def _next_size(self) -> None:
+        wanted = self.sizes.next()
+        size = self.source.size
+        if wanted is None or (size is not None and wanted.local_bsz > size):
+            raise Leaving
+        self.plan = BatchPlan(wanted.local_bsz)
+        self.trying = wanted.local_bsz
+        self.channel.send(Trying(wanted.local_bsz))
+        warmup, self._more_warmup = wanted.warmup + self._more_warmup, 0
+        self.timer = self.gradients.timer = StepTimer(self.device, warmup=warmup)
+        self._steps_left = [True] * warmup + [False] * wanted.timed
+
+    def _measured(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        rows = self.timer.rows()
+        if not rows:
+            raise Leaving
+        row = replace(rows[0], local_bsz=self.plan.local_bsz)
+        self.trying = None
+        self.sizes.record(row)
+        self.channel.send(Profiled(row))
 
     def _measures_noise(self) -> bool:
         """Where it is not timed: training keeps gradients of earlier steps for it, which have to fit, too."""
         return self._warming_up
-
-    def _row(self) -> protocol.StepRow | None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-        rows = self.timer.rows()
-        return rows[0] if rows else None

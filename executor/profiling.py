@@ -151,12 +151,15 @@ class ProfilePlan:
 
 
 def profile_plan(
-    config: TrainingConfig, gpu_type: str, pace: Pace | None, progress: ProfileProgress
+    config: TrainingConfig, gpu_type: str, pace: Pace | None, progress: ProfileProgress, least: int = 1
 ) -> ProfilePlan:
-    """The plan of a job on a GPU type, as far as `progress` has come."""
-    return ProfilePlan(
-        config.min_local_batch_size, largest_local_bsz(config, gpu_type, pace), progress.rows, progress.failed
-    )
+    """The plan of a job on a GPU type, as far as `progress` has come.
+
+    `least`: the smallest local batch that the model should be given, whatever the job file allows.
+    """
+    most = largest_local_bsz(config, gpu_type, pace)
+    smallest = max(config.min_local_batch_size, least, progress.floor)
+    return ProfilePlan(smallest if most is None else min(smallest, most), most, progress.rows, progress.failed)
 
 
 def largest_local_bsz(config: TrainingConfig, gpu_type: str, pace: Pace | None) -> int | None:

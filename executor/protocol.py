@@ -120,6 +120,7 @@ class Ready:
     optimizer: str  # class name
     adam_type: bool
     has_state: bool = False
+    least_local_bsz: int = 1  # samples a replica's batch should have, for statistics over it
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,16 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Habits:
+    """What the script's loop was seen to do."""
+
+    per_step: int = 1  # batches to a step of its own
+    whole_batches: bool = True  # it has to be given its own batches, not larger ones
+    one_pass: bool = False  # a batch cannot be taken in several passes, nor several to a step
+    least_local_bsz: int = 1
+
+
+@dataclass(frozen=True)
 class Report:
     """Sent by rank 0 every report interval, at epoch ends and before leaving."""
 
@@ -176,6 +187,7 @@ class Report:
     gain: float
     progress: Progress
     metrics: Mapping[str, float] = field(default_factory=dict)
+    habits: Habits | None = None
 
 
 @dataclass(frozen=True)
@@ -184,6 +196,7 @@ class ProfileProgress:
 
     rows: tuple[StepRow, ...] = ()
     failed: tuple[int, ...] = ()  # local batch sizes at which memory ran out
+    floor: int = 1  # smaller ones make the script fail
 
     def with_row(self, row: StepRow) -> ProfileProgress:
         return replace(self, rows=(*self.rows, row))
@@ -191,13 +204,18 @@ class ProfileProgress:
     def out_of_memory(self, local_bsz: int) -> ProfileProgress:
         return replace(self, failed=(*self.failed, local_bsz))
 
+    def too_small(self, local_bsz: int) -> ProfileProgress:
+        """The script fails at a local batch size, and may not at twice that."""
+        return replace(self, floor=max(self.floor, 2 * local_bsz))
+
     def to_json(self) -> str:
-        return json.dumps({"rows": [asdict(row) for row in self.rows], "failed": self.failed})
+        rows = [asdict(row) for row in self.rows]
+        return json.dumps({"rows": rows, "failed": self.failed, "floor": self.floor})
 
     @classmethod
     def from_json(cls, text: str) -> ProfileProgress:
         data = json.loads(text)
-        return cls(tuple(StepRow(**row) for row in data["rows"]), tuple(data["failed"]))
+        return cls(tuple(StepRow(**row) for row in data["rows"]), tuple(data["failed"]), data["floor"])
 
 
 NOTHING_PROFILED = ProfileProgress()
@@ -247,15 +265,20 @@ class Finished:
     steps: int
     target_reached: bool = False
     metrics: Mapping[str, float] = field(default_factory=dict)
+    ended_early: str = ""  # how far it was, where it ended by itself before what it had asked for
 
 
 @dataclass(frozen=True)
 class Crashed:
-    """The script ended with an error: `summary` is its last line, `out_of_memory` what profiling looks for."""
+    """The script ended with an error: `summary` is its type and first line.
+
+    `out_of_memory`: what profiling looks for.
+    """
 
     summary: str
     traceback: str
     out_of_memory: bool = False
+    unfit: bool = False  # a newcomer could not take over the state of those that train
 
 
 Event = Ready | Joined | Heartbeat | Report | Trying | Profiled | Saved | Broken | Left | Finished | Crashed

@@ -29,7 +29,7 @@ from .events import (
     Running,
     WorkerLost,
 )
-from .failures import FailureBudget
+from .failures import FailureBudget, fault_of
 from .lifecycle import Exited, Gone, Started, WorkerEvent
 from .profiling import BISECTIONS
 from .protocol import (
@@ -102,6 +102,7 @@ class Limits:
     stop_s: float = 120.0  # write a checkpoint and end
     exit_s: float = 15.0  # a leaver ends
     finish_s: float = 600.0  # what the script does after its last epoch
+    last_s: float = 30.0  # others end so long after rank 0 has
     hang_s: float = 300.0
     profile_s: float = 900.0
     backoff_s: float = 1.0  # doubled for each failed start, at most 30 s
@@ -169,6 +170,7 @@ class Worker:
     broken: int = 0  # generation of the last `Broken`
     joined_steps: int = 0
     steps: int = 0
+    stride: int = 0  # most steps between two signs of progress
     heard_s: float = 0.0  # last sign of progress
     ready_s: float = 0.0
     retired: bool = False  # asked to go, or ended by us: its exit is no news
@@ -220,6 +222,7 @@ class Reconciler:
         self.batch: BatchPlan | None = None
         self.last_error = ""
         self._given_up: set[Slot] = set()
+        self._unfit = False  # a newcomer could not take over the state
         self._history: dict[Slot, _SlotHistory] = {}
         self._profiles_seen: set[int] = set()
         self._generations = 0
@@ -229,6 +232,7 @@ class Reconciler:
         self._paused_s: float | None = None
         self._lost_one = False  # a member of the current group was lost
         self._recovering = False  # the group now forming replaces one that lost a member
+        self._retrying = False  # it follows an error of the script
         self._warm = False  # some process of it was in an earlier group
         self._formed = 0  # the sequence whose slots the current group has, or had at last
         self._told: int = -1  # the one last reported as running
@@ -253,13 +257,18 @@ class Reconciler:
         dropped = tuple(slot for slot in self.desired if slot not in slots and slot not in held)
         self.sequence = sequence
         self.desired = tuple(sorted(set(slots)))
-        self._given_up.clear()
+        self._given_up = self._beyond_growth()
         self._history = {slot: history for slot, history in self._history.items() if slot in self.desired}
         for history in self._history.values():
             history.failed_starts, history.not_before_s = 0, 0.0
-        if dropped:
+        if dropped := (*dropped, *(slot for slot in self.desired if slot in self._given_up and slot not in held)):
             self._tell(Released(sequence, dropped))
         return self._drain(now)
+
+    def _beyond_growth(self) -> set[Slot]:
+        """Slots that a job which no newcomer can join cannot use, while it trains."""
+        members = {member.slot for member in self._members()}
+        return set(self.desired) - members if self._unfit and members else set()
 
     def profile(self, slot: Slot, sequence: int, now: float) -> list[Effect]:
         """Measure one replica in `slot`, beside whatever trains. A sequence already seen is ignored."""
@@ -418,6 +427,7 @@ class Reconciler:
     def _on_progress(self, worker: Worker, event: Heartbeat | Report, now: float) -> None:
         steps = event.steps if isinstance(event, Heartbeat) else event.progress.steps
         worker.heard_s = now  # both are sent between steps by the thread that trains
+        worker.stride = max(worker.stride, steps - worker.steps)
         worker.steps = max(worker.steps, steps)
 
     def _on_broken(self, worker: Worker, event: Broken, now: float) -> None:
@@ -463,7 +473,7 @@ class Reconciler:
     def _on_gone(self, worker: Worker, event: Gone, now: float) -> None:
         if event.setup_failed and not worker.retired and not worker.profile and not self._members():
             worker.retired = True
-            self._user_failed(event.reason, "", now)
+            self._user_failed(Crashed(event.reason, ""), now, repeats=False)
         self._on_exited(worker, event, now)
         del self.workers[worker.id]
         if worker.replaced and not self.phase.is_terminal:
@@ -477,14 +487,22 @@ class Reconciler:
         if self.phase is Phase.FINISHING and not (worker.rank == 0 and not isinstance(worker.outcome, Finished)):
             if not any(member.joined for member in self._members()):  # newcomers wait for a group in vain
                 self._succeed()
+            elif worker.rank == 0:  # the result is there
+                self._deadline_s = min(self._deadline_s, now + self.limits.last_s)
             return
         if self.phase is Phase.STOPPING and isinstance(worker.outcome, Left):
             return
         if worker.retired or self.phase.is_terminal or self.phase in (Phase.IDLE, Phase.STARTING):
             return
         error = self._user_error(worker, reason, code)
+        if error is not None and error.unfit:
+            self._unfit = True
+            self._given_up.add(worker.slot)
+            self._tell(WorkerLost(error.summary, worker.slot))
+            self._start_recovery(now)
+            return
         if error is not None and not self._lost_one:  # else it may follow from what the group lost
-            self._user_failed(*error, now)
+            self._user_failed(error, now, worker)
             return
         if error is None and not isinstance(worker.outcome, Left | Finished):
             self._lost(worker, reason, now)
@@ -495,30 +513,38 @@ class Reconciler:
         """A worker that never trained: its slot's failure while others train, the job's where none does."""
         error = self._user_error(worker, reason, code)
         if error is not None and not self._members():
-            self._user_failed(*error, now)
+            self._user_failed(error, now)
             return
-        summary = error[0] if error is not None else f"a worker on node {worker.slot.node_id[:8]} {reason}"
+        summary = error.summary if error is not None else f"a worker on node {worker.slot.node_id[:8]} {reason}"
         self._slot_failed(worker.slot, summary, now)
         if code is not None and error is None and not self._members():
             self._count_loss(worker, summary)
 
-    def _user_error(self, worker: Worker, reason: str, code: int | None) -> tuple[str, str] | None:
-        """(summary, traceback) where the script itself is at fault."""
+    def _user_error(self, worker: Worker, reason: str, code: int | None) -> Crashed | None:
+        """What the script itself is at fault for; None: nothing."""
         if isinstance(worker.outcome, Crashed):
-            return worker.outcome.summary, worker.outcome.traceback
+            return worker.outcome
         if isinstance(worker.outcome, Left | Finished) or code is None or code < 0:
             return None
         if code == 0:
-            return f"{self.script} ended early, with status 0", ""
-        return f"{self.script} {reason}", ""
+            return Crashed(f"{self.script} ended early, with status 0", "")
+        return Crashed(f"{self.script} {reason}", "")
 
-    def _user_failed(self, summary: str, traceback: str, now: float) -> None:
+    def _user_failed(
+        self, error: Crashed, now: float, worker: Worker | None = None, *, repeats: bool = True
+    ) -> None:
+        """`worker`: which trained until then. `repeats`: the same error again would say that it stays."""
+        summary, traceback = error.summary, error.traceback
         self.last_error = summary
-        if self.budget.user_error():
-            self._tell(JobFailed(summary, traceback, self.budget.failures))
+        # Where memory ran out the next try has a smaller batch.
+        fault = fault_of(summary, traceback) if repeats and not error.out_of_memory else None
+        steps, stride = (max(worker.steps, self.steps), worker.stride) if worker is not None else (0, 0)
+        if why := self.budget.user_error(summary, fault, steps, stride):
+            self._tell(JobFailed(summary, traceback, self.budget.failures, why))
             self._end(Phase.FAILED)
             return
-        self._tell(Failing(summary, self.budget.failures))
+        self._tell(Failing(summary, self.budget.failures, traceback))
+        self._retrying = True
         self._not_before_s = now + self._backoff_s(self.budget.failures)
         self._go_cold(now)
 
@@ -534,7 +560,7 @@ class Reconciler:
         self.last_error = summary
         steps = max(worker.steps, self.steps)
         if self.budget.loss(steps, steps - worker.joined_steps if worker.joined else 0):
-            self._tell(JobFailed(f"lost again and again without progress: {summary}", "", self.budget.recoveries))
+            self._tell(JobFailed(f"lost again and again without progress: {summary}", "", self.budget.failures))
             self._end(Phase.FAILED)
 
     def _slot_failed(self, slot: Slot, summary: str, now: float) -> None:
@@ -568,21 +594,45 @@ class Reconciler:
         """Where it ran out of memory another process goes on with the plan; else the run is over."""
         if self.phase.is_terminal:
             return
-        crashed = worker.outcome if isinstance(worker.outcome, Crashed) else None
+        code = ending.code if isinstance(ending, Exited) else None
+        error = self._user_error(worker, reason, code)
         # A kill of ours (it took too long) says nothing about memory.
         by_memory_killer = ending.killed if isinstance(ending, Exited) else ending.out_of_memory
-        no_memory = crashed.out_of_memory if crashed is not None else by_memory_killer and not worker.killed
-        gpu_type, why = worker.slot.gpu_type, crashed.summary if crashed is not None else reason
+        no_memory = error.out_of_memory if error is not None else by_memory_killer and not worker.killed
+        gpu_type, why = worker.slot.gpu_type, error.summary if error is not None else reason
         if no_memory and worker.trying is not None:
             worker.progress = worker.progress.out_of_memory(worker.trying)
             spent = len(worker.progress.failed) > PROFILE_RESTARTS
             worker.replaced = not spent and not self.profiled(worker.slot, worker.progress)
             why = f"memory runs out at the smallest local batch size, {worker.trying} (min_local_batch_size)"
+        elif error is not None and worker.trying is not None and self._tries_less_than_the_script(worker):
+            # As with statistics over a batch of one: larger batches may do.
+            worker.progress = worker.progress.too_small(worker.trying)
+            worker.replaced = not self.profiled(worker.slot, worker.progress)
         if not worker.replaced:
             ok = bool(worker.progress.rows)
             self._effects.append(KeepProfile(gpu_type, worker.progress))
             lost = isinstance(ending, Gone) and not (ok or no_memory or ending.setup_failed or worker.killed)
-            self._tell(ProfileFinished(gpu_type, ok, "" if ok else why, lost=lost, sequence=worker.sequence))
+            fault = error is not None and not (ok or no_memory or self._tries_less_than_the_script(worker))
+            traceback = error.traceback if error is not None and not ok else ""
+            self._tell(
+                ProfileFinished(
+                    gpu_type,
+                    ok,
+                    "" if ok else why,
+                    lost=lost,
+                    sequence=worker.sequence,
+                    fault=fault,
+                    traceback=traceback,
+                )
+            )
+
+    @staticmethod
+    def _tries_less_than_the_script(worker: Worker) -> bool:
+        """An error at a smaller batch than the script's own says nothing of how it trains."""
+        if worker.trying is None or worker.ready is None:
+            return False
+        return worker.trying < worker.ready.initial_batch_size
 
     # --- time -----------------------------------------------------------------------------------------------
 
@@ -596,7 +646,7 @@ class Reconciler:
                 continue
             self._kill(worker)
             if worker.stage is Stage.STARTING and not self._members():
-                self._user_failed(f"{self.script} {overdue}", "", now)
+                self._user_failed(Crashed(f"{self.script} {overdue}", ""), now)
             else:
                 self._slot_failed(worker.slot, f"a worker on node {worker.slot.node_id[:8]} {overdue}", now)
 
@@ -617,7 +667,7 @@ class Reconciler:
                 first = self.workers.get(self.group[0])
                 if first is not None and not isinstance(first.outcome, Finished):
                     summary = f"{self.script} did not end within {self.limits.finish_s:g} s of its last step"
-                    self._user_failed(summary, "", now)
+                    self._user_failed(Crashed(summary, ""), now, first)
                 else:
                     self._succeed()
 
@@ -665,7 +715,7 @@ class Reconciler:
         targets = self._targets()
         self._dismiss_unwanted(targets)
         if not targets:
-            self.phase = Phase.IDLE
+            self.phase, self._retrying = Phase.IDLE, False
             return
         self.phase = Phase.STARTING
         if now >= self._not_before_s:
@@ -757,12 +807,13 @@ class Reconciler:
         for member in self._members():
             member.heard_s = now
         self._tell_running(pause_s)
-        self._recovering = False
+        self._recovering = self._retrying = False
 
     def _tell_running(self, pause_s: float | None) -> None:
         slots = tuple(self.workers[id].slot for id in self.group)
         self._told = self._formed
-        self._tell(Running(self._formed, slots, self._warm, pause_s, self._recovering, self.generation))
+        retried = self._retrying and pause_s is not None
+        self._tell(Running(self._formed, slots, self._warm, pause_s, self._recovering, self.generation, retried))
 
     def _start_recovery(self, now: float, wait_s: float | None = None) -> None:
         """A member is lost, or its group broke: wait until every survivor has undone its step."""
@@ -801,7 +852,7 @@ class Reconciler:
 
     def _succeed(self) -> None:
         finished = self._finished or Finished(self.steps)
-        self._tell(JobFinished(finished.metrics, finished.target_reached))
+        self._tell(JobFinished(finished.metrics, finished.target_reached, finished.ended_early))
         self._end(Phase.FINISHED)
 
     def _end(self, phase: Phase) -> None:

@@ -10,57 +10,49 @@ Three ways to run, chosen by the environment (docs/architecture.md, "The trainin
 from __future__ import annotations
 
 import os
+import struct
+import sys
 import time
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
 
-from .config import TrainingConfig
+from . import backward
+from .config import Count, TrainingConfig
+from .elastic_loader import Undue, make_elastic
 from .gradient_noise import GradientNoise, Preconditioner
-from .group import Group, backend_for
+from .gradients import Gradients, PartPlan
+from .group import Group, GroupBroken, backend_for
 from .learning_rate import lr_rule
-from .loader import Micro, Source, Split, Step, sample_count, source_of
-from .model import ElasticModel, Gradients, PassPlan
+from .loader import Batches, OrderDiffers, Place, Reader, Source, Unit, source_of
+from .loss_kind import Kind, as_weight
+from .metrics import Metrics, combine
+from .noise_meter import NoiseMeter
 from .pace import Pace
-from .prepared import Prepared
+from .prepared import Prepared, rest_ddp
 from .protocol import BatchPlan, Join
+from .step_backup import StepBackup
 from .step_timer import StepTimer
 from .stepping import ScaledOptimizers, adapt_scaler, adapt_scheduler
-from .training_state import Position, TrainingState, buffers_of, diversify
+from .training_state import Position, TrainingState, diversify
+from .units import Part, Split
 
-
-class ElasticLoader:
-    """The prepared training loader: yields this rank's micro-batches.
-
-    Its length is in steps of the initial batch size, the unit in which LR schedules are written.
-    """
-
-    def __init__(self, loader: DataLoader[Any], batch_size: int, batches: Callable[[], Iterator[Any]]) -> None:
-        self._loader = loader
-        self._batch_size = batch_size
-        self._batches = batches
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._batches()
-
-    def __len__(self) -> int:
-        samples = sample_count(self._loader)
-        if samples is None:
-            raise TypeError("this loader reads a stream of unknown length")
-        return samples // self._batch_size if self._loader.drop_last else -(-samples // self._batch_size)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
+# The least progress that a pass lacks to count as a whole one.
+ROUNDING = 1e-6
 
 
 class Session(Protocol):
     """What the front door needs of each way to run."""
 
-    objects: tuple[Any, ...]
+    @property
+    def objects(self) -> tuple[Any, ...]: ...
 
     @property
     def rank(self) -> int: ...
@@ -70,7 +62,13 @@ class Session(Protocol):
 
     def epochs(self, count: int) -> Iterator[int]: ...
 
-    def report(self, metrics: dict[str, float]) -> None: ...
+    def steps(self, count: int) -> Iterator[int]: ...
+
+    def report(self, metrics: dict[str, Any], how: dict[str, str]) -> None: ...
+
+    def combine(self, value: Any, how: str) -> Any: ...
+
+    def weigh(self, weight: Any) -> None: ...
 
 
 class AloneSession:
@@ -83,49 +81,94 @@ class AloneSession:
         self.objects = tuple(prepared.objects)
 
     def epochs(self, count: int) -> Iterator[int]:
+        check_count("epochs", count)
         yield from range(count)
 
-    def report(self, metrics: dict[str, float]) -> None:
+    def steps(self, count: int) -> Iterator[int]:
+        check_count("steps", count)
+        yield from range(count)
+
+    def report(self, metrics: dict[str, Any], how: dict[str, str]) -> None:
         pass
+
+    def combine(self, value: Any, how: str) -> Any:
+        return combine([value], [1.0], how)
+
+    def weigh(self, weight: Any) -> None:
+        as_weight(weight)
+
+
+def check_count(name: str, count: int) -> None:
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise TypeError(f"{name}: {count!r} is no whole number")
+    if count < 1:
+        raise ValueError(f"{name}: {count}; at least 1 is needed")
 
 
 class GroupSession:
     """Training in a process group: the part that `torchrun` and managed runs share."""
 
-    def __init__(self, prepared: Prepared, config: TrainingConfig) -> None:
+    def __init__(self, prepared: Prepared, config: TrainingConfig, loss: Kind = Kind.UNKNOWN) -> None:
         self.config = config
         self.prepared = prepared
         self.device = prepared.device
-        self.initial_batch_size = config.initial_batch_size or prepared.batch_size
-        self.noise = GradientNoise(initial_batch_size=self.initial_batch_size)
+        self.script_batch = config.initial_batch_size or prepared.batch_size
+        self.noise = GradientNoise(initial_batch_size=self.script_batch)
         self.position = Position(schedule_credit=[0.0] * len(prepared.schedulers))
-        self.state = TrainingState(
-            prepared.module,
-            prepared.optimizers,
-            prepared.schedulers,
-            prepared.scalers,
-            prepared.users,
-            self.noise,
-            self.position,
-        )
+        self.source: Source = source_of(prepared.loader, self.epoch_seed, self.script_batch)
+        self.state = TrainingState(prepared, self.noise, self.position)
+        self.state.extras["source"] = self.source.state_dict, self.source.load_state_dict
         self.timer = StepTimer(self.device)
         self.preconditioner = Preconditioner(*prepared.optimizers)
-        self.gradients = Gradients(prepared.module, self.noise, self.preconditioner, self.timer)
-        self.model = ElasticModel(prepared.module)
-        self.model.train(prepared.module.training)
-        self.source: Source = source_of(prepared.loader, self.epoch_seed, self.initial_batch_size)
+        self.meter = NoiseMeter(self.noise, self.preconditioner)
+        self.gradients = Gradients(
+            prepared.parameters, self.meter, self.timer, self.tell, self, loss, self.before_backward
+        )
         self.group: Group | None = None
         self.pace: Pace | None = None  # only on emulated nodes
-        self.plan = BatchPlan(self.initial_batch_size)
-        self.metrics: dict[str, float] = {}
+        self.plan = BatchPlan(self.script_batch)
+        self.metrics = Metrics()
         self.epoch_count: int | None = None
+        self.step_count: int | None = None
         self.in_iteration = False
+        self.partial = False
+        self.schedule_calls = [0] * len(prepared.schedulers)
+        self.least_local_bsz = prepared.least_local_bsz
         self._rules = {id(optimizer): lr_rule(config, optimizer) for optimizer in prepared.optimizers}
+        self._held = prepared.held_count()
         self._loops_seen = 0
-        self._in_epoch = False
-        self._stepped = False
-        self._step_samples: int | None = None  # of the running step
+        self._in_loop = False  # of epochs or steps
+        self._told: set[str] = set()
+        # Of the optimizer step that is being put together:
+        self._ahead: list[Unit] = []  # batches that are done and not combined yet
+        self._parts = 0
+        self._asked = False  # the script made a step in this batch
+        self._stepped = False  # and it happened
+        self._unstepped = False  # gradients were made since the script's last step
+        self._running: tuple[Unit, Part] | None = None  # what the script has been given and is not done with
+        self._backup: StepBackup | None = None
+        self._void = False  # nothing that is done now counts
+        self._batch: Any = None  # the last one that the script was given
+        self._done = 0  # batches that are done with in the running step of a loop in steps
+        self._step_begun: dict[str, Any] = {}  # the position when a step of a loop in steps began
+        self._asked_in_part = False
+        self._batches_here = 0  # since the running pass or step began in this process
+        self.one_pass = False  # the script makes several steps per batch
+        self._failure: BaseException | None = None
+        self._split_of: tuple[Any, ...] = ()
+        self._split = Split(1, self.script_batch)
+        self._step_started_s = 0.0
+        self._since_step = 0  # batches since then
+        self._local_samples = 0  # that this replica was given in the running pass
+        self._shared: int | None = None
         self._adapt()
+
+    def tell(self, sentence: str) -> None:
+        """Say something to the script's owner, once."""
+        if sentence not in self._told:
+            self._told.add(sentence)
+            if self.rank == 0:
+                print(f"coadapt: {sentence}", file=sys.stderr, flush=True)
 
     # --- what the script calls -------------------------------------------------------------------------
 
@@ -138,26 +181,100 @@ class GroupSession:
         return self.group.world_size if self.group is not None else 1
 
     def epochs(self, count: int) -> Iterator[int]:
-        """Epochs that are still to do; the end of an epoch is passed by all ranks together."""
-        if count < 1:
-            raise ValueError(f"epochs: {count}; at least 1 is needed")
+        """Epochs that are still to do; the end of a pass over the data is passed by all ranks together.
+
+        Where the batch is adapted an epoch is one of progress: it may take more than one pass, and all but the
+        first have numbers that equal nothing.
+        """
+        check_count("epochs", count)
         self.epoch_count = count
-        while self.position.epoch < count and not self.position.target_reached:
-            epoch = self.position.epoch
-            self._loops_seen = 0
-            self._in_epoch = True
-            yield epoch
-            self._in_epoch = False
+        position = self.position
+        self.begin_script()
+        while not self.completed:
+            epoch, self._loops_seen = position.epoch, 0
+            self._begin_pass()
+            number = self._show(position.epochs_done if self._by_progress else float(position.epoch), count)
+            yield from self._guarded(number)
             self._end_epoch(epoch)
 
-    def report(self, metrics: dict[str, float]) -> None:
-        self.metrics.update(metrics)
+    def steps(self, count: int) -> Iterator[int]:
+        """Steps of the script that are still to do, counted by progress where the batch is adapted."""
+        check_count("steps", count)
+        self.step_count = count
+        position = self.position
+        self.begin_script()
+        self._begin_pass()
+        self._loops_seen = position.loop
+        while not self.completed:
+            self._begin_script_step()
+            number = self._show(position.script_steps, count)
+            yield from self._guarded(number)
+            self._end_script_step()
+
+    def _guarded(self, number: int) -> Iterator[int]:
+        self._in_loop = True
+        try:
+            yield number
+        except GeneratorExit:
+            self.position.ended = True  # unless by an exception, which ends the script as well
+            raise
+        finally:
+            self._in_loop = False
+
+    def _show(self, progress: float, count: int) -> int:
+        """The number of an epoch or step.
+
+        One that was given before equals nothing. In a process that comes in or starts again in the midst of it, it
+        does so up to the first batch: what a script does before that at certain numbers was done.
+        """
+        position = self.position
+        resumed, position.begun = position.begun, True
+        self._batches_here = 0
+        if not resumed:
+            number = min(int(progress + ROUNDING), count - 1)
+            position.again, position.shown = number == position.shown, number
+        if position.again:
+            return Undue(position.shown)
+        return Undue(position.shown, lambda: self._batches_here > 0) if resumed else position.shown
+
+    @property
+    def _by_progress(self) -> bool:
+        return self.config.count is Count.PROGRESS
 
     @property
     def completed(self) -> bool:
-        """Whether all epochs asked for are done or the target is reached."""
-        done = self.epoch_count is not None and self.position.epoch >= self.epoch_count
-        return done or self.position.target_reached
+        """Whether what was asked for is done or the target is reached."""
+        position = self.position
+        if position.target_reached or position.ended:
+            return True
+        if self.step_count is not None:
+            return position.script_steps >= self.step_count - ROUNDING
+        done = position.epochs_done if self._by_progress else float(position.epoch)
+        return self.epoch_count is not None and done >= self.epoch_count - ROUNDING
+
+    def begin_script(self) -> None:
+        """The script has set itself up; training begins, or goes on."""
+
+    def report(self, metrics: dict[str, Any], how: dict[str, str]) -> None:
+        self.metrics.add(metrics, how)
+
+    def combine(self, value: Any, how: str) -> Any:
+        """The value over all replicas, now; every replica calls it. Raises ValueError for an unknown `how`."""
+        group = self.group
+        if group is None or group.world_size == 1:
+            return combine([value], [1.0], how)
+        everyone = group.gather_objects([value, self._samples_weight()])
+        return combine([found for found, _ in everyone], [weight for _, weight in everyone], how)
+
+    def combined(self, value: float) -> float:
+        """What a scheduler that goes by a metric is given."""
+        return float(self.combine(value, "mean"))
+
+    def weigh(self, weight: Any) -> None:
+        self.gradients.weigh(as_weight(weight))
+
+    def _samples_weight(self) -> float:
+        return float(max(self._local_samples, 1))
 
     # --- what the script's optimizers, schedulers and scalers ask (`stepping.Stepping`) ------------------
 
@@ -167,13 +284,24 @@ class GroupSession:
 
     @property
     def step_happens(self) -> bool:
-        return not self.gradients.partial and not self.gradients.undone
+        return not (self.gradients.hidden or self.gradients.undone or self._void)
+
+    @property
+    def initial_batch_size(self) -> int:
+        """Samples of one of the script's own steps."""
+        return self.script_batch * self.position.per_step
 
     @property
     def step_batch_size(self) -> int:
         """What the running step counts as: the rest of an epoch by its samples, at least as the initial batch."""
-        full = self.split.batch_size
-        return min(full, max(self._step_samples or full, self.initial_batch_size))
+        full = self.full_batch_size
+        done = sum(unit.samples for unit in self._ahead)
+        return min(full, max(done, self.initial_batch_size)) if self._ahead else full
+
+    @property
+    def full_batch_size(self) -> int:
+        split = self.split
+        return split.unit * split.merged * (self.position.per_step if self.position.whole else 1)
 
     @property
     def scale(self) -> float:
@@ -182,107 +310,420 @@ class GroupSession:
 
     @property
     def gain(self) -> float:
-        batch_size = self.step_batch_size
-        return (
-            1.0 if batch_size == self.initial_batch_size else self.noise.gain(batch_size, self.initial_batch_size)
-        )
+        """Progress of the running step in steps of the initial batch size."""
+        size, initial = self.step_batch_size, self.initial_batch_size
+        return 1.0 if size <= initial else self.noise.gain(size, initial)
+
+    @property
+    def step_progress(self) -> float:
+        """What each of the script's steps in the running one counts for."""
+        return self.gain / self.split.merged
+
+    @property
+    def pass_progress(self) -> float:
+        return self.position.last_pass if self._by_progress else 1.0
+
+    @property
+    def schedule_place(self) -> float | None:
+        return self.progress_epochs if self._by_progress and self.split.merged > 1 else None
 
     def lr_factor(self, optimizer: torch.optim.Optimizer) -> float:
-        return self._rules[id(optimizer)].factor(self.scale, self.gain, self.epochs_done)
+        return self._rules[id(optimizer)].factor(self.scale, self.gain, self.progress_epochs)
+
+    @property
+    def _share_of_progress(self) -> float:
+        """Progress of a sample of the running step, of one at the initial batch size."""
+        scale = self.scale
+        return 1.0 if scale <= 1.0 else min(1.0, self.gain / scale)
+
+    def ask_step(self, optimizer: torch.optim.Optimizer) -> None:
+        if not self._in_loop:
+            raise RuntimeError(
+                f"{type(optimizer).__name__}.step is called outside of `for … in coadapt.epochs(n)` and "
+                "`coadapt.steps(n)`; a job trains inside of one of them"
+            )
+        self._asked_in_part = True
+        if not self.partial:
+            self._asked, self._unstepped = True, False
+
+    def before_backward(self) -> None:
+        """Called by `gradients`. A step between two backwards of a batch cannot be put off to a later part."""
+        if not self._asked_in_part:
+            return
+        self.one_pass = True
+        if self.split.passes > 1 or self.split.merged > 1:
+            raise RuntimeError(
+                "the script makes a step and then another backward for the same batch, as GANs do, so that its "
+                "batch cannot be taken in several passes or together with others; leave out max_batch_size and "
+                "set gradient_accumulation: false"
+            )
+
+    def before_step(self, optimizer: torch.optim.Optimizer) -> None:
+        self.gradients.before_step([p for group in optimizer.param_groups for p in group["params"]])
 
     def count_step(self) -> None:
         self._stepped = True
 
-    # --- data ------------------------------------------------------------------------------------------
+    # --- what must be alike on all replicas (`gradients.Guard`) -------------------------------------------
+
+    def words(self) -> Sequence[int]:
+        rates = self._rates()
+        packed = zlib.crc32(struct.pack(f"{len(rates)}d", *rates))
+        position = self.position
+        return packed & 0xFFF, (packed >> 12) & 0xFFF, position.steps & 0xFFF, self._number_in_loop() & 0xFFF
+
+    def differs(self, word: int) -> str:
+        where = f"in batch {self._number_in_loop()} of epoch {self.position.epoch}"
+        if word < 2:
+            rates = ", ".join(f"{rate:.6g}" for rate in self._rates())
+            return (
+                f"replicas have different learning rates {where}: {rates} on replica {self.rank}; give prepare a "
+                "scheduler that decides by a value, and set a rate by hand from values that all share, such as "
+                "coadapt.combine(value)"
+            )
+        if word == 2:
+            return f"replicas have made different numbers of steps {where}: {self.position.steps} on {self.rank}"
+        return f"replicas are at different batches: replica {self.rank} is {where}"
+
+    def _rates(self) -> list[float]:
+        """Learning rates as the script set them; those on a GPU are left out, since reading them would wait."""
+        return [
+            float(group["lr"])
+            for optimizer in self.prepared.optimizers
+            for group in optimizer.param_groups
+            if "lr" in group and not (isinstance(group["lr"], Tensor) and group["lr"].is_cuda)
+        ]
+
+    # --- what the prepared loader asks (`elastic_loader.Loop`) ---------------------------------------------
 
     @property
     def split(self) -> Split:
-        return Split.of(self.plan, self.world_size)
+        """How a batch is divided now."""
+        position = self.position
+        of = self.plan, self.world_size, position.per_step, position.whole
+        if of != self._split_of:
+            self._split_of = of
+            split = Split.of(
+                self.plan,
+                self.world_size,
+                self.script_batch,
+                per_step=position.per_step,
+                fused=not position.whole,
+            )
+            self._split = replace(split, least=min(self.least_local_bsz, split.local_bsz))
+        return self._split
+
+    def batch_count(self) -> int:
+        loader = self.prepared.loader
+        if isinstance(loader, Batches) or (self.script_batch == loader.batch_size and self.source.size is None):
+            return len(loader)
+        if self.script_batch == self.prepared.loader.batch_size or self.source.size is None:
+            return len(loader)
+        samples = self.source.size
+        return samples // self.script_batch if loader.drop_last else -(-samples // self.script_batch)
 
     @property
-    def epochs_done(self) -> float:
-        size = self.source.size
-        return self.position.epoch + (
-            min(self.position.offset / size, 1.0) if size and not self.position.loop else 0.0
-        )
+    def batch_number(self) -> int:
+        """Of the batch that was handed out last."""
+        return max(self._number_in_loop() - 1, 0)
+
+    def _number_in_loop(self) -> int:
+        """Batches of the running loop that were handed out, the running one included."""
+        return self.position.batch + len(self._ahead)
+
+    @property
+    def samples_shared(self) -> int | None:
+        return self._shared
+
+    def note_counting(self, how: str) -> None:
+        self.position.counted = True
 
     def epoch_seed(self, epoch: int) -> int:
         return self.config.seed + epoch
 
+    @property
+    def progress_epochs(self) -> float:
+        """Epochs of progress so far, the running pass by its samples."""
+        position, size = self.position, self.source.size
+        if not size or position.loop or self.step_count is not None:
+            return position.epochs_done
+        return position.epochs_done + min(position.pass_progress / size, 1.0)
+
     def batches(self) -> Iterator[Any]:
-        """The micro-batches of one loop over the training data, from where the training is."""
-        if not self._in_epoch:
-            raise RuntimeError("the training loader is iterated outside of `for epoch in coadapt.epochs(n)`")
-        position = self.position
-        if self._loops_seen < position.loop:  # done before this process joined or was restarted
+        """The batches of one loop over the training data, from where the training is."""
+        self.raise_failure()
+        if not self._in_loop:
+            yield from self.prepared.loader  # a look at the data before training
+            return
+        if self._loops_seen < self.position.loop:  # done before this process joined or was restarted
             self._loops_seen += 1
             return
-        here = position.epoch, position.loop
-        micro: Micro | None = None
-        step: Step | None = None
-        while True:
-            # The end of the data is no control point: whoever went on from there would run what follows the loop
-            # without having been in it.
-            if micro is not None and (step := micro.next_step()) is None:
-                break
-            if self._control_point():
-                micro = None
-            if (position.epoch, position.loop) != here:
-                self._loops_seen += 1
-                return  # the others were already further
-            if micro is None:
-                micro = self.source.begin(position.epoch, position.loop, position.offset, self.split, self.rank)
-                step = micro.next_step()
-            if step is None:
-                break
-            yield from self._step(step, micro)
-            if self.gradients.undone:
-                micro = None
-            else:
-                self._end_step(step)
-        position.loop += 1
-        position.offset = 0
-        self._loops_seen += 1
+        here = self.position.epoch, self.position.loop
+        try:
+            while (yield from self._read_on()):
+                self._ahead = []
+        except GeneratorExit:
+            if self._in_loop and self.step_count is None and (self.position.epoch, self.position.loop) == here:
+                self._left_early(self._end_loop)
+            raise
 
-    def _step(self, step: Step, micro: Micro) -> Iterator[Any]:
-        """Yield the passes of one step to the script; ends early when the step is undone."""
+    def _read_on(self) -> Generator[Any, None, bool]:
+        """Batches to the end of the loop; returns whether what follows has to be read anew."""
+        position = self.position
+        here = position.epoch, position.loop
+        reader: Reader | None = None
+        while True:
+            try:
+                # The end of the data is no control point: whoever went on from there would run what follows the
+                # loop without having been in it.
+                if reader is None or reader.peek() is not None:
+                    if not self._ahead and self._control_point():
+                        reader = None
+                    if (position.epoch, position.loop) != here:
+                        self._loops_seen += 1
+                        return False  # the others were already further
+                    if reader is None:
+                        reader = self._begin_reading()
+                unit = reader.take()
+                if unit is None:
+                    self._end_loop()
+                    return False
+                last = not self._ahead_is_enough(reader)
+            except GroupBroken:  # in data that one replica reads for all
+                self._undo_step()
+                yield from self._void_parts()
+                return True
+            if not (yield from self._unit(unit, last)):
+                return True
+
+    def _ahead_is_enough(self, reader: Reader) -> bool:
+        """Whether gradients may be kept back after this batch: there is another one to bring them."""
+        return len(self._ahead) + 1 < self._units_per_step and reader.peek() is not None
+
+    @property
+    def _units_per_step(self) -> int:
+        """Batches whose gradients are combined together."""
+        merged = self.split.merged
+        return merged * self.position.per_step if merged > 1 else 1
+
+    def _begin_reading(self) -> Reader:
+        position = self.position
+        place = Place(position.epoch, position.loop, position.batch, position.offset)
+        try:
+            return self.source.begin(place, self.split, self.rank, self.group)
+        except OrderDiffers as differs:
+            self.tell(
+                f"{differs} gives another order of samples after a restart than before; this epoch begins anew"
+            )
+            position.batch = position.offset = 0
+            self.source.load_state_dict({})
+            return self.source.begin(replace(place, batch=0, offset=0), self.split, self.rank, self.group)
+
+    def _end_loop(self) -> None:
+        position = self.position
+        if self._asked:
+            self._close_part()
+        self._running, self.in_iteration, self.partial = None, False, False
+        if self.world_size > 1 or self._local_samples != position.pass_samples:
+            self._shared = self._local_samples
+        self._ahead, self._since_step = [], 0
+        self.gradients.end_loop()
+        position.loop += 1
+        position.batch = position.offset = 0
+        self._loops_seen += 1
+        self._after_loop()
+
+    def _after_loop(self) -> None:
+        """What follows a loop, such as a validation, sees the same model on all replicas."""
+
+    def _left_early(self, end: Callable[[], None]) -> None:
+        """Python drops what is raised while a generator is closed: keep it for the script's next call."""
+        try:
+            end()
+        except BaseException as error:
+            self._failure = error
+
+    def raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _begin_pass(self) -> None:
+        self._local_samples, self._shared = 0, None
+        self.position.pass_samples, self.position.pass_progress = 0, 0.0
+
+    def _unit(self, unit: Unit, last: bool) -> Generator[Any, None, bool]:
+        """Yield the passes of one batch to the script; returns False when it has to be done again."""
         split = self.split
-        parts = split.filled_parts(step.samples)
-        measure = self._measures_noise()
-        loss_scale = self._loss_scale() if measure else 1.0
-        self._stepped = False
-        self._step_samples = step.samples
+        if not self._ahead:
+            self._begin_step(split, unit)
+        self._open_unit(unit)
+        self._backup = StepBackup(self.prepared) if self.world_size > 1 and self.one_pass else None
+        self._ahead.append(unit)
+        self._batches_here += 1
+        self._asked = self._stepped = False
+        for number, part in enumerate(unit.parts):
+            try:
+                self._batch = batch = unit.fetch()
+            except GroupBroken:
+                self._undo_step()
+                yield from self._void_parts()
+                return False
+            self.partial = number < len(unit.parts) - 1
+            self.gradients.begin_part(
+                PartPlan(
+                    part.samples,
+                    unit.samples,
+                    part.copies,
+                    split.merged,
+                    self._parts,
+                    self.full_batch_size,
+                    visible=last and not self.partial,
+                )
+            )
+            self._place_group()
+            self._asked_in_part = False
+            self._before_part()
+            self.in_iteration, self._running = True, (unit, part)
+            yield batch
+            self._close_part()
+            if self.gradients.undone:
+                yield from self._void_parts()
+                return False
+        return True
+
+    def _void_parts(self) -> Iterator[Any]:
+        """The last batch again, for nothing, until a step that has to be done again is over."""
+        while self._void:
+            self.gradients.begin_part(PartPlan(1, 1, visible=False, void=True))
+            yield self._batch
+
+    def _close_part(self) -> None:
+        """The script is done with the part it was given last; nothing where that was told before."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        unit, part = running
+        partial, self.in_iteration = self.partial, False
+        self.raise_failure()
+        if self.gradients.undone:
+            self._undo_step()
+            if self._backup is not None:
+                self._backup.restore()
+            return
+        self._after_part(part)
+        self.partial = False
+        if not partial:
+            self._end_unit(unit)
+
+    def _open_unit(self, unit: Unit) -> None:
+        """The script is given a batch next."""
+
+    def _before_part(self) -> None:
+        """The script is given a part of a batch next."""
+
+    def _after_part(self, part: Part) -> None:
+        """The script is done with a part, and nothing of it has to be done again."""
+
+    def _place_group(self) -> None:
+        if self.group is not None:
+            self.group.place = "backward", 0, self._number_in_loop() - 1, self.position.epoch
+
+    def _begin_step(self, split: Split, unit: Unit) -> None:
+        measured = self._measures_noise()
+        units = self._units_per_step
+        self._parts = units * split.passes_for(unit.samples) * split.replicas
+        if measured and split.part_count(split.unit) == split.replicas * split.passes:
+            self.meter.begin(
+                self.full_batch_size if unit.samples == split.unit else unit.samples,
+                self._parts,
+                self._loss_scale(),
+            )
+        else:
+            self.meter.skip()
         self.timer.start_step()
         self._step_started_s = time.perf_counter()
-        for number, samples in enumerate(step.sizes):
-            batch = micro.next_batch()
-            last = number == len(step.sizes) - 1
-            plan = PassPlan(samples, step.samples, parts, last, len(step.sizes))
-            self.gradients.begin_pass(plan, number == 0, measure, loss_scale)
-            self.in_iteration = True
-            try:
-                yield batch
-            finally:
-                self.in_iteration = False
-            if self.gradients.undone:
-                return
 
-    def _end_step(self, step: Step) -> None:
+    def _undo_step(self) -> None:
+        """What was under way is done again, from the first batch of its step.
+
+        A loop in steps does its whole step again, and until that is over whatever it does is void.
+        """
+        self._ahead = []
+        self.gradients.forget_step()
+        self.gradients.undone = True
+        self._void = self.step_count is not None and self._batches_here > 0
+        self.schedule_calls = [0] * len(self.schedule_calls)
+
+    def _begin_script_step(self) -> None:
+        """A step of a loop in steps begins, perhaps one that will be done again."""
+        if not self._ahead:
+            self._step_begun = asdict(self.position)
+
+    def _do_step_again(self) -> None:
+        """Go back to where the step began that was undone."""
+        self._void, self._done = False, 0
+        self.position.load(self._step_begun)
+        self.gradients.forget_step()
+        self.gradients.load_accumulated({})
+        self._unstepped, self._since_step = False, 0
+
+    def _end_unit(self, unit: Unit) -> None:
+        """The script is done with a batch, and goes on to the next."""
+        position = self.position
+        self._local_samples += sum(part.samples for part in unit.parts)
+        self._since_step += 1
+        if self._asked:
+            if self.gradients.backwards:
+                position.per_step = self._since_step
+            self._since_step = 0
+        elif self.gradients.backwards:
+            self._unstepped = True
+        if self.step_count is None:
+            self.source.done_with()
+        else:
+            self._done += 1
+        if self.gradients.hidden:
+            return
+        self._end_step(unit)
+
+    def _end_step(self, unit: Unit) -> None:
+        """The gradients of all batches since the last time are combined."""
         position, split = self.position, self.split
-        sync_time_s = self._pace_step(len(step.sizes))
-        if step.samples == split.batch_size:
-            shape = self._nodes, self.world_size, split.local_bsz, split.passes - 1
+        done = sum(ahead.samples for ahead in self._ahead)
+        full = done == self.full_batch_size or (self._units_per_step == 1 and unit.samples == split.unit)
+        passes = sum(len(ahead.parts) for ahead in self._ahead)
+        sync_time_s = self._pace_step(passes)
+        if full:
+            shape = self._nodes, self.world_size, split.local_bsz, passes - 1
             self.timer.end_step(*shape, sync_time_s=sync_time_s)
-        position.offset += step.samples
-        position.samples += step.samples
+        share = self._share_of_progress
+        position.batch += len(self._ahead)
+        position.offset += done
+        position.samples += done
+        position.pass_samples += done
+        position.pass_progress += done * share
         position.iterations += 1
         if self._stepped:
             position.steps += 1
-            # A rest smaller than the initial batch makes its share of a step's progress.
-            share = min(1.0, step.samples / self.step_batch_size)
-            position.progress_samples += self.gain * self.initial_batch_size * share
-        self._step_samples = None
-        self.gradients.update_noise()
+            position.progress_samples += done * share
+        self._ahead = []
+        self.meter.update()
+
+    def _end_script_step(self) -> None:
+        """A step of a loop in steps is done."""
+        self.raise_failure()
+        self._close_part()
+        if self._void:
+            self._do_step_again()
+            return
+        if not self._ahead:
+            for _ in range(self._done):
+                self.source.done_with()
+            self._done = 0
+        share = self._share_of_progress if self._by_progress else 1.0
+        self.position.script_steps += share
+        self.position.begun = False
 
     def _measures_noise(self) -> bool:
         return False
@@ -303,11 +744,20 @@ class GroupSession:
         return self.group.nodes if self.group is not None else 1
 
     def _control_point(self) -> bool:
-        """Do what the ranks agree on before the next step. True when group, batch plan or position changed."""
+        """Do what the ranks agree on before the next batch. True when group, batch plan or position changed."""
         return False
 
     def _end_epoch(self, epoch: int) -> None:
-        self.position.epoch, self.position.loop, self.position.offset = epoch + 1, 0, 0
+        """The script is done with a pass over the data."""
+        self.raise_failure()
+        self._close_part()
+        position = self.position
+        made = position.pass_progress / position.pass_samples if position.pass_samples else 1.0
+        position.last_pass = made if self._by_progress else 1.0
+        position.epochs_done += made
+        position.epoch, position.loop, position.batch, position.offset = epoch + 1, 0, 0, 0
+        position.begun = False
+        position.last_samples, position.pass_samples, position.pass_progress = position.pass_samples, 0, 0.0
 
     def _adapt(self) -> None:
         ScaledOptimizers(self.prepared.optimizers, self)
@@ -315,14 +765,16 @@ class GroupSession:
             adapt_scheduler(scheduler, index, self)
         for scaler in self.prepared.scalers:
             adapt_scaler(scaler, self)
+        for item in self.prepared.objects:
+            if isinstance(item, DataLoader | Batches):
+                make_elastic(item, self)
+            elif isinstance(item, DistributedDataParallel):
+                rest_ddp(item)
+        backward.watch(self.gradients)
 
-    def _prepared_objects(self) -> tuple[Any, ...]:
-        loader = ElasticLoader(self.prepared.loader, self.initial_batch_size, self.batches)
-        given = self.prepared.loader
-        return tuple(
-            loader if item is given else self.model if isinstance(item, torch.nn.Module) else item
-            for item in self.prepared.objects
-        )
+    @property
+    def objects(self) -> tuple[Any, ...]:
+        return tuple(self.prepared.objects)
 
 
 class TorchrunSession(GroupSession):
@@ -331,8 +783,8 @@ class TorchrunSession(GroupSession):
     A loader whose sampler shards by itself is iterated as it is; any other is sharded here.
     """
 
-    def __init__(self, prepared: Prepared) -> None:
-        super().__init__(prepared, TrainingConfig())
+    def __init__(self, prepared: Prepared, loss: Kind = Kind.UNKNOWN) -> None:
+        super().__init__(prepared, TrainingConfig(), loss)
         if not dist.is_initialized():
             dist.init_process_group(backend_for(self.device))
         world = dist.get_world_size()
@@ -341,21 +793,18 @@ class TorchrunSession(GroupSession):
             0, dist.get_rank(), world, max(1, world // local), int(os.environ.get("LOCAL_RANK", 0)), local, "", 0
         )
         self.group = Group(join, self.device, {})
-        self._sampler = prepared.loader.sampler
-        tensors: list[Tensor] = [*prepared.module.parameters(), *buffers_of(prepared.module)]
+        tensors: list[Tensor] = [*prepared.parameters(), *prepared.buffers()]
         self.group.broadcast_tensors(tensors, 0)
         diversify(torch.initial_seed(), self.rank) if self.rank else None
-        local_bsz = -(-self.initial_batch_size // world)
-        self.plan = BatchPlan(local_bsz, 0, self.initial_batch_size)
-        self.model.run_in(self.gradients.attach(self.group, prepared.ddp))
-        self.objects = self._prepared_objects()
-
-    def epoch_seed(self, epoch: int) -> int:
-        if isinstance(self._sampler, DistributedSampler):
-            return self._sampler.seed + self._sampler.epoch
-        return super().epoch_seed(epoch)
+        local_bsz = -(-self.script_batch // world)
+        self.plan = BatchPlan(local_bsz, 0, self.script_batch)
+        self.gradients.attach(self.group)
 
     def _control_point(self) -> bool:
         if self.gradients.undone:
             raise RuntimeError("a process of this torchrun group is gone")
         return False
+
+    def _after_loop(self) -> None:
+        if self.group is not None:
+            self.group.broadcast_tensors(self.prepared.buffers(), 0)

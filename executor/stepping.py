@@ -1,45 +1,71 @@
 """How the script's optimizers, LR schedulers and gradient scalers behave inside an adapted step.
 
-A script calls `backward`, `step`, … once per micro-batch. Here each of these calls finds out whether an
-optimizer step really happens at this micro-batch.
+A script calls `backward`, `step`, … for each of its batches, and for each pass of one. Here each of these calls
+finds out whether an optimizer step really happens now.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 
 class Stepping(Protocol):
-    """What the session says of the running micro-batch."""
+    """What the session says of the running batch."""
+
+    @property
+    def in_iteration(self) -> bool:
+        """Between two batches of the training loader."""
+
+    @property
+    def step_happens(self) -> bool:
+        """A step that the script makes now is made; else its gradients are kept back, or were lost."""
+
+    @property
+    def partial(self) -> bool:
+        """This is a pass before the last of its batch."""
+
+    @property
+    def step_progress(self) -> float:
+        """What one of the script's own steps counts for, of those that make the running one: 1 at most."""
+
+    @property
+    def pass_progress(self) -> float:
+        """Progress of the last pass over the data, in epochs at the initial batch size."""
 
     @property
     def schedule_credit(self) -> list[float]:
         """Advances owed to each scheduler."""
 
     @property
-    def in_iteration(self) -> bool:
-        """Between two micro-batches of the training loader."""
+    def schedule_calls(self) -> list[int]:
+        """Steps of each scheduler that the script has asked for since the last one that happened."""
 
     @property
-    def step_happens(self) -> bool:
-        """This micro-batch ends an optimizer step, and its gradients are whole."""
-
-    @property
-    def gain(self) -> float:
-        """Progress of this step in steps of the initial batch size."""
+    def schedule_place(self) -> float | None:
+        """Epochs of progress so far, for schedulers that are told where they are; None: what the script says."""
 
     def lr_factor(self, optimizer: torch.optim.Optimizer) -> float: ...
 
+    def ask_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """The script makes a step, be it that it happens or not."""
+
+    def before_step(self, optimizer: torch.optim.Optimizer) -> None: ...
+
     def count_step(self) -> None: ...
+
+    def combined(self, value: float) -> float:
+        """The mean of a replica's value over all of them."""
 
 
 class ScaledOptimizers:
-    """Multiplies the learning rates for the length of each `optimizer.step()` and counts the steps."""
+    """Makes steps only where they happen, scales the learning rates for the length of each, and counts them."""
 
     def __init__(self, optimizers: Sequence[torch.optim.Optimizer], stepping: Stepping) -> None:
         self._stepping = stepping
@@ -47,14 +73,32 @@ class ScaledOptimizers:
         for optimizer in optimizers:
             optimizer.register_step_pre_hook(self._before)
             optimizer.register_step_post_hook(self._after)
+            optimizer.step = self._asked(optimizer, optimizer.step)  # type: ignore[method-assign]
+
+    def _asked(self, optimizer: torch.optim.Optimizer, step: Any) -> Any:
+        stepping = self._stepping
+
+        @functools.wraps(step)
+        def asked(closure: Any = None, *args: Any, **kwargs: Any) -> Any:
+            if closure is not None:
+                return with_closure(closure, *args, **kwargs)
+            stepping.before_step(optimizer)
+            stepping.ask_step(optimizer)
+            return step(*args, **kwargs) if stepping.step_happens else None
+
+        def with_closure(closure: Any, *args: Any, **kwargs: Any) -> Any:
+            """The closure's backward comes before its step."""
+            if stepping.step_happens:
+                result = step(closure, *args, **kwargs)
+            else:
+                with torch.enable_grad():
+                    result = closure()
+            stepping.ask_step(optimizer)
+            return result
+
+        return asked
 
     def _before(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if kwargs.get("closure") is not None or any(callable(value) for value in args):
-            raise RuntimeError(
-                f"{type(optimizer).__name__}.step was given a closure; compute loss and gradients in the loop"
-            )
-        if not self._stepping.step_happens:
-            return
         factor = self._stepping.lr_factor(optimizer)
         if factor == 1.0:
             return
@@ -70,40 +114,54 @@ class ScaledOptimizers:
 
 
 def adapt_scheduler(scheduler: Any, index: int, stepping: Stepping) -> None:
-    """Make a scheduler that is stepped per iteration advance with progress instead of with micro-batches.
+    """Make a scheduler advance with progress instead of with batches and passes.
 
-    Inside the training loop a finished step advances it by the step's gain, in whole steps with the rest
-    carried over, so that a schedule made for the initial batch size ends where it should. Outside of it (per
-    epoch) nothing changes.
+    A finished step advances it by the step's progress, and the end of a pass by that of the pass, in whole steps
+    with the rest carried over: a schedule made for the initial batch size ends where it should. One that goes by a
+    metric is given the mean over all replicas, so that all decide alike.
     """
     kind = type(scheduler)
 
     def step(self: Any, *args: Any, **kwargs: Any) -> None:
-        if not stepping.in_iteration:
-            kind.step(self, *args, **kwargs)
-        elif stepping.step_happens:
-            credit = stepping.schedule_credit[index] + stepping.gain
-            advances = math.floor(credit + 1e-9)
-            stepping.schedule_credit[index] = credit - advances
-            for _ in range(advances):
-                kind.step(self, *args, **kwargs)
+        if isinstance(self, ReduceLROnPlateau):
+            metric, *rest = args if args else (kwargs.pop("metrics"),)
+            kind.step(self, stepping.combined(float(metric)), *rest, **kwargs)
+            return
+        if stepping.in_iteration and not stepping.step_happens:
+            stepping.schedule_calls[index] += not stepping.partial
+            return
+        given = args or kwargs.get("epoch") is not None
+        if given:
+            place = stepping.schedule_place
+            kind.step(self, *args, **kwargs) if place is None else kind.step(self, place)
+            return
+        calls, stepping.schedule_calls[index] = stepping.schedule_calls[index] + 1, 0
+        made = calls * stepping.step_progress if stepping.in_iteration else stepping.pass_progress
+        credit = stepping.schedule_credit[index] + made
+        advances = math.floor(credit + 1e-6)
+        stepping.schedule_credit[index] = credit - advances
+        for _ in range(advances):
+            kind.step(self)
 
     # A subclass and not an attribute: a scheduler's state_dict is its __dict__.
     scheduler.__class__ = type(kind.__name__, (kind,), {"step": step, "__module__": kind.__module__})
 
 
 def adapt_scaler(scaler: torch.amp.GradScaler, stepping: Stepping) -> None:
-    """Let a gradient scaler rest at micro-batches that end no step, which leave it no gradients to look at."""
+    """Let a gradient scaler rest where no step happens, which leaves it no gradients to look at."""
     kind = type(scaler)
 
     def rests() -> bool:
-        return stepping.in_iteration and not stepping.step_happens
+        return not stepping.step_happens
 
     def unscale_(self: Any, optimizer: torch.optim.Optimizer) -> None:
         if not rests():
+            stepping.before_step(optimizer)
             kind.unscale_(self, optimizer)
 
     def step(self: Any, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> float | None:
+        stepping.before_step(optimizer)
+        stepping.ask_step(optimizer)
         return None if rests() else kind.step(self, optimizer, *args, **kwargs)
 
     def update(self: Any, new_scale: float | Tensor | None = None) -> None:

@@ -6,8 +6,10 @@ Either way it gets a session of its own, so that whatever it starts (data loader
 
 from __future__ import annotations
 
+import codecs
 import logging
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -26,7 +28,8 @@ from .template_wire import ForkRequest, Owner, with_paths, without_relative_path
 
 log = logging.getLogger(__name__)
 
-LINE_BYTES = 16384  # longer lines are cut into pieces
+PIECE_BYTES = 16384  # of output, at most; longer lines come in pieces
+MOMENT_S = 0.1  # what is no line yet comes so long after the script has written it
 DRAIN_S = 2.0  # after the exit, for what is still in the pipes
 
 
@@ -139,9 +142,24 @@ class TrainingProcess:
                 self._emit(connection.recv())
 
     def _read_output(self, stream: IO[bytes]) -> None:
+        """Whole lines at once; what is none yet, as a progress bar, after a moment."""
+        decoder, waiting = codecs.getincrementaldecoder("utf-8")("replace"), ""
+        poll = select.poll()
+        poll.register(stream, select.POLLIN)
         with suppress(OSError, ValueError):
-            while line := stream.readline(LINE_BYTES):
-                self._emit(Output((line.decode(errors="replace").rstrip("\n"),)))
+            while True:
+                data = (
+                    None if waiting and not poll.poll(1000 * MOMENT_S) else os.read(stream.fileno(), PIECE_BYTES)
+                )
+                waiting += decoder.decode(data or b"", final=data == b"")
+                whole = max(waiting.rfind("\n"), waiting.rfind("\r")) + 1
+                if not data or len(waiting) >= PIECE_BYTES:
+                    whole = len(waiting)
+                if whole:
+                    self._emit(Output(waiting[:whole]))
+                    waiting = waiting[whole:]
+                if data == b"":
+                    return
 
 
 class Program:

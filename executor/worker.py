@@ -19,7 +19,7 @@ from .training_process import Launch, TrainingProcess
 from .workplace import Site, Workplace
 
 BATCH = 500  # events of one call to the executor
-WAITING = 2000  # lines that may wait for it before the script's output blocks
+WAITING = 2000  # pieces that may wait for it before the script's output blocks
 
 
 class Worker:
@@ -88,7 +88,7 @@ class Worker:
         return part
 
     def _tell(self, sentence: str) -> None:
-        self._events.put(Output((sentence,)))
+        self._events.put(Output(f"{sentence}\n"))
 
     def _emit(self, event: Event | WorkerEvent) -> None:
         """Pass an event on. How the script ended is told when its outputs are kept: others go on from them."""
@@ -136,7 +136,7 @@ def compact(events: Iterable[Event | WorkerEvent]) -> list[Event | WorkerEvent]:
     for event in events:
         last = compacted[-1] if compacted else None
         if isinstance(event, Output) and isinstance(last, Output):
-            compacted[-1] = Output(last.lines + event.lines)
+            compacted[-1] = Output(last.text + event.text)
         else:
             compacted.append(event)
     return compacted

@@ -7,13 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from ..executor.config import MetricTarget
+from .figures import plain
 from .job import Phase
 from .nodes import NodesSnapshot
 from .record import JobRecord, ProfileRun
 from .round import Plan
 from .settings import Settings
+from .status import ends_s, status_of
 from .store import Event
-from .views import ClusterView, JobDetails, JobEvent, JobRow, NodeRow
+from .targets import progress
+from .views import ClusterView, JobDetails, JobEvent, JobRow, NodeRow, TargetView
 
 
 def job_row(job: JobRecord) -> JobRow:
@@ -24,6 +28,7 @@ def job_row(job: JobRecord) -> JobRow:
         id=job.id,
         name=job.spec.name,
         phase=job.phase.value,
+        status=status_of(job).value,
         reason=_reason(job),
         gpu_type=shown[0].gpu_type if shown and job.active else None,
         gpus=sum(slot.gpus for slot in shown) if job.active else 0,
@@ -36,17 +41,25 @@ def job_row(job: JobRecord) -> JobRow:
         gain=report.get("gain"),
         epoch=report.get("epoch"),
         epochs=report.get("epochs"),
-        fraction=1.0 if job.phase is Phase.SUCCEEDED else float(report.get("fraction", 0.0)),
+        fraction=_fraction(job),
+        ends_s=ends_s(job),
+        has_target=job.spec.training.target is not None,
         steps=int(report.get("steps", 0)),
         metrics=dict(job.metrics),
         submitted_s=job.state.submitted_s,
         started_s=job.state.started_s,
         finished_s=job.state.finished_s,
         restarts=job.state.restarts,
-        failures=job.state.failures,
+        resizes=job.state.resizes,
         recoveries=job.state.recoveries,
         evictions=job.state.evictions,
+        failures=job.state.failures,
     )
+
+
+def _fraction(job: JobRecord) -> float:
+    done = job.phase is Phase.SUCCEEDED and not job.ended_early
+    return 1.0 if done else float(job.report.get("fraction", 0.0))
 
 
 def _reason(job: JobRecord) -> str:
@@ -56,7 +69,7 @@ def _reason(job: JobRecord) -> str:
         parts = [f"being measured on {', '.join(active)}"] if active else []
         parts += [f"to be measured on {', '.join(left)}"] if left else []
         return "; ".join(parts)
-    if job.phase is Phase.QUEUED and job.target:
+    if job.phase is Phase.QUEUED and job.target and not job.retrying:
         return f"starts on {sum(slot.gpus for slot in job.target)}x{job.target[0].gpu_type}"
     return job.state.reason
 
@@ -67,21 +80,40 @@ def job_details(job: JobRecord, events: Iterable[Event], work: str = "", outputs
         **job_row(job),
         spec=job.spec.model_dump(mode="json"),
         events=[job_event(event) for event in events],
-        profiles={run.gpu_type: profile_state(run) for run in job.profiles},
+        profiles={run.gpu_type: profile_state(run, job.active) for run in job.profiles},
         folder=None if job.retired or job.package is None else f"{work}/{job.folder}",
         outputs=outputs,
     )
-    if job.traceback:
+    if job.traceback and job.traceback != job.state.reason:
         details["traceback"] = job.traceback
+    if (target := job.spec.training.target) is not None:
+        details["target"] = target_view(target, job)
     return details
 
 
-def profile_state(run: ProfileRun) -> str:
+def target_view(target: MetricTarget, job: JobRecord) -> TargetView:
+    value = job.metrics.get(target.metric)
+    return TargetView(
+        metric=target.metric,
+        at_least=target.at_least,
+        at_most=target.at_most,
+        value=value,
+        reached=value is not None and target.reached(value),
+        text=progress(target, job.metrics, ended=not job.active),
+    )
+
+
+def profile_state(run: ProfileRun, active: bool) -> str:
+    """How far a profile run is, of a job that goes on or has ended."""
     if run.ok:
         return f"measured ({run.reason})" if run.reason else "measured"
     if run.ok is False:
         return f"could not be measured: {run.reason}"
-    return "being measured" if run.active else "to be measured"
+    if run.active:
+        return "being measured"
+    if run.reason:
+        return f"{'to be measured again' if active else 'could not be measured'}: {run.reason}"
+    return "to be measured" if active else "not measured"
 
 
 def job_event(event: Event) -> JobEvent:
@@ -154,18 +186,5 @@ def explanation(explained: Any) -> dict[str, Any]:
     lines = getattr(explained, "lines", None)
     if lines is not None:
         result["lines"] = list(lines() if callable(lines) else lines)
-    plain: dict[str, Any] = _plain(result)
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity: they become None."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    found: dict[str, Any] = plain(result)
+    return found

@@ -16,15 +16,17 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ..executor.light_actor import light
 from ..executor.output_tree import Name
 from . import jobfile
 from .job import JobSpec, Phase
+from .job_logs import ALL, MEASURING
 from .laptop import ClusterRecord
 from .outputs import Fetched, Output, fetch
 from .packages import pack, script_key
+from .ray_noise import without_ray_noise
 from .settings import Settings
 from .views import ClusterView, Interval, JobDetails, JobRow
 
@@ -191,17 +193,35 @@ class Client:
         """End a job; False if it had ended before."""
         return bool(self._call("cancel", job_id))
 
-    def logs(self, job_id: str, follow: bool = False, poll_s: float = 0.5) -> Iterator[str]:
-        """The job's output in pieces, oldest first; with `follow` until the job has ended."""
+    def logs(
+        self,
+        job_id: str,
+        follow: bool = False,
+        poll_s: float = 0.5,
+        *,
+        rank: int | Literal["all"] = 0,
+        measuring: bool = False,
+    ) -> Iterator[str]:
+        """The job's output in pieces, oldest first; with `follow` until the job has ended.
+
+        Of one rank as it was written, or of all ranks, or with `measuring` of all profile runs, line by line, each
+        after its source.
+        """
+        source = MEASURING if measuring else ALL if rank == "all" else f"rank-{rank}"
         offset = 0
         while True:
-            text, offset, done = self._call("logs", job_id, offset)
+            text, following, done = self._call("logs", job_id, offset, source)
             if text:
                 yield text
-            elif done or not follow:
-                return
-            else:
+            elif following == offset:
+                if done or not follow:
+                    return
                 time.sleep(poll_s)
+            offset = following
+
+    def log_sources(self, job_id: str) -> Sequence[str]:
+        """What of the job has written something: `rank-0`, `profile-a100`, …"""
+        return cast("Sequence[str]", self._call("log_sources", job_id))
 
     def outputs(self, job_id: str) -> Iterator[Output]:
         """What the job's script wrote to its output folder, in order."""
@@ -345,7 +365,8 @@ def _ray(record: ClusterRecord) -> ModuleType:
         return ray
     _reach(record.address)
     try:
-        ray.init(address=record.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+        with without_ray_noise():
+            ray.init(address=record.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         hint = (

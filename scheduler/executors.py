@@ -224,6 +224,7 @@ def executor_job(
             "time_scale": spec.emulation.time_scale * settings.time_scale,
         },
         gpus_per_replica=gpus_per_replica(spec, gpu_types),
+        fewest_replicas=spec.fewest_replicas,
         max_failures=spec.max_failures,
         measurements=measurements,
         service_name=SERVICE_NAME,

@@ -106,7 +106,7 @@ class JobSpec(_Strict):
     reservation: Reservation | None = None
     """GPUs of one type kept for the job while it is active."""
     max_failures: int = Field(default=3, ge=0, le=1000)
-    """Errors of the script after which the job fails; lost machines do not count."""
+    """Errors of the script after which the job fails, the same one twice is enough; lost machines do not count."""
     fingerprint: Annotated[str, Field(min_length=1)] | None = None
     """Jobs with the same fingerprint share profiles; by default derived from the model's structure."""
     profile: bool = True
@@ -164,6 +164,13 @@ class JobSpec(_Strict):
             )
         return self
 
+    @property
+    def fewest_replicas(self) -> int:
+        """Replicas that the job has at least, wherever it runs."""
+        per_replica = self.resources.gpus_per_replica
+        widest = max(per_replica.values()) if isinstance(per_replica, dict) else per_replica
+        return -(-(self.resources.gpus or self.resources.min_gpus) // widest)
+
     def gpus_per_replica(self, gpu_type: str) -> int | None:
         """GPUs of one replica on a GPU type; None where the job cannot run on it."""
         types = self.resources.gpu_types
@@ -194,7 +201,9 @@ class JobState:
     """What became of a job; changed only by a transaction in the store.
 
     Times are seconds since the epoch; `queued_s`: when it could first be scheduled. `reason` is one sentence
-    for a person. `failures` counts the user's own errors, `recoveries` lost workers, executors and nodes.
+    for a person. `restarts` counts pauses that were not the script's fault: `resizes` while it trained,
+    `recoveries` from lost workers, executors and nodes, returns after `evictions`, in which its GPUs went to other
+    jobs. `failures` counts the script's own errors, also while it was measured.
     """
 
     phase: Phase = Phase.SUBMITTED
@@ -204,6 +213,7 @@ class JobState:
     started_s: float | None = None
     finished_s: float | None = None
     restarts: int = 0
+    resizes: int = 0
     failures: int = 0
     recoveries: int = 0
     evictions: int = 0

@@ -44,6 +44,9 @@ def load(path: str | Path) -> JobSpec:
     Raises JobFileError for a file, field, folder or script that cannot be used.
     """
     path = Path(path).expanduser()
+    if is_script(path):
+        told = f"is a Python script, and no job file; `coadapt submit {path} --write` writes one that names it"
+        raise JobFileError(_one_line(str(path)), [told])
     try:
         found = path.exists()
         if path.is_file():
@@ -56,6 +59,11 @@ def load(path: str | Path) -> JobSpec:
             _one_line(str(path)), [f"cannot be read: {getattr(error, 'strerror', None) or error}"]
         ) from None
     return locate(parse(data, str(path)), path.parent, str(path))
+
+
+def is_script(path: Path) -> bool:
+    """Whether a user gave the script in place of its job file."""
+    return path.suffix.lower() in (".py", ".pyw")
 
 
 def parse(data: bytes | str, source: str = "job.yaml") -> JobSpec:

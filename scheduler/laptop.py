@@ -25,6 +25,7 @@ import psutil
 
 from ..executor.job_folder import default_home
 from .emulated import EmulatedNode, parse
+from .ray_noise import is_noise
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ def up(
         # "auto" means another cluster as soon as another one starts here, or in a shell with other variables.
         record = replace(record, address=Client.address_of(record))
     else:
+        _ray_command()  # before anything is said or made
         tell(f"starting Ray with {len(nodes)} emulated nodes")
         record = _start_cluster(nodes, Path(settings.state_dir))
     record.save(settings.state_dir)
@@ -308,8 +310,19 @@ def _ray_start(record: ClusterRecord, folder: Path, options: Sequence[str]) -> _
         "--disable-usage-stats",
         "--include-log-monitor=false",
     ]
-    ray = str(Path(sys.executable).with_name("ray"))
-    return _Command([ray, "start", *options, *common], env, folder / "start.log")
+    return _Command([_ray_command(), "start", *options, *common], env, folder / "start.log")
+
+
+def _ray_command() -> str:
+    """Ray's own command line, of the Python that runs this. Raises: LaptopError where there is none."""
+    python = Path(sys.executable)
+    command = python.with_name("ray")
+    if not os.access(command, os.X_OK):
+        raise LaptopError(
+            f"there is no `ray` command in {python.parent}, beside the Python that runs coadapt; install Ray"
+            f" there: {python} -m pip install 'ray[default]'"
+        )
+    return str(command)
 
 
 def _run(commands: Sequence[_Command], record: ClusterRecord) -> list[Path]:
@@ -341,7 +354,8 @@ def _run(commands: Sequence[_Command], record: ClusterRecord) -> list[Path]:
 
 def _last_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "no output"
+    told = [line for line in lines if not is_noise(line.encode())]
+    return told[-1] if told else "no output"
 
 
 def _free_port() -> int:

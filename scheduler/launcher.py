@@ -46,14 +46,14 @@ class Assign:
 
 
 @dataclass(frozen=True)
-class Evict:
+class ForceOut:
     """The job has not left its slots in time: restart its executor, which ends its workers."""
 
     job_id: str
     slots: tuple[Slot, ...]
 
 
-Action = Assign | Evict
+Action = Assign | ForceOut
 
 
 def slots_of(
@@ -134,7 +134,7 @@ def step(
     actions = _Step(wanted, holdings, capacity).actions()
     redirected = {action.job_id for action in actions}
     late: list[Action] = [
-        Evict(job_id, tuple(sorted(held.releasing)))
+        ForceOut(job_id, tuple(sorted(held.releasing)))
         for job_id, held in holdings.items()
         if held.releasing
         and job_id not in redirected

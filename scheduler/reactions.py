@@ -6,7 +6,8 @@ when repeated, and nothing moves a job that has ended.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,13 +22,17 @@ from ..executor.events import (
     Running,
     WorkerLost,
 )
+from ..executor.failures import NO_OTHER_END, SAME_TWICE, fault_of, is_final, too_many
+from ..executor.metric_limits import bounded
 from ..executor.protocol import Report
 from ..executor.slot import Slot
 from . import dejavu
 from .job import Phase
 from .lifecycle import advance
-from .record import JobRecord, ProfileRun
+from .record import JobRecord, ProfileRun, Stopped
+from .status import with_point
 from .store import Event
+from .targets import ending, missing
 
 MOST_CLAIMS = 8  # that are remembered of a job that is redirected again and again
 PROFILE_TRIES = 2
@@ -55,26 +60,23 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
         case Running():
             return _running(job, event, now)
         case Reported():
-            return _reported(job, event)
+            return _reported(job, event, now)
         case WorkerLost(reason):
             return Reaction(job, (_event(job, "lost", now, f"a worker was lost: {reason}"),))
-        case Failing(summary, tries):
-            state = replace(job.state, failures=tries, reason=f"the script failed (try {tries}): {summary}")
-            return Reaction(
-                replace(job, state=state),
-                (_event(job, "failing", now, f"try {tries} failed: {summary}", tries=tries),),
-            )
-        case JobFinished(metrics, target_reached):
-            text = "reached its target" if target_reached else "finished its epochs"
-            return end(job, Phase.SUCCEEDED, text, now, metrics={**job.metrics, **metrics})
-        case JobFailed(summary, traceback, tries):
-            state = replace(job.state, failures=tries)
-            return end(replace(job, state=state, traceback=traceback), Phase.FAILED, summary, now)
+        case Failing():
+            return _failing(job, event, now)
+        case JobFinished(metrics, target_reached, ended_early):
+            target = job.spec.training.target
+            metrics, _ = bounded(job.metrics, metrics, target.metric if target is not None else "")
+            phase, text = ending(target, metrics, target_reached, ended_early)
+            return end(job, phase, text, now, metrics=metrics, ended_early=ended_early)
+        case JobFailed(summary, traceback, tries, why):
+            return _fail(job, summary, traceback, job.faults + tries, now, why)
     raise TypeError(f"event: {type(event).__name__} is not an executor event")
 
 
-def end(job: JobRecord, phase: Phase, reason: str, now: float, **changes: Any) -> Reaction:
-    """The job has ended; what it holds stays counted until it is released."""
+def end(job: JobRecord, phase: Phase, reason: str, now: float, why: str = "", **changes: Any) -> Reaction:
+    """The job has ended; what it holds stays counted until it is released. `why` it did not go on, for its log."""
     ended = replace(
         job,
         state=advance(job.state, phase, now, reason),
@@ -86,7 +88,25 @@ def end(job: JobRecord, phase: Phase, reason: str, now: float, **changes: Any) -
         **changes,
     )
     kind = "cancel" if phase is Phase.CANCELLED else "finish"
-    return Reaction(ended, (_event(job, kind, now, reason, phase=phase.value, metrics=ended.metrics),), round=True)
+    text = f"{reason} ({why})" if why else reason
+    return Reaction(ended, (_event(job, kind, now, text, phase=phase.value, metrics=ended.metrics),), round=True)
+
+
+def _fail(job: JobRecord, summary: str, traceback: str, failures: int, now: float, why: str) -> Reaction:
+    failed = replace(job, state=replace(job.state, failures=failures), traceback=traceback or job.traceback)
+    return end(failed, Phase.FAILED, summary, now, why)
+
+
+def _failing(job: JobRecord, event: Failing, now: float) -> Reaction:
+    failures = job.faults + event.tries
+    text = f"try {failures} failed: {event.summary}"
+    changed = replace(
+        job,
+        state=replace(job.state, failures=failures, reason=f"the script failed (try {failures}): {event.summary}"),
+        traceback=event.traceback or job.traceback,
+        retrying=True,
+    )
+    return Reaction(changed, (_event(job, "failing", now, text, tries=failures),))
 
 
 def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
@@ -94,7 +114,8 @@ def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
     if not job.active:
         return Reaction(replace(job, held=(), pending_since_s=None))
     had = bool(job.occupied)
-    state = replace(job.state, recoveries=job.state.recoveries + had, reason=reason)
+    leaving = job.stopped is not None and not job.target  # it was to go anyway, and is not to be recovered
+    state = replace(job.state, recoveries=job.state.recoveries + (had and not leaving), reason=reason)
     lost = replace(
         job,
         state=state,
@@ -105,6 +126,7 @@ def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
         given=(),
         generation=0,
         pending_since_s=None,
+        retrying=False,
         profiles=tuple(_reset(run) for run in job.profiles),
     )
     return Reaction(_requeue(lost, reason, now), (_event(job, "lost", now, reason),) if had else (), round=True)
@@ -145,30 +167,63 @@ def _profile_finished(job: JobRecord, event: ProfileFinished, now: float) -> Rea
         job,
         profiles=tuple(done if r is run else r for r in job.profiles),
         measurements_json=dejavu.kept(event.measurements_json, job.measurements_json),
+        traceback=event.traceback or job.traceback,
     )
     outcome = "measured" if event.ok else f"could not be measured: {event.reason}"
     text = f"{event.gpu_type} {outcome}"
-    return Reaction(changed, (_event(job, "profiled", now, text, gpu_type=event.gpu_type, ok=event.ok),), True)
+    told = _event(job, "profiled", now, text, gpu_type=event.gpu_type, ok=event.ok)
+    if event.fault and not event.lost:
+        return _fault_while_measured(changed, event, told, now)
+    return Reaction(changed, (told,), True)
+
+
+def _fault_while_measured(job: JobRecord, event: ProfileFinished, told: Event, now: float) -> Reaction:
+    """The script's own error, which training would meet as well: the same one again ends the job.
+
+    On one GPU type alone it may be the type's fault, as long as another type may do, or does.
+    """
+    fault = fault_of(event.reason, event.traceback)
+    here = job.profile(event.gpu_type)
+    others = [run for run in job.profiles if run is not here]
+    elsewhere = any(run.fault == fault for run in others)
+    again = here is not None and here.fault == fault and all(run.ok is False for run in others)
+    if is_final(event.reason):
+        why = NO_OTHER_END
+    elif elsewhere or again:
+        why = SAME_TWICE
+    else:
+        why = too_many(job.faults + 1, job.spec.max_failures)
+    changed = replace(
+        job,
+        state=replace(job.state, failures=job.state.failures + 1),
+        faults=job.faults + 1,
+        profiles=tuple(replace(run, fault=fault) if run is here else run for run in job.profiles),
+    )
+    if not why:
+        return Reaction(changed, (told,), round=True)
+    ended = _fail(changed, event.reason, event.traceback, changed.state.failures, now, why)
+    return replace(ended, events=(told, *ended.events))
 
 
 def _running(job: JobRecord, event: Running, now: float) -> Reaction:
     if not event.slots or event.sequence > job.sequence:
         return Reaction(job)
     if 0 < event.generation <= job.generation:  # told before: its pause is counted
-        event = replace(event, pause_s=None, recovered=False)
+        event = replace(event, pause_s=None, recovered=False, retried=False)
     gpu_type = event.slots[0].gpu_type
     gpus = sum(slot.gpus for slot in event.slots)
-    paused = event.pause_s is not None
+    # A start after the script's own error is its failure, and no pause that anyone else has made.
+    paused = event.pause_s is not None and not event.retried
     asked_s = dict(job.claims).get(event.sequence)  # it may answer an earlier command than the last
     waited_s = None if asked_s is None else max(now - asked_s, 0.0)
     started = waited_s is not None and not set(event.slots) <= set(job.group)
     # One that had stopped before it was given GPUs has paused for longer than it has waited for them.
-    moved = (
-        waited_s is not None and event.pause_s is not None and event.pause_s <= waited_s and not event.recovered
-    )
+    moved = paused and waited_s is not None and (event.pause_s or 0.0) <= waited_s and not event.recovered
+    resized = paused and not event.recovered and job.phase is Phase.RUNNING and job.stopped is None
     state = replace(
         advance(job.state, Phase.RUNNING, now),
         restarts=job.state.restarts + paused,
+        resizes=job.state.resizes + resized,
         recoveries=job.state.recoveries + event.recovered,
     )
     # An executor that was restarted may have had the last command after it said that it had nothing.
@@ -184,8 +239,11 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         target=target,
         held=held,
         generation=event.generation or job.generation,
+        stopped=None if job.target else job.stopped,
+        reached=job.reached if event.slots == job.group else ((now, float(job.report.get("fraction", 0.0))),),
+        retrying=False,
         pauses=job.pauses + paused,
-        lost_s=job.lost_s + _lost_s(job, event, waited_s),
+        lost_s=job.lost_s + (_lost_s(job, event, waited_s) if paused else 0.0),
         moves=job.moves + moved,
         moving_s=job.moving_s + (event.pause_s or 0.0 if moved else 0.0),
         claims=tuple(claim for claim in job.claims if claim[0] > event.sequence),
@@ -196,10 +254,21 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         largest_gpus={**job.largest_gpus, gpu_type: max(job.largest_gpus.get(gpu_type, 0), gpus)},
     )
     nodes = len({slot.node_id for slot in event.slots})
-    how = "" if event.pause_s is None else f", {'warm' if event.warm else 'cold'}, pause {event.pause_s:.2f} s"
-    text = f"runs on {gpus}x{gpu_type} on {nodes} node{'s' * (nodes > 1)}{how}"
+    text = f"runs on {gpus}x{gpu_type} on {nodes} node{'s' * (nodes > 1)}{_after(job, event)}"
     data = {"gpu_type": gpu_type, "gpus": gpus, "nodes": nodes, "warm": event.warm, "pause_s": event.pause_s}
     return Reaction(changed, (_event(job, "running", now, text, recovered=event.recovered, **data),))
+
+
+def _after(job: JobRecord, event: Running) -> str:
+    """How long it had not trained, and why."""
+    if event.pause_s is None:
+        return ""
+    if event.retried:
+        return f", again {event.pause_s:.2f} s after its script failed"
+    if job.phase is Phase.QUEUED and job.stopped is Stopped.EVICTED:
+        return f", after it was evicted for {event.pause_s:.2f} s"
+    why = ", recovered" if event.recovered else ""
+    return f"{why}, {'warm' if event.warm else 'cold'}, pause {event.pause_s:.2f} s"
 
 
 def _lost_s(job: JobRecord, event: Running, waited_s: float | None) -> float:
@@ -237,22 +306,67 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
     )
     if changed == job:
         return Reaction(job)
-    left = sum(slot.gpus for slot in gone & set(job.occupied))
-    text = f"left {left} GPU{'s' * (left > 1)}"
-    events = (_event(job, "released", now, text),) if left else ()
-    return Reaction(_requeue(changed, "waiting for GPUs", now), events)
+    changed = _requeue(changed, "waiting for GPUs", now)
+    texts = _who_left(job, gone)
+    kind = "evicted" if changed.state.evictions > job.state.evictions else "released"
+    return Reaction(changed, (_event(job, kind, now, "; ".join(texts)),) if texts else ())
 
 
-def _reported(job: JobRecord, event: Reported) -> Reaction:
-    report = event.report
-    return Reaction(
-        replace(
-            job,
-            measurements_json=dejavu.kept(event.measurements_json, job.measurements_json),
-            report=flatten(report),
-            metrics={**job.metrics, **report.metrics},
+def _who_left(job: JobRecord, gone: set[Slot]) -> list[str]:
+    """What of the job left which GPUs and why, a clause each."""
+    measured = [run.slot for run in job.profiles if run.slot in gone and not run.active]
+    trained = [slot for slot in job.held if slot in gone and slot not in measured]
+    given_up = [slot for slot in trained if slot in job.target]
+    moved = [slot for slot in trained if slot not in job.target]
+    if not job.active:
+        return (
+            [f"its workers left {gpus_of(gone & set(job.occupied))}: it has ended"]
+            if gone & set(job.occupied)
+            else []
         )
+    clauses = [f"its profile run left {gpus_of(measured)}"] if measured else []
+    if given_up:
+        clauses.append(f"training gave up {gpus_of(given_up)}: its workers could not start there")
+    if moved:
+        clauses.append(f"training left {gpus_of(moved)}{_why_it_left(job)}")
+    return clauses
+
+
+def _why_it_left(job: JobRecord) -> str:
+    if job.target:
+        return f" for {gpus_of(job.target)}"
+    told = {
+        Stopped.EVICTED: ": evicted, other jobs get them",
+        Stopped.DRAINED: ": their nodes are going away",
+        Stopped.DOWN: ": the scheduler ends",
+    }
+    return told[job.stopped] if job.stopped is not None else ""
+
+
+def gpus_of(slots: Iterable[Slot | None]) -> str:
+    """`2xa100`, or of several types `1xa100, 2xt4`."""
+    counts: Counter[str] = Counter()
+    for slot in slots:
+        if slot is not None:
+            counts[slot.gpu_type] += slot.gpus
+    return ", ".join(f"{gpus}x{gpu_type}" for gpu_type, gpus in sorted(counts.items()))
+
+
+def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
+    report, target = event.report, job.spec.training.target
+    metrics, left_out = bounded(job.metrics, report.metrics, target.metric if target is not None else "")
+    changed = replace(
+        job,
+        measurements_json=dejavu.kept(event.measurements_json, job.measurements_json),
+        report=flatten(report),
+        reached=with_point(job.reached, now, report.progress.fraction),
+        metrics=metrics,
+        left_out=event.left_out or left_out or job.left_out,
     )
+    texts = [changed.left_out] if changed.left_out != job.left_out else []
+    if report.progress.epoch and not job.report.get("epoch"):
+        texts += [text] if (text := missing(target, metrics)) else []
+    return Reaction(changed, tuple(_event(job, "metrics", now, text) for text in texts))
 
 
 def flatten(report: Report) -> dict[str, Any]:
@@ -279,9 +393,11 @@ def flatten(report: Report) -> dict[str, Any]:
 
 def _requeue(job: JobRecord, reason: str, now: float) -> JobRecord:
     """A running job without any slot waits in the queue."""
-    if job.phase is Phase.RUNNING and not job.held and not job.target:
-        return replace(job, state=advance(job.state, Phase.QUEUED, now, reason), group=())
-    return job
+    if job.phase is not Phase.RUNNING or job.held or job.target:
+        return job
+    evicted = job.stopped is Stopped.EVICTED
+    state = advance(job.state, Phase.QUEUED, now, "evicted: other jobs have its GPUs" if evicted else reason)
+    return replace(job, state=replace(state, evictions=state.evictions + evicted), group=())
 
 
 def _reset(run: ProfileRun) -> ProfileRun:
@@ -294,8 +410,11 @@ def _event(job: JobRecord, kind: str, now: float, text: str, **data: Any) -> Eve
     return Event(kind, now, job.id, payload)
 
 
-def claim(job: JobRecord, slots: tuple[Slot, ...], now: float) -> Reaction:
-    """The record before `assign(slots)` is sent: a new sequence number, and the slots counted as held."""
+def claim(job: JobRecord, slots: tuple[Slot, ...], now: float, why: Stopped = Stopped.EVICTED) -> Reaction:
+    """The record before `assign(slots)` is sent: a new sequence number, and the slots counted as held.
+
+    `why`: it is to leave its GPUs, where it gets none.
+    """
     sequence = job.sequence + 1
     left = set(job.held) - set(job.target)
     leaving = set(job.held) - set(slots)
@@ -310,20 +429,22 @@ def claim(job: JobRecord, slots: tuple[Slot, ...], now: float) -> Reaction:
         claims=(*job.claims, (sequence, now))[-MOST_CLAIMS:] if slots else job.claims,
         given=(*(given for given in job.given if given[1] not in slots), *((sequence, slot) for slot in slots)),
         pending_since_s=since_s if leaving else None,
+        # One that has left is evicted until it trains again; one that stays after all never was.
+        stopped=why if not slots else job.stopped if job.phase is Phase.QUEUED else None,
     )
     gpus = sum(slot.gpus for slot in slots)
-    text = f"is to use {gpus}x{slots[0].gpu_type}" if slots else "is to leave its GPUs"
+    leaves = {Stopped.EVICTED: " to other jobs", Stopped.DRAINED: ", whose nodes go away", Stopped.DOWN: ""}
+    text = f"is to use {gpus}x{slots[0].gpu_type}" if slots else f"is to leave its GPUs{leaves[why]}"
     return Reaction(changed, (_event(job, "placed", now, text, gpus=gpus),))
 
 
-def evict(job: JobRecord, now: float) -> Reaction:
+def force_out(job: JobRecord, now: float) -> Reaction:
     """The record before its executor is restarted for not leaving its slots.
 
     They stay held until the executor's next life says that everything is released, and for as long again.
     """
     text = "did not leave its GPUs in time, its executor is restarted"
-    state = replace(job.state, evictions=job.state.evictions + 1)
-    return Reaction(replace(job, state=state, pending_since_s=now), (_event(job, "evicted", now, text),))
+    return Reaction(replace(job, pending_since_s=now), (_event(job, "late", now, text),))
 
 
 def start_profile(job: JobRecord, gpu_type: str, slot: Slot, now: float) -> Reaction:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from ..executor.slot import Slot
+from .figures import dumps, restored
 from .job import JobSpec, JobState, Phase
 from .placement import NodeShare, Placement
 
@@ -29,6 +31,7 @@ class ProfileRun:
     tries: int = 0  # runs that ended
     losses: int = 0  # runs whose worker was lost
     ended_s: float | None = None  # since when the release of `slot` is waited for
+    fault: str = ""  # the last error of the script here, of `executor.failures.fault_of`
 
     @property
     def active(self) -> bool:
@@ -40,6 +43,14 @@ class ProfileRun:
         return self.ok is None and self.started_s is None and self.slot is None
 
 
+class Stopped(StrEnum):
+    """Why a job was told to leave all its GPUs."""
+
+    EVICTED = "evicted"  # other jobs get them
+    DRAINED = "drained"  # their nodes are going away
+    DOWN = "down"  # the scheduler ends
+
+
 @dataclass(frozen=True)
 class JobRecord:
     """A job as stored.
@@ -47,7 +58,8 @@ class JobRecord:
     `target`: slots of the last `assign`; `held`: slots in which workers of the job may live, so always a
     superset of `target`; `group`: slots that train, by the executor's word; `sequence` numbers the commands
     to train to its executor, `profile_sequence` those to measure, which stand beside them: a profile run's slot
-    is in `profiles` only. `pending_since_s`: since when a release has been waited for.
+    is in `profiles` only. `pending_since_s`: since when a release has been waited for. `stopped`: why it was told
+    to leave all its GPUs, until it trains again; None: it was not.
     """
 
     id: str
@@ -76,8 +88,14 @@ class JobRecord:
     moving_s: float = 0.0  # over all moves: without training
     generation: int = 0  # of the last group that its executor told of; one that was made anew counts anew
     report: dict[str, Any] = field(default_factory=dict)  # the newest report, flattened for people
+    reached: tuple[tuple[float, float], ...] = ()  # (moment, part of its epochs done) on the GPUs it has now
     metrics: dict[str, float] = field(default_factory=dict)
-    traceback: str = ""
+    left_out: str = ""  # one sentence on metrics that are not kept
+    traceback: str = ""  # of the script's last error
+    stopped: Stopped | None = None
+    retrying: bool = False  # its script failed and is being started again
+    faults: int = 0  # errors of the script while it was measured
+    ended_early: str = ""  # how far it was, where it ended by itself before all was done
     machines: tuple[str, ...] = ()  # addresses of those it has run on, whose folders go when it has ended
     retired: bool = False  # ended, and its executor is gone
 
@@ -135,7 +153,7 @@ class JobRecord:
             row[key] = [asdict(slot) for slot in row[key]]
         row["given"] = [(sequence, asdict(slot)) for sequence, slot in row["given"]]
         row["profiles"] = [asdict(run) for run in self.profiles]
-        return json.dumps(row, separators=(",", ":"))
+        return dumps(row)
 
     @classmethod
     def from_json(cls, text: str, measurements_json: str = "") -> JobRecord:
@@ -160,6 +178,10 @@ class JobRecord:
                 "machines": tuple(row.get("machines", ())),
                 "claims": tuple((sequence, at) for sequence, at in claims),
                 "given": tuple((sequence, Slot(**slot)) for sequence, slot in given),
+                "reached": tuple((at, fraction) for at, fraction in row.get("reached", ())),
+                "report": restored(row["report"]),
+                "metrics": restored(row["metrics"]),
+                "stopped": Stopped(row["stopped"]) if row.get("stopped") else None,
                 "measurements_json": measurements_json,
             }
         )

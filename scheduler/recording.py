@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..estimators.bootstrap import with_bootstrap
 from ..estimators.goodput import JobModel, best_batch
 from ..executor.measurements import EVERY_TYPE, Measurements
+from .figures import all_finite, dumps
 from .job import Phase
 from .record import JobRecord
 from .store import Interval
@@ -34,7 +34,8 @@ def trace_lines(jobs: Iterable[JobRecord], intervals: Iterable[Interval], restar
         for job in ended
         if (row := _row(job, held.get(job.id, []), ended[0].state.submitted_s, restart_cost_s)) is not None
     ]
-    return [json.dumps(row, separators=(",", ":")) for row in rows]
+    # A job whose training ran away has no speed to replay.
+    return [dumps(row) for row in rows if all_finite(row)]
 
 
 def _profiles(job: JobRecord, held: Iterable[Interval]) -> list[dict[str, Any]]:

@@ -18,11 +18,12 @@ from typing import Any
 from ..estimators.goodput import JobModel
 from ..executor.events import ExecutorEvent, ProfileFinished, Released, Reported, Running
 from ..executor.job_folder import work_folder
+from ..executor.job_log import sources
 from ..executor.measurements import Measurements
 from ..executor.output_tree import Name
 from ..executor.slot import Slot
 from ..executor.workplace import Site
-from . import answers, dejavu
+from . import answers, dejavu, job_logs
 from .executors import Executors, gpus_per_replica
 from .explain import explain
 from .job import JobSpec, Phase
@@ -38,24 +39,31 @@ from .reactions import (
     Reaction,
     claim,
     end,
-    evict,
+    force_out,
     give_up_profile,
     lose_everything,
     lose_slots,
     react,
     start_profile,
 )
-from .record import JobRecord, ProfileRun
+from .record import JobRecord, ProfileRun, Stopped
 from .recording import trace_lines
 from .round import Plan, Round
 from .settings import Settings
-from .snapshot import MEASURED_IN, START_S, allowed_types, split_profile_id, take_round, waiting_reason
+from .snapshot import (
+    MEASURED_IN,
+    START_S,
+    allowed_types,
+    split_profile_id,
+    take_round,
+    waiting_reason,
+    waits_for_other_types,
+)
 from .store import Event, Interval, Store
 from .warm_up import COMPILING, telling, warm_up
 
 log = logging.getLogger(__name__)
 
-LOG_PAGE_BYTES = 256 * 1024
 SAVE_S = 120.0  # beyond its longest step a job may take so long to leave its slots; START_S more if it moves
 
 
@@ -156,21 +164,19 @@ class SchedulerService:
             self._executors.cancel(job)
             return True
 
-    def logs(self, job_id: str, offset: int = 0) -> tuple[str, int, bool]:
-        """(text, next offset, whether that was the last of an ended job). Raises: KeyError."""
+    def logs(self, job_id: str, offset: int = 0, source: str = "rank-0") -> tuple[str, int, bool]:
+        """(text, next offset, whether that was the last of an ended job); `source`: of `job_logs.page`.
+
+        Raises: KeyError.
+        """
         job = self._store.get(job_id)
-        path = self._settings.log_dir(job_id) / "all.log"
-        data = b""
-        if path.exists():
-            with path.open("rb") as file:
-                file.seek(offset)
-                data = file.read(LOG_PAGE_BYTES)
-        # Whole lines only, so that no character is cut in two; a line longer than a page goes as it is.
-        if job.active or len(data) == LOG_PAGE_BYTES:
-            whole = data[: data.rfind(b"\n") + 1]
-            data = whole or (data if len(data) == LOG_PAGE_BYTES else b"")
-        done = not data and (job.retired or (not job.active and not job.occupied))
-        return data.decode(errors="replace"), offset + len(data), done
+        text, following = job_logs.page(self._settings.log_dir(job_id), source, offset)
+        done = following == offset and (job.retired or (not job.active and not job.occupied))
+        return text, following, done
+
+    def log_sources(self, job_id: str) -> Sequence[str]:
+        """What of the job has written something: `rank-0`, `profile-a100`, … Raises: KeyError."""
+        return tuple(sources(self._settings.log_dir(self._store.get(job_id).id)))
 
     def cluster(self) -> dict[str, Any]:
         """`views.ClusterView`."""
@@ -245,7 +251,7 @@ class SchedulerService:
             self._stopping = True
             for job in self._store.jobs.values():
                 if job.active and job.target:
-                    self._send(job, ())
+                    self._send(job, (), Stopped.DOWN)
         deadline = time.monotonic() + grace_s
         # Only a group that trains has something to save; profile runs and starting workers just end.
         while time.monotonic() < deadline and any(job.group for job in self._store.jobs.values()):
@@ -425,7 +431,7 @@ class SchedulerService:
                 job = replace(
                     job, profiles=tuple(waits if r.gpu_type == run.gpu_type else r for r in job.profiles)
                 )
-                job = self._store.save(job, Event("evicted", now, job.id, {"text": text}))
+                job = self._store.save(job, Event("late", now, job.id, {"text": text}))
                 self._executors.restart(job)
         return job
 
@@ -589,7 +595,9 @@ class SchedulerService:
         key = text + ",".join(self._gpu_types())
         if cached is None or cached[0] != key:
             measurements = Measurements.from_json(text)
-            model = measurements.job_model(job.spec.training, gpus_per_replica(job.spec, self._gpu_types()))
+            model = measurements.job_model(
+                job.spec.training, gpus_per_replica(job.spec, self._gpu_types()), job.spec.fewest_replicas
+            )
             cached = self._models[job.id] = (key, measurements, model)
         return cached[2]
 
@@ -611,20 +619,23 @@ class SchedulerService:
             else:
                 wanted[job_id] = tuple(holding.target)
         for view_id, slots in self._wanted.items():
-            run = self._profile_to_start(view_id)
+            run = self._profile_to_start(view_id, snapshot)
             if run is not None:
                 holdings[view_id], wanted[view_id] = Holding(), slots
         self._reserve_profile_slots(holdings, wanted)
         for action in step(wanted, holdings, capacity, now, self._settings.release_timeout_s):
-            self._act(action, now)
+            self._act(action, snapshot, now)
 
-    def _profile_to_start(self, view_id: str) -> ProfileRun | None:
+    def _profile_to_start(self, view_id: str, snapshot: NodesSnapshot) -> ProfileRun | None:
         names = split_profile_id(view_id)
         job = self._store.jobs.get(names[0]) if names else None
         if job is None or names is None or job.phase not in MEASURED_IN:
             return None
         run = job.profile(names[1])
-        return run if run is not None and run.startable else None
+        # What the last round wanted may be of a run that has failed since.
+        if run is None or not run.startable or waits_for_other_types(job, run, snapshot.cluster.gpu_types):
+            return None
+        return run
 
     def _reserve_profile_slots(self, holdings: dict[str, Holding], wanted: dict[str, tuple[Slot, ...]]) -> None:
         for job in self._store.jobs.values():
@@ -634,14 +645,16 @@ class SchedulerService:
                     wanted[name] = (run.slot,) if run.active else ()
                     holdings[name] = Holding(frozenset(wanted[name]), frozenset({run.slot}))
 
-    def _act(self, action: Action, now: float) -> None:
+    def _act(self, action: Action, snapshot: NodesSnapshot, now: float) -> None:
         if not isinstance(action, Assign):
-            job = self._apply(evict(self._store.get(action.job_id), now))
+            job = self._apply(force_out(self._store.get(action.job_id), now))
             self._executors.restart(job)
             return
         names = split_profile_id(action.job_id)
         if names is None:
-            self._send(self._store.get(action.job_id), action.slots)
+            job = self._store.get(action.job_id)
+            going = any(slot.node_id in snapshot.draining for slot in job.target)
+            self._send(job, action.slots, Stopped.DRAINED if going else Stopped.EVICTED)
         elif action.slots:
             job_id, gpu_type = names
             slot = action.slots[0]
@@ -650,8 +663,9 @@ class SchedulerService:
             self._store.hold_profile(Interval(job_id, now, None, gpu_type, slot.gpus, 1))
             self._executors.profile(job, slot, job.profile_sequence)
 
-    def _send(self, job: JobRecord, slots: tuple[Slot, ...]) -> None:
-        job = self._apply(claim(self._on_machines(job, slots), slots, time.time()))
+    def _send(self, job: JobRecord, slots: tuple[Slot, ...], why: Stopped) -> None:
+        """`why`: it leaves its GPUs, where it gets none."""
+        job = self._apply(claim(self._on_machines(job, slots), slots, time.time(), why))
         self._executors.assign(job, slots, job.sequence)
 
     def _on_machines(self, job: JobRecord, slots: Sequence[Slot]) -> JobRecord:

@@ -8,7 +8,7 @@ queued or running job takes part as itself, too; the policy may use a type for i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..estimators.goodput import JobModel
@@ -96,6 +96,8 @@ def profile_views(jobs: Iterable[JobRecord], cluster: Cluster, share: float, now
             continue
         if not run.active and held[run.gpu_type] and held[run.gpu_type] + gpus > room[run.gpu_type]:
             continue
+        if waits_for_other_types(job, run, room):
+            continue
         twin = (job.script_key or job.id, run.gpu_type)
         if twin in begun and not run.active:
             continue
@@ -103,6 +105,15 @@ def profile_views(jobs: Iterable[JobRecord], cluster: Cluster, share: float, now
         held[run.gpu_type] += gpus
         views.append(_profile_view(job, run, now))
     return views
+
+
+def waits_for_other_types(job: JobRecord, run: ProfileRun, present: Container[str]) -> bool:
+    """Where the script failed it is measured again only once it is known whether it does on the other types."""
+    return (
+        bool(run.fault)
+        and not run.active
+        and any(o.ok is None and not o.fault and o.gpu_type in present for o in job.profiles if o is not run)
+    )
 
 
 def _profile_view(job: JobRecord, run: ProfileRun, now: float) -> JobView:

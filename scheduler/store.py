@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from .figures import dumps
 from .job import JobSpec, JobState
 from .lifecycle import check
 from .record import JobRecord
@@ -271,7 +272,7 @@ class Store:
     def _append(self, events: Sequence[Event]) -> None:
         self._db.executemany(
             "insert into events(time_s, job_id, kind, data) values(?,?,?,?)",
-            [(e.time_s, e.job_id, e.kind, json.dumps(dict(e.data), separators=(",", ":"))) for e in events],
+            [(e.time_s, e.job_id, e.kind, dumps(dict(e.data))) for e in events],
         )
 
     def _open_interval(self, interval: Interval) -> None:

@@ -1,6 +1,10 @@
 """What `Client`'s reading verbs answer and `--json` prints: plain dictionaries with stable fields.
 
 Times ending in `_s` that are moments are seconds since the epoch. A field that is not known yet is None.
+
+`--json` is valid JSON whatever a script reports: NaN and infinities are the texts "NaN", "Infinity" and
+"-Infinity" there (`figures.py`); Python's `float` and JavaScript's `Number` read them back.
+The client's answers hold floats.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ class JobRow(TypedDict):
     id: str
     name: str
     phase: str  # of `scheduler.job.Phase`
+    status: str  # of `scheduler.status.Status`: what a person is told instead
     reason: str
     gpu_type: str | None  # None: holds no GPUs
     gpus: int
@@ -27,21 +32,35 @@ class JobRow(TypedDict):
     epoch: int | None
     epochs: int | None
     fraction: float  # of the epochs asked for, 0..1
+    ends_s: float | None  # when these are done at the rate of its last reports; a target may end it sooner
+    has_target: bool
     steps: int
-    metrics: dict[str, float]
+    metrics: dict[str, float]  # the last value of each, at most 100
     submitted_s: float
     started_s: float | None
     finished_s: float | None
-    restarts: int  # times its training paused: for a resize, a recovery or a cold start
-    failures: int
-    recoveries: int
-    evictions: int
+    restarts: int  # times its training paused and went on, but for its script's own errors
+    resizes: int  # of these, for other GPUs, or more or fewer of them
+    recoveries: int  # from lost workers, executors and nodes
+    evictions: int  # times it was stopped, and its GPUs went to other jobs
+    failures: int  # errors of the script, also while it was measured
 
 
 class JobEvent(TypedDict):
     time_s: float
     kind: str  # "submitted", "profiling", "profiled", "placed", "running", "released", "lost", "failing", …
     text: str  # one sentence for a person
+
+
+class TargetView(TypedDict):
+    """A job's target: the metric, one bound, its last value, and both in a line."""
+
+    metric: str
+    at_least: float | None
+    at_most: float | None
+    value: float | None  # None: not reported yet
+    reached: bool
+    text: str
 
 
 class JobDetails(JobRow):
@@ -52,7 +71,8 @@ class JobDetails(JobRow):
     profiles: dict[str, str]  # GPU type -> how far its profile run is, or why the type cannot be used
     folder: str | None  # its working directory on each machine it runs on; None: it has ended
     outputs: str  # path or URL of what its script wrote to `coadapt.output_dir()`
-    traceback: NotRequired[str]  # of a failed job's script
+    target: NotRequired[TargetView]  # of a job that has one
+    traceback: NotRequired[str]  # of the script's last error, also one that was tried again
 
 
 class OutputRow(TypedDict):

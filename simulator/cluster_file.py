@@ -66,7 +66,7 @@ def read_cluster(given: str) -> SimulatedCluster:
 
 
 def _virtual_clusters(path: Path) -> SimulatedCluster:
-    rows = read_rows(path, ("num",))
+    rows = read_rows(path, ("num",), ("vc",))
     name = next((column for column in rows[0] if column in ("vc", "")), None)
     if name is None:
         raise ValueError(f"cluster: {path}: column 'vc' is missing")

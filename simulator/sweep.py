@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..scheduler.policies import make_policy
+from ..scheduler.ray_noise import without_ray_noise
 from .cluster_file import read_cluster
 from .engine import Stuck, Timing
 from .isolation import Isolation
@@ -128,14 +129,15 @@ def on_ray(cells: Sequence[Cell], out: Path, num_cpus: int) -> Iterator[Done]:
 
     # One BLAS thread a task: tasks are what is parallel here.
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    ray.init(
-        address="local",
-        num_cpus=num_cpus,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        runtime_env={"env_vars": threads},
-    )
+    with without_ray_noise():
+        ray.init(
+            address="local",
+            num_cpus=num_cpus,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env={"env_vars": threads},
+        )
     try:
         task: Any = ray.remote(num_cpus=1)(run_cell)
         waiting = {task.remote(cell, out): cell for cell in cells}

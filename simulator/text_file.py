@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,17 +19,20 @@ MOST_ROWS = 2_000_000
 
 
 class Lines(Iterator[str]):
-    """The lines of a file; raises ValueError, in one sentence, where they are none that anyone wrote."""
+    """The lines of a file; raises ValueError, in one sentence, where they are none that anyone wrote.
+
+    `number`: of the line that was read last, from 1.
+    """
 
     def __init__(self, path: Path, file: TextIO) -> None:
         self._path, self._file = path, file
-        self._number = self._blank = self._read = 0
+        self.number = self._blank = self._read = 0
 
     def __next__(self) -> str:
         line = self._file.readline(MOST_LINE + 1)
         if not line:
             raise StopIteration
-        self._number += 1
+        self.number += 1
         self._read += len(line)
         self._blank = self._blank + 1 if line.isspace() else 0
         if "\0" in line:
@@ -41,19 +46,21 @@ class Lines(Iterator[str]):
         return line
 
     def _refused(self, why: str) -> ValueError:
-        return ValueError(f"{self._path}: line {self._number} {why}")
+        return ValueError(f"{self._path}: line {self.number} {why}")
 
 
 @contextmanager
 def open_lines(path: Path) -> Iterator[Lines]:
-    """A text file, unpacked where its name ends in `.gz`; raises ValueError for one that cannot be read."""
+    """A text file, unpacked where its name ends in `.gz`; raises ValueError for one that cannot be read.
+
+    It is UTF-8, or UTF-16 where its byte-order mark says so, as spreadsheets save "Unicode text".
+    """
     try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-            if path.suffix == ".gz"
-            else path.open(newline="", encoding="utf-8-sig") as file
-        ):
-            yield Lines(path, file)
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            start = file.read(2)
+            file.seek(0)
+            encoding = "utf-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+            yield Lines(path, io.TextIOWrapper(file, encoding=encoding, newline=""))
     except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
         raise ValueError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 

@@ -35,8 +35,6 @@ from coadapt.executor.ranks import Rendezvous
 from coadapt.executor.resize import KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
 from coadapt.executor.slot import Slot
 
-READY = Ready("f", 32, 10, None, "SGD", False)
-
 
 def slot(node: str, index: int = 0, gpu_type: str = "a100") -> Slot:
     return Slot(node, "", 1, gpu_type, emulated=True, index=index)
@@ -74,9 +72,11 @@ class World:
         self.target: tuple[Slot, ...] = ()
         self.sequence = 0
         self.broken_starts: set[Slot] = set()  # workers here die at once
+        self.unfit: set[Slot] = set()  # newcomers here cannot take over the state
         self.deaf_to_abort = False
         self.silent = False  # nobody makes a step
         self.fits: int | None = None  # largest local batch size that profile runs find to fit; None: they hang
+        self.own_batch_size = 4  # of the script
         self.dies_silently = False  # where memory runs out the kernel kills the process
         self.kept: list[KeepProfile] = []
         self.exit_known_s = 0.01  # after the death; survivors notice after 0.02 s
@@ -242,7 +242,7 @@ class World:
             self._later(2.1, start.worker, Gone())
             self.processes[start.worker].alive = False
             return
-        self._later(3.0, start.worker, READY)
+        self._later(3.0, start.worker, Ready("f", self.own_batch_size, 10, None, "SGD", False))
         if start.profile and self.fits is None:
             self._later(4.0, start.worker, Profiled(StepRow(1, 1, 8, 0, 0.1, 0.0, 5)))
         elif start.profile:
@@ -252,7 +252,7 @@ class World:
     # --- profiling ------------------------------------------------------------------------------------------
 
     def _plan(self, progress: ProfileProgress) -> ProfilePlan:
-        return ProfilePlan(4, 4096, progress.rows, progress.failed)
+        return ProfilePlan(max(4, progress.floor), 4096, progress.rows, progress.failed)
 
     def _next_size(self, progress: ProfileProgress) -> int:
         wanted = self._plan(progress).next()
@@ -292,7 +292,15 @@ class World:
                     ranks = sorted(p.waiting.rank for _, p in together if p.waiting is not None)
                     assert ranks == list(range(command.world_size))
                     furthest = max(p.steps for _, p in together)
+                    unfit = [id for id, p in together if p.slot in self.unfit and p.steps < furthest]
                     for id, p in together:
+                        if unfit:
+                            p.waiting = None
+                            if id in unfit:
+                                self.die(id, 1, Crashed("the job cannot grow: no", "", unfit=True))
+                            else:
+                                self._later(0.02, id, Broken(command.generation, p.steps))
+                            continue
                         p.steps = furthest
                         self._later(0.1, id, Joined(command.generation, furthest, "peer"))
             case Abort():

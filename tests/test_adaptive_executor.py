@@ -35,6 +35,7 @@ from coadapt.executor.job_folder import FolderError
 from coadapt.executor.lifecycle import Gone
 from coadapt.executor.light_actor import light
 from coadapt.executor.measurements import Measurements
+from coadapt.scheduler.job_logs import ALL, MEASURING, page
 from conftest import NAMESPACE, EmulatedCluster
 from ray.exceptions import ActorUnavailableError, RayTaskError, RuntimeEnvSetupError
 
@@ -175,8 +176,7 @@ class Job:
         return {worker["slot"]: worker["pid"] for worker in self.status().workers.values()}
 
     def log(self) -> str:
-        path = self.folder / "logs" / "all.log"
-        return path.read_text() if path.exists() else ""
+        return "".join(page(self.folder / "logs", source, 0)[0] for source in (MEASURING, ALL))
 
     def samples(self) -> Counter:
         """(epoch, sample) -> how often a step with it was begun, over all processes."""

@@ -1,5 +1,6 @@
 """What scripts rely on: exit codes, one line on stderr, one JSON document on stdout."""
 
+import io
 import json
 import os
 import subprocess
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 from coadapt.benchmarks.bad_jobs import BAD_CLUSTERS
-from coadapt.cli import main, show
+from coadapt.cli import follow, main, show
 from coadapt.cli.exit_codes import Exit, code_of
 from coadapt.scheduler import emulated, jobfile
 from coadapt.scheduler.client import NoClusterError, SettingsError, UnknownJobError
 from coadapt.scheduler.laptop import LaptopError
+from rich.console import Console
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = ["up", "submit", "list", "describe", "logs", "cancel", "cluster", "explain", "outputs"]
@@ -61,6 +63,8 @@ def test_help_costs_less_than_a_third_of_a_second_of_work() -> None:
         (["up", "--emulate", "1x t4:1", "--round-interval", "soon"], Exit.USAGE),
         (["logs", "job-1", "-f", "--json"], Exit.USAGE),
         (["submit", "a.yaml", "-f", "--json"], Exit.USAGE),
+        (["logs", "job-1", "--rank", "first"], Exit.USAGE),
+        (["logs", "job-1", "--rank", "-1"], Exit.USAGE),
         (["list"], Exit.NO_CLUSTER),
         (["describe", "job-1"], Exit.NO_CLUSTER),
         (["explain", "job-1", "--json"], Exit.NO_CLUSTER),
@@ -147,7 +151,10 @@ def test_durations_read_well() -> None:
 
 
 def row(**fields: object) -> dict:
-    base = {"id": "a-1", "name": "a", "phase": "queued", "reason": "", "gpu_type": None, "gpus": 0, "nodes": []}
+    status = {"profiling": "measuring", "queued": "waiting"}
+    phase = str(fields.get("phase", "queued"))
+    base = {"id": "a-1", "name": "a", "phase": phase, "status": status.get(phase, phase), "reason": ""}
+    base |= {"gpu_type": None, "gpus": 0, "nodes": [], "ends_s": None, "has_target": False}
     base |= {
         "emulated": True,
         "batch_size": None,
@@ -168,12 +175,18 @@ def test_changes_are_told_a_line_each_and_emulation_is_named() -> None:
         "a-1: batch size 32 -> 64, learning rate 0.2",
     ]
     assert show.change_lines({"a-1": new}, [new]) == []
-    starts = row(gpus=4, gpu_type="a100")
+    starts = row(gpus=4, gpu_type="a100", status="starting")
     assert show.change_lines({"a-1": starts}, [new | {"batch_size": None}]) == [
         "a-1: running",
         "a-1: - -> 4 a100 (emulated)",
     ]
-    ended = new | {"phase": "succeeded", "reason": "reached its target", "batch_size": 128, "finished_s": 1.0}
+    ended = new | {
+        "phase": "succeeded",
+        "status": "succeeded",
+        "reason": "reached its target",
+        "batch_size": 128,
+        "finished_s": 1.0,
+    }
     assert show.change_lines({"a-1": new}, [ended]) == [
         "a-1: batch size 64 -> 128, learning rate 0.2",
         "a-1: succeeded (reached its target)",
@@ -208,6 +221,132 @@ def test_the_last_round_is_told_with_what_its_plan_is_proven_to_be(
         )
     )
     assert f"policy sia, a round every 60 s, 12 so far{said}" in capsys.readouterr().out
+
+
+def test_progress_is_told_at_every_tenth() -> None:
+    old = row(phase="running", fraction=0.18, epochs=20, epoch=3)
+    new = row(phase="running", fraction=0.21, epochs=20, epoch=4, metrics={"loss": 0.5}, has_target=True)
+    assert show.change_lines({"a-1": old}, [new]) == ["a-1: 21% 4/20, loss=0.5"]
+    known = new | {"ends_s": time.time() + 725.5}
+    assert show.change_lines({"a-1": old}, [known]) == ["a-1: 21% 4/20, loss=0.5, ends in <12m05s"]
+    assert show.change_lines({"a-1": new}, [new | {"fraction": 0.29}]) == []
+
+
+@pytest.mark.parametrize(
+    ("ends_s", "has_target", "shown"),
+    [(None, False, "-"), (1000.0 + 725, False, "12m05s"), (1000.0 + 725, True, "<12m05s"), (999.0, False, "-")],
+)
+def test_the_time_to_the_end_is_shown_where_it_is_known(
+    ends_s: float | None, has_target: bool, shown: str
+) -> None:
+    assert show.left(row(ends_s=ends_s, has_target=has_target), 1000.0) == shown
+
+
+def listed(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    assert main.run(["list", *options]) == Exit.OK
+    return capsys.readouterr().out
+
+
+def test_list_leaves_out_what_ended_long_ago_and_says_how_to_see_it(capsys, monkeypatch) -> None:
+    now = time.time()
+    old = row(id="old-1", phase="succeeded", finished_s=now - 90_000, submitted_s=now - 99_000)
+    many = [row(id=f"done-{i}", phase="failed", finished_s=now - 1000 + i) for i in range(30)]
+    active = row(id="runs-40", phase="running", gpus=1, gpu_type="t4")
+
+    class Client:
+        def list(self) -> list[dict]:
+            return [old, *many, active]
+
+    monkeypatch.setattr(main, "_connect", Client)
+    table = listed(capsys)
+    assert [name in table for name in ("old-1", "done-9 ", "done-10 ", "done-29 ", "runs-40")] == [
+        False, False, True, True, True,
+    ]  # fmt: skip
+    assert "11 jobs that ended earlier: `coadapt list --all`" in table
+    assert "old-1" in listed(capsys, "--all")
+    assert len(json.loads(listed(capsys, "--json"))) == 32
+    assert "done-29" not in listed(capsys, "--active")
+
+
+class Logs:
+    """A client with the output of one job, and what of it was asked for."""
+
+    sources: tuple[str, ...] = ("profile-t4", "rank-0")
+    asked: list[tuple[object, bool]] = []  # noqa: RUF012
+
+    def list(self) -> list[dict]:
+        return [row()]
+
+    def logs(self, job: str, follow: bool, rank: object, measuring: bool) -> Iterator[str]:
+        self.asked.append((rank, measuring))
+        yield from ["epoch 1\n"] if rank == 0 and "rank-0" in self.sources else []
+
+    def log_sources(self, job: str) -> tuple[str, ...]:
+        return self.sources
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        ([], (0, False)),
+        (["--rank", "3"], (3, False)),
+        (["--rank", "all"], ("all", False)),
+        (["--measuring"], (0, True)),
+    ],
+)
+def test_logs_shows_rank_0_and_others_where_asked(arguments: list[str], asked: tuple, monkeypatch) -> None:
+    monkeypatch.setattr(main, "_connect", Logs)
+    assert main.run(["logs", "a-1", *arguments]) == Exit.OK
+    assert Logs.asked[-1] == asked
+
+
+@pytest.mark.parametrize(
+    ("sources", "rank", "told"),
+    [
+        ((), "0", "a-1 has written nothing yet"),
+        (
+            ("profile-t4",),
+            "0",
+            "a-1 has written nothing but while it was measured: `coadapt logs a-1 --measuring`",
+        ),
+        (("rank-0", "rank-1"), "7", "that has written nothing; of a-1 there is rank-0, rank-1"),
+    ],
+)
+def test_where_there_is_no_output_it_is_said_where_there_is(
+    sources: tuple[str, ...], rank: str, told: str, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(main, "_connect", Logs)
+    monkeypatch.setattr(Logs, "sources", sources)
+    assert main.run(["logs", "a-1", "--rank", rank]) == Exit.OK
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", f"coadapt: {told}\n")
+
+
+def test_whoever_waits_in_a_terminal_sees_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Console(force_terminal=True, width=200, file=io.StringIO(), color_system=None)
+    monkeypatch.setattr(show, "console", lambda: screen)
+    rows = [row(phase="running", fraction=0.5), row(phase="succeeded", fraction=1.0, finished_s=time.time())]
+
+    class Client:
+        def list(self) -> list[dict]:
+            return [rows.pop(0)]
+
+    (ended,) = follow.wait(Client(), ["a-1"], every_s=0.0)  # type: ignore[arg-type]
+    assert ended["phase"] == "succeeded"
+    drawn = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "━━━━━━━━━━" in drawn
+    assert "50%" in drawn
+
+
+def test_whoever_waits_elsewhere_reads_a_line_a_change(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [row(), row(phase="running"), row(phase="running"), row(phase="succeeded", finished_s=time.time())]
+
+    class Client:
+        def list(self) -> list[dict]:
+            return [rows.pop(0)]
+
+    follow.wait(Client(), ["a-1"], every_s=0.0)  # type: ignore[arg-type]
+    assert capsys.readouterr().out == "a-1: waiting\na-1: running\na-1: succeeded\n"
 
 
 def test_tables_name_emulated_gpus(capsys) -> None:

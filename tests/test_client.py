@@ -107,6 +107,7 @@ def tell(folder: str) -> dict[str, Any]:
         told["fetched"] = client.fetch_outputs(short, Path(folder) / "fetched")
         told["curve"] = (Path(folder) / "fetched" / "curve.txt").read_text().split()
         told["timeline"] = client.timeline(short)
+        told["short measured"] = "".join(client.logs(short, measuring=True))
         told["absent"] = client.describe(absent)
         try:
             client.describe("nothing-9")
@@ -119,6 +120,12 @@ def tell(folder: str) -> dict[str, Any]:
         long_folder = Path(str(client.describe(long)["folder"]))
         told["in its folder"] = sorted(path.name for path in long_folder.iterdir())
         told["folders"] = sorted(path.name for path in long_folder.parent.glob("[!.]*"))
+        (job_dir / "broken.py").write_text(SCRIPT.replace("x = ", 'raise ValueError("no data\\nanywhere")\nx = '))
+        broken = client.submit(spec("broken", 12).model_copy(update={"script": "broken.py"}))
+        told["broken"] = client.wait([broken], timeout_s=240)[broken]
+        told["broken details"] = client.describe(broken)
+        told["broken measured"] = "".join(client.logs(broken, measuring=True))
+        told["broken sources"] = client.log_sources(broken)
         children = psutil.Process(record.head[0].pid).children(recursive=True)
         templates = [p for p in psutil.process_iter() if is_template(p) and mark_of(p).startswith(record.mark)]
         told["trains"] = [len(template.children()) for template in templates]
@@ -212,6 +219,22 @@ def test_its_outputs_are_listed_fetched_and_outlive_the_cluster(told: dict[str, 
 
 def test_an_ended_jobs_folder_is_removed(told: dict[str, Any]) -> None:
     assert told["left of folders"] == [".lock"]
+
+
+def test_what_it_wrote_while_it_was_measured_is_apart(told: dict[str, Any]) -> None:
+    assert "epoch 0\n" in told["short log"]
+    assert "profile-t4" not in told["short log"]
+    assert all(line.startswith("[profile-t4] ") for line in told["short measured"].splitlines())
+
+
+def test_a_script_that_fails_while_it_is_measured_is_tried_twice_and_told_with_its_traceback(
+    told: dict[str, Any],
+) -> None:
+    details = told["broken details"]
+    assert (told["broken"], details["reason"], details["failures"]) == ("failed", "ValueError: no data", 2)
+    assert 'raise ValueError("no data' in details["traceback"]
+    assert told["broken measured"].count("[profile-t4] Traceback") == 2
+    assert told["broken sources"] == ("profile-t4",)
 
 
 def test_a_job_for_gpus_that_are_not_there_waits_and_says_so(told: dict[str, Any]) -> None:

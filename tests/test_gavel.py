@@ -378,13 +378,26 @@ def test_both_layouts_of_its_traces_are_read(tmp_path: Path) -> None:
         read_trace(written(tmp_path, TEN + TEN.replace("\t1\t-1", "\t5\t-1")))
 
 
+def test_gavels_jobs_without_a_whole_gpu_are_left_out_with_a_warning(tmp_path: Path) -> None:
+    first = TEN.splitlines(keepends=True)[0]
+    text = "# jobs\n" + first.replace("\t4\t", "\t0\t") + first.replace("\t4\t", "\t1.5\t") + first
+    told = "1 job without a GPU left out and 1 job with part of a GPU left out, the first in line 2"
+    with pytest.warns(UserWarning, match=told):
+        workload = read_trace(written(tmp_path, text))
+    assert (workload.ids, workload.gpus.tolist()) == (("2",), [4])
+
+
 BAD = {
     "a field too few": (TEN + "A3C\tx\ty\t1\n", "line 2: 4 fields between tabs, must be 10 or 7"),
     "no steps": (
         TEN.replace("900", "0"),
         "line 1: total_steps 0 is not accepted, must be a whole number of at le",
     ),
-    "half a GPU": (TEN.replace("\t4\t", "\t0.5\t"), "line 1: scale_factor 0.5 is not accepted"),
+    "half a GPU": (
+        TEN.splitlines()[0].replace("\t4\t", "\t0.5\t"),
+        "no job asks for a whole GPU in scale_factor; the first has 0.5",
+    ),
+    "less than no GPU": (TEN.replace("\t4\t", "\t-4\t"), "line 1: scale_factor -4 is not accepted"),
     "no number": (TEN + TEN.replace("900", "many"), "line 2: total_steps 'many' is not a number"),
     "before the start": (SEVEN.replace("12.5", "-12.5"), "line 1: arrival_time -12.500000 is not accepted"),
     "no job type": (TEN.replace("ResNet-18 (batch size 16)", ""), "line 1: the job type is empty"),

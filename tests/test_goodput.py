@@ -48,6 +48,7 @@ def batch_limits(draw: st.DrawFn) -> BatchLimits:
         draw(st.integers(1, 8)),
         draw(st.booleans()),
         draw(st.integers(0, 5)) == 0,
+        draw(st.none() | st.sampled_from([size for size in (first, first // 2, first // 4) if size > 0])),
     )
 
 
@@ -66,6 +67,8 @@ def brute_force(job: JobModel, gpu_type: str, nodes: int, k: int) -> float:
     model = with_bootstrap(usable)[gpu_type]
     limits, most, phi = job.limits, model.max_local_bsz, job.noise_scale or 0.0
     first, last, least = limits.initial_batch_size, limits.max_batch_size, limits.min_local_bsz
+    if limits.adapts and limits.unit is not None:
+        return best_of_whole_batches(job, model, min(nodes, k), k)
     fewest = -(-first // (k * most)) - 1
     if least > most or least * k > last or (fewest and not limits.accumulation):
         return 0.0
@@ -86,6 +89,20 @@ def brute_force(job: JobModel, gpu_type: str, nodes: int, k: int) -> float:
         local = -(-first // (k * (fewest + 1)))
         best = float(first / step_time_s(model.params, min(nodes, k), k, local, fewest))
     return best
+
+
+def best_of_whole_batches(job: JobModel, model: ThroughputModel, nodes: int, k: int) -> float:
+    """The same where a loop is given its own batches: each is split over all replicas, some make a step."""
+    limits, phi, unit = job.limits, job.noise_scale or 0.0, job.limits.unit
+    assert unit is not None
+    split = -(-unit // (k * model.max_local_bsz))
+    local = -(-unit // (k * split))
+    if local < limits.min_local_bsz or k > unit or (split > 1 and not limits.accumulation):
+        return 0.0
+    first = limits.initial_batch_size
+    sizes = first * np.arange(1, limits.max_batch_size // first + 1 if limits.accumulation else 2)
+    step = step_time_s(model.params, nodes, k, local, sizes * split / unit - 1)
+    return float((sizes / step * (phi + first) / (phi + sizes)).max())
 
 
 @settings(max_examples=150)

@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
+from coadapt.cli import main
+from coadapt.cli.exit_codes import Exit
 from coadapt.scheduler import laptop
 from coadapt.scheduler.client import Client, NoClusterError, connect
 from coadapt.scheduler.emulated import EmulatedNode, EmulationError, known_gpu_types, parse
@@ -137,3 +139,22 @@ def test_settings_refuse_what_they_do_not_know(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="state_dir is empty"):
         Settings(state_dir=" ")
     assert json.loads(Settings(state_dir=str(tmp_path)).model_dump_json())["round_interval_s"] == 60.0
+
+
+def test_without_rays_command_beside_python_up_says_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COADAPT_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "bin" / "python"))
+    assert main.run(["up", "--emulate", "1x t4:1"]) == Exit.NO_CLUSTER
+    assert capsys.readouterr().err == (
+        f"coadapt: there is no `ray` command in {tmp_path}/bin, beside the Python that runs coadapt; "
+        f"install Ray there: {tmp_path}/bin/python -m pip install 'ray[default]'\n"
+    )
+    assert not (tmp_path / "home").exists()
+
+
+def test_why_ray_did_not_start_is_no_line_of_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "start.log"
+    log.write_text("ValueError: no\n[2026-11-28 01:44:52,407 W 1 1] network_util.cc:330: Failed to\n")
+    assert laptop._last_line(log) == "ValueError: no"

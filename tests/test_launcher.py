@@ -7,7 +7,7 @@ import pytest
 from coadapt.executor.slot import Slot
 from coadapt.scheduler.cluster import Cluster, Node
 from coadapt.scheduler.job import JobSpec
-from coadapt.scheduler.launcher import Action, Assign, Evict, Holding, less_given_up, slots_of, step
+from coadapt.scheduler.launcher import Action, Assign, ForceOut, Holding, less_given_up, slots_of, step
 from coadapt.scheduler.placement import NodeShare, Placement
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -166,12 +166,12 @@ def test_a_release_that_does_not_come_restarts_the_executor() -> None:
     world.now = TIMEOUT_S
     assert world.step(a=(), b=many("n1", 4, 4)) == []
     world.now = TIMEOUT_S + 1
-    assert world.step(a=(), b=many("n1", 4, 4)) == [Evict("a", many("n1", 4))]
+    assert world.step(a=(), b=many("n1", 4, 4)) == [ForceOut("a", many("n1", 4))]
     world.release("a")
     assert names(world.step(a=(), b=many("n1", 4, 4))) == ["b"]
 
 
-def test_a_job_that_is_late_to_leave_and_is_to_stay_after_all_is_not_evicted() -> None:
+def test_a_job_that_is_late_to_leave_and_is_to_stay_after_all_is_not_forced_out() -> None:
     world = World(a=many("n1", 4))
     world.step(a=(), b=many("n1", 4, 4))
     world.now = TIMEOUT_S + 1

@@ -6,10 +6,11 @@ import json
 import math
 from dataclasses import replace
 
+from coadapt.estimators.goodput import BatchLimits
 from coadapt.executor.batch_choice import choose_batch
 from coadapt.executor.config import Adaptivity, TrainingConfig
 from coadapt.executor.measurements import Measurements
-from coadapt.executor.protocol import ProfileProgress, Progress, Ready, Report, StepRow
+from coadapt.executor.protocol import Habits, ProfileProgress, Progress, Ready, Report, StepRow
 from coadapt.executor.slot import Slot
 
 READY = Ready("net", 32, 1000, 4096, "SGD", False)
@@ -44,6 +45,39 @@ def test_a_report_without_an_estimate_keeps_the_noise_scale_that_was_known() -> 
     assert MEASURED.with_report(replace(REPORT, grad_sqr=None, grad_var=None)).noise_scale == 400.0
     # For a while no signal may rise above the noise; the batch size must not fall back for that.
     assert MEASURED.with_report(replace(REPORT, grad_sqr=0.0, grad_var=90.0)).noise_scale == 400.0
+
+
+def test_a_loop_is_given_its_own_batches_until_it_was_seen_not_to_count_them() -> None:
+    training = TrainingConfig(max_batch_size=512)
+    assert limits_of(MEASURED, training).unit == 32
+    accumulates = MEASURED.with_report(replace(REPORT, habits=Habits(per_step=4)))
+    assert (limits_of(accumulates, training).unit, limits_of(accumulates, training).initial_batch_size) == (
+        32,
+        128,
+    )
+    free = MEASURED.with_report(replace(REPORT, habits=Habits(whole_batches=False)))
+    assert limits_of(free, training).unit is None
+    # A process that starts knows less than those that have trained.
+    assert limits_of(accumulates.with_info(READY), training).initial_batch_size == 128
+
+
+def test_a_script_that_steps_twice_per_batch_keeps_its_batch_in_one_pass() -> None:
+    twice = MEASURED.with_report(replace(REPORT, habits=Habits(one_pass=True)))
+    limits = limits_of(twice, TrainingConfig(max_batch_size=512))
+    assert (limits.fixed, limits.accumulation) == (True, False)
+
+
+def test_statistics_over_a_batch_keep_local_batches_large_as_far_as_the_job_allows() -> None:
+    normed = Measurements().with_info(replace(READY, least_local_bsz=16))
+    assert limits_of(normed, TrainingConfig()).min_local_bsz == 16
+    assert limits_of(normed, TrainingConfig(), fewest_replicas=4).min_local_bsz == 8
+    assert limits_of(normed, TrainingConfig(min_local_batch_size=32)).min_local_bsz == 32
+
+
+def limits_of(measured: Measurements, training: TrainingConfig, fewest_replicas: int = 1) -> BatchLimits:
+    limits = measured.batch_limits(training, fewest_replicas)
+    assert limits is not None
+    return limits
 
 
 def test_measurements_survive_json() -> None:

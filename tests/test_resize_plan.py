@@ -22,7 +22,7 @@ from coadapt.executor.events import (
     Running,
     WorkerLost,
 )
-from coadapt.executor.failures import FailureBudget
+from coadapt.executor.failures import NO_OTHER_END, SAME_TWICE, FailureBudget
 from coadapt.executor.lifecycle import Gone
 from coadapt.executor.protocol import BatchPlan, Crashed, Join, Leave, ProfileProgress, SetBatch, Stop, Trying
 from coadapt.executor.ranks import Rendezvous, joins, rank_order
@@ -282,15 +282,65 @@ def test_survivors_that_never_answer_are_killed_and_the_job_starts_cold(world: W
 def test_an_error_of_the_script_is_tried_again_and_then_ends_the_job_with_its_traceback() -> None:
     world = World(max_failures=2)
     world.assign(A, B)
-    for _ in range(3):
+    for number in range(3):
         world.run(20)
-        world.crash(world.worker_in(A))
+        world.crash(world.worker_in(A), f"ValueError: {number}")
     world.run(5)
-    assert [failing.tries for failing in world.of(Failing)] == [1, 2]
-    assert world.of(JobFailed) == [JobFailed("ValueError: no", "Traceback …", 3)]
+    assert world.of(Failing) == [Failing(f"ValueError: {n}", n + 1, "Traceback …") for n in (0, 1)]
+    why = "3 errors, of 2 that max_failures allows"
+    assert world.of(JobFailed) == [JobFailed("ValueError: 2", "Traceback …", 3, why)]
+    assert [running.retried for running in world.of(Running)] == [False, True, True]
     assert world.machine.phase is Phase.FAILED
     assert world.granted == set()
     assert world.live() == []
+
+
+def test_the_same_error_twice_without_progress_between_is_enough(world: World) -> None:
+    world.assign(A)
+    for _ in range(2):
+        world.run(20)
+        world.crash(world.worker_in(A))
+    world.run(5)
+    (failed,) = world.of(JobFailed)
+    assert (failed.summary, failed.tries, failed.why) == ("ValueError: no", 2, SAME_TWICE)
+
+
+def test_the_same_error_after_progress_is_another_one(world: World) -> None:
+    world.assign(A)
+    for seconds in (20, 30, 45):
+        world.run(seconds)
+        world.crash(world.worker_in(A))
+    world.run(30)
+    assert len(world.of(Failing)) == 3
+    assert world.training_on == {A}
+
+
+def test_an_end_that_no_other_try_can_change_is_final_at_once(world: World) -> None:
+    world.assign(A)
+    world.run(2)
+    world.crash(world.worker_in(A), "train.py never called coadapt.prepare")
+    world.run(1)
+    assert (world.of(Failing), world.of(JobFailed)[0].why) == ([], NO_OTHER_END)
+
+
+def test_memory_that_runs_out_twice_is_tried_again_with_the_smaller_batch(world: World) -> None:
+    world.assign(A)
+    for _ in range(2):
+        world.run(20)
+        world.die(world.worker_in(A), 1, Crashed("OutOfMemoryError: no", "Traceback …", out_of_memory=True))
+    world.run(20)
+    assert world.training_on == {A}
+
+
+def test_a_job_that_was_stopped_while_it_was_to_be_tried_again_starts_as_any(world: World) -> None:
+    trained(world, A)
+    world.crash(world.worker_in(A))
+    world.run(0.5)
+    world.assign()
+    world.run(1)
+    world.assign(A)
+    world.run(10)
+    assert not world.of(Running)[-1].retried
 
 
 @pytest.mark.parametrize(
@@ -393,7 +443,7 @@ def test_a_profile_run_killed_by_lack_of_memory_keeps_what_it_measured_and_one_t
     world.run(1)
     assert profiled(world) == [
         ProfileFinished("t4", True),
-        ProfileFinished("t4", False, "ImportError: x"),
+        ProfileFinished("t4", False, "ImportError: x", fault=True, traceback="Traceback …"),
     ]
 
 
@@ -435,6 +485,27 @@ def test_an_error_of_the_script_ends_a_profile_run_at_once_whatever_was_being_tr
     world.run(10)
     assert (world.processes_in(D), world.kept[0].progress.failed) == (1, ())
     assert profiled(world) == [ProfileFinished("t4", True)]
+
+
+def test_an_error_at_the_scripts_own_batch_size_is_its_fault(world: World) -> None:
+    world.fits, world.own_batch_size = 1 << 20, 4
+    world.profile(D)
+    world.run(4.05)  # the smallest size, 4, is tried
+    world.crash(world.worker_in(D), "ValueError: more than one sample is needed")
+    world.run(10)
+    (ended,) = profiled(world)
+    assert (ended.ok, ended.fault) == (False, True)
+
+
+def test_an_error_below_the_scripts_own_batch_size_raises_the_floor(world: World) -> None:
+    world.fits, world.own_batch_size = 1 << 20, 32
+    world.profile(D)
+    world.run(4.05)
+    world.crash(world.worker_in(D), "ValueError: more than one sample is needed")
+    world.run(20)
+    assert profiled(world) == [ProfileFinished("t4", True)]
+    (kept,) = world.kept
+    assert (kept.progress.floor, min(row.local_bsz for row in kept.progress.rows)) == (8, 8)
 
 
 def test_out_of_memory_before_any_size_was_tried_is_no_finding(world: World) -> None:
@@ -566,7 +637,7 @@ def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool) -
             if action == "hang":
                 world.processes[worker].hung = True
             elif action == "crash":
-                world.crash(worker)
+                world.crash(worker, f"ValueError: {len(world.told)}")
             else:
                 world.die(worker, -9 if action == "die" else None)
     world.run(2000)
@@ -582,3 +653,17 @@ def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool) -
         last = world.of(Running)[-1]
         assert last.sequence == world.sequence
         assert set(last.slots) == desired
+
+
+def test_a_job_that_no_newcomer_can_join_stays_as_it_is(world: World) -> None:
+    trained(world, A)
+    world.unfit = {B, C}
+    world.assign(A, B)
+    world.run(20)
+    assert (world.machine.phase, world.training_on) == (Phase.TRAINING, {A})
+    assert "cannot grow" in world.of(WorkerLost)[-1].reason
+    started = world.processes_in(B)
+    world.assign(A, B, C)
+    world.run(20)
+    assert (world.processes_in(B), world.processes_in(C), world.training_on) == (started, 0, {A})
+    assert world.machine.budget.failures == 0

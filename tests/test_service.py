@@ -29,16 +29,17 @@ from coadapt.scheduler.placement import NodeShare, Placement
 from coadapt.scheduler.reactions import (
     PROFILE_LOSSES,
     PROFILE_TRIES,
+    Reaction,
     claim,
     end,
-    evict,
+    force_out,
     give_up_profile,
     lose_everything,
     lose_slots,
     react,
     start_profile,
 )
-from coadapt.scheduler.record import JobRecord, ProfileRun
+from coadapt.scheduler.record import JobRecord, ProfileRun, Stopped
 from coadapt.scheduler.round import Plan
 from coadapt.scheduler.settings import Settings
 from coadapt.scheduler.snapshot import (
@@ -304,7 +305,85 @@ def test_the_cluster_shows_how_far_the_last_plan_may_be_from_the_best(
     assert cluster_view(NodesSnapshot(), [], Settings(), 3, plan)["gap"] == gap
 
 
+# --- what an interruption was ------------------------------------------------------------------------------
+
+
+def counts(found: JobRecord) -> dict[str, int]:
+    """Those that are not 0."""
+    names = ("restarts", "resizes", "evictions", "recoveries", "failures")
+    return {name: value for name in names if (value := getattr(found.state, name))}
+
+
+def test_a_job_whose_gpus_went_to_others_was_evicted_and_its_time_in_the_queue_is_no_pause_of_a_move() -> None:
+    stopped = claim(running(A, B), (), 10.0)
+    assert said(stopped) == ["is to leave its GPUs to other jobs"]
+    left = react(stopped.job, Released(stopped.job.sequence, (A, B)), 11.0)
+    assert [(event.kind, event.data["text"]) for event in left.events] == [
+        ("evicted", "training left 2xt4: evicted, other jobs get them")
+    ]
+    assert (left.job.state.reason, counts(left.job)) == ("evicted: other jobs have its GPUs", {"evictions": 1})
+    back = claim(left.job, (C,), 200.0).job
+    back_again = react(back, Running(back.sequence, (C,), warm=False, pause_s=195.5), 206.0)
+    assert said(back_again) == ["runs on 1xt4 on 1 node, after it was evicted for 195.50 s"]
+    assert counts(back_again.job) == {"restarts": 1, "evictions": 1}
+    assert back_again.job.stopped is None
+
+
+def test_a_job_that_stays_after_all_was_not_evicted() -> None:
+    stays = claim(claim(running(A), (), 10.0).job, (A,), 10.5).job
+    stays = react(stays, Running(stays.sequence, (A,), warm=False), 11.0).job
+    lost = react(stays, Released(stays.sequence, (A,)), 12.0)
+    assert said(lost) == ["training gave up 1xt4: its workers could not start there"]
+    assert (lost.job.phase, counts(lost.job)) == (Phase.QUEUED, {})
+
+
+@pytest.mark.parametrize(
+    ("why", "text"),
+    [
+        (Stopped.DRAINED, "training left 1xt4: their nodes are going away"),
+        (Stopped.DOWN, "training left 1xt4: the scheduler ends"),
+    ],
+)
+def test_only_a_job_whose_gpus_go_to_others_is_evicted(why: Stopped, text: str) -> None:
+    stopped = claim(running(A), (), 10.0, why).job
+    left = react(stopped, Released(stopped.sequence, (A,)), 11.0)
+    assert (said(left), counts(left.job)) == ([text], {})
+    assert JobRecord.from_json(left.job.to_json()).stopped is why
+
+
+def test_a_resize_a_recovery_and_a_retry_are_counted_apart() -> None:
+    found = claim(running(A), (A, B), 10.0).job
+    found = react(found, Running(found.sequence, (A, B), warm=True, pause_s=0.5, generation=2), 18.0).job
+    assert counts(found) == {"restarts": 1, "resizes": 1}
+    again = Running(found.sequence, (A,), warm=True, pause_s=0.4, recovered=True, generation=3)
+    found = react(found, again, 30.0).job
+    assert counts(found) == {"restarts": 2, "resizes": 1, "recoveries": 1}
+    cost_s = found.restart_cost_s
+    failing = react(found, Failing("ValueError: no", 1, "Traceback …"), 40.0).job
+    assert (failing.retrying, failing.traceback) == (True, "Traceback …")
+    tried = Running(found.sequence, (A, B), warm=False, pause_s=6.0, generation=4, retried=True)
+    back = react(failing, tried, 46.0)
+    assert said(back) == ["runs on 2xt4 on 2 nodes, again 6.00 s after its script failed"]
+    assert counts(back.job) == {"restarts": 2, "resizes": 1, "recoveries": 1, "failures": 1}
+    assert back.job.restart_cost_s == cost_s, "what its errors cost is not what a move costs"
+    assert not back.job.retrying
+
+
+def test_who_left_gpus_and_why_is_told() -> None:
+    moved = claim(running(A), (B, C), 10.0).job
+    assert said(react(moved, Released(moved.sequence, (A,)), 12.0)) == ["training left 1xt4 for 2xt4"]
+    ended = end(running(A), Phase.CANCELLED, "cancelled by the user", 5.0).job
+    assert said(react(ended, Released(1, (A,)), 6.0)) == ["its workers left 1xt4: it has ended"]
+    started = start_profile(profiling(ProfileRun("t4")), "t4", A, 1.0).job
+    measured_there = react(started, finished(started, "t4", ok=True, measurements_json=measured("t4")), 2.0).job
+    assert said(react(measured_there, Released(0, (A,)), 3.0)) == ["its profile run left 1xt4"]
+
+
 # --- profiling -------------------------------------------------------------------------------------------
+
+
+def said(reaction: Reaction) -> list[str]:
+    return [event.data["text"] for event in reaction.events]
 
 
 def finished(found: JobRecord, gpu_type: str, **outcome: Any) -> ProfileFinished:
@@ -350,12 +429,98 @@ def test_a_profile_run_that_fails_is_tried_once_more() -> None:
     assert job_details(second, [])["profiles"] == {"t4": "could not be measured: RuntimeError: no"}
 
 
+def fault(found: JobRecord, gpu_type: str, slot: Slot, reason: str = "ValueError: no", line: int = 7) -> Reaction:
+    """Measured on a GPU type, where its script fails; the slot is released."""
+    traceback = f'  File "/x/train.py", line {line}, in <module>\n{reason}\n'
+    found = start_profile(found, gpu_type, slot, 1.0).job
+    failed = react(found, finished(found, gpu_type, ok=False, reason=reason, fault=True, traceback=traceback), 2.0)
+    return replace(failed, job=react(failed.job, Released(0, (slot,)), 3.0).job)
+
+
+D = Slot("n4", "l", 1, "a100", emulated=True)
+
+
+def test_the_same_error_on_two_gpu_types_fails_the_job_at_once_with_its_traceback() -> None:
+    first = fault(profiling(ProfileRun("a100"), ProfileRun("t4")), "a100", D)
+    assert (first.job.phase, counts(first.job)) == (Phase.PROFILING, {"failures": 1})
+    second = fault(first.job, "t4", A)
+    assert (second.job.phase, second.job.state.reason, counts(second.job)) == (
+        Phase.FAILED,
+        "ValueError: no",
+        {"failures": 2},
+    )
+    assert "train.py" in job_details(second.job, [])["traceback"]
+    told = dict.fromkeys(("a100", "t4"), "could not be measured: ValueError: no")
+    assert (job_details(second.job, [])["profiles"], second.job.occupied) == (told, ())
+    assert job_details(first.job, [])["profiles"]["a100"] == "to be measured again: ValueError: no"
+    assert said(second)[-1] == "ValueError: no (the same error twice, and no progress between)"
+
+
+def test_on_its_only_gpu_type_the_same_error_twice_is_enough() -> None:
+    second = fault(fault(profiling(ProfileRun("t4")), "t4", A).job, "t4", A)
+    assert (second.job.phase, counts(second.job)) == (Phase.FAILED, {"failures": 2})
+
+
+def test_an_error_on_one_gpu_type_alone_is_the_types() -> None:
+    both = profiling(ProfileRun("a100", ok=True), ProfileRun("t4"))
+    second = fault(fault(both, "t4", A).job, "t4", A).job
+    assert (second.phase, second.profile("t4").ok) == (Phase.PROFILING, False)  # type: ignore[union-attr]
+
+
+def test_where_its_script_failed_a_job_is_measured_again_once_the_other_types_have_told() -> None:
+    once = fault(profiling(ProfileRun("a100"), ProfileRun("t4")), "t4", A).job
+    assert [view.id for view in profile_views([once], CLUSTER, 1.0, 4.0)] == ["j-1/profile/a100"]
+    without = Cluster((Node("n2", "t4", 8),))
+    assert [view.id for view in profile_views([once], without, 1.0, 4.0)] == ["j-1/profile/t4"]
+    measured_there = start_profile(once, "a100", D, 4.0).job
+    measured_there = react(measured_there, finished(measured_there, "a100", ok=True), 5.0).job
+    assert [view.id for view in profile_views([measured_there], CLUSTER, 1.0, 6.0)] == ["j-1/profile/t4"]
+
+
+def test_other_errors_are_tried_again_as_far_as_max_failures_allows() -> None:
+    spec = SPEC.model_copy(update={"max_failures": 1})
+    two = replace(profiling(ProfileRun("a100"), ProfileRun("t4")), spec=spec)
+    first = fault(two, "a100", D)
+    assert first.job.phase is Phase.PROFILING
+    second = fault(first.job, "t4", A, line=9)
+    assert (second.job.phase, counts(second.job)) == (Phase.FAILED, {"failures": 2})
+    assert said(second)[-1] == "ValueError: no (2 errors, of 1 that max_failures allows)"
+
+
+@pytest.mark.parametrize(
+    "reason", ["train.py never called coadapt.prepare", "SyntaxError: invalid syntax (model.py, line 3)"]
+)
+def test_an_end_that_cannot_be_another_is_final_at_once(reason: str) -> None:
+    ended = fault(profiling(ProfileRun("a100"), ProfileRun("t4")), "a100", D, reason)
+    assert (ended.job.phase, ended.job.state.reason) == (Phase.FAILED, reason)
+
+
+def test_errors_while_measured_and_while_training_are_counted_together() -> None:
+    found = fault(profiling(ProfileRun("a100", ok=True), ProfileRun("t4")), "t4", A).job
+    found = replace(found, state=replace(found.state, phase=Phase.QUEUED))
+    found = claim(found, (D,), 5.0).job
+    found = react(found, Running(found.sequence, (D,), warm=False), 6.0).job
+    failing = react(found, Failing("KeyError: 'x'", 1), 7.0)
+    assert (counts(failing.job), said(failing)) == ({"failures": 2}, ["try 2 failed: KeyError: 'x'"])
+    assert counts(react(failing.job, JobFailed("KeyError: 'x'", "", 2), 9.0).job) == {"failures": 3}
+
+
+def test_a_job_that_ended_by_itself_has_succeeded_and_says_how_far_it_was() -> None:
+    reported = react(running(A), Reported(REPORT, ""), 3.0).job
+    done = react(reported, JobFinished({}, ended_early="epoch 2 of 10"), 4.0).job
+    row = job_row(JobRecord.from_json(done.to_json()))
+    assert (row["phase"], row["reason"]) == ("succeeded", "ended by itself after epoch 2 of 10")
+    assert row["fraction"] == 0.2
+
+
 def test_a_job_that_does_not_leave_is_counted_as_there_until_its_executor_is_back() -> None:
     stopped = claim(running(A), (), 10.0).job
-    evicted = evict(stopped, 200.0).job
-    assert evicted.held == (A,)
-    assert (evicted.pending_since_s, evicted.state.evictions) == (200.0, 1)
-    assert react(evicted, Released(0, (), everything=True), 201.0).job.held == ()
+    late = force_out(stopped, 200.0).job
+    assert late.held == (A,)
+    assert (late.pending_since_s, late.state.evictions) == (200.0, 0)
+    gone = react(late, Released(0, (), everything=True), 201.0).job
+    assert gone.held == ()
+    assert (gone.state.evictions, gone.state.recoveries) == (1, 0), "it was to leave, and is not recovered"
 
 
 def test_a_profile_run_starts_again_after_its_executor_or_node_was_lost() -> None:

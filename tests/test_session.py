@@ -43,11 +43,14 @@ def test_a_schedule_made_for_the_initial_batch_size_follows_progress(tmp_path: P
         (a,) = job.start(1)
         job.join([a], BatchPlan(32, 1))
         job.finish()
-        report = a.all(Report)[-1]
-    gains = report.progress.progress_samples / 16
-    assert 6 * 101 / 64 - 1 <= gains <= 6 * 101 / 16 + 1
+        progress = a.all(Report)[-1].progress
+    assert progress.samples > 6 * 101  # a larger batch needs more passes for the same progress
+    gains = progress.progress_samples / 16
+    assert 6 * 101 / 16 <= gains + 1e-6 < 7 * 101 / 16
     advances = (1 - final(tmp_path)["lr"][0] / 0.05) * 2 * 7 * 6
-    assert advances == pytest.approx(gains, abs=7)  # the rest of an epoch is a whole step for the schedule
+    assert advances == pytest.approx(
+        gains, abs=progress.samples / 101
+    )  # the rest of a pass is a whole step for it
 
 
 def test_ready_says_what_the_scheduler_needs_to_know(tmp_path: Path) -> None:
@@ -142,12 +145,14 @@ for epoch in coadapt.epochs(10):
 """
 
 
-def test_a_script_that_ends_before_its_epochs_is_no_success(tmp_path: Path) -> None:
+def test_a_script_that_ends_by_itself_has_succeeded_and_says_how_far_it_was(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(UNFINISHED)
     with TrainingGroup(script, tmp_path) as job:
-        job.join(job.start(1))
-        assert job.crash().summary == "train.py ended after epoch 2 of 10"
+        job.join(job.start(2))
+        finished = job.finish()
+        assert {event.ended_early for event in finished} == {"epoch 3 of 10"}
+        assert {event.steps for event in finished} == {6}
 
 
 def parts() -> tuple[nn.Module, torch.optim.Optimizer, DataLoader[Any]]:
@@ -159,21 +164,35 @@ def test_objects_are_told_apart_by_type_in_any_order() -> None:
     model, optimizer, loader = parts()
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
     found = identify([loader, schedule, optimizer, model, torch.amp.GradScaler("cpu")])
-    assert (found.module, found.optimizers, found.loader) == (model, [optimizer], loader)
+    assert (found.modules, found.optimizers, found.loader.dataset) == ([model], [optimizer], loader.dataset)
     assert (found.schedulers, len(found.scalers), found.batch_size) == ([schedule], 1, 2)
+
+
+def test_models_that_no_optimizer_trains_are_companions() -> None:
+    model, optimizer, loader = parts()
+    average = torch.optim.swa_utils.AveragedModel(model)
+    found = identify([average, model, optimizer, loader])
+    assert (found.modules, found.companions) == ([model], [average])
+
+
+def test_parameters_of_no_given_model_are_trained_and_kept_all_the_same() -> None:
+    model, _, loader = parts()
+    temperature = nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([*model.parameters(), temperature], 0.1)
+    found = identify([model, optimizer, loader])
+    assert found.strays() == [temperature]
+    assert found.parameters() == [*model.parameters(), temperature]
 
 
 def test_what_cannot_be_trained_is_refused_in_one_sentence() -> None:
     model, optimizer, loader = parts()
     other = parts()
     cases: list[tuple[list[Any], str]] = [
-        ([model, other[0], optimizer, loader], "2 models given"),
+        ([optimizer, loader], "0 models given"),
         ([model, optimizer], "0 DataLoaders given"),
         ([model, optimizer, loader, other[2]], "2 DataLoaders given"),
         ([model, loader], "no optimizer given"),
-        ([model, other[1], loader], "parameters that are not the model's"),
         ([model, torch.optim.LBFGS(model.parameters()), loader], "LBFGS"),
-        ([model, optimizer, DataLoader(loader.dataset, batch_size=None)], "batch_size is None"),
         ([model, optimizer, loader, 3], "argument 4 is a int"),
         ([nn.Embedding(3, 2, sparse=True), optimizer, loader], "sparse=True"),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ class Run:
 
     @property
     def lines(self) -> list[str]:
-        return [line for event in self.events if isinstance(event, Output) for line in event.lines]
+        return "".join(event.text for event in self.events if isinstance(event, Output)).splitlines()
 
 
 @pytest.fixture
@@ -114,6 +115,12 @@ def look(run: Callable[..., Run], *args: str, **options: Any) -> dict[str, Any]:
 
 def is_template(pid: int) -> bool:
     return "coadapt.executor.template" in psutil.Process(pid).cmdline()
+
+
+def number_in(lines: Iterable[str], before: str) -> int:
+    """The first number that comes after these words."""
+    found = (re.search(rf"{before}(\d+)", line) for line in lines)
+    return next(int(match[1]) for match in found if match)
 
 
 def gone(pid: int) -> None:
@@ -259,8 +266,7 @@ TrainingProcess(launch, lambda event: print(event, flush=True)).run()
 """
     with subprocess.Popen([sys.executable, "-c", asks], stdout=subprocess.PIPE, text=True) as asker:
         assert asker.stdout is not None
-        pid = int(asker.stdout.readline().split("pid=")[1].split(",")[0])
-        other = int(asker.stdout.readline().split("other ")[1].split("'")[0])
+        pid, other = number_in(asker.stdout, "pid="), number_in(asker.stdout, "other ")
         assert is_template(psutil.Process(pid).ppid())
         asker.kill()
     gone(pid)
@@ -428,11 +434,8 @@ input()
         [sys.executable, "-c", asks], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as asker:
         assert asker.stdout is not None
-        lines = []
-        while not lines or "children" not in lines[-1]:
-            lines.append(asker.stdout.readline())
-        assert lines[-1].split() == ["children", "0"]
-        pid = int(next(line for line in lines if "template " in line).split("template ")[1].split("'")[0])
+        pid = number_in(asker.stdout, "template ")
         assert is_template(pid)
+        assert number_in(asker.stdout, "children ") == 0
         asker.kill()
     gone(pid)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from coadapt.executor.failures import fault_of, is_final
 from coadapt.executor.lifecycle import Exited, Output, Started
 from coadapt.executor.protocol import Crashed, Heartbeat, Left, Stop
 from coadapt.executor.training_process import Launch, TrainingProcess
@@ -65,7 +66,7 @@ class Running:
 
     @property
     def lines(self) -> list[str]:
-        return [line for event in self.events if isinstance(event, Output) for line in event.lines]
+        return "".join(event.text for event in self.events if isinstance(event, Output)).splitlines()
 
 
 @pytest.fixture
@@ -109,6 +110,21 @@ def test_output_of_both_streams_comes_line_by_line_and_survives_odd_bytes(start)
     assert running.lines == ["hello you", "\ufffd", "no line end"]
 
 
+def test_a_progress_bar_is_seen_as_it_is_drawn(start) -> None:
+    """The script goes on only once what it has drawn so far was seen."""
+    running = start(
+        SPEAKER
+        + "def draw(text):\n    sys.stderr.write(text); sys.stderr.flush(); channel.recv()\n"
+        + "draw('\\r 10%|#'); draw('\\r 20%|##'); draw('\\r100%|\u2588\\n'); print('end')"
+    )
+    for drawn in (" 10%|#", " 20%|##", "\r100%|\u2588\n"):
+        running.wait(Output(drawn))
+        running.process.send(Stop())
+    running.end()
+    written = "".join(event.text for event in running.events if isinstance(event, Output))
+    assert written == "\r 10%|#\r 20%|##\r100%|\u2588\nend\n"
+
+
 def test_a_kill_is_seen_at_once_and_takes_everything_the_script_started_with_it(start) -> None:
     running = start(
         SPEAKER
@@ -137,14 +153,23 @@ def test_the_executor_may_kill_it_before_and_after_it_started(start, tmp_path: P
 
 def test_a_real_script_that_fails_says_so_with_its_traceback(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text("raise ValueError('no data')\n")
+    script.write_text("def load():\n    raise ValueError('no data\\nanywhere')\n\n\nload()\n")
     running = Running(Launch(str(script), (), {}, str(tmp_path)))
     crashed = next(event for event in running.end() if isinstance(event, Crashed))
     assert crashed.summary == "ValueError: no data"
-    assert "train.py" in crashed.traceback
+    assert fault_of(crashed.summary, crashed.traceback) == "ValueError: no data train.py:2"
     assert running.events[-1] == Exited(1)
 
 
+def test_a_real_script_that_never_prepares_is_not_tried_again(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print('done')\n")
+    running = Running(Launch(str(script), (), {}, str(tmp_path)))
+    crashed = next(event for event in running.end() if isinstance(event, Crashed))
+    assert crashed.summary == "train.py never called coadapt.prepare"
+    assert is_final(crashed.summary)
+
+
 def test_neighbouring_output_is_sent_together() -> None:
-    events = [Output(("a",)), Output(("b",)), Exited(0), Output(("c",))]
-    assert compact(events) == [Output(("a", "b")), Exited(0), Output(("c",))]
+    events = [Output("a\n"), Output("b"), Exited(0), Output("c")]
+    assert compact(events) == [Output("a\nb"), Exited(0), Output("c")]

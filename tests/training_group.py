@@ -249,7 +249,7 @@ class TrainingGroup:
     def _start(self, env: dict[str, str]) -> Member:
         ours, theirs = socket.socketpair()
         log = self.folder / f"process-{len(self.members)}.log"
-        environment: dict[str, Any] = {
+        environment: dict[str, str] = {
             **os.environ,
             "OMP_NUM_THREADS": "1",
             "COADAPT_TEST_ID": str(len(self.members)),
@@ -259,15 +259,21 @@ class TrainingGroup:
             **env,
             protocol.CHANNEL_FD: str(theirs.fileno()),
         }
+        process = self._launch(environment, theirs, log)
+        theirs.close()
+        member = self._member(process, Connection(ours.detach()), log)
+        self.members.append(member)
+        return member
+
+    def _launch(self, environment: dict[str, str], channel: socket.socket, log: Path) -> Any:
         with log.open("wb") as output:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, "-u", "-m", "coadapt.executor.process", str(self.script), *self.args],
                 env=environment,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(channel.fileno(),),
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        theirs.close()
-        member = Member(process, Connection(ours.detach()), log)
-        self.members.append(member)
-        return member
+
+    def _member(self, process: Any, connection: Connection, log: Path) -> Member:
+        return Member(process, connection, log)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ..tables import header_of
 from ..text_file import open_lines
 from ..workload import Workload
 from . import copter, gavel, helios, jsonl, pai, philly, sia
@@ -40,16 +41,40 @@ def read_trace(path: Path, format: str | None = None) -> Workload:
 
 
 def _recognised(path: Path) -> str:
+    """The format of the first line that is neither blank nor a comment, or of a header behind a `#` above it."""
+    commented = first = ""
     with open_lines(path) as lines:
-        line = next(lines, "")
-    first = line.strip()
-    if gavel.looks_like(line):
+        for line in lines:
+            if not (first := line.strip().lstrip("\ufeff")):
+                continue
+            if not first.startswith("#"):
+                break
+            commented = _with_columns(line) or commented
+            first = ""
+    if found := _with_columns(first) or commented:
+        return found
+    if gavel.looks_like(line if first else ""):
         return "gavel"
     if first.startswith("{"):
         return "jsonl"
-    header = set(first.split(","))
-    for name, (_, columns) in FORMATS.items():
-        if columns <= header:
-            return name
     accepted = ", ".join(["gavel", "jsonl", *FORMATS])
-    raise ValueError(f"trace: {path} begins with {first[:60]!r}, as no known format does; name one: {accepted}")
+    raise ValueError(
+        f"trace: {path} begins with {first[:60]!r}, as no known format does{_nearest(first)}; name one: {accepted}"
+    )
+
+
+def _with_columns(line: str) -> str:
+    """The format whose columns a line names; "" for none."""
+    return next((name for name, (_, columns) in FORMATS.items() if header_of(line, columns)), "")
+
+
+def _nearest(line: str) -> str:
+    """What a header lacks of the format that it has most of."""
+    lacks = {
+        name: [needed for needed in sorted(columns) if not header_of(line, [needed])]
+        for name, (_, columns) in FORMATS.items()
+    }
+    name, missing = min(lacks.items(), key=lambda item: len(item[1]) / len(FORMATS[item[0]][1]))
+    if len(FORMATS[name][1]) - len(missing) < 2:
+        return ""
+    return f" (of {name} it lacks {', '.join(missing)})"

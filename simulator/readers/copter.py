@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...executor.config import Adaptivity
-from ..tables import numbers, read_rows
+from ..tables import named, numbers, read_rows
 from ..workload import TraceJob, Workload
 
 MOST_GPUS = 2048  # of a job, as in that code; its table says less
@@ -15,11 +15,12 @@ CATEGORIES = ("SiaJob", "BatchInferenceJob", "SyntheticSinglePhaseJob")
 def read(path: Path) -> Workload:
     """Raises ValueError with line and value for whatever is wrong with the file."""
     rows = read_rows(path, ("name", "time", "category", "application"))
+    named(path, rows, "name")
     times = numbers(path, rows, "time", least=0)
-    for line, row in enumerate(rows, start=2):
+    for row in rows:
         if row["category"] not in CATEGORIES:
             accepted = ", ".join(CATEGORIES)
-            raise ValueError(f"{path}: line {line}: category {row['category']!r}; accepted: {accepted}")
+            raise ValueError(f"{path}: line {row.line}: category {row['category']!r}; accepted: {accepted}")
     return Workload.of(
         TraceJob(
             id=row["name"],

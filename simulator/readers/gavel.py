@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..text_file import open_lines, rows_left
 from ..workload import TraceJob, Workload
+from .whole_gpus import nothing_left, tell
 
 # Number of fields -> position of each that counts; the job type is the first.
 LAYOUTS = {
@@ -35,11 +36,12 @@ def read(path: Path) -> Workload:
     """
     jobs: list[TraceJob] = []
     ignored: dict[str, int] = {}
+    left_out: list[tuple[int, float]] = []  # line, GPUs
     with open_lines(path) as lines:
         for number, line in enumerate(lines, start=1):
-            if not line.strip():
+            if not line.strip() or line.startswith("#"):
                 continue
-            rows_left(path, len(jobs) + 1)
+            rows_left(path, len(jobs) + len(left_out) + 1)
             fields = line.rstrip("\r\n").split("\t")
             layout = LAYOUTS.get(len(fields))
             if layout is None:
@@ -47,17 +49,24 @@ def read(path: Path) -> Workload:
             if not fields[0]:
                 raise ValueError(f"{path}: line {number}: the job type is empty")
             found = {name: _number(path, number, name, fields[at]) for name, at in layout.items()}
+            gpus = found["scale_factor"]
+            if gpus != int(gpus) or not gpus:
+                left_out.append((number, gpus))
+                continue
             for name, plain in _PLAIN.items():
                 if found.get(name, plain) != plain:
                     ignored.setdefault(name, number)
             jobs.append(
                 TraceJob(
-                    id=str(len(jobs)), submit_s=found["arrival_time"], gpus=int(found["scale_factor"]),
+                    id=str(len(jobs) + len(left_out)), submit_s=found["arrival_time"], gpus=int(gpus),
                     application=fields[0], steps=int(found["total_steps"]),
                 )
             )  # fmt: skip
     if not jobs:
-        raise ValueError(f"{path}: no jobs")
+        raise ValueError(nothing_left(path, "scale_factor", left_out[0][1]) if left_out else f"{path}: no jobs")
+    if left_out:
+        none = sum(not gpus for _, gpus in left_out)
+        tell(path, none, len(left_out) - none, left_out[0][0])
     for name, number in ignored.items():
         warnings.warn(f"{path}: line {number} has a {name} of its own; no policy heeds it", stacklevel=2)
     return Workload.of(jobs)
@@ -68,8 +77,8 @@ def _number(path: Path, line: int, name: str, text: str) -> float:
         value = float(text)
     except ValueError:
         raise ValueError(f"{path}: line {line}: {name} {text!r} is not a number") from None
-    least = {"total_steps": 1, "scale_factor": 1, "arrival_time": 0}.get(name, -math.inf)
-    whole = name in ("total_steps", "scale_factor")
+    least = {"total_steps": 1, "scale_factor": 0, "arrival_time": 0}.get(name, -math.inf)
+    whole = name == "total_steps"
     if not math.isfinite(value) or value < least or (whole and value != round(value)):
         wanted = ("a whole number" if whole else "a number") + (f" of at least {least:g}" if least >= 0 else "")
         raise ValueError(f"{path}: line {line}: {name} {text} is not accepted, must be {wanted}")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..tables import DAY_S, instants, numbers, read_rows
+from ..tables import DAY_S, instants, named, numbers, read_rows
 from ..workload import TraceJob, Workload
+from .whole_gpus import with_gpus
 
 
 def read(path: Path) -> Workload:
     """Submit times count from the first job. Raises ValueError with line and value."""
-    rows = read_rows(path, ("job_id", "vc", "gpu_num", "submit_time", "duration"))
+    rows = read_rows(path, ("job_id", "vc", "gpu_num", "submit_time", "duration"), ("user",))
+    named(path, rows, "job_id")
+    rows = with_gpus(path, rows, "gpu_num")
     submitted = instants(path, rows, "submit_time")
     gpus = numbers(path, rows, "gpu_num", least=1, whole=True)
     durations = numbers(path, rows, "duration", least=0)

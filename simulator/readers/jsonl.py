@@ -19,11 +19,11 @@ def read(path: Path) -> Workload:
     jobs: list[TraceJob] = []
     with open_lines(path) as lines:
         for number, line in enumerate(lines, start=1):
-            if not line.strip():
+            if not line.strip() or line.startswith("#"):
                 continue
             rows_left(path, len(jobs) + 1)
             try:
-                jobs.append(_JOB.validate_json(line))
+                job = _JOB.validate_json(line)
             except ValidationError as error:
                 first = error.errors()[0]
                 field = ".".join(str(part) for part in first["loc"])
@@ -33,6 +33,9 @@ def read(path: Path) -> Workload:
                         f"{path}: line {number}: {field} is no field of a job; accepted: {accepted}"
                     ) from None
                 raise ValueError(f"{path}: line {number}: {field or 'the line'}: {first['msg']}") from None
+            if not job.id.strip():
+                raise ValueError(f"{path}: line {number}: id is empty; every job needs a name of its own")
+            jobs.append(job)
     if not jobs:
         raise ValueError(f"{path}: no jobs")
     return Workload.of(jobs)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..tables import numbers, read_rows
+from ..tables import named, numbers, read_rows
 from ..workload import TraceJob, Workload
+from .whole_gpus import with_gpus
 
 
 def read(path: Path) -> Workload:
     """Raises ValueError with line and value for whatever is wrong with the file."""
     rows = read_rows(path, ("job_id", "arrival_s", "service_sec", "gpu_count"))
+    named(path, rows, "job_id")
+    # As the published form of the log has it: who asked for part of a GPU stands there with a whole one.
+    rows = with_gpus(path, rows, "gpu_count", round_up=True)
     arrivals = numbers(path, rows, "arrival_s", least=0)
     durations = numbers(path, rows, "service_sec", least=0)
     gpus = numbers(path, rows, "gpu_count", least=1, whole=True)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from ..tables import DAY_S, instants, numbers, read_rows
 from ..workload import TraceJob, Workload
+from .whole_gpus import with_gpus
 
 
 def read(path: Path) -> Workload:
     """Submit times count from the first job; a job's id is its line. Raises ValueError with line and value."""
-    rows = read_rows(path, ("timestamp", "duration", "num_gpus"))
+    rows = with_gpus(path, read_rows(path, ("timestamp", "duration", "num_gpus"), ("cluster",)), "num_gpus")
     submitted = instants(path, rows, "timestamp")
     durations = numbers(path, rows, "duration", least=0)
     gpus = numbers(path, rows, "num_gpus", least=1, whole=True)
@@ -18,7 +19,7 @@ def read(path: Path) -> Workload:
     order = submitted.argsort(kind="stable")  # the file itself is in no order of time
     jobs = (
         TraceJob(
-            id=f"line-{i + 2}", submit_s=float(submitted[i] - start), gpus=int(gpus[i]),
+            id=f"line-{rows[i].line}", submit_s=float(submitted[i] - start), gpus=int(gpus[i]),
             duration_s=float(durations[i]), virtual_cluster=rows[i].get("cluster") or "",
         )
         for i in order

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...executor.config import Adaptivity
-from ..tables import numbers, read_rows
+from ..tables import named, numbers, read_rows
 from ..workload import TraceJob, Workload
+from .whole_gpus import with_gpus
 
 _CATEGORIES = {
     "adaptive": Adaptivity.ADAPTIVE,
@@ -17,15 +18,17 @@ _CATEGORIES = {
 
 def read(path: Path) -> Workload:
     """Raises ValueError with line and value for whatever is wrong with the file."""
-    rows = read_rows(path, ("name", "time", "application", "num_replicas", "batch_size"))
+    rows = read_rows(path, ("name", "time", "application", "num_replicas", "batch_size"), ("category",))
+    named(path, rows, "name")
+    rows = with_gpus(path, rows, "num_replicas")
     times = numbers(path, rows, "time", least=0)
     gpus = numbers(path, rows, "num_replicas", least=1, whole=True)
     batches = numbers(path, rows, "batch_size", least=1, whole=True)
     jobs = []
-    for line, (row, time, gpu, batch) in enumerate(zip(rows, times, gpus, batches, strict=True), start=2):
+    for row, time, gpu, batch in zip(rows, times, gpus, batches, strict=True):
         category = row.get("category") or "adaptive"
         if category not in _CATEGORIES:
-            raise ValueError(f"{path}: line {line}: category {category!r}; accepted: {', '.join(_CATEGORIES)}")
+            raise ValueError(f"{path}: line {row.line}: category {category!r}; accepted: {', '.join(_CATEGORIES)}")
         jobs.append(
             TraceJob(
                 id=row["name"], submit_s=float(time), gpus=int(gpu), application=row["application"],

@@ -1,0 +1,53 @@
+"""Every backward of a script passes through here, however it is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+_real: Any = None
+_watching: Watcher | None = None
+_inside = False
+
+
+class Watcher(Protocol):
+    def backward(
+        self, losses: Sequence[Tensor], scales: Sequence[Tensor | None]
+    ) -> AbstractContextManager[Sequence[Tensor | None]]:
+        """Surround one backward; gives the gradients of `losses` that it starts with (None: 1)."""
+
+
+def watch(watcher: Watcher | None) -> None:
+    """Let `watcher` surround each backward of this process, but not those that run inside of one."""
+    global _real, _watching
+    _watching = watcher
+    if _real is None and watcher is not None:
+        _real, torch.autograd.backward = torch.autograd.backward, _backward
+
+
+def _backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    global _inside
+    rest = {"retain_graph": retain_graph, "create_graph": create_graph, "inputs": inputs}
+    if _watching is None or _inside:
+        _real(tensors, grad_tensors, grad_variables=grad_variables, **rest)
+        return
+    losses = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    given = grad_tensors if grad_tensors is not None else grad_variables
+    scales = [None] * len(losses) if given is None else [given] if isinstance(given, Tensor) else list(given)
+    _inside = True
+    try:
+        with _watching.backward(losses, scales) as weighted:
+            _real(losses, list(weighted), **rest)
+    finally:
+        _inside = False

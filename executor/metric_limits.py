@@ -1,0 +1,33 @@
+"""How much of what a script reports is kept. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+MOST = 100  # metrics of a job
+MOST_NAME = 100  # characters of a name
+TOO_MANY = f"reports more than {MOST} metrics; the {MOST} last named are kept"
+TOO_LONG = f"reports metrics with names of more than {MOST_NAME} characters; the names are cut"
+
+
+def bounded(
+    known: Mapping[str, float], new: Mapping[str, float], target: str = ""
+) -> tuple[dict[str, float], str]:
+    """The metrics a job has after a report, and one sentence where that is not all of them.
+
+    The last named stay, and always the `target`.
+    """
+    cut = {name if name == target else shortened(name): value for name, value in new.items()}
+    said = TOO_LONG if any(name not in cut for name in new) else ""
+    # A metric that is reported anew stays where it was; those of one epoch only are the first to go.
+    merged = {**known, **cut}
+    if len(merged) <= MOST:
+        return merged, said
+    order = [name for name in merged if name not in cut and name != target]
+    order += [name for name in cut if name != target]
+    kept = {target, *order[-(MOST - (target in merged)) :]}
+    return {name: value for name, value in merged.items() if name in kept}, TOO_MANY
+
+
+def shortened(name: str) -> str:
+    return name if len(name) <= MOST_NAME else name[: MOST_NAME - 1] + "…"

@@ -1,0 +1,154 @@
+"""The norms of one optimizer step that the gradient noise scale is made of, taken where gradients are combined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .gradient_noise import ConsecutiveGradients, GradientNoise, Preconditioner, flat_sqnorm, total
+
+
+@dataclass
+class _Step:
+    """A step that is measured. Its gradients are multiplied by `loss_scale`."""
+
+    samples: int
+    parts: int
+    preconditioned: bool
+    loss_scale: float
+    norms: Any = None  # sum over parts of samples x squared norm of the part's mean gradient
+    mean_sqnorm: Any = None
+    consecutive: Tensor | None = None
+
+
+class NoiseMeter:
+    """Measures the steps it is told to; the rest cost nothing.
+
+    Parts are the pieces of a step whose gradients are known by themselves. With a single one the gradient is held
+    against that of the step before.
+    """
+
+    def __init__(self, noise: GradientNoise, preconditioner: Preconditioner) -> None:
+        self._noise = noise
+        self._preconditioner = preconditioner
+        self._step: _Step | None = None
+        self._done: _Step | None = None
+        self._local: list[Tensor] = []
+        self._consecutive = ConsecutiveGradients()
+        self._consecutive_scale = 1.0
+
+    @property
+    def measures(self) -> bool:
+        return self._step is not None
+
+    def begin(self, samples: int, parts: int, loss_scale: float) -> None:
+        """The step that begins now is measured, all `samples` of it."""
+        self._local = []
+        self._step = _Step(samples, parts, self._preconditioner.ready, loss_scale)
+
+    def skip(self) -> None:
+        """The step that begins now is not measured, and no successor of the one before."""
+        self.drop()
+        self._consecutive.clear()
+
+    def drop(self) -> None:
+        """Nothing is known of the running step: it is undone, or is no single backward."""
+        self._step = self._done = None
+        self._local = []
+
+    def forget(self) -> None:
+        """The group changed."""
+        self.skip()
+
+    def part(self, gradients: Sequence[tuple[Tensor, Tensor]], factor: Any) -> None:
+        """The (parameter, gradient)s of one part; `factor` makes their squared norm what `_Step.norms` adds up."""
+        if self._step is None:
+            return
+        for parameter, gradient in gradients:
+            scale = self._preconditioner.scale(parameter) if self._step.preconditioned else None
+            self._local.append(flat_sqnorm(gradient, scale) * factor)
+
+    def flat_part(
+        self, flat: Tensor, parameters: Sequence[Tensor], views: Sequence[Tensor], factor: Any
+    ) -> Tensor | None:
+        """The same of gradients in one piece of memory; gives what they were divided by, for their mean's norm."""
+        if self._step is None:
+            return None
+        scale = self._preconditioner.flat_scale(flat, parameters, views) if self._step.preconditioned else None
+        self._local.append(flat_sqnorm(flat, scale) * factor)
+        return scale
+
+    @property
+    def local(self) -> Tensor | float:
+        """What this replica's parts add up to."""
+        return total(self._local) if self._local else 0.0
+
+    def of_group(self, flats: Sequence[tuple[Tensor, Tensor | None]], norms: Any, size: float) -> None:
+        """The combined gradients and all replicas' norms; `size`: samples that a summed loss adds up."""
+        step, self._step = self._step, None
+        if step is not None and flats:
+            step.norms = norms
+            step.mean_sqnorm = total([flat_sqnorm(flat, scale) for flat, scale in flats]) / size**2
+            self._done = step
+
+    def of_one(self, parameters: Sequence[Tensor], size: float) -> None:
+        """The whole gradient of the only replica, in `.grad`."""
+        step, self._step = self._step, None
+        if step is None:
+            return
+        flats = [self._flat(members, step, size) for members in _by_kind(parameters)]
+        if not flats:
+            return
+        if step.parts > 1:
+            step.norms = total(self._local)
+            step.mean_sqnorm = total([flat_sqnorm(flat, scale) for flat, scale in flats])
+        else:
+            if self._consecutive_scale != step.loss_scale:
+                self._consecutive.clear()
+                self._consecutive_scale = step.loss_scale
+            for number, (flat, scale) in enumerate(flats):
+                self._consecutive.push(number, flat, step.samples, scale)
+            step.consecutive = self._consecutive.take(step.samples)
+        self._done = step
+
+    def _flat(self, parameters: Sequence[Tensor], step: _Step, size: float) -> tuple[Tensor, Tensor | None]:
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        flat = torch.cat([gradient.detach().reshape(-1) for gradient in gradients])
+        if size != 1:
+            flat = flat.div_(size)
+        if not step.preconditioned:
+            return flat, None
+        places = flat.split([gradient.numel() for gradient in gradients])
+        views = [place.view(gradient.shape) for place, gradient in zip(places, gradients, strict=True)]
+        return flat, self._preconditioner.flat_scale(flat, parameters, views)
+
+    def update(self) -> None:
+        """Hand the finished step to the estimator. Waits for the device when it was measured."""
+        step, self._done = self._done, None
+        if step is None:
+            return
+        factor = step.loss_scale**2
+        if step.consecutive is not None:
+            difference, both = (step.consecutive / factor).tolist()
+            self._noise.update_consecutive(difference, both, step.samples, step.preconditioned)
+        elif step.norms is not None and 2 <= step.parts <= step.samples:
+            self._noise.update(
+                float(step.norms) / factor,
+                step.parts,
+                step.samples,
+                float(step.mean_sqnorm) / factor,
+                step.preconditioned,
+            )
+
+
+def _by_kind(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Those with a gradient, by its device and type."""
+    kinds: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
+    for parameter in parameters:
+        if parameter.grad is not None:
+            kinds.setdefault((parameter.grad.device, parameter.grad.dtype), []).append(parameter)
+    return list(kinds.values())

@@ -1,0 +1,194 @@
+"""The script's own variables in a job whose replicas come and go.
+
+They travel to newcomers and into checkpoints as one process would have them (`script_sums.as_alone`), and replicas
+take their share of sums over samples. Where a batch takes several passes, or has to be done again, they end up as
+if it had been given once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import nn
+
+from .group import Group
+from .script_state import ScriptState, Undo
+from .script_sums import SampleSums, as_alone, shared
+
+Frames = Sequence[dict[str, Any]]
+
+
+class OwnVariables:
+    """Those of the script in this process."""
+
+    def __init__(self, models: Sequence[nn.Module] = ()) -> None:
+        self._script = ScriptState(models)
+        self._sums = SampleSums()
+        self._as_one: Frames | None = None  # what one process would have now, once that was found out
+        self._pass_begun: Frames = ()  # when the running pass began
+        self._taken: dict[str, Any] = {}  # of the process that this one goes on for, until they are put in place
+        self._undo: Undo | None = None  # before the running batch
+        self._undo_step: Undo | None = None  # before the running step of a loop in steps
+        self._moves: list[tuple[float, dict[str, float]]] = []
+        self._appended: list[tuple[float, dict[int, float]]] = []
+
+    # --- travelling -----------------------------------------------------------------------------------------
+
+    @property
+    def known_as_one(self) -> bool:
+        return self._as_one is not None
+
+    def state(self, in_pass: bool, pass_samples: int) -> dict[str, Any]:
+        """What another process needs to go on. `in_pass`: a pass over the data is under way."""
+        return {
+            "now": list(self._capture() if self._as_one is None else self._as_one),
+            "pass": list(self._pass_begun),
+            "in_pass": in_pass,
+            "samples": pass_samples,
+            "over_samples": sorted(self._sums.over_samples),
+            "moving": sorted(self._sums.moving),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on for the process that `state` is of, as soon as the script is at its place."""
+        self._taken = state
+        self._sums.over_samples.update(state["over_samples"])
+        self._sums.moving.update(state["moving"])
+
+    def _capture(self) -> Frames:
+        return self._script.capture() if self._script.baseline else ()
+
+    def look_as_one(self, group: Group, weight: float, here: bool = True, replicas: int | None = None) -> None:
+        """Find out what one process would have; every rank of the group calls this.
+
+        `weight`: samples that this replica was given in the pass; `here`: it has been training; `replicas` that
+        there were, where some were lost.
+        """
+        sums = self._sums
+        mine = [list(self._capture()), weight, sorted(sums.over_samples), sorted(sums.moving)] if here else None
+        everyone = [told for told in group.gather_objects(mine) if told is not None]
+        for _, _, over_samples, moving in everyone:
+            sums.over_samples.update(over_samples)
+            sums.moving.update(moving)
+        captured = [told[0] for told in everyone]
+        if len({tuple(frame["function"] for frame in frames) for frames in captured}) != 1:
+            captured = captured[:1]  # they are at different places
+        weights = [told[1] for told in everyone][: len(captured)]
+        scale = (replicas or len(captured)) / len(captured)
+        self._as_one = [
+            {
+                **places[0],
+                "variables": as_alone(
+                    [place["variables"] for place in places], weights, sums.over_samples, scale, _path(places[0])
+                ),
+            }
+            for places in zip(*captured, strict=True)
+        ]
+
+    def take_share(self, rank: int, replicas: int) -> None:
+        """Have this rank's share of the sums that are now known as one process would have them."""
+        frames, self._as_one = self._as_one, None
+        sums = self._sums
+
+        def moves(path: str, value: Any) -> bool:
+            """What is of one replica alone, such as a clock, stays its own."""
+            return path in sums.over_samples or path in sums.moving or isinstance(value, list)
+
+        if frames:
+            self._script.apply(self._shares(frames, rank, replicas), moves)
+
+    def forget_as_one(self) -> None:
+        self._as_one = None
+
+    def _shares(self, frames: Frames, rank: int, replicas: int) -> list[dict[str, Any]]:
+        over_samples = self._sums.over_samples
+        return [
+            {**frame, "variables": shared(frame["variables"], over_samples, rank, replicas, _path(frame))}
+            for frame in frames
+        ]
+
+    # --- putting in place -----------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """The script has set itself up; from here on its variables travel."""
+        if not self._script.baseline:
+            self._script.begin()
+
+    def begin_pass(self, rank: int, replicas: int) -> bool:
+        """A pass over the data begins; True where it goes on in the midst of one."""
+        taken = self._taken
+        self._sums.begin_pass()
+        if taken:
+            self._script.apply(taken["pass"] if taken["in_pass"] else self._shares(taken["now"], rank, replicas))
+        in_pass = bool(taken) and taken["in_pass"]
+        if not in_pass:
+            self._taken = {}
+        self._pass_begun = self._capture()
+        return in_pass
+
+    def begin_loop(self, rank: int, replicas: int) -> int | None:
+        """The first batch is asked for; this rank's samples so far, where it goes on in the midst of a pass."""
+        taken, self._taken = self._taken, {}
+        if not taken:
+            return None
+        self._script.apply(self._shares(taken["now"], rank, replicas))
+        return share_of(taken["samples"], rank, replicas)
+
+    # --- batches --------------------------------------------------------------------------------------------
+
+    @property
+    def too_large(self) -> set[str]:
+        """Names of variables that are too large to travel."""
+        return self._script.too_large
+
+    @property
+    def looks(self) -> bool:
+        """Whether the losses of parts are looked at."""
+        return self._sums.looks
+
+    def begin_batch(self, may_repeat: bool) -> None:
+        """The script is given a batch next; `may_repeat`: perhaps more than once."""
+        self._undo = Undo() if may_repeat else None
+        self._moves, self._appended = [], []
+
+    def begin_part(self) -> None:
+        self._sums.before_part()
+
+    def end_part(self, samples: int, last: bool, losses: Callable[[], Sequence[float]]) -> None:
+        """The script is done with a part; before a further one, what goes by batches is as it was before the
+        first.
+        """
+        self._sums.after_part(samples, losses)
+        if self._undo is None or (last and not self._moves):
+            return
+        over_samples = self._sums.over_samples
+        self._moves.append((float(samples), self._undo.moved(over_samples)))
+        self._appended.append((float(samples), self._undo.appended()))
+        if last:
+            self._undo.average(self._moves)
+            self._undo.average_appended(self._appended)
+        else:
+            self._undo.repeat(over_samples)
+
+    def begin_step(self) -> None:
+        """A step of a loop in steps begins, which may have to be done again."""
+        self._undo_step = Undo()
+
+    def undo_step(self) -> None:
+        if self._undo_step is not None:
+            self._undo_step.restore()
+
+    def undo_batch(self) -> None:
+        """The batch has to be done again."""
+        if self._undo is not None:
+            self._undo.restore()
+        self._undo = None
+
+
+def _path(frame: dict[str, Any]) -> str:
+    return f"{frame['file']}/{frame['function']}"
+
+
+def share_of(samples: int, rank: int, replicas: int) -> int:
+    return samples // replicas + (rank < samples % replicas)

@@ -1,0 +1,98 @@
+"""How the samples of a script's batch are divided over replicas and passes. Pure.
+
+The loop of a script sees its own batches, one after the other, whatever their number of samples per replica. A
+batch is cut into *parts*: one for each replica and pass, or fewer where it is too small. With a larger batch size
+several batches of the script make one optimizer step; a script that does not count its batches may be given larger
+ones instead (`fused`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .protocol import BatchPlan
+
+
+@dataclass(frozen=True)
+class Split:
+    """How one batch of `unit` samples is divided, and how many make an optimizer step.
+
+    `merged`: steps that the script asks for to one that is made. `least`: a part has at least so many samples
+    where the batch has them, so that a normalisation over the batch stays what it is.
+    """
+
+    replicas: int
+    unit: int
+    passes: int = 1
+    merged: int = 1
+    least: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        plan: BatchPlan,
+        replicas: int,
+        script_batch: int,
+        *,
+        per_step: int = 1,
+        fused: bool = False,
+        least: int = 1,
+    ) -> Split:
+        """The split that carries out a plan.
+
+        `script_batch` is the script's batch in samples, `per_step` how many of them it makes a step of. Whole
+        batches stay the unit unless `fused`; a plan of more samples then merges steps.
+        """
+        total = plan.batch_size or replicas * plan.local_bsz * (plan.accumulation + 1)
+        if fused:
+            return cls(replicas, total, plan.accumulation + 1, least=least)
+        merged = max(1, round(total / (script_batch * per_step)))
+        return cls(replicas, script_batch, -(-script_batch // (replicas * plan.local_bsz)), merged, least)
+
+    @property
+    def local_bsz(self) -> int:
+        """Samples of the largest part of a whole batch."""
+        return -(-self.unit // (self.replicas * self.passes))
+
+    def passes_for(self, samples: int) -> int:
+        """Passes that a batch of so many samples takes: fewer for the rest of an epoch."""
+        if samples >= self.unit:
+            return self.passes
+        return max(1, min(self.passes, -(-samples // (self.replicas * self.local_bsz))))
+
+    def part_count(self, samples: int) -> int:
+        """Different parts of a batch; less than replicas x passes where it is too small for that."""
+        slots = self.replicas * self.passes_for(samples)
+        return max(1, min(slots, samples // self.least))
+
+    def parts(self, samples: int, rank: int) -> list[Part]:
+        """The parts of a rank, one per pass, of a batch of `samples`."""
+        passes, count = self.passes_for(samples), self.part_count(samples)
+        slots = self.replicas * passes
+        each, more = divmod(samples, count)
+        return [
+            Part(slot % count, count, each + (slot % count < more), -(-(slots - slot % count) // count))
+            for slot in range(rank, slots, self.replicas)
+        ]
+
+    def local_samples(self, samples: int, rank: int) -> int:
+        """Samples that a rank computes of a batch of `samples`."""
+        return sum(part.samples for part in self.parts(samples, rank))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Part `index` of `count` of a batch. `copies` passes of the batch, over all replicas, compute this part."""
+
+    index: int
+    count: int
+    samples: int
+    copies: int
+
+    def of(self, samples: Any) -> Any:
+        """Its samples of a sequence that holds the batch: `index`, `index + count`, …
+
+        With one pass that is just what `DistributedSampler` gives each rank.
+        """
+        return samples[self.index :: self.count]

@@ -1,0 +1,63 @@
+"""Numbers as people and programs read them. JSON has no NaN and no infinities: they are texts there.
+
+"NaN", "Infinity" and "-Infinity": Python's `float`, JavaScript's `Number` and pydantic read them back.
+All JSON of records, events, answers and traces comes from `dumps`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+_TEXTS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def shown(value: float | None) -> str:
+    """Four digits; `-` for what is not known."""
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if math.isfinite(value) else _text(value)
+
+
+def dumps(document: Any, indent: int | None = None) -> str:
+    """Valid JSON of plain data and numpy scalars; what else there is becomes text."""
+    separators = (",", ":") if indent is None else None
+    try:
+        return json.dumps(document, indent=indent, separators=separators, allow_nan=False, default=_other)
+    except ValueError:
+        return json.dumps(plain(document), indent=indent, separators=separators, allow_nan=False, default=_other)
+
+
+def plain(value: Any) -> Any:
+    """The same in JSON's own types."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return _text(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def restored(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures that `dumps` has written, as numbers again."""
+    return {key: _TEXTS.get(value, value) if isinstance(value, str) else value for key, value in values.items()}
+
+
+def all_finite(document: Any) -> bool:
+    """Whether no number in plain data is NaN or infinite."""
+    try:
+        json.dumps(document, allow_nan=False, default=_other)
+    except ValueError:
+        return False
+    return True
+
+
+def _text(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _other(value: Any) -> Any:
+    return plain(value.item()) if hasattr(value, "item") else str(value)

@@ -1,0 +1,107 @@
+"""Reading what `executor.job_log` keeps: one source as it was written, or all of them line by line."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..executor.job_log import NEWEST_SEGMENTS, ORDER, SEGMENT_BYTES, segments
+
+PAGE_BYTES = 256 * 1024
+ALL = "all"
+MEASURING = "measuring"
+_MIB = 2**20
+LEFT_OUT = (
+    f"coadapt: output was left out here; a log keeps its first {SEGMENT_BYTES // _MIB} MiB "
+    f"and its newest {NEWEST_SEGMENTS * SEGMENT_BYTES // _MIB} MiB"
+)
+
+
+def page(folder: Path, source: str, offset: int, most: int = PAGE_BYTES) -> tuple[str, int]:
+    """The next part of a job's output and the offset after it; "" where there is no more yet.
+
+    `source`: `rank-0` and the like, whose output comes as it was written; `ALL`, or `MEASURING` for profile runs,
+    in whole lines, each after its source. Offsets have no meaning but to be given back.
+    """
+    files = _Files(folder)
+    if source == ALL:
+        return _together(files, offset, most, lambda name: name.startswith("rank-"))
+    if source == MEASURING:
+        return _together(files, offset, most, lambda name: name.startswith("profile-"))
+    data, offset, gap = files.read(source, offset, most)
+    text, used = _whole_characters(data)
+    return (f"{LEFT_OUT}\n" if gap else "") + text, offset + used
+
+
+class _Files:
+    """The files of one job, listed once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._listed: dict[str, list[tuple[int, Path]]] = {}
+
+    def read(self, source: str, offset: int, most: int) -> tuple[bytes, int, bool]:
+        """What a source has at an offset, where that really begins, and whether some was dropped before."""
+        if source not in self._listed:
+            self._listed[source] = segments(self._folder, source)
+        found = self._listed[source]
+        for at, (start, path) in enumerate(found):
+            try:
+                last = at + 1 == len(found)
+                if offset >= start + path.stat().st_size and not last:
+                    continue
+                begin = max(offset, start)
+                with path.open("rb") as file:
+                    file.seek(begin - start)
+                    return file.read(most), begin, begin > offset
+            except FileNotFoundError:  # dropped since it was listed
+                continue
+        return b"", offset, False
+
+
+def _whole_characters(data: bytes) -> tuple[str, int]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data)
+    return text, len(data) - len(decoder.getstate()[0])
+
+
+def _together(files: _Files, offset: int, most: int, wanted: Callable[[str], bool]) -> tuple[str, int]:
+    """Whole lines of several sources in the order in which they came."""
+    parts: list[str] = []
+    size = 0
+    while size < most:
+        data, begin, gap = files.read(ORDER, offset, PAGE_BYTES)
+        entries = data[: data.rfind(b"\n") + 1].decode()
+        if not entries:
+            break
+        if gap:
+            parts.append(f"{LEFT_OUT}\n")
+        offset = begin
+        for entry in entries.splitlines(keepends=True):
+            offset += len(entry)
+            _, source, start, length = entry.split()
+            if wanted(source):
+                for line in _lines(files, source, int(start), int(length)):
+                    parts.append(f"[{source}] {line}\n")
+                    size += len(line)
+            if size >= most:
+                break
+    return "".join(parts), offset
+
+
+def _lines(files: _Files, source: str, start: int, length: int) -> Iterator[str]:
+    """Lines of a stretch of one source, of a progress bar what a terminal shows last; blank ones are left out."""
+    data = b""
+    while len(data) < length:  # it may go on in the next file
+        more, _, gap = files.read(source, start + len(data), length - len(data))
+        if gap:
+            yield LEFT_OUT
+            return
+        if not more:
+            break
+        data += more
+    for line in data.decode(errors="replace").split("\n"):
+        drawn = [part for part in line.split("\r") if part.strip()]
+        if drawn:
+            yield drawn[-1].rstrip()

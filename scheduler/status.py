@@ -1,0 +1,61 @@
+"""What a person is told of where a job is, and when it may end: functions of its record. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from .job import Phase
+from .record import JobRecord, Stopped
+
+POINTS = 30  # of a job's progress that are remembered
+SPACING_S = 10.0  # between two of them, at least
+
+
+class Status(StrEnum):
+    """`Phase` says what the scheduler may do with a job, this what it is doing."""
+
+    WAITING = "waiting"  # for GPUs, to be measured or to train
+    MEASURING = "measuring"
+    STARTING = "starting"  # has GPUs, its processes start
+    RUNNING = "running"
+    RESTARTING = "restarting"  # after an error of its script, or on GPUs whose workers were lost
+    LEAVING = "leaving"  # saves and gives up its GPUs
+    EVICTED = "evicted"  # has trained, and other jobs have its GPUs
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+def status_of(job: JobRecord) -> Status:
+    if not job.active:
+        return Status(job.phase.value)
+    if job.phase is Phase.PROFILING:
+        return Status.MEASURING if any(run.active for run in job.profiles) else Status.WAITING
+    if job.target and job.retrying:
+        return Status.RESTARTING
+    if job.phase is Phase.RUNNING:
+        if not job.target:
+            return Status.LEAVING
+        return Status.RUNNING if job.group else Status.RESTARTING
+    if job.target:
+        return Status.STARTING
+    return Status.EVICTED if job.stopped is Stopped.EVICTED else Status.WAITING
+
+
+def with_point(
+    points: tuple[tuple[float, float], ...], now: float, fraction: float
+) -> tuple[tuple[float, float], ...]:
+    """(moment, part of the epochs done) of the last minutes, with one more."""
+    if len(points) > 1 and now - points[-2][0] < SPACING_S:
+        points = points[:-1]
+    return (*points, (now, fraction))[-POINTS:]
+
+
+def ends_s(job: JobRecord) -> float | None:
+    """When its epochs are done at the rate of its last reports on the GPUs it has; None: these do not tell."""
+    if status_of(job) is not Status.RUNNING or len(job.reached) < 2:
+        return None
+    (first_s, before), (last_s, fraction) = job.reached[0], job.reached[-1]
+    if fraction <= before or last_s <= first_s:
+        return None
+    return last_s + (1.0 - fraction) * (last_s - first_s) / (fraction - before)

@@ -1,0 +1,68 @@
+"""A job's target metric: how far it is, and what the end of the job says of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..executor.config import MetricTarget
+from .figures import shown
+from .job import Phase
+
+MOST_NAMED = 8  # metrics that a sentence names
+
+
+def ending(
+    target: MetricTarget | None, metrics: Mapping[str, float], reached: bool, ended_early: str
+) -> tuple[Phase, str]:
+    """Phase and reason of a job whose script has ended well.
+
+    Epochs that are done are a success, with the target reached or not; a target that nobody ever reported is a
+    mistake in the job file or the script, and fails the job.
+    """
+    ended = f"ended by itself after {ended_early}" if ended_early else "finished its epochs"
+    if reached or target is None:
+        return Phase.SUCCEEDED, "reached its target" if reached else ended
+    if target.metric not in metrics:
+        return Phase.FAILED, f"target: {target.metric} was never reported; {reported(metrics)}"
+    value = metrics[target.metric]
+    missed = "is reached" if target.reached(value) else "was not reached"
+    return Phase.SUCCEEDED, f"{ended}; {target.metric} is {shown(value)}, the target {bound(target)} {missed}"
+
+
+def progress(target: MetricTarget, metrics: Mapping[str, float], ended: bool = False) -> str:
+    """`accuracy at least 0.97: 0.94, 0.03 to go`."""
+    what = f"{target.metric} {bound(target)}"
+    if target.metric not in metrics:
+        return f"{what}: {'never reported' if ended else 'not reported yet'}; {reported(metrics)}"
+    value = metrics[target.metric]
+    if target.reached(value):
+        return f"{what}: reached, {shown(value)}"
+    missing = short_by(target, value)
+    away = "short of it" if ended else "to go"
+    return f"{what}: {shown(value)}" + (f", {shown(missing)} {away}" if missing is not None else "")
+
+
+def short_by(target: MetricTarget, value: float) -> float | None:
+    """How much the metric has to change; None where no number says so."""
+    wanted = target.at_least if target.at_least is not None else target.at_most
+    missing = abs((wanted or 0.0) - value)
+    return missing if missing < float("inf") else None  # also of NaN
+
+
+def bound(target: MetricTarget) -> str:
+    if target.at_least is not None:
+        return f"at least {shown(target.at_least)}"
+    return f"at most {shown(target.at_most)}"
+
+
+def missing(target: MetricTarget | None, metrics: Mapping[str, float]) -> str:
+    """One sentence for a job that has reported metrics, and not its target; "" for any other."""
+    if target is None or target.metric in metrics:
+        return ""
+    return f"{target.metric}, its target, was not reported in its first epoch; {reported(metrics)}"
+
+
+def reported(metrics: Mapping[str, float]) -> str:
+    names = sorted(metrics)
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"reported: {', '.join(names[:MOST_NAMED])}{more}" if names else "nothing was reported"

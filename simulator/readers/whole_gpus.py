@@ -1,0 +1,47 @@
+"""Jobs without a whole GPU: logs of clusters hold some, and no policy here can place them."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from ..tables import Row, numbers
+
+
+def with_gpus(path: Path, rows: list[Row], name: str, round_up: bool = False) -> list[Row]:
+    """The rows of jobs that ask for whole GPUs, with one warning of the others.
+
+    `round_up`: a part of a GPU becomes a whole one, in the row too. Raises ValueError for what is no number of
+    GPUs, and where no job is left.
+    """
+    counts = numbers(path, rows, name, least=0)
+    none, part = counts == 0, counts != np.round(counts)
+    if not (none.any() or part.any()):
+        return rows
+    for row, count in zip(rows, counts, strict=True):
+        if round_up and count:
+            row[name] = str(int(np.ceil(count)))
+    dropped = none if round_up else none | part
+    kept = [row for row, drop in zip(rows, dropped, strict=True) if not drop]
+    if not kept:
+        raise ValueError(nothing_left(path, name, float(counts[0])))
+    tell(path, int(none.sum()), int(part.sum()), rows[int((none | part).argmax())].line, round_up)
+    return kept
+
+
+def nothing_left(path: Path, name: str, first: float) -> str:
+    return f"{path}: no job asks for a whole GPU in {name}; the first has {first:g}"
+
+
+def tell(path: Path, none: int, part: int, line: int, round_up: bool = False) -> None:
+    """The one warning. `line`: of the first such job."""
+    told = [f"{_jobs(none)} without a GPU left out"] if none else []
+    become = "rounded up to whole ones" if round_up else "left out"
+    told += [f"{_jobs(part)} with part of a GPU {become}"] if part else []
+    warnings.warn(f"{path}: {' and '.join(told)}, the first in line {line}", stacklevel=3)
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job{'s' * (count > 1)}"
