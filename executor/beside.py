@@ -8,40 +8,50 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .prepared import Prepared
-from .script_state import leaves, put, script_objects
+from .script_frames import script_objects
+from .training_state import Stateful
 
 # Elements that are kept for every batch of a group, in case that it loses a member.
 FEW = 1 << 20
 
 
 class Beside:
-    """The state of all that is not trained itself, before a batch."""
+    """The state of all that is not trained itself, before a batch. Not `full`: what costs little only."""
 
     @torch.no_grad()
-    def __init__(self, prepared: Prepared) -> None:
-        trained = {id(module) for model in prepared.modules for module in model.modules()}
-        modules = [*prepared.companions, *(m for m in script_objects(nn.Module) if id(m) not in trained)]
-        self._kept = [(live, live.detach().clone()) for live in _tensors_of(modules)]
-        self._places = {
-            path: leaf
-            for path, leaf in leaves((Tensor,)).items()
-            if leaf.value.is_floating_point() and leaf.value.ndim and not leaf.value.requires_grad
-        }
-        self._kept += [(leaf.value, leaf.value.detach().clone()) for leaf in self._places.values()]
-        self._users = [(user, copy.deepcopy(user.state_dict())) for user in prepared.users]
+    def __init__(self, prepared: Prepared, full: bool) -> None:
+        self._options = [(group, _options_of(group)) for opt in prepared.optimizers for group in opt.param_groups]
+        self._kept: list[tuple[Tensor, Tensor]] = []
+        self._users: list[tuple[Stateful, dict[str, Any]]] = []
+        if full:
+            trained = {id(module) for model in prepared.modules for module in model.modules()}
+            others = [*prepared.companions, *(m for m in script_objects(nn.Module) if id(m) not in trained)]
+            self._kept = [(live, live.detach().clone()) for live in _tensors_of(others)]
+            self._users = [(user, copy.deepcopy(user.state_dict())) for user in prepared.users]
 
     @torch.no_grad()
     def restore(self) -> None:
+        for group, options in self._options:
+            group.update(options)
         for live, before in self._kept:
             live.copy_(before)
-        put({path: leaf.value for path, leaf in self._places.items()}, self._places)
         for user, state in self._users:
             user.load_state_dict(copy.deepcopy(state))
+
+
+def _options_of(group: dict[str, Any]) -> dict[str, Any]:
+    """A parameter group's rates and other options."""
+    return {
+        name: value.clone() if isinstance(value, Tensor) else value
+        for name, value in group.items()
+        if name != "params"
+    }
 
 
 def is_small(prepared: Prepared) -> bool:

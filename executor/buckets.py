@@ -14,7 +14,7 @@ from torch import Tensor
 BUCKET_BYTES = 25 << 20
 FIRST_BUCKET_BYTES = 1 << 20  # on its way early
 # Words at the end of the last bucket, summed over replicas with it.
-EXTRA, MISSING, WEIGHT, NORM, FIRST_GUARD = range(5)
+EXTRA, MISSING, WEIGHT, NORM, STALE, FIRST_GUARD = range(6)
 GUARDS = 4
 WORDS = FIRST_GUARD + GUARDS
 

@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from .loader import Batches
+from .drawn import Batches
 
 # What is enumerated all the time, and never is training batches.
 _COMMON = frozenset(
@@ -78,7 +78,7 @@ class Undue(int):
         return int, (int.__index__(self),)
 
     def _as_due(self, value: Any) -> Any:
-        return Undue(value, self._due) if value is not NotImplemented else value
+        return type(self)(value, self._due) if value is not NotImplemented else value
 
     def __add__(self, other: Any) -> Any:
         return self._as_due(int.__add__(self, other))
@@ -98,6 +98,22 @@ class Undue(int):
 
     def __floordiv__(self, other: Any) -> Any:
         return self._as_due(int.__floordiv__(self, other))
+
+
+class Late(Undue):
+    """The number of a batch in a pass before its last: as far as limits go, it is not reached yet."""
+
+    def __lt__(self, other: Any) -> bool:
+        return int(self) - 1 < other
+
+    def __le__(self, other: Any) -> bool:
+        return int(self) - 1 <= other
+
+    def __gt__(self, other: Any) -> bool:
+        return int(self) - 1 > other
+
+    def __ge__(self, other: Any) -> bool:
+        return int(self) - 1 >= other
 
 
 def plain_copy(loader: Any) -> Any:
@@ -177,7 +193,7 @@ class _Numbered:
     def __next__(self) -> tuple[int, Any]:
         item = next(self._items)
         number = self._start + self._loop.batch_number
-        return (Undue(number) if self._loop.partial else number), item
+        return (Late(number) if self._loop.partial else number), item
 
 
 def number_batches(loop: Loop) -> None:

@@ -14,7 +14,7 @@ from . import protocol
 from .alone import looks_alone
 from .channel import Channel
 from .config import TrainingConfig
-from .loader import Batches
+from .drawn import Batches
 from .loss_kind import Kind
 from .managed_session import ManagedSession
 from .prepared import Prepared, identify

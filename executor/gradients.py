@@ -23,21 +23,16 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from .buckets import EXTRA, FIRST_GUARD, GUARDS, MISSING, NORM, WEIGHT, WORDS, Layout, fill_words
+from .buckets import EXTRA, FIRST_GUARD, GUARDS, MISSING, NORM, STALE, WEIGHT, WORDS, Layout, fill_words
 from .group import Group, GroupBroken
-from .loss_kind import UNKNOWN, Kind, LossKind, agreed, loss_kind, weight_of
+from .loss_kind import Kind, Term
+from .loss_weights import Again, LossWeights, Share
 from .noise_meter import NoiseMeter
 from .step_timer import StepTimer
 
 # Layouts kept; a script with more sets of parameters than this in turn makes them anew.
 MOST_LAYOUTS = 6
 OWN = -1  # stands for a backward, where a script has put gradients into `.grad` itself
-_ITEMS_UNIT = 1 << 20  # items per sample travel as whole numbers of this part
-
-LOSS_NOT_SEEN = (
-    "the loss is taken for a mean over the samples of a batch, since its graph does not show what it is; where it "
-    'is none, say coadapt.prepare(…, loss="sum"), or coadapt.weight(n) before each backward'
-)
 
 
 class Guard(Protocol):
@@ -56,7 +51,7 @@ class PartPlan:
 
     `merged` steps of the script make the optimizer step, of `step_samples` samples in `parts` different parts.
     `visible`: the script may look at the gradients and step by them; else they are kept back for a later part.
-    `void`: they are dropped.
+    `void`: they are dropped. `last`: it is the last pass of its batch.
     """
 
     samples: int
@@ -67,6 +62,7 @@ class PartPlan:
     step_samples: int = 0
     visible: bool = True
     void: bool = False
+    last: bool = True
 
     @property
     def whole(self) -> bool:
@@ -89,29 +85,29 @@ class Gradients:
         tell: Callable[[str], None],
         guard: Guard | None = None,
         loss: Kind = Kind.UNKNOWN,
-        before_backward: Callable[[], None] = lambda: None,
+        before_backward: Callable[[], bool] = lambda: True,
     ) -> None:
         self.meter, self.timer = meter, timer
+        self.weights = LossWeights(tell, loss)
         self._before_backward = before_backward
         self.group: Group | None = None
         self.undone = False
         self.backwards = 0  # of the running part
         self.keeps_loss = False
-        self.loss: Tensor | None = None  # the last one, where it is kept, and what it was seen to be
-        self.loss_seen = UNKNOWN
-        self._parameters_now, self._tell, self._guard, self._loss = parameters, tell, guard, loss
+        self.loss: Tensor | None = None  # the last one, where it is kept, and what its first term is
+        self.loss_term: Term | None = None
+        self._parameters_now, self._guard = parameters, guard
         self._parameters: Sequence[Tensor] = ()
         self._number: dict[Tensor, int] = {}
         self._hooks: dict[int, Any] = {}
         self._plan: PartPlan | None = None
-        self._weight: Tensor | float | None = None  # of the running part, as the script said
         self._aside: dict[int, Tensor] = {}
         self._redo: dict[int, Tensor] = {}  # put aside before a part that is to be done again
         self._stash: dict[int, dict[int, Tensor]] = {}  # by backward: gradients kept back, by number
         self._stashed_weight: dict[int, Any] = {}
+        self._stale: Any = 0.0  # not 0 where a part kept back was not what had been agreed
         self._shown: set[int] = set()  # whose gradients are left for the script to look at, and are kept back
         self._below: dict[int, Tensor] = {}  # what the script had accumulated before those
-        self._kinds: dict[int, tuple[Kind, float]] = {}  # by backward: of the loss, and items a sample has
         self._combined: dict[int, weakref.ref[Tensor]] = {}  # by number: the gradient that was combined last
         self._expected: dict[int, Layout] = {}
         self._layouts: dict[tuple[int, ...], Layout] = {}
@@ -134,13 +130,13 @@ class Gradients:
         """Combine in `group` from now on, all ranks holding the same parameters already."""
         self.detach()
         self.group = group
+        self.weights.regrouped()
         self.parameters_changed()
 
     def detach(self) -> None:
         self.forget_step()
         self._unhook()
         self.group = None
-        self._kinds = {}
         self.meter.forget()
 
     def parameters_changed(self) -> None:
@@ -169,18 +165,15 @@ class Gradients:
             self._parameters[i].grad = gradient
         self._redo = {}
         self.undone = False
-        self._plan, self._weight, self.backwards = plan, None, 0
-
-    def weigh(self, weight: Tensor | float) -> None:
-        """The loss of this part is a mean over `weight` items."""
-        self._weight = weight
+        self._plan, self.backwards = plan, 0
+        self.weights.begin_part()
 
     def forget_step(self) -> None:
         """Drop what is left of a step that did not come to its end."""
         self._take_back()
         self.undone = False
         self._plan = None
-        self._stash, self._stashed_weight = {}, {}
+        self._stash, self._stashed_weight, self._stale = {}, {}, 0.0
         self.meter.drop()
 
     def _take_back(self) -> None:
@@ -214,35 +207,49 @@ class Gradients:
         self, losses: Sequence[Tensor], scales: Sequence[Tensor | None]
     ) -> Iterator[Sequence[Tensor | None]]:
         """Surround one backward of the script; gives the gradients it starts with."""
-        self._before_backward()
+        fits = self._before_backward()
         self._take_back()
         ordinal, self.backwards = self.backwards, self.backwards + 1
         plan = self._plan or PartPlan(1, self.replicas)
         self.loss = None
         if self.keeps_loss and isinstance(losses[0], Tensor):
-            self.loss, self.loss_seen = losses[0].detach(), self._see(plan, losses)
+            self.loss, self.loss_term = losses[0].detach(), self.weights.first_term(losses, plan)
         if ordinal:
             self.meter.drop()
-        if self._nothing_to_do(plan):
+        if fits and self._nothing_to_do(plan):
             yield scales
             return
         self._begin(plan, ordinal)
-        if plan.void:
+        share = self._share_of(losses, plan, ordinal) if fits and not (plan.void or self.undone) else None
+        if share is None:
             yield scales
             self._drop()
             return
+        self._share = share.root if not share.terms else share.weight
+        handles = [node.register_prehook(_times(factor)) for node, factor in share.terms]
         try:
-            weight = self._weigh_part(plan, losses, ordinal)
-            yield [_scaled(loss, scale, self._share) for loss, scale in zip(losses, scales, strict=True)]
+            yield [_scaled(loss, scale, share.root) for loss, scale in zip(losses, scales, strict=True)]
         except BaseException:
             self._restore_aside()
             raise
         finally:
             self._listens = False
+            for handle in handles:
+                handle.remove()
         self.timer.backward_done()
         with torch.no_grad():
-            self._finish(plan, ordinal, weight)
+            self._finish(plan, ordinal, share.weight)
         self.timer.sync_done()
+
+    def _share_of(self, losses: Sequence[Tensor], plan: PartPlan, ordinal: int) -> Share | None:
+        """This part's share; None where the part has to be done again."""
+        try:
+            return self.weights.of(losses, plan, ordinal, self.group)
+        except GroupBroken:
+            self._failed = True
+            return Share()
+        except Again:
+            return None
 
     def _nothing_to_do(self, plan: PartPlan) -> bool:
         if self.replicas > 1 or not plan.visible or self._stash or not (plan.whole or self._plan is None):
@@ -267,16 +274,30 @@ class Gradients:
         try:
             if self._failed or (self.group is not None and self.group.broken):
                 raise GroupBroken
+            stale, self.weights.stale = self.weights.stale, 0.0
             if not plan.visible:
+                self._stale = self._stale + stale
                 self._keep_back(plan, ordinal, weight)
             elif self.replicas > 1:
-                self._combine(plan, ordinal, weight)
+                self._combine(plan, ordinal, weight, self._stale + stale)
+            elif self._stale + stale:
+                self._see_again(ordinal)
             else:
                 self._complete(plan, ordinal, weight)
-        except GroupBroken:
+        except (GroupBroken, Again):
             self._undo()
 
+    def _see_again(self, ordinal: int) -> None:
+        """A loss was of another kind than was agreed: its batch is done again, and all agree anew."""
+        self.weights.disagreed(ordinal)
+        raise Again
+
     def _drop(self) -> None:
+        """What a backward made counts for nothing; its part, where it counts at all, has to be done again."""
+        self._listens = False
+        if self._plan is not None and not self._plan.void and not self.undone:
+            self._undo()
+            return
         for parameter in self._parameters:
             parameter.grad = None
         self._aside = {}
@@ -284,7 +305,7 @@ class Gradients:
     def _undo(self) -> None:
         """Nothing of this part is left; what the script had accumulated before waits for it to be done again."""
         self.undone = True
-        self._stash, self._stashed_weight = {}, {}
+        self._stash, self._stashed_weight, self._stale = {}, {}, 0.0
         self.meter.drop()
         for parameter in self._parameters:
             parameter.grad = None
@@ -297,53 +318,10 @@ class Gradients:
         self._aside = {}
         self._note_combined()
 
-    # --- weights --------------------------------------------------------------------------------------------
-
-    def _weigh_part(self, plan: PartPlan, losses: Sequence[Tensor], ordinal: int) -> Any:
-        """Set what this part's gradient is multiplied by; returns its part of the sum that is to be 1."""
-        try:
-            seen = self._see(plan, losses)
-            if ordinal not in self._kinds:
-                self._kinds[ordinal] = self._agree(seen, plan)
-        except GroupBroken:
-            self._failed, self._share = True, 1.0
-            return 0.0
-        kind, items = self._kinds[ordinal]
-        parts = plan.copies * plan.merged
-        if kind is Kind.SUM:
-            self._share = 1.0 / parts
-            return plan.samples / (plan.batch * parts)
-        self._share = weight_of(seen, kind, plan.samples) / (items * plan.batch * parts)
-        return self._share
-
-    def _see(self, plan: PartPlan, losses: Sequence[Tensor]) -> LossKind:
-        if self._weight is not None:
-            return LossKind(Kind.WEIGHTED, self._weight)
-        if self._loss is not Kind.UNKNOWN or self._plan is None:
-            return LossKind(self._loss or Kind.MEAN)
-        return loss_kind(losses[0], plan.samples, plan.batch) if len(losses) == 1 else UNKNOWN
-
-    def _agree(self, seen: LossKind, plan: PartPlan) -> tuple[Kind, float]:
-        """The first time: what the loss is to all replicas, and how many items a sample has."""
-        items = 1.0
-        if seen.kind is Kind.WEIGHTED and seen.weight is not None:
-            items = max(float(seen.weight), 1.0) / plan.samples
-        mine = [int(seen.kind), round(items * _ITEMS_UNIT)]
-        everyone = self.group.gather_ints(mine) if self.group is not None else [mine]
-        kind = agreed([LossKind(Kind(code)) for code, _ in everyone])
-        if kind is Kind.UNKNOWN:
-            self._tell(LOSS_NOT_SEEN)
-        counted = [items / _ITEMS_UNIT for code, items in everyone if code == Kind.WEIGHTED == kind]
-        return kind, counted[0] if counted else 1.0
-
     def _norm_factor(self, plan: PartPlan) -> Any:
         """From the squared norm of a part's weighted gradient to samples x squared norm of its mean gradient."""
-        divided_by = plan.samples if self._sums else 1
+        divided_by = plan.samples if self.weights.sums else 1
         return plan.samples / (self._share * divided_by) ** 2
-
-    @property
-    def _sums(self) -> bool:
-        return self._kinds.get(0, (Kind.UNKNOWN, 1.0))[0] is Kind.SUM
 
     # --- one replica ----------------------------------------------------------------------------------------
 
@@ -381,7 +359,7 @@ class Gradients:
 
     def _mean_divisor(self, plan: PartPlan) -> float:
         """A summed loss's gradient divided by this is that of the mean."""
-        return (plan.step_samples or plan.batch) / plan.merged if self._sums else 1.0
+        return (plan.step_samples or plan.batch) / plan.merged if self.weights.sums else 1.0
 
     # --- several replicas -----------------------------------------------------------------------------------
 
@@ -429,7 +407,7 @@ class Gradients:
         except GroupBroken:
             self._failed = True
 
-    def _combine(self, plan: PartPlan, ordinal: int, weight: Any) -> None:
+    def _combine(self, plan: PartPlan, ordinal: int, weight: Any, stale: Any = 0.0) -> None:
         """All replicas' parts together, in every parameter that any of them reached."""
         group = self.group
         assert group is not None
@@ -446,9 +424,11 @@ class Gradients:
         missing = len(set(layout.numbers) - reached)
         guards = list(self._guard.words()) if self._guard is not None else [0] * GUARDS
         weight = weight + self._stashed_weight.pop(ordinal, 0.0)
-        fill_words(layout.words, [extra, missing, weight, self.meter.local, *guards])
+        fill_words(layout.words, [extra, missing, weight, self.meter.local, stale, *guards])
         words = self._exchange(layout, group)
         self._check(words, guards, group)
+        if words[STALE]:
+            self._see_again(ordinal)
         reached = self._reached_by_any(reached, group) if words[EXTRA] or words[MISSING] else reached
         self._take(layout, reached, words[WEIGHT])
         beyond = reached - set(layout.numbers)
@@ -540,9 +520,8 @@ class Gradients:
         if not own:
             return
         plan = self._plan or PartPlan(1, self.replicas)
-        kind = self._loss or Kind.MEAN
         parts = plan.copies * plan.merged
-        share = 1.0 / parts if kind is Kind.SUM else plan.samples / (plan.batch * parts)
+        share = 1.0 / parts if self.weights.given is Kind.SUM else plan.samples / (plan.batch * parts)
         weight = plan.samples / (plan.batch * parts)
         with torch.no_grad():
             for i in own:
@@ -596,6 +575,11 @@ def _to_one(weight: Any) -> float | Tensor | None:
     if isinstance(weight, Tensor):
         return 1.0 / weight
     return None if abs(weight - 1.0) < 1e-6 or weight <= 0 else 1.0 / weight
+
+
+def _times(factor: Any) -> Callable[[tuple[Tensor | None, ...]], tuple[Tensor | None, ...]]:
+    """A hook that weights the gradients which come to a node."""
+    return lambda gradients: tuple(None if gradient is None else gradient * factor for gradient in gradients)
 
 
 def _scaled(loss: Any, scale: Tensor | None, share: Any) -> Tensor | None:

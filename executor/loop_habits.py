@@ -6,10 +6,18 @@ faster than several small passes: a whole pass over the data has to show that it
 
 from __future__ import annotations
 
+import dis
+import inspect
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
 
-from .script_state import leaves
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from .script_frames import reach
 
 # Batches of a pass that are looked at: a counter moves with each of them.
 LOOKS = 6
@@ -30,7 +38,7 @@ class LoopHabits:
         """Called before a batch, when `batches` are done; `rates` are the learning rates now."""
         if self.counts or self._looks > LOOKS:
             return
-        now = {path: leaf.value for path, leaf in leaves((int,)).items()}
+        now = {path: leaf.value for path, leaf in reach((int,)).leaves.items()}
         if batches == self._batches + 1 and self._looks:
             moved = {name for name, value in now.items() if self._counters.get(name, value) + 1 == value}
             self._moving = moved if self._moving is None else self._moving & moved
@@ -47,3 +55,81 @@ class LoopHabits:
     def looked(self) -> bool:
         """Whether enough was seen to say that the loop does not count."""
         return self._looks > 3
+
+
+# What a `for` loop does to get its next item, and what hands it on between generators.
+_LOOPS = frozenset({"FOR_ITER", "SEND", "YIELD_VALUE", "RESUME", "JUMP_BACKWARD_NO_INTERRUPT"})
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def takes_by_next() -> bool:
+    """Whether the batch that is asked for now is taken by a call, such as `next(iterator)`, and not by a `for`.
+
+    Called by what the script iterates. Such a loop counts its batches, so that each has to be given once.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
+        frame = frame.f_back
+    while frame is not None:
+        if _operation(frame) not in _LOOPS:
+            return True
+        if not frame.f_code.co_flags & inspect.CO_GENERATOR:
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _operation(frame: FrameType) -> str:
+    """What a frame is doing: the last instruction before its caches."""
+    code, place = frame.f_code.co_code, frame.f_lasti
+    while place > 0 and dis.opname[code[place]] == "CACHE":
+        place -= 2
+    return dis.opname[code[place]]
+
+
+class AheadWatch:
+    """Notices a loop that asks for a batch before it has trained on the last one.
+
+    What such a loop trains on between two batches is not known.
+    """
+
+    SENTENCE = (
+        "the loop asks for its next batch before it has trained on the last one; take a batch where the model is "
+        "given it, after the backward of the one before, and leave reading ahead to the DataLoader (num_workers)"
+    )
+    BATCHES = 3  # that are watched, in each process
+
+    def __init__(self) -> None:
+        self._forwards = 0
+        self._taken = 0
+        self._trained = False
+        self._handle: Any = register_module_forward_pre_hook(self._forward)
+
+    def _forward(self, module: Any, inputs: Any) -> None:
+        self._forwards += 1
+
+    def taken(self) -> None:
+        """A batch is asked for. Raises RuntimeError where nothing was done with the first one."""
+        if self._handle is None:
+            return
+        if self._taken == 1 and not self._forwards and not self._trained:
+            self._fail()
+        self._taken += 1
+        self._forwards, self._trained = 0, False
+        if self._taken > self.BATCHES:
+            self.end()
+
+    def trained(self) -> None:
+        """There is a backward. Raises RuntimeError where it is of a batch that was taken before the last one."""
+        if self._handle is not None and self._taken > 1 and not self._forwards and not self._trained:
+            self._fail()
+        self._trained = True
+
+    def end(self) -> None:
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+
+    def _fail(self) -> None:
+        self.end()
+        raise RuntimeError(self.SENTENCE)

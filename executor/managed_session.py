@@ -7,10 +7,13 @@ point is.
 
 from __future__ import annotations
 
+import itertools
 import os
 import struct
 import sys
 import time
+from collections.abc import Generator
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any
 
@@ -18,14 +21,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from . import alone, protocol
+from . import protocol
+from .batches import Unit
 from .beside import Beside, is_small
 from .channel import Channel
 from .checkpoint import CheckpointError, CheckpointStore
 from .config import Adaptivity, TrainingConfig
 from .elastic_loader import number_batches
 from .gradient_noise import is_adam_type
-from .gradients import spans_gpus
+from .gradients import PartPlan, spans_gpus
 from .group import (
     SHARE_DECISIONS,
     Abandoned,
@@ -37,7 +41,6 @@ from .group import (
     backend_for,
     leave_group,
 )
-from .loader import Reader, Unit
 from .loop_habits import LoopHabits
 from .loss_kind import Kind
 from .metrics import combine_reports
@@ -46,7 +49,9 @@ from .pace import Pace
 from .prepared import Prepared
 from .profiling import largest_local_bsz
 from .protocol import BatchPlan, Join, Leave, Save, SetBatch, Stop
+from .rng import capture_rng, restore_rng
 from .session import GroupSession
+from .step_backup import StepBackup
 from .training_state import broadcast_state
 from .units import Part
 
@@ -91,7 +96,7 @@ class ManagedSession(GroupSession):
         url = os.environ.get(protocol.CHECKPOINT_URL) or config.checkpoint.url
         self.checkpoints = CheckpointStore(url, config.checkpoint.keep) if url else None
         self.live = False  # holds the state of a run, not just the script's initial one
-        self.variables = OwnVariables([*prepared.modules, *prepared.companions])
+        self.variables = OwnVariables([*prepared.modules, *prepared.companions], prepared.things())
         self._beside: Beside | None = None  # before the running batch
         self._beside_step: Beside | None = None  # before the running step of a loop in steps
         self._little_beside = is_small(prepared) and bool(prepared.companions or prepared.users)
@@ -108,7 +113,6 @@ class ManagedSession(GroupSession):
         channel.on_abort = self._on_abort
         self.state.extras["variables"] = self._variables_state, self.variables.load
         self.state.extras["accumulated"] = self._capture_accumulated, self.gradients.load_accumulated
-        alone.install()
         number_batches(self)
 
     def start(self) -> None:
@@ -137,20 +141,41 @@ class ManagedSession(GroupSession):
         if self.variables.begin_pass(self.rank, self.world_size):
             self.position.pass_samples, self.position.pass_progress = before
 
-    def _begin_reading(self) -> Reader:
+    def _enter_loop(self, unit: Unit) -> Generator[Any, None, Unit]:
+        if self.by_next and self.step_count is None and self._given < self.position.batch:
+            unit = yield from self._catch_up(unit)
         samples = self.variables.begin_loop(self.rank, self.world_size)
         self._local_samples = self._local_samples if samples is None else samples
-        return super()._begin_reading()
+        return unit
+
+    def _catch_up(self, unit: Unit) -> Generator[Any, None, Unit]:
+        """Let a loop that counts what it takes run to where the others are: on one batch, and for nothing."""
+        batch = unit.fetch()
+        before = StepBackup(self.prepared), Beside(self.prepared, full=True), capture_rng()
+        self._void = self.in_iteration = True
+        for _ in range(self._given, self.position.batch):
+            self.gradients.begin_part(PartPlan(1, 1, visible=False, void=True))
+            yield batch
+            self._given += 1
+        self._void = self.in_iteration = False
+        step, beside, rng = before
+        step.restore()
+        beside.restore()
+        restore_rng(rng)
+        self.schedule_calls = [0] * len(self.schedule_calls)
+        data = itertools.chain([batch], (unit.fetch() for _ in unit.parts[1:]))
+        return replace(unit, fetch=lambda: next(data))
 
     def _open_unit(self, unit: Unit) -> None:
         several = len(unit.parts) > 1
-        self.variables.begin_batch(may_repeat=self.world_size > 1 or several)
-        keeps = several or (self.world_size > 1 and self._little_beside)
-        self._beside = Beside(self.prepared) if keeps else None
+        self.variables.begin_batch(self.world_size > 1, several)
+        self._beside = None
+        if several or self.world_size > 1:
+            self._beside = Beside(self.prepared, full=several or self._little_beside)
 
-    def _before_part(self) -> None:
+    def _before_part(self, part: Part) -> None:
         self.gradients.keeps_loss = self.variables.looks
-        self.variables.begin_part()
+        self.variables.begin_part(not self.partial, not part.counts)
 
     def _after_part(self, part: Part) -> None:
         self.variables.end_part(part.samples, not self.partial, lambda: self._added_losses(part.samples))
@@ -159,13 +184,16 @@ class ManagedSession(GroupSession):
 
     def _added_losses(self, samples: int) -> list[float]:
         """What a sum of the last loss over this part's samples, or over what it counts, would have grown by."""
-        loss, seen = self.gradients.loss, self.gradients.loss_seen
+        loss, term = self.gradients.loss, self.gradients.loss_term
         if loss is None or loss.numel() != 1:
             return []
         value = float(loss) / self._loss_scale()
-        if seen.kind is Kind.SUM:
-            return [value]
-        return [value * samples, *([value * float(seen.weight)] if seen.weight is not None else [])]
+        added = [value * samples]
+        if term is not None and term.weight is not None:
+            added.append(value * float(term.weight))
+        elif term is not None and term.kind is Kind.SUM:
+            added.append(value)
+        return added
 
     def _undo_step(self) -> None:
         super()._undo_step()
@@ -504,7 +532,7 @@ class ManagedSession(GroupSession):
         super()._begin_script_step()
         if self.world_size > 1 and not self._ahead:
             self.variables.begin_step()
-            self._beside_step = Beside(self.prepared) if self._little_beside else None
+            self._beside_step = Beside(self.prepared, full=self._little_beside)
 
     def _do_step_again(self) -> None:
         super()._do_step_again()

@@ -138,15 +138,16 @@ class Orders:
         generator, things = self._loader.generator, self._drawn_from
         again = self._key == (epoch, loop) and bool(self._start)
         # Another process drew so far, or this one before it started again: go on from where that was.
-        behind = self._start.get("own" if again else "after") if again or self._behind else None
-        for thing, state in zip(things, behind or (), strict=False):
+        behind = self._start.get("own", ()) if again else self._moved_on() if self._behind else ()
+        for thing, state in zip(things, behind, strict=False):
             script_random.restore(thing, state)
         self._behind = False
         if not again:
             self._start = {"own": [script_random.capture(thing) for thing in things]}
         self._random = RandomState(seed)
         with self._random.borrowed():
-            if generator is not None:  # as a DataLoader does: for the seeds of its workers
+            # As a DataLoader does, for the seeds of workers that it starts.
+            if generator is not None and not (self._loader.persistent_workers and (epoch or loop)):
                 torch.empty((), dtype=torch.int64).random_(generator=generator)
             draws = iter(self._sampler)
         order = Order([], draws, ended=False)
@@ -158,6 +159,14 @@ class Orders:
         if order.ended:
             self._start["after"] = [script_random.capture(thing) for thing in things]
         return order
+
+    def _moved_on(self) -> list[dict[str, Any]]:
+        """What drawing has changed in the last loop. The rest is as the script sets it, such as an epoch."""
+        before, after = self._start.get("own", ()), self._start.get("after", ())
+        return [
+            {path: state for path, state in new.items() if "plain" not in state or old.get(path) != state}
+            for old, new in zip(before, after, strict=False)
+        ]
 
     @property
     def _drawn_from(self) -> list[Any]:

@@ -7,14 +7,16 @@ if it had been given once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torch import nn
 
+from .elastic_loader import Late
 from .group import Group
-from .script_state import ScriptState, Undo
-from .script_sums import SampleSums, as_alone, shared
+from .script_state import ScriptState
+from .script_sums import Known, SampleSums, as_alone, shared
+from .script_undo import Undo
 
 Frames = Sequence[dict[str, Any]]
 
@@ -22,16 +24,17 @@ Frames = Sequence[dict[str, Any]]
 class OwnVariables:
     """Those of the script in this process."""
 
-    def __init__(self, models: Sequence[nn.Module] = ()) -> None:
-        self._script = ScriptState(models)
+    def __init__(self, models: Sequence[nn.Module] = (), things: Mapping[str, Any] | None = None) -> None:
+        self._script = ScriptState(models, things or {})
         self._sums = SampleSums()
+        self._weights = {name for model in models for name, _ in model.named_parameters()}
         self._as_one: Frames | None = None  # what one process would have now, once that was found out
         self._pass_begun: Frames = ()  # when the running pass began
         self._taken: dict[str, Any] = {}  # of the process that this one goes on for, until they are put in place
         self._undo: Undo | None = None  # before the running batch
         self._undo_step: Undo | None = None  # before the running step of a loop in steps
-        self._moves: list[tuple[float, dict[str, float]]] = []
-        self._appended: list[tuple[float, dict[int, float]]] = []
+        self._undo_copy: Undo | None = None  # before a part that another replica computes as well
+        self._moves: list[tuple[float, dict[str, Any]]] = []
 
     # --- travelling -----------------------------------------------------------------------------------------
 
@@ -46,15 +49,13 @@ class OwnVariables:
             "pass": list(self._pass_begun),
             "in_pass": in_pass,
             "samples": pass_samples,
-            "over_samples": sorted(self._sums.over_samples),
-            "moving": sorted(self._sums.moving),
+            "known": self._sums.known.as_plain(),
         }
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on for the process that `state` is of, as soon as the script is at its place."""
         self._taken = state
-        self._sums.over_samples.update(state["over_samples"])
-        self._sums.moving.update(state["moving"])
+        self._sums.known.update(Known.of_plain(state["known"]))
 
     def _capture(self) -> Frames:
         return self._script.capture() if self._script.baseline else ()
@@ -65,12 +66,11 @@ class OwnVariables:
         `weight`: samples that this replica was given in the pass; `here`: it has been training; `replicas` that
         there were, where some were lost.
         """
-        sums = self._sums
-        mine = [list(self._capture()), weight, sorted(sums.over_samples), sorted(sums.moving)] if here else None
+        known = self._sums.known
+        mine = [list(self._capture()), weight, known] if here else None
         everyone = [told for told in group.gather_objects(mine) if told is not None]
-        for _, _, over_samples, moving in everyone:
-            sums.over_samples.update(over_samples)
-            sums.moving.update(moving)
+        for _, _, theirs in everyone:
+            known.update(theirs)
         captured = [told[0] for told in everyone]
         if len({tuple(frame["function"] for frame in frames) for frames in captured}) != 1:
             captured = captured[:1]  # they are at different places
@@ -80,7 +80,7 @@ class OwnVariables:
             {
                 **places[0],
                 "variables": as_alone(
-                    [place["variables"] for place in places], weights, sums.over_samples, scale, _path(places[0])
+                    [place["variables"] for place in places], weights, known, scale, _path(places[0])
                 ),
             }
             for places in zip(*captured, strict=True)
@@ -89,11 +89,14 @@ class OwnVariables:
     def take_share(self, rank: int, replicas: int) -> None:
         """Have this rank's share of the sums that are now known as one process would have them."""
         frames, self._as_one = self._as_one, None
-        sums = self._sums
+        known = self._sums.known
 
         def moves(path: str, value: Any) -> bool:
             """What is of one replica alone, such as a clock, stays its own."""
-            return path in sums.over_samples or path in sums.moving or isinstance(value, list)
+            inside = f"{path}/"
+            return isinstance(value, list) or any(
+                one == path or one.startswith(inside) for one in (*known.over_samples, *known.moving)
+            )
 
         if frames:
             self._script.apply(self._shares(frames, rank, replicas), moves)
@@ -102,9 +105,9 @@ class OwnVariables:
         self._as_one = None
 
     def _shares(self, frames: Frames, rank: int, replicas: int) -> list[dict[str, Any]]:
-        over_samples = self._sums.over_samples
+        known = self._sums.known
         return [
-            {**frame, "variables": shared(frame["variables"], over_samples, rank, replicas, _path(frame))}
+            {**frame, "variables": shared(frame["variables"], known, rank, replicas, _path(frame))}
             for frame in frames
         ]
 
@@ -147,29 +150,34 @@ class OwnVariables:
         """Whether the losses of parts are looked at."""
         return self._sums.looks
 
-    def begin_batch(self, may_repeat: bool) -> None:
-        """The script is given a batch next; `may_repeat`: perhaps more than once."""
-        self._undo = Undo() if may_repeat else None
-        self._moves, self._appended = [], []
+    def begin_batch(self, may_repeat: bool, several: bool) -> None:
+        """The script is given a batch next; `may_repeat`: perhaps more than once; `several`: in several passes."""
+        before = self._undo
+        self._undo = Undo(self._weights, several, before) if may_repeat or several else None
+        self._moves = []
 
-    def begin_part(self) -> None:
-        self._sums.before_part()
+    def begin_part(self, last: bool, is_copy: bool) -> None:
+        """`is_copy`: what other replicas compute as well, which counts there."""
+        self._sums.before_part(late=not last)
+        self._undo_copy = Undo() if is_copy else None
+        if not last and self._undo is not None:
+            self._undo.late(self._sums.known.counters, Late)
 
     def end_part(self, samples: int, last: bool, losses: Callable[[], Sequence[float]]) -> None:
         """The script is done with a part; before a further one, what goes by batches is as it was before the
         first.
         """
         self._sums.after_part(samples, losses)
+        kept = self._sums.known.kept
+        if self._undo_copy is not None:
+            self._undo_copy.restore_only(kept)
         if self._undo is None or (last and not self._moves):
             return
-        over_samples = self._sums.over_samples
-        self._moves.append((float(samples), self._undo.moved(over_samples)))
-        self._appended.append((float(samples), self._undo.appended()))
+        self._moves.append((float(samples), self._undo.moves(kept)))
         if last:
             self._undo.average(self._moves)
-            self._undo.average_appended(self._appended)
         else:
-            self._undo.repeat(over_samples)
+            self._undo.repeat(kept, samples)
 
     def begin_step(self) -> None:
         """A step of a loop in steps begins, which may have to be done again."""

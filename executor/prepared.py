@@ -18,8 +18,9 @@ from torch.utils.data import DataLoader, DistributedSampler, IterableDataset
 
 from . import script_random
 from .alone import seen_alone
+from .batches import length_of
+from .drawn import Batches
 from .elastic_loader import plain_copy
-from .loader import Batches, length_of
 from .rng import RandomState
 from .training_state import Stateful
 
@@ -126,6 +127,17 @@ class Prepared:
         """Running statistics and the like of the models that are trained."""
         return [buffer for module in self.modules for buffer in module.buffers() if buffer.numel()]
 
+    def things(self) -> dict[str, Any]:
+        """What a script changes the plain attributes of while it trains, by name."""
+        found: dict[str, Any] = {
+            f"model {i}": module for i, module in enumerate([*self.modules, *self.companions])
+        }
+        for name in ("dataset", "sampler", "batch_sampler", "collate_fn"):
+            thing = getattr(self.loader, name, None)
+            if thing is not None:
+                found[name] = thing
+        return found
+
     def fingerprint(self) -> str:
         """What makes two jobs the same for the scheduler: module structure and parameter shapes."""
         parts: list[str] = []
@@ -177,7 +189,7 @@ def identify(objects: Sequence[Any]) -> Prepared:
         objects,
         trained or modules[:1],
         [module for module in modules if module not in trained] if trained else modules[1:],
-        loaders[0] if isinstance(loaders[0], Batches) else plain_copy(loaders[0]),
+        plain_copy(loaders[0]),
         optimizers,
         schedulers,
         scalers,

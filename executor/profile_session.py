@@ -15,12 +15,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from . import alone, protocol
+from . import protocol
+from .batches import Place, Reader
 from .channel import Channel
 from .config import TrainingConfig
 from .gradient_noise import MIN_PRECONDITIONER_STEPS
 from .group import Group, backend_for
-from .loader import Place, Reader
 from .loss_kind import Kind
 from .managed_session import Leaving, ready, warm_up
 from .pace import Pace
@@ -54,7 +54,6 @@ class ProfileSession(GroupSession):
         self.group = Group(Join(0, 0, 1, 1, 0, 1, "", 0), self.device, {})
         self.gradients.attach(self.group)
         self.position.whole = not self.source.fusable
-        alone.install()
         channel.send(ready(prepared, self.script_batch, self.source.size, False))
 
     @property

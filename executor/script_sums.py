@@ -9,31 +9,77 @@ them, by its loss times its samples; or by 1, or the loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
-from .script_state import ATTRIBUTES, Leaf, leaves
+from .script_frames import ARRAYS, NUMBERS, WHOLE, Reach, reach
 
+# Stands beside "values": the attributes of an object of that class.
+ATTRIBUTES = "__coadapt_attributes__"
 # Parts of a pass that are looked at, in the first passes.
 LOOKS = 8
 PASSES = 3
-_NUMBERS = (int, float)
 TOLERANCE = 1e-3
 
 
+@dataclass
+class Known:
+    """Paths of variables, by what they are.
+
+    `over_samples`: sums over samples, and lists with an entry for each. `moving`: whatever moves with each part.
+    `counters`: whole numbers that grow by 1. `reckoned`: quotients of two others, by name, in the same object.
+    """
+
+    over_samples: set[str] = field(default_factory=set)
+    moving: set[str] = field(default_factory=set)
+    counters: set[str] = field(default_factory=set)
+    reckoned: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def update(self, other: Known) -> None:
+        self.over_samples |= other.over_samples
+        self.moving |= other.moving
+        self.counters |= other.counters
+        self.reckoned |= other.reckoned
+
+    def as_plain(self) -> dict[str, Any]:
+        """As it goes into checkpoints."""
+        return {
+            "over_samples": sorted(self.over_samples),
+            "moving": sorted(self.moving),
+            "counters": sorted(self.counters),
+            "reckoned": {path: list(of) for path, of in self.reckoned.items()},
+        }
+
+    @classmethod
+    def of_plain(cls, told: Mapping[str, Any]) -> Known:
+        return cls(
+            set(told["over_samples"]),
+            set(told["moving"]),
+            set(told["counters"]),
+            {path: (above, below) for path, (above, below) in told["reckoned"].items()},
+        )
+
+    @property
+    def kept(self) -> set[str]:
+        """What further passes of a batch add to, or reckon from that."""
+        return self.over_samples | self.reckoned.keys()
+
+
 class SampleSums:
-    """Knows the paths of variables that are sums over samples, and of others that move with each part."""
+    """Finds out what a script's variables are, by looking at how they grow."""
 
     def __init__(self) -> None:
-        self.over_samples: set[str] = set()
-        self.moving: set[str] = set()
+        self.known = Known()
         self._others: set[str] = set()
-        self._before: dict[str, Leaf] = {}
+        self._before: dict[str, Any] = {}
+        self._lengths: dict[str, int] = {}
         self._looks = 0
         self._passes = 0
+        self._late = False
 
     @property
     def looks(self) -> bool:
@@ -43,9 +89,13 @@ class SampleSums:
         self._passes += 1
         self._looks = 0
 
-    def before_part(self) -> None:
-        """The script is given its part of a batch next."""
-        self._before = leaves(_NUMBERS) if self.looks else {}
+    def before_part(self, late: bool) -> None:
+        """The script is given its part of a batch next; `late`: counters are shown not to be there yet."""
+        self._late = late
+        if self.looks:
+            found = reach((*NUMBERS, *ARRAYS))
+            self._before = {path: _copied(leaf.value) for path, leaf in found.leaves.items()}
+            self._lengths = {path: len(items) for path, items in found.lists.items()}
 
     def after_part(self, samples: int, losses: Callable[[], Sequence[float]]) -> None:
         """The script is done with its part of so many samples; `losses()`: what its losses add up to over them."""
@@ -53,38 +103,144 @@ class SampleSums:
             return
         before, self._before = self._before, {}
         self._looks += 1
+        found, known = reach((*NUMBERS, *ARRAYS)), self.known
         grown = {
-            path: leaf.value - before[path].value
-            for path, leaf in leaves(_NUMBERS).items()
-            if path in before and leaf.value != before[path].value
+            path: growth
+            for path, leaf in found.leaves.items()
+            if path in before and (growth := _growth(before[path], leaf.value)) is not None
         }
-        self.moving |= grown.keys()
+        known.moving |= grown.keys()
+        self._note_counters(grown)
         added = losses() if any(isinstance(growth, float) for growth in grown.values()) else ()
         for path, growth in grown.items():
-            by_samples = grows_by_samples(growth, samples, added)
-            if by_samples and path not in self._others:
-                self.over_samples.add(path)
-            elif by_samples is False:
-                self.over_samples.discard(path)
-                self._others.add(path)
+            by_samples = _by_samples(growth, samples, added)
+            if by_samples is not True and self._beside_count(path, growth, grown, found, samples):
+                by_samples = True
+            self._note(path, by_samples)
+        self._note_reckoned(grown, found)
+        self._note_lists(found, samples)
+
+    def _note(self, path: str, by_samples: bool | None) -> None:
+        if by_samples and path not in self._others:
+            self.known.over_samples.add(path)
+        elif by_samples is False:
+            self.known.over_samples.discard(path)
+            self._others.add(path)
+
+    def _note_counters(self, grown: Mapping[str, Any]) -> None:
+        if self._late:
+            return
+        ones = {path for path, growth in grown.items() if isinstance(growth, int) and growth == 1}
+        self.known.counters = ones if self._looks == 1 and self._passes == 1 else self.known.counters & ones
+
+    def _note_lists(self, found: Reach, samples: int) -> None:
+        """Lists that get an entry for each sample, or one array of entries for each part."""
+        for path, items in found.lists.items():
+            more = len(items) - self._lengths.get(path, len(items))
+            if samples > 1 and (more == samples or (more == 1 and _is_of_samples(items[-1], samples))):
+                self.known.over_samples.add(path)
+
+    def _beside_count(self, path: str, growth: Any, grown: Mapping[str, Any], found: Reach, samples: int) -> bool:
+        """Whether an object keeps it beside a count of its samples, as a meter does: its sum and its count."""
+        if found.leaves[path].frame is not None or not isinstance(growth, float):
+            return False
+        beside = _beside(path, grown, found)
+        if not any(isinstance(more, int) and more == samples > 1 for more in beside.values()):
+            return False
+        if any(isinstance(more, int) and more == 1 for more in beside.values()):
+            return False
+        return not self._is_reckoned(path, beside, found)
+
+    def _is_reckoned(self, path: str, beside: Mapping[str, Any], found: Reach) -> bool:
+        """Whether it is no sum: a quotient of two that are, or the last value."""
+        return self._quotient(path, beside, found) is not None or self._is_last_value(path, beside, found)
+
+    def _is_last_value(self, path: str, beside: Mapping[str, Any], found: Reach) -> bool:
+        """Whether some other one grew by this one times a count, as `sum += val * n`."""
+        value = found.leaves[path].value
+        counts = [more for more in beside.values() if isinstance(more, int) and more > 1]
+        sums = [more for name, more in beside.items() if name != path and isinstance(more, float)]
+        return any(_close(float(value) * count, more) for count in counts for more in sums)
+
+    def _quotient(self, path: str, beside: Mapping[str, Any], found: Reach) -> tuple[str, str] | None:
+        value = found.leaves[path].value
+        for first in beside:
+            for second, more in beside.items():
+                divisor = found.leaves[second].value
+                if (
+                    path in (first, second)
+                    or first == second
+                    or not isinstance(more, int)
+                    or not _nonzero(divisor)
+                ):
+                    continue
+                if _close(float(found.leaves[first].value) / float(divisor), float(value)):
+                    return first, second
+        return None
+
+    def _note_reckoned(self, grown: Mapping[str, Any], found: Reach) -> None:
+        for path, growth in grown.items():
+            if not isinstance(growth, float) or path in self.known.over_samples:
+                continue
+            of = self._quotient(path, _beside(path, grown, found), found)
+            if of is not None and set(of) <= self.known.over_samples:
+                self.known.reckoned[path] = (_name(of[0]), _name(of[1]))
+            elif path in self.known.reckoned:
+                del self.known.reckoned[path]
+
+
+def _beside(path: str, grown: Mapping[str, Any], found: Reach) -> dict[str, Any]:
+    """How the single numbers in the same object, or among the same variables, have grown."""
+    owner = found.leaves[path].owner
+    return {
+        name: more
+        for name, more in grown.items()
+        if not isinstance(more, np.ndarray) and found.leaves[name].owner is owner
+    }
+
+
+def _growth(before: Any, now: Any) -> Any:
+    """How a value has grown: a whole number, a float, or an array; None where it has not, or became another."""
+    if type(before) is not type(now) or getattr(before, "shape", ()) != getattr(now, "shape", ()):
+        return None
+    if isinstance(now, ARRAYS):
+        if now.ndim == 0 or now.size == 1 if isinstance(now, np.ndarray) else now.numel() == 1:
+            before, now = before.item(), now.item()
+        else:
+            grown = _as_array(now) - _as_array(before)
+            return grown if np.any(grown) else None
+    if isinstance(now, bool) or now == before or now != now:
+        return None
+    return int(now - before) if isinstance(now, WHOLE) else float(now - before)
+
+
+def _by_samples(growth: Any, samples: int, losses: Sequence[float]) -> bool | None:
+    if not isinstance(growth, np.ndarray):
+        return grows_by_samples(growth, samples, losses)
+    if samples < 2:
+        return None
+    counts = bool(np.all(growth >= 0) and np.all(growth == np.round(growth)))
+    return bool(growth.sum() > 1) if counts else False
 
 
 def grows_by_samples(growth: float, samples: int, losses: Sequence[float]) -> bool | None:
     """Whether a sum that grew by `growth` with a part of `samples` samples is one over samples; None: cannot tell.
 
-    Whole numbers that grow by more than 1 count samples or items of them. `losses`: what sums of a loss over the
-    part's samples or items grow by.
+    Whole numbers that grow by more than 1 count samples or items of them; so do fractions, up to the samples.
+    `losses`: what sums of a loss over the part's samples or items grow by.
     """
     if samples < 2 or not math.isfinite(growth):
         return None
-    if isinstance(growth, int) or float(growth).is_integer():
+    if isinstance(growth, int):
         return True if growth > 1 else None if growth == 1 else False
+    if float(growth).is_integer() and 1 <= growth <= samples:
+        return True if growth > 1 else None
     known = [loss for loss in losses if math.isfinite(loss)]
-    return any(abs(growth - loss) <= TOLERANCE * abs(loss) for loss in known) if known else None
+    return any(_close(loss, growth) for loss in known) if known else None
 
 
 def as_alone(
-    everyone: Sequence[Any], weights: Sequence[float], over_samples: set[str], scale: float = 1.0, path: str = ""
+    everyone: Sequence[Any], weights: Sequence[float], known: Known, scale: float = 1.0, path: str = ""
 ) -> Any:
     """What replicas' variables would be in one process.
 
@@ -95,38 +251,59 @@ def as_alone(
     kind = type(first)
     if any(type(other) is not kind for other in everyone):
         return first
-    if kind in (int, float) or isinstance(first, torch.Tensor | np.ndarray | np.generic):
-        return _number_alone(everyone, weights, over_samples, scale, path)
+    if kind in NUMBERS or isinstance(first, ARRAYS):
+        return _number_alone(everyone, weights, known, scale, path)
     if kind is dict and all(other.keys() == first.keys() for other in everyone):
         is_object = ATTRIBUTES in first
-        return {
+        combined = {
             key: as_alone(
-                [other[key] for other in everyone],
-                weights,
-                over_samples,
-                scale,
-                path if is_object else f"{path}/{key}",
+                [other[key] for other in everyone], weights, known, scale, path if is_object else f"{path}/{key}"
             )
             for key in first
         }
+        return _reckoned_again(combined, known, path)
+    if isinstance(first, dict) and all(_counts(other) for other in everyone):
+        return _counts_together(everyone, known, path)
+    if kind is list and path in known.over_samples:
+        return [item for other in everyone for item in other]
     if kind in (list, tuple) and all(len(other) == len(first) for other in everyone):
         return kind(
-            as_alone([other[i] for other in everyone], weights, over_samples, scale, f"{path}/{i}")
+            as_alone([other[i] for other in everyone], weights, known, scale, f"{path}/{i}")
             for i in range(len(first))
         )
     return first
 
 
-def _number_alone(
-    everyone: Sequence[Any], weights: Sequence[float], over_samples: set[str], scale: float, path: str
-) -> Any:
+def _reckoned_again(values: dict[Any, Any], known: Known, path: str) -> dict[Any, Any]:
+    for key in values:
+        above, below = known.reckoned.get(f"{path}/{key}", ("", ""))
+        if above in values and below in values and _nonzero(values[below]):
+            values[key] = _like(values[key], values[above] / values[below])
+    return values
+
+
+def _counts(value: Any) -> bool:
+    return all(type(count) is int for count in value.values())
+
+
+def _counts_together(everyone: Sequence[dict[Any, int]], known: Known, path: str) -> dict[Any, int]:
+    """Counts by key, where replicas have met different keys."""
+    total = type(everyone[0])()
+    for counts in everyone:
+        for key, count in counts.items():
+            total[key] = total.get(key, 0) + count
+            known.over_samples.add(f"{path}/{key}")
+    return total
+
+
+def _number_alone(everyone: Sequence[Any], weights: Sequence[float], known: Known, scale: float, path: str) -> Any:
     first = everyone[0]
     if any(getattr(other, "shape", ()) != getattr(first, "shape", ()) for other in everyone):
         return first
     alike = all(_equal(first, other) for other in everyone)
     if not alike and _is_whole(first):
-        over_samples.add(path)
-    if path in over_samples:
+        known.over_samples.add(path)
+    if path in known.over_samples:
         total = sum(everyone[1:], first)
         return total if scale == 1.0 else _like(first, total * scale)
     if alike or getattr(first, "dtype", None) == torch.bool:
@@ -135,23 +312,28 @@ def _number_alone(
     return _like(first, sum(value * (weight / whole) for value, weight in zip(everyone, weights, strict=True)))
 
 
-def shared(value: Any, over_samples: set[str], rank: int, replicas: int, path: str = "") -> Any:
+def shared(value: Any, known: Known, rank: int, replicas: int, path: str = "") -> Any:
     """A replica's share of variables as one process has them."""
     if replicas == 1:
         return value
     kind = type(value)
-    if path in over_samples:
-        if kind is int:
-            return value // replicas + (rank < value % replicas)
-        return _like(value, value / replicas) if not _is_whole(value) else value // replicas
-    if kind is dict:
+    if kind in NUMBERS or isinstance(value, ARRAYS):
+        if path not in known.over_samples:
+            return value
+        if not _is_whole(value):
+            return _like(value, value / replicas)
+        return _like(value, value // replicas + (value % replicas > rank))
+    if isinstance(value, dict):
         is_object = ATTRIBUTES in value
-        return {
-            key: shared(item, over_samples, rank, replicas, path if is_object else f"{path}/{key}")
+        items = {
+            key: shared(item, known, rank, replicas, path if is_object else f"{path}/{key}")
             for key, item in value.items()
         }
+        return items if kind is dict else kind(items)
+    if kind is list and path in known.over_samples:
+        return value[rank::replicas]
     if kind in (list, tuple):
-        return kind(shared(item, over_samples, rank, replicas, f"{path}/{i}") for i, item in enumerate(value))
+        return kind(shared(item, known, rank, replicas, f"{path}/{i}") for i, item in enumerate(value))
     return value
 
 
@@ -168,13 +350,44 @@ def _equal(a: Any, b: Any) -> bool:
         return a.shape == b.shape and bool(torch.equal(a, b.to(a.device)))
     if isinstance(a, np.ndarray | np.generic):
         return bool(np.array_equal(a, b, equal_nan=np.issubdtype(a.dtype, np.floating)))
-    return a == b or (a != a and b != b)
+    return bool(a == b or (a != a and b != b))
 
 
 def _like(first: Any, value: Any) -> Any:
     """`value` in the type of `first`."""
     if isinstance(first, torch.Tensor):
-        return value.to(first.dtype)
+        return torch.as_tensor(value, dtype=first.dtype)
     if isinstance(first, np.ndarray | np.generic):
-        return value.astype(first.dtype)
-    return round(value) if isinstance(first, int) else value
+        return np.asarray(value, dtype=first.dtype)[()]
+    return type(first)(round(value)) if isinstance(first, int) else value
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _as_array(value: Any) -> np.ndarray:
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
+        value = value.float().numpy() if value.is_floating_point() else value.long().numpy()
+    return value.astype(np.float64)
+
+
+def _is_of_samples(item: Any, samples: int) -> bool:
+    if isinstance(item, ARRAYS):
+        return item.ndim > 0 and len(item) == samples
+    return isinstance(item, Sized) and not isinstance(item, str | bytes | dict) and len(item) == samples
+
+
+def _close(a: float, b: float) -> bool:
+    return abs(a - b) <= TOLERANCE * abs(a)
+
+
+def _nonzero(value: Any) -> bool:
+    return isinstance(value, (*NUMBERS, torch.Tensor)) and getattr(value, "ndim", 0) == 0 and float(value) != 0
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

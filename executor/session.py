@@ -24,14 +24,17 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
-from . import backward
+from . import alone, backward
+from .batches import Place, Reader, Source, Unit
 from .config import Count, TrainingConfig
+from .drawn import Batches
 from .elastic_loader import Undue, make_elastic
 from .gradient_noise import GradientNoise, Preconditioner
 from .gradients import Gradients, PartPlan
 from .group import Group, GroupBroken, backend_for
 from .learning_rate import lr_rule
-from .loader import Batches, OrderDiffers, Place, Reader, Source, Unit, source_of
+from .loader import OrderDiffers, source_of
+from .loop_habits import AheadWatch, takes_by_next
 from .loss_kind import Kind, as_weight
 from .metrics import Metrics, combine
 from .noise_meter import NoiseMeter
@@ -44,6 +47,11 @@ from .stepping import ScaledOptimizers, adapt_scaler, adapt_scheduler
 from .training_state import Position, TrainingState, diversify
 from .units import Part, Split
 
+CANNOT_DO_AGAIN = (
+    "a batch has to be done again, which a loop that takes its batches by next() cannot do; the training goes on "
+    "from its last checkpoint. Where no replica was lost, say what the loss is over the samples of a batch: "
+    'coadapt.prepare(…, loss="mean"), "sum" or "batch"'
+)
 # The least progress that a pass lacks to count as a whole one.
 ROUNDING = 1e-6
 
@@ -144,6 +152,7 @@ class GroupSession:
         self._parts = 0
         self._asked = False  # the script made a step in this batch
         self._stepped = False  # and it happened
+        self._asked_of: dict[torch.optim.Optimizer, None] = {}  # whose steps were asked for and not made yet
         self._unstepped = False  # gradients were made since the script's last step
         self._running: tuple[Unit, Part] | None = None  # what the script has been given and is not done with
         self._backup: StepBackup | None = None
@@ -154,6 +163,10 @@ class GroupSession:
         self._asked_in_part = False
         self._batches_here = 0  # since the running pass or step began in this process
         self.one_pass = False  # the script makes several steps per batch
+        self.by_next = False  # it takes its batches by calls, and so counts them
+        self._ahead_watch: AheadWatch | None = None
+        self._given = 0  # batches of the running loop that the script was given in this process
+        self._read_by: Split | None = None  # how the batches are cut that are read now
         self._failure: BaseException | None = None
         self._split_of: tuple[Any, ...] = ()
         self._split = Split(1, self.script_batch)
@@ -209,6 +222,8 @@ class GroupSession:
             self._begin_script_step()
             number = self._show(position.script_steps, count)
             yield from self._guarded(number)
+            while self._running is not None and self.partial:  # as `zip(steps, loader)`: a batch of several passes
+                yield from self._guarded(number)
             self._end_script_step()
 
     def _guarded(self, number: int) -> Iterator[int]:
@@ -271,7 +286,7 @@ class GroupSession:
         return float(self.combine(value, "mean"))
 
     def weigh(self, weight: Any) -> None:
-        self.gradients.weigh(as_weight(weight))
+        self.gradients.weights.weigh(as_weight(weight))
 
     def _samples_weight(self) -> float:
         return float(max(self._local_samples, 1))
@@ -343,20 +358,21 @@ class GroupSession:
                 "`coadapt.steps(n)`; a job trains inside of one of them"
             )
         self._asked_in_part = True
+        self._asked_of[optimizer] = None
         if not self.partial:
             self._asked, self._unstepped = True, False
 
-    def before_backward(self) -> None:
-        """Called by `gradients`. A step between two backwards of a batch cannot be put off to a later part."""
+    def before_backward(self) -> bool:
+        """Called by `gradients`. A step between two backwards of a batch cannot be put off to a later part.
+
+        Returns False where the batch has to be done again, in one pass.
+        """
+        if self._ahead_watch is not None:
+            self._ahead_watch.trained()
         if not self._asked_in_part:
-            return
+            return True
         self.one_pass = True
-        if self.split.passes > 1 or self.split.merged > 1:
-            raise RuntimeError(
-                "the script makes a step and then another backward for the same batch, as GANs do, so that its "
-                "batch cannot be taken in several passes or together with others; leave out max_batch_size and "
-                "set gradient_accumulation: false"
-            )
+        return self._read_by is None or (self._read_by.passes == 1 and self._read_by.merged == 1)
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         self.gradients.before_step([p for group in optimizer.param_groups for p in group["params"]])
@@ -400,7 +416,9 @@ class GroupSession:
     def split(self) -> Split:
         """How a batch is divided now."""
         position = self.position
-        of = self.plan, self.world_size, position.per_step, position.whole
+        weights = self.gradients.weights
+        whole, undivided = weights.whole or weights.trial, weights.undivided or self.by_next
+        of = self.plan, self.world_size, position.per_step, position.whole, whole, undivided, self.one_pass
         if of != self._split_of:
             self._split_of = of
             split = Split.of(
@@ -409,14 +427,15 @@ class GroupSession:
                 self.script_batch,
                 per_step=position.per_step,
                 fused=not position.whole,
+                undivided=undivided,
+                single=self.one_pass,
             )
-            self._split = replace(split, least=min(self.least_local_bsz, split.local_bsz))
+            least = split.unit if whole else min(self.least_local_bsz, split.local_bsz)
+            self._split = replace(split, least=least)
         return self._split
 
     def batch_count(self) -> int:
         loader = self.prepared.loader
-        if isinstance(loader, Batches) or (self.script_batch == loader.batch_size and self.source.size is None):
-            return len(loader)
         if self.script_batch == self.prepared.loader.batch_size or self.source.size is None:
             return len(loader)
         samples = self.source.size
@@ -472,6 +491,8 @@ class GroupSession:
         position = self.position
         here = position.epoch, position.loop
         reader: Reader | None = None
+        self._note_taking()
+        entered = False
         while True:
             try:
                 # The end of the data is no control point: whoever went on from there would run what follows the
@@ -482,19 +503,33 @@ class GroupSession:
                     if (position.epoch, position.loop) != here:
                         self._loops_seen += 1
                         return False  # the others were already further
-                    if reader is None:
+                    if reader is None or (not self._ahead and self.split != self._read_by):
                         reader = self._begin_reading()
                 unit = reader.take()
                 if unit is None:
                     self._end_loop()
                     return False
                 last = not self._ahead_is_enough(reader)
+                if not entered:
+                    unit, entered = (yield from self._enter_loop(unit)), True
             except GroupBroken:  # in data that one replica reads for all
                 self._undo_step()
                 yield from self._void_parts()
                 return True
             if not (yield from self._unit(unit, last)):
                 return True
+
+    def _note_taking(self) -> None:
+        """How the loop takes its batches, seen when it asks for the first one."""
+        if takes_by_next() and not self.by_next:
+            self.by_next = True
+            self.note_counting("next")
+            self._ahead_watch = AheadWatch()
+
+    def _enter_loop(self, unit: Unit) -> Generator[Any, None, Unit]:
+        """The script is given the first batch of a loop next, perhaps in its midst."""
+        return unit
+        yield
 
     def _ahead_is_enough(self, reader: Reader) -> bool:
         """Whether gradients may be kept back after this batch: there is another one to bring them."""
@@ -509,6 +544,7 @@ class GroupSession:
     def _begin_reading(self) -> Reader:
         position = self.position
         place = Place(position.epoch, position.loop, position.batch, position.offset)
+        self._read_by = self.split
         try:
             return self.source.begin(place, self.split, self.rank, self.group)
         except OrderDiffers as differs:
@@ -523,10 +559,15 @@ class GroupSession:
         position = self.position
         if self._asked:
             self._close_part()
+        if self._running is not None:  # it was given a batch and has left before it trained on it
+            self.gradients.forget_step()
+        elif self._ahead and self._asked_of and not self.gradients.undone:
+            self._make_up_for_steps()
         self._running, self.in_iteration, self.partial = None, False, False
         if self.world_size > 1 or self._local_samples != position.pass_samples:
             self._shared = self._local_samples
-        self._ahead, self._since_step = [], 0
+        self._done_with_ahead()
+        self._since_step = self._given = 0
         self.gradients.end_loop()
         position.loop += 1
         position.batch = position.offset = 0
@@ -558,9 +599,12 @@ class GroupSession:
         if not self._ahead:
             self._begin_step(split, unit)
         self._open_unit(unit)
-        self._backup = StepBackup(self.prepared) if self.world_size > 1 and self.one_pass else None
+        self._backup = StepBackup(self.prepared) if self._may_undo_steps else None
         self._ahead.append(unit)
         self._batches_here += 1
+        self._given += 1
+        if self._ahead_watch is not None:
+            self._ahead_watch.taken()
         self._asked = self._stepped = False
         for number, part in enumerate(unit.parts):
             try:
@@ -579,11 +623,12 @@ class GroupSession:
                     self._parts,
                     self.full_batch_size,
                     visible=last and not self.partial,
+                    last=not self.partial,
                 )
             )
             self._place_group()
             self._asked_in_part = False
-            self._before_part()
+            self._before_part(part)
             self.in_iteration, self._running = True, (unit, part)
             yield batch
             self._close_part()
@@ -591,6 +636,12 @@ class GroupSession:
                 yield from self._void_parts()
                 return False
         return True
+
+    @property
+    def _may_undo_steps(self) -> bool:
+        """Whether a step of this batch may have to be undone: one is made before another backward."""
+        several = self.one_pass or (self._given == 0 and len(self.prepared.optimizers) > 1)
+        return several and self.world_size > 1
 
     def _void_parts(self) -> Iterator[Any]:
         """The last batch again, for nothing, until a step that has to be done again is over."""
@@ -610,6 +661,11 @@ class GroupSession:
             self._undo_step()
             if self._backup is not None:
                 self._backup.restore()
+            elif self._stepped:
+                raise RuntimeError(
+                    "a step of the script was made before a batch had to be done again; the training goes on from "
+                    "its last checkpoint"
+                )
             return
         self._after_part(part)
         self.partial = False
@@ -619,7 +675,7 @@ class GroupSession:
     def _open_unit(self, unit: Unit) -> None:
         """The script is given a batch next."""
 
-    def _before_part(self) -> None:
+    def _before_part(self, part: Part) -> None:
         """The script is given a part of a batch next."""
 
     def _after_part(self, part: Part) -> None:
@@ -649,7 +705,9 @@ class GroupSession:
 
         A loop in steps does its whole step again, and until that is over whatever it does is void.
         """
-        self._ahead = []
+        if self.by_next and self.step_count is None:
+            raise RuntimeError(CANNOT_DO_AGAIN)
+        self._ahead, self._asked_of = [], {}
         self.gradients.forget_step()
         self.gradients.undone = True
         self._void = self.step_count is not None and self._batches_here > 0
@@ -671,7 +729,7 @@ class GroupSession:
     def _end_unit(self, unit: Unit) -> None:
         """The script is done with a batch, and goes on to the next."""
         position = self.position
-        self._local_samples += sum(part.samples for part in unit.parts)
+        self._local_samples += sum(part.samples for part in unit.parts if part.counts)
         self._since_step += 1
         if self._asked:
             if self.gradients.backwards:
@@ -679,9 +737,7 @@ class GroupSession:
             self._since_step = 0
         elif self.gradients.backwards:
             self._unstepped = True
-        if self.step_count is None:
-            self.source.done_with()
-        else:
+        if self.step_count is not None:
             self._done += 1
         if self.gradients.hidden:
             return
@@ -707,8 +763,30 @@ class GroupSession:
         if self._stepped:
             position.steps += 1
             position.progress_samples += done * share
-        self._ahead = []
+        self._done_with_ahead()
+        self._asked_of = {}
         self.meter.update()
+
+    def _make_up_for_steps(self) -> None:
+        """The loop has been left in the midst of a merged step: make it of what there is."""
+        self.meter.drop()
+        self.gradients.begin_part(PartPlan(1, self.world_size))
+        self.in_iteration = True
+        for optimizer in list(self._asked_of):
+            if self.prepared.scalers:
+                self.prepared.scalers[0].step(optimizer)
+            else:
+                optimizer.step()
+            optimizer.zero_grad()
+        for scaler in self.prepared.scalers:
+            scaler.update()
+        self._end_step(self._ahead[-1])
+
+    def _done_with_ahead(self) -> None:
+        if self.step_count is None:
+            for _ in self._ahead:
+                self.source.done_with()
+        self._ahead = []
 
     def _end_script_step(self) -> None:
         """A step of a loop in steps is done."""
@@ -756,7 +834,7 @@ class GroupSession:
         position.last_pass = made if self._by_progress else 1.0
         position.epochs_done += made
         position.epoch, position.loop, position.batch, position.offset = epoch + 1, 0, 0, 0
-        position.begun = False
+        position.begun, self._given = False, 0
         position.last_samples, position.pass_samples, position.pass_progress = position.pass_samples, 0, 0.0
 
     def _adapt(self) -> None:
@@ -771,6 +849,7 @@ class GroupSession:
             elif isinstance(item, DistributedDataParallel):
                 rest_ddp(item)
         backward.watch(self.gradients)
+        alone.install()
 
     @property
     def objects(self) -> tuple[Any, ...]:
@@ -801,7 +880,7 @@ class TorchrunSession(GroupSession):
         self.gradients.attach(self.group)
 
     def _control_point(self) -> bool:
-        if self.gradients.undone:
+        if self.group is not None and self.group.broken:
             raise RuntimeError("a process of this torchrun group is gone")
         return False
 

@@ -37,18 +37,23 @@ class Split:
         *,
         per_step: int = 1,
         fused: bool = False,
-        least: int = 1,
+        undivided: bool = False,
+        single: bool = False,
     ) -> Split:
         """The split that carries out a plan.
 
         `script_batch` is the script's batch in samples, `per_step` how many of them it makes a step of. Whole
-        batches stay the unit unless `fused`; a plan of more samples then merges steps.
+        batches stay the unit unless `fused`; a plan of more samples then merges steps. `undivided`: a batch is one
+        pass on each replica, whatever the plan says; `single`: and a step of its own.
         """
         total = plan.batch_size or replicas * plan.local_bsz * (plan.accumulation + 1)
-        if fused:
-            return cls(replicas, total, plan.accumulation + 1, least=least)
-        merged = max(1, round(total / (script_batch * per_step)))
-        return cls(replicas, script_batch, -(-script_batch // (replicas * plan.local_bsz)), merged, least)
+        undivided = undivided or single
+        if fused and not undivided:
+            return cls(replicas, total, plan.accumulation + 1)
+        merged = 1 if single else max(1, round(total / (script_batch * per_step)))
+        return cls(
+            replicas, script_batch, 1 if undivided else -(-script_batch // (replicas * plan.local_bsz)), merged
+        )
 
     @property
     def local_bsz(self) -> int:
@@ -72,23 +77,33 @@ class Split:
         slots = self.replicas * passes
         each, more = divmod(samples, count)
         return [
-            Part(slot % count, count, each + (slot % count < more), -(-(slots - slot % count) // count))
+            Part(
+                index=(index := slot % count),
+                count=count,
+                samples=each + (index < more),
+                copies=-(-(slots - index) // count),
+                counts=slot < count,
+            )
             for slot in range(rank, slots, self.replicas)
         ]
 
     def local_samples(self, samples: int, rank: int) -> int:
-        """Samples that a rank computes of a batch of `samples`."""
-        return sum(part.samples for part in self.parts(samples, rank))
+        """Samples of a batch of `samples` that count as a rank's."""
+        return sum(part.samples for part in self.parts(samples, rank) if part.counts)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Part `index` of `count` of a batch. `copies` passes of the batch, over all replicas, compute this part."""
+    """Part `index` of `count` of a batch. `copies` passes of the batch, over all replicas, compute this part.
+
+    `counts`: of those, it is the first one.
+    """
 
     index: int
     count: int
     samples: int
     copies: int
+    counts: bool = True
 
     def of(self, samples: Any) -> Any:
         """Its samples of a sequence that holds the batch: `index`, `index + count`, …

@@ -1,0 +1,296 @@
+"""Batches without a `DataLoader`: those that a script's own function draws, or that an iterable gives."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import Any
+
+import numpy as np
+
+from . import script_random
+from .alone import seen_alone
+from .batches import EpochSeed, Place, Reader, Source, length_of, slices
+from .group import Group
+from .orders import LOOP_STRIDE
+from .rng import RandomState
+from .training_state import broadcast_state
+from .units import Split
+
+_END = object()
+
+
+class Batches:
+    """What `coadapt.batches` returns: batches drawn by a function, or given by an iterable.
+
+    Iterated before `prepare`, or when a script runs by itself, it gives the batches as they are. Raises TypeError
+    for what draws nothing.
+    """
+
+    drop_last = False
+
+    def __init__(self, draw: Callable[[], Any] | Iterable[Any], batch_size: int | None = None) -> None:
+        if not callable(draw) and not isinstance(draw, Iterable):
+            raise TypeError(
+                f"batches: a {type(draw).__name__} draws nothing; a function without arguments that returns a "
+                "batch, or an iterable of indices or batches is accepted"
+            )
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(f"batches: batch_size {batch_size} is less than 1")
+        self.draw = draw
+        self.given_size = batch_size
+        self._drawn: Iterator[Any] | None = None
+
+    @property
+    def batch_size(self) -> int:
+        """Samples of a batch: as given, or those of the first one."""
+        if self.given_size is not None:
+            return self.given_size
+        first = self.first
+        return 1 if first is None else length_of(first)
+
+    @functools.cached_property
+    def first(self) -> Any:
+        """The first batch, drawn ahead under the random numbers of a first draw; None where there is none."""
+        if callable(self.draw):
+            with RandomState(draw_seed(0, 0)).borrowed(), seen_alone():
+                return self.draw()
+        batches = self.whole()
+        first = next(batches, None)
+        if self.gives_once and first is not None:
+            self.draw = itertools.chain([first], batches)
+        return first
+
+    def __len__(self) -> int:
+        if isinstance(self.draw, Sized) and not callable(self.draw):
+            count = len(self.draw)
+            return count if self.given_size is None else -(-count // self.given_size)
+        raise TypeError("batches that a function draws have no end, and so no length")
+
+    @property
+    def endless(self) -> bool:
+        return callable(self.draw)
+
+    @property
+    def gives_once(self) -> bool:
+        """Whether it is an iterator, such as a generator, which gives each item once."""
+        return not callable(self.draw) and self.draw is iter(self.draw)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.whole()
+
+    def __next__(self) -> Any:
+        if self._drawn is None:
+            self._drawn = iter(self)
+        try:
+            return next(self._drawn)
+        except StopIteration:
+            self._drawn = None
+            raise
+
+    def whole(self) -> Iterator[Any]:
+        """Whole batches: the function's, or the iterable's, indices put together by `batch_size`."""
+        if callable(self.draw):
+            draw = self.draw
+            return (draw() for _ in itertools.count())
+        items = iter(self.draw)
+        first = next(items, _END)
+        if first is _END:
+            return iter(())
+        items = itertools.chain([first], items)
+        if not isinstance(first, int | np.integer):
+            return items
+        if self.given_size is None:
+            raise ValueError("batches: the sampler gives single indices; say batch_size, how many make a batch")
+        return _grouped(items, self.given_size)
+
+
+def _grouped(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    while group := list(itertools.islice(items, size)):
+        yield group
+
+
+def drawn_source(batches: Batches, epoch_seed: EpochSeed) -> Source:
+    return FunctionSource(batches, epoch_seed) if batches.endless else IterableSource(batches, epoch_seed)
+
+
+def draw_seed(seed: int, number: int) -> int:
+    """Of the random numbers of one draw of a function."""
+    return hash((seed, number)) % 2**63
+
+
+class FunctionSource:
+    """Batches that a function draws: every replica has the whole batch and takes its part.
+
+    It draws under random numbers of that draw, the same on all ranks. A function that keeps numbers or a generator
+    of its own is asked by one replica, which tells the others.
+    """
+
+    fusable = False
+    size: int | None = None
+
+    def __init__(self, batches: Batches, epoch_seed: EpochSeed) -> None:
+        self._batches = batches
+        self._epoch_seed = epoch_seed
+        self._keeper = getattr(batches.draw, "__self__", batches.draw)
+        self._told = False
+        self._draws = 0
+        self._after: dict[str, Any] | None = None  # where the replica is that draws for this one
+        self._before: list[dict[str, Any]] = []  # state before each draw that is not done with
+
+    def begin(self, place: Place, split: Split, rank: int, group: Group | None) -> Reader:
+        self.load_state_dict(self.state_dict())  # batches drawn ahead are drawn again
+        if group is not None and group.world_size > 1:
+            self._share_state(group)
+        return Reader(slices(self._drawn(place, group), split, rank))
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._before[0] if self._before else self._state()
+
+    def _state(self) -> dict[str, Any]:
+        if self._after is not None:
+            return self._after
+        return {"draws": self._draws, "told": self._told, "own": script_random.capture(self._keeper)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._before, self._after = [], None
+        if state:
+            self._draws, self._told = int(state["draws"]), bool(state["told"])
+            script_random.restore(self._keeper, state["own"])
+
+    def done_with(self) -> None:
+        self._before = self._before[1:]
+
+    def _share_state(self, group: Group) -> None:
+        """Let everyone go on from where the one that drew most has come."""
+        draws = group.gather_ints([self._draws])
+        source = max(range(group.world_size), key=lambda rank: (draws[rank], -rank))
+        state = broadcast_state(group, self.state_dict() if group.rank == source else None, source)
+        if group.rank != source:
+            self.load_state_dict(state)
+
+    def _drawn(self, place: Place, group: Group | None) -> Iterator[Any]:
+        seed = self._epoch_seed(place.epoch) + place.loop * LOOP_STRIDE
+        for number in itertools.count(place.batch):
+            is_told = self._told and group is not None and group.world_size > 1
+            self._before.append(self._state())
+            if not is_told:
+                yield self._draw(seed, number, place)
+            elif group.rank == 0:  # type: ignore[union-attr]
+                batch = self._draw(seed, number, place)
+                broadcast_state(group, {"batch": batch, "after": self._state()}, 0)  # type: ignore[arg-type]
+                yield batch
+            else:
+                told = broadcast_state(group, None, 0)  # type: ignore[arg-type]
+                self._after = told["after"]
+                self._draws += 1
+                yield told["batch"]
+
+    def _draw(self, seed: int, number: int, place: Place) -> Any:
+        draw: Any = self._batches.draw
+        before = b"" if self._told else self._kept()
+        ahead = self._batches.__dict__.pop("first", None)
+        if ahead is not None and self._draws == 0 and place == Place(0, 0, 0, 0):
+            batch = ahead
+        else:
+            with RandomState(draw_seed(seed, number)).borrowed(), seen_alone():
+                batch = draw()
+        self._draws += 1
+        self._told = self._told or before != self._kept()
+        return batch
+
+    def _kept(self) -> bytes:
+        return pickle.dumps(script_random.capture(self._keeper))
+
+
+class IterableSource:
+    """Batches that an iterable gives. One replica takes them and tells the others.
+
+    A process that comes in later passes by what is done; so does one that begins the same loop again.
+    """
+
+    fusable = False
+
+    def __init__(self, batches: Batches, epoch_seed: EpochSeed) -> None:
+        self._batches = batches
+        self._epoch_seed = epoch_seed
+        sized = isinstance(batches.draw, Sized) and batches.given_size is not None
+        self.size: int | None = len(batches.draw) if sized else None  # type: ignore[arg-type]
+        self._key: list[int] = []  # epoch and loop of the loop whose begin is known
+        self._begun: dict[str, Any] = {}  # what decides the order, when that loop began
+        self._ended: dict[str, Any] = {}  # and at its end, where another replica took its batches
+        # Of an iterator, which gives each item once:
+        self._once = batches.gives_once
+        self._done = 0  # items that were trained on, by whomever
+        self._taken = 0  # items that this process has taken
+        self._ahead: deque[Any] = deque()  # the last of them that are not done with
+
+    def begin(self, place: Place, split: Split, rank: int, group: Group | None) -> Reader:
+        here = [place.epoch, place.loop]
+        if self._key != here:
+            script_random.restore(self._batches.draw, self._ended)
+            self._key, self._begun, self._ended = here, script_random.capture(self._batches.draw), {}
+        if group is not None and group.world_size > 1:
+            self._begun = broadcast_state(group, {"begun": self._begun} if rank == 0 else None, 0)["begun"]
+        return Reader(slices(self._told(place, group), split, rank))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"key": self._key, "begun": self._begun, "ended": self._ended, "done": self._done}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if state:
+            self._key, self._begun = list(state["key"]), state["begun"]
+            self._ended, self._done = state["ended"], int(state["done"])
+
+    def done_with(self) -> None:
+        self._done += 1
+        while self._ahead and self._taken - len(self._ahead) < self._done:
+            self._ahead.popleft()
+
+    def _told(self, place: Place, group: Group | None) -> Iterator[Any]:
+        if group is None or group.world_size == 1:
+            yield from self._items(place)
+            return
+        if group.rank == 0:
+            for batch in self._items(place):
+                broadcast_state(group, {"batches": [batch]}, 0)
+                yield batch
+            broadcast_state(group, {"batches": [], "ended": script_random.capture(self._batches.draw)}, 0)
+            return
+        while told := (rest := broadcast_state(group, None, 0))["batches"]:
+            yield told[0]
+        self._ended = rest["ended"]
+
+    def _items(self, place: Place) -> Iterator[Any]:
+        own = RandomState(self._epoch_seed(place.epoch) + place.loop * LOOP_STRIDE)
+        if self._once:
+            yield from self._rest(own)
+            return
+        script_random.restore(self._batches.draw, self._begun)
+        with own.borrowed(), seen_alone():
+            batches = self._batches.whole()
+        for number in itertools.count():
+            with own.borrowed(), seen_alone():
+                batch = next(batches, _END)
+            if batch is _END:
+                return
+            if number >= place.batch:
+                yield batch
+
+    def _rest(self, own: RandomState) -> Iterator[Any]:
+        """What an iterator has left, from the first item on that is not done with."""
+        yield from list(self._ahead)
+        with own.borrowed(), seen_alone():
+            batches = self._batches.whole()
+        while True:
+            with own.borrowed(), seen_alone():
+                batch = next(batches, _END)
+            if batch is _END:
+                return
+            self._taken += 1
+            if self._taken > self._done:
+                self._ahead.append(batch)
+                yield batch

@@ -1,0 +1,315 @@
+"""The terms a loss is the sum of, and how each depends on the samples, seen from its autograd graph.
+
+A term is a reduction: a mean over samples, a sum over them, a mean over items that are counted, or a value of the
+parameters alone. What stands between the terms and the loss must be linear, so that the loss of a batch is a sum
+over its parts; and what stands above a term must treat each sample by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .loss_kind import Kind, Term
+
+# Nodes between a loss and its terms, and nodes that are looked at for samples that meet each other.
+MOST_NODES = 256
+MOST_DEEP_NODES = 20_000
+# Operations between parameters and what is made of them alone.
+MOST_OPERATIONS = 24
+
+
+def _names(*names: str) -> frozenset[str]:
+    return frozenset(f"{name}Backward{number}" for name in names for number in (0, 1))
+
+
+_LINEAR = _names(
+    "Add", "Sub", "Neg", "Clone", "View", "ReshapeAlias", "UnsafeView", "Squeeze", "Unsqueeze", "ToCopy", "Alias",
+    "Expand", "Select", "Stack", "Cat", "Rsub", "Detach", "Split", "Unbind", "Repeat",
+)  # fmt: skip
+_MEANS = _names("Mean")
+_SUMS = _names("Sum", "Nansum")
+_STATISTICS = _names("Mean", "Sum", "Nansum", "Var", "Std", "VarMean", "StdMean", "Amax", "Amin", "Logsumexp")
+_ALONG = _names("Softmax", "LogSoftmax", "Cumsum", "Sort", "Topk", "Flip")
+_ELEMENTWISE = _names("Add", "Sub", "Rsub", "Mul", "Div", "Pow", "Neg", "Abs", "Exp", "Log", "Sqrt", "Clone")
+_TAKES_INDICES = _names("Embedding", "EmbeddingBag", "Index", "IndexSelect", "Gather")
+_DISTANCES = _names("Cdist", "EuclideanDist", "Pdist")
+
+
+class Unclear(Exception):
+    """The graph does not tell what a loss is; `opaque`: since a function of someone's own hides it."""
+
+    def __init__(self, opaque: bool) -> None:
+        super().__init__()
+        self.opaque = opaque
+
+
+def terms_of(losses: Sequence[Tensor], samples: int, batch: int) -> list[Term]:
+    """The terms of scalar losses over `samples` samples, part of a batch of `batch`; each node once.
+
+    Raises `Unclear` where the graph does not tell, as behind a custom autograd function or a square root.
+    """
+    look = _Look(samples, batch)
+    for loss in losses:
+        if loss.numel() != 1:
+            raise Unclear(opaque=False)
+        if loss.grad_fn is not None and not look.at(loss.grad_fn):
+            raise Unclear(look.opaque)
+    return list(look.terms.values())
+
+
+@dataclass
+class _Look:
+    samples: int
+    batch: int
+    terms: dict[int, Term] = field(default_factory=dict)
+    nodes: int = 0
+    opaque: bool = False
+    _constant: dict[int, bool] = field(default_factory=dict)
+
+    def at(self, node: Any) -> bool:
+        """Add the terms at or above `node`; False where it cannot be told what they are."""
+        self.nodes += 1
+        if node is None or id(node) in self.terms:
+            return True
+        if self.nodes > MOST_NODES:
+            return False
+        name = type(node).__name__
+        if self.is_constant(node):
+            return self._add(node, Kind.CONSTANT)
+        if name.startswith(("MulBackward", "DivBackward")):
+            return self._scaled(node, name[:3])
+        if name in _LINEAR:
+            return all(self.at(child) for child, _ in node.next_functions)
+        if name in _MEANS or name in _SUMS:
+            return self._reduced(node, Kind.MEAN if name in _MEANS else Kind.SUM)
+        match getattr(node, "_saved_reduction", None):
+            case 2:  # torch.nn.functional's codes
+                return self._add(node, Kind.SUM)
+            case 1 if name.startswith("NllLoss"):
+                return self._counted(node)
+            case 1:
+                return self._add(node, Kind.MEAN)
+        self.opaque |= isinstance(node, torch.autograd.function.BackwardCFunction)
+        return False
+
+    def _add(self, node: Any, kind: Kind, weight: Any = None, **more: Any) -> bool:
+        self.terms[id(node)] = Term(node, kind, weight, **more)
+        return True
+
+    def _counted(self, node: Any) -> bool:
+        """A mean over targets: of all of them, unless some are ignored or weighted."""
+        weighted = node._saved_weight is not None
+        all_items = None if weighted else float(node._saved_target.numel())
+        return self._add(node, Kind.WEIGHTED, node._saved_total_weight.detach(), all_items=all_items)
+
+    def _reduced(self, node: Any, kind: Kind) -> bool:
+        """The innermost reduction over samples counts: what is added up above it is linear."""
+        before = dict(self.terms)
+        if all(self.at(child) for child, _ in node.next_functions):
+            return True
+        self.terms = before
+        return self._takes_samples(node) and self._add(node, kind)
+
+    def _takes_samples(self, node: Any) -> bool:
+        """Whether what is reduced has the samples in one of its sizes, and the result does not."""
+        sizes = getattr(node, "_saved_self_sym_sizes", None)
+        if sizes is None:
+            return False
+        dims = _dims_of(node, len(sizes))
+        left = [size for dim, size in enumerate(sizes) if dim not in dims]
+        return any(self._holds(sizes[dim]) for dim in dims) and not any(map(self._holds, left))
+
+    def _holds(self, size: int) -> bool:
+        return size > 0 and size % self.samples == 0
+
+    def _scaled(self, node: Any, name: str) -> bool:
+        """A term times or divided by something that is no sum over samples itself."""
+        children = [child for child, _ in node.next_functions]
+        tied = [child for child in children if child is not None and not self.is_constant(child)]
+        if len(tied) > 1 or (name == "Div" and tied != children[:1]):
+            return False
+        if any(child is not None and child is not tied[0] for child in children):
+            return self._times_trained(node, tied[0])
+        inner = _Look(self.samples, self.batch, nodes=self.nodes, _constant=self._constant)
+        if not inner.at(tied[0]):
+            return False
+        if len(inner.terms) == 1 and (scaled := self._by_a_count(node, name, *inner.terms.values())) is not None:
+            inner.terms = {id(scaled.node): scaled}
+        self.terms.update(inner.terms)
+        return True
+
+    def _times_trained(self, node: Any, tied: Any) -> bool:
+        """A term times something that is trained, such as a temperature: the product is the term."""
+        inner = _Look(self.samples, self.batch, nodes=self.nodes, _constant=self._constant)
+        if not inner.at(tied) or len(kinds := {term.kind for term in inner.terms.values()}) != 1:
+            return False
+        (kind,) = kinds
+        return kind is not Kind.WEIGHTED and self._add(node, kind)
+
+    def _by_a_count(self, node: Any, name: str, term: Term) -> Term | None:
+        """A sum divided by what was counted is a mean; None: the factor leaves the term what it is."""
+        if term.kind is not Kind.SUM:
+            return None
+        other = node._saved_other
+        if isinstance(other, Tensor):
+            if other.numel() != 1 or other.requires_grad:
+                return None
+            if other.device.type != "cpu":  # a number would not be on a GPU
+                is_count = name == "Div"
+                return Term(term.node, Kind.WEIGHTED, other.detach().reshape(())) if is_count else None
+        value = float(other) if name == "Div" else 1.0 / float(other) if float(other) else math.inf
+        if abs(value - self.samples) < 1e-6 * value and self.samples != self.batch:
+            return Term(term.node, Kind.MEAN, float(self.samples))
+        # It may be a constant of the script, such as its batch size, which leaves it a sum; or a count.
+        return Term(term.node, Kind.SUM, value, sure=False) if name == "Div" else None
+
+    # --- what is of no samples ------------------------------------------------------------------------------
+
+    def is_constant(self, node: Any) -> bool:
+        """Whether a value is made of parameters alone, as weight decay is."""
+        return self._is_constant(node, MOST_OPERATIONS)
+
+    def _is_constant(self, node: Any, depth: int) -> bool:
+        known = self._constant.get(id(node))
+        if known is None:
+            known = self._constant[id(node)] = self._find_constant(node, depth)
+        return known
+
+    def _find_constant(self, node: Any, depth: int) -> bool:
+        name = type(node).__name__
+        if name == "AccumulateGrad":
+            return True
+        if depth == 0 or name in _TAKES_INDICES or not node.next_functions:
+            return False
+        children = [child for child, _ in node.next_functions]
+        if any(child is None for child in children) and not self._keeps_shape(node, name, children):
+            return False
+        return all(child is None or self._is_constant(child, depth - 1) for child in children)
+
+    def _keeps_shape(self, node: Any, name: str, children: Sequence[Any]) -> bool:
+        """Whether a value that is not trained is of a parameter's own shape or smaller: no data."""
+        if name not in _ELEMENTWISE:
+            return False
+        shapes = [_shape(child) for child in children if child is not None]
+        return bool(shapes) and _shape(node) in shapes
+
+
+def samples_meet(terms: Sequence[Term], samples: int) -> bool:
+    """Whether samples of a batch are compared with each other, or share a statistic, on the way to their terms.
+
+    Told by the shapes of products, distances and statistics; normalisation layers are not counted.
+    """
+    if samples == 1:
+        return False
+    look = _Look(samples, samples)
+    below = [child for term in terms for child, _ in term.node.next_functions if child is not None]
+    return any(_meets(node, samples, look) for node in _all_nodes(below))
+
+
+def _all_nodes(roots: Sequence[Any]) -> Iterator[Any]:
+    seen: set[Any] = set()
+    todo = list(roots)
+    while todo and len(seen) < MOST_DEEP_NODES:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        yield node
+        todo += [child for child, _ in node.next_functions if child is not None]
+
+
+def _meets(node: Any, samples: int, look: _Look) -> bool:
+    name = type(node).__name__
+    shape = _shape(node)
+    children = [child for child, _ in node.next_functions]
+    if name in ("MmBackward0", "AddmmBackward0", "BmmBackward0", "BaddbmmBackward0"):
+        if len(shape) < 2 or (name.startswith("B") and shape[0] % samples == 0 and shape[0] > 1):
+            return False
+        if not all(_few_times(size, samples) for size in shape[-2:]):
+            return False
+        if None in children[-2:]:
+            return shape[-2:] == (samples, samples) and not _has_weight(node, children, look)
+        return not _has_weight(node, children, look)
+    if name in _DISTANCES:
+        return all(_few_times(size, samples) for size in shape[-2:]) and (len(shape) < 3 or shape[0] == 1)
+    if name in _names("Sub", "Add", "Mul", "Div"):
+        return _crosses(shape, [_shape(child) for child in children if child is not None], samples)
+    if name in _STATISTICS or name in _ALONG or name in _names("Roll"):
+        return _over_first(node, children, samples)
+    return False
+
+
+def _has_weight(node: Any, children: Sequence[Any], look: _Look) -> bool:
+    """Whether one factor of a product is a parameter, or is made of parameters alone; a frozen one, too."""
+    if any(child is not None and look.is_constant(child) for child in children[-2:]):
+        return True
+    for name in ("_saved_self", "_saved_mat1", "_saved_mat2"):
+        factor = getattr(node, name, None)
+        owner = factor if factor is None or factor._base is None else factor._base
+        if isinstance(owner, torch.nn.Parameter):
+            return True
+    return False
+
+
+def _few_times(size: int, samples: int) -> bool:
+    """Whether a size is that of the part's samples, or of a few views of each."""
+    return size % samples == 0 and size <= 4 * samples
+
+
+def _crosses(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]], samples: int) -> bool:
+    """Whether [n, 1, …] and [1, n, …] made [n, n, …]."""
+    if len(shape) < 2 or shape[0] != samples or shape[1] != samples or len(operands) != 2:
+        return False
+    return {operand[:2] for operand in operands} == {(samples, 1), (1, samples)}
+
+
+def _over_first(node: Any, children: Sequence[Any], samples: int) -> bool:
+    """Whether a statistic, or an order, is one over the first dimension alone, in which the samples are."""
+    below = [_shape(child) for child in children if child is not None]
+    if not below or len(below[0]) < 2 or not _few_times(below[0][0], samples):
+        return False
+    dims = _dims_of(node, len(below[0]))
+    return 0 in dims and len(dims) < len(below[0]) and below[0][1] != samples
+
+
+def _dims_of(node: Any, count: int) -> set[int]:
+    """The dimensions that a node works along; all where it has none of its own."""
+    given = getattr(node, "_saved_dim", None)
+    if given is None:
+        given = getattr(node, "_saved_dims", None)
+    if given is None or given == ():
+        return set(range(count))
+    found = given if isinstance(given, list | tuple) else [given]
+    # Dimensions from the end are kept as unsigned numbers.
+    return {(dim - 2**64 if dim >= 2**63 else dim) % count for dim in found} if count else set()
+
+
+def _shape(node: Any) -> tuple[int, ...]:
+    """Of what the node gave, forward."""
+    if type(node).__name__ == "AccumulateGrad":
+        return tuple(node.variable.shape)
+    return tuple(node._input_metadata[0].shape) if node._input_metadata else ()
+
+
+def fits(whole: float, parts: Sequence[tuple[int, float]]) -> Kind:
+    """What a loss is by its values: of a whole batch, and (samples, value) of its parts.
+
+    UNKNOWN: neither a mean nor a sum, or the parts are too much alike to tell.
+    """
+    if len(parts) < 2:
+        return Kind.UNKNOWN
+    samples = math.fsum(count for count, _ in parts)
+    mean, total = math.fsum(count * value for count, value in parts) / samples, math.fsum(v for _, v in parts)
+    scale = max(abs(value) for _, value in parts)
+    if not math.isfinite(whole) or not math.isfinite(total):
+        return Kind.UNKNOWN
+    if abs(total - whole) <= 3e-6 * abs(total):
+        return Kind.SUM
+    told = max(v for _, v in parts) - min(v for _, v in parts) > 1e-3 * scale
+    return Kind.MEAN if told and abs(mean - whole) <= 3e-6 * scale else Kind.UNKNOWN

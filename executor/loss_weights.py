@@ -1,0 +1,433 @@
+"""What each part's gradient is multiplied by, so that those of all parts add up to the batch's.
+
+Replicas agree once on what the n-th loss of a batch is. Each of them looks at every loss again; where one sees
+another kind than was agreed, all do that batch again and agree anew. What the graph does not tell, a *trial* does:
+the batch is done again as a whole, and compared with its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from .group import Group
+from .loss_kind import Kind, Term, agreed, summary
+from .loss_terms import Unclear, fits, samples_meet, terms_of
+
+WHOLE_BATCHES = (
+    "the loss is no sum over the samples of a batch, as far as its graph and its values show; every replica "
+    "computes whole batches, so that more replicas do not make a step faster. Where it is a mean over samples, "
+    'say coadapt.prepare(…, loss="mean"); where it is one over n items, coadapt.weight(n) before each backward'
+)
+# Batches that are done twice at most to find out what a loss is.
+MOST_TRIALS = 8
+_LEAST_COUNT = 1e-12  # stands for no item at all
+_OPAQUE = -1  # terms of a loss that cannot be looked into
+
+
+class Plan(Protocol):
+    """What is asked of a part (`gradients.PartPlan`)."""
+
+    @property
+    def samples(self) -> int: ...
+
+    @property
+    def batch(self) -> int: ...
+
+    @property
+    def copies(self) -> int: ...
+
+    @property
+    def merged(self) -> int: ...
+
+    @property
+    def visible(self) -> bool: ...
+
+    @property
+    def last(self) -> bool:
+        """Whether it is the last pass of its batch."""
+
+
+class Again(Exception):
+    """This part has to be done again, as a whole batch or in one pass."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """`root` multiplies the gradient of the loss, and each of `terms` that of a node of its graph.
+
+    `weight`: what this part adds to a sum that is 1 in the end, or is brought to 1.
+    """
+
+    root: Any = 1.0
+    weight: Any = 0.0
+    terms: Sequence[tuple[Any, Any]] = ()
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What all replicas take a loss for. `divisors`: constants that sums were divided by; `items` per sample."""
+
+    kind: Kind
+    terms: tuple[Kind, ...] = ()
+    divisors: tuple[float | None, ...] = ()
+    items: float = 1.0
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one replica says of a loss. `kinds` is None where it cannot be looked into."""
+
+    kinds: tuple[Kind, ...] | None
+    counts: tuple[float | None, ...]
+    sure: bool
+    only_whole: bool
+    samples: int
+    known: Mapping[int, Agreed]
+
+    @property
+    def key(self) -> int:
+        return _OPAQUE if self.kinds is None else len(self.kinds)
+
+
+@dataclass
+class LossWeights:
+    """`given`: what the script says of its losses. `whole`: only whole batches give the right gradient.
+
+    `trial`: the next batch is computed as a whole, to find out. `counted`: weights are added up over all replicas
+    before each backward, so that a batch takes one pass.
+    """
+
+    tell: Callable[[str], None]
+    given: Kind = Kind.UNKNOWN
+    trial: bool = False
+    counted: bool = False
+    stale: Any = 0.0  # of the running backward: not 0 where what was agreed does not hold; may be on a GPU
+    whole: bool = False
+    _unlike: Any = 0.0  # not 0 where counts on a GPU differ that were taken for one
+    _weight: Tensor | float | None = None  # of the running part, as the script said
+    _agreed: dict[int, dict[int, Agreed]] = field(default_factory=dict)  # by backward, by number of terms
+    _shared: set[int] = field(default_factory=set)  # backwards that this group has agreed on
+    _tried: dict[int, list[tuple[int, float]]] = field(default_factory=dict)  # samples and losses of parts
+    _told: dict[int, Told] = field(default_factory=dict)  # what parts were seen to be, while there is a trial
+    _trials: int = 0
+
+    def __post_init__(self) -> None:
+        self.whole = self.given is Kind.BATCH
+
+    @property
+    def undivided(self) -> bool:
+        """Whether a batch has to be one pass on each replica."""
+        return self.whole or self.trial or self.counted
+
+    @property
+    def sums(self) -> bool:
+        """Whether the first loss of a batch is a sum over samples."""
+        kinds = {entry.kind for entry in self._agreed.get(0, {}).values()}
+        return self.given is Kind.SUM or kinds == {Kind.SUM}
+
+    def regrouped(self) -> None:
+        """Others may have come who know nothing of what was agreed."""
+        self._shared, self._tried, self._told, self.trial = set(), {}, {}, False
+
+    def disagreed(self, ordinal: int) -> None:
+        """Some replica saw another kind than was agreed."""
+        self._shared.discard(ordinal)
+
+    def begin_part(self) -> None:
+        self._weight = None
+
+    def weigh(self, weight: Tensor | float) -> None:
+        """The loss of this part is a mean over `weight` items."""
+        self._weight = weight
+
+    def first_term(self, losses: Sequence[Tensor], plan: Plan) -> Term | None:
+        """The first term of a loss over samples; None where it cannot be seen."""
+        if self._weight is not None:
+            return Term(None, Kind.WEIGHTED, self._weight)
+        try:
+            terms = terms_of(losses, plan.samples, plan.batch)
+        except Unclear:
+            return None
+        return next((term for term in terms if term.kind is not Kind.CONSTANT), None)
+
+    def of(self, losses: Sequence[Tensor], plan: Plan, ordinal: int, group: Group | None) -> Share:
+        """The share of one backward. Raises `Again`, and GroupBroken."""
+        self.stale = 0.0
+        even = 1.0 / (plan.copies * plan.merged)
+        if self.trial and ordinal in self._told:
+            self._conclude(losses, plan, ordinal, group)
+        if plan.samples == plan.batch:
+            return Share(even, even)
+        if self.whole:
+            raise Again
+        if self.given in (Kind.MEAN, Kind.SUM) and self._weight is None:
+            return _share_of(Agreed(self.given), [], plan)
+        terms, told = self._see(losses, plan, ordinal)
+        if ordinal not in self._shared:
+            self._agree(losses, told, plan, ordinal, group)
+        if ordinal in self._told:
+            self._try(losses, plan, ordinal, group)
+            return Share(even, even)
+        entry = self._agreed[ordinal].get(told.key)
+        if entry is None or not _holds(entry, told):
+            self.stale = 1.0
+            return Share(even, even)
+        self.stale = self._unlike_means(entry, terms)
+        if entry.kind is Kind.MIXED:
+            return self._mixed(entry, terms, plan, group)
+        return _share_of(entry, terms, plan)
+
+    # --- what is seen ---------------------------------------------------------------------------------------
+
+    def _see(self, losses: Sequence[Tensor], plan: Plan, ordinal: int) -> tuple[list[Term], Told]:
+        known = self._agreed.get(ordinal, {})
+        if self._weight is not None:
+            terms = [Term(None, Kind.WEIGHTED, self._weight)]
+            return terms, Told((Kind.WEIGHTED,), (_as_float(self._weight),), True, False, plan.samples, known)
+        try:
+            terms = terms_of(losses, plan.samples, plan.batch)
+        except Unclear as unclear:
+            return [], Told(None, (), False, not unclear.opaque, plan.samples, known)
+        only_whole = ordinal not in self._shared and samples_meet(terms, plan.samples)
+        terms = self._with_one_count(terms, ordinal)
+        kinds = tuple(_now(term, known.get(len(terms)), i) for i, term in enumerate(terms))
+        several = len([kind for kind in kinds if kind is not Kind.CONSTANT]) > 1
+        if not several:  # one that counts its targets does so for nothing
+            kinds = tuple(term.kind for term in terms)
+        counts = tuple(_as_float(term.weight) for term in terms)
+        return terms, Told(kinds, counts, all(term.sure for term in terms), only_whole, plan.samples, known)
+
+    def _with_one_count(self, terms: list[Term], ordinal: int) -> list[Term]:
+        """Terms that are all means over the same count are one, as those of a smoothed cross entropy."""
+        counted = [term for term in terms if term.kind is not Kind.CONSTANT]
+        weights = [term.weight for term in counted]
+        if len(counted) < 2 or any(weight is None for weight in weights):
+            return terms
+        on_gpu = [weight for weight in weights if isinstance(weight, Tensor) and weight.is_cuda]
+        if not on_gpu or ordinal not in self._shared:
+            if len({float(weight) for weight in weights}) > 1:  # type: ignore[arg-type]
+                return terms
+        elif 1 not in self._agreed.get(ordinal, {}):
+            return terms
+        else:
+            self._unlike = sum((weight - weights[0]).abs() for weight in on_gpu)  # type: ignore[operator]
+        return [Term(None, Kind.WEIGHTED, weights[0])]
+
+    def _unlike_means(self, entry: Agreed, terms: Sequence[Term]) -> Any:
+        """Not 0 where targets were left out of what is taken for a mean over all of them."""
+        found, self._unlike = self._unlike, 0.0
+        for kind, term in zip(entry.terms, terms, strict=False):
+            if kind is Kind.MEAN and term.all_items is not None and isinstance(term.weight, Tensor):
+                unlike = (term.weight != term.all_items).float()
+                found = found + (unlike if unlike.is_cuda else float(unlike))
+        return found
+
+    # --- agreeing -------------------------------------------------------------------------------------------
+
+    def _agree(self, losses: Sequence[Tensor], told: Told, plan: Plan, ordinal: int, group: Group | None) -> None:
+        everyone = _gathered(told, group)
+        self._shared.add(ordinal)
+        entries = self._agreed.setdefault(ordinal, {})
+        for one in everyone:
+            for key, entry in one.known.items():
+                entries.setdefault(key, entry)
+        if all(one.key in entries and _holds(entries[one.key], one) for one in everyone):
+            self._note(entries)
+            return
+        alike = len({one.key for one in everyone}) == 1
+        if any(one.only_whole for one in everyone) or not alike:
+            self._only_whole()
+            raise Again
+        entry = decided(everyone, entries.get(told.key))
+        if entry is None:
+            self._told[ordinal] = told
+            return
+        entries[told.key] = entry
+        self._note(entries)
+        if self.counted and not plan.visible:
+            raise Again
+
+    def _note(self, entries: Mapping[int, Agreed]) -> None:
+        self.counted |= any(e.kind is Kind.MIXED and Kind.WEIGHTED in e.terms for e in entries.values())
+
+    def _only_whole(self) -> None:
+        self.whole, self.trial = True, False
+        self._tried, self._told = {}, {}
+        self.tell(WHOLE_BATCHES)
+
+    # --- trials ---------------------------------------------------------------------------------------------
+
+    def _try(self, losses: Sequence[Tensor], plan: Plan, ordinal: int, group: Group | None) -> None:
+        """Keep what this part's loss is; after the last part the batch is done again as a whole."""
+        value = float(losses[0].detach()) if len(losses) == 1 and losses[0].numel() == 1 else float("nan")
+        mine = self._tried.setdefault(ordinal, [])
+        mine.append((plan.samples, value))
+        if not plan.last:
+            return
+        everyone = _gathered(mine, group)
+        self._tried[ordinal] = [part for parts in everyone for part in parts] if plan.copies == 1 else []
+        self.trial = True
+        raise Again
+
+    def _conclude(self, losses: Sequence[Tensor], plan: Plan, ordinal: int, group: Group | None) -> None:
+        """The batch was done as a whole: what the loss is, as rank 0 sees it."""
+        _, whole = self._see(losses, plan, ordinal)
+        value = float(losses[0].detach()) if len(losses) == 1 and losses[0].numel() == 1 else float("nan")
+        whole, value = _gathered((whole, value), group)[0]
+        told, tried = self._told.pop(ordinal), self._tried.pop(ordinal, [])
+        self.trial = False
+        self._trials += 1
+        entries = self._agreed.setdefault(ordinal, {})
+        if told.kinds is not None and whole.kinds is not None and len(whole.kinds) == len(told.kinds):
+            entries[told.key] = _told_by_whole(told, whole)
+            self._note(entries)
+        elif (kind := fits(value, tried)) is not Kind.UNKNOWN:
+            entries[_OPAQUE] = Agreed(kind)
+        elif self._trials < MOST_TRIALS:
+            self._shared.discard(ordinal)  # another batch may tell
+        else:
+            self._only_whole()
+
+    # --- shares ---------------------------------------------------------------------------------------------
+
+    def _mixed(self, entry: Agreed, terms: Sequence[Term], plan: Plan, group: Group | None) -> Share:
+        """Each term by its own share."""
+        even, of_samples = 1.0 / (plan.copies * plan.merged), plan.samples / plan.batch
+        counts = [
+            _count_of(term, plan.samples)
+            for kind, term in zip(entry.terms, terms, strict=True)
+            if kind is Kind.WEIGHTED
+        ]
+        totals = iter(_totals(counts, plan.copies, group))
+        weighted = iter(counts)
+        shares = []
+        for kind, term in zip(entry.terms, terms, strict=True):
+            if kind is Kind.SUM:
+                share: Any = even
+            elif kind is Kind.WEIGHTED:
+                share = next(weighted) / next(totals) * even
+            else:
+                share = of_samples * even
+            shares.append((term.node, share))
+        return Share(1.0, of_samples * even, shares)
+
+
+def decided(everyone: Sequence[Told], before: Agreed | None) -> Agreed | None:
+    """What replicas that see the same number of terms take a loss for; None: their parts do not tell."""
+    if any(one.kinds is None for one in everyone):
+        return None
+    sure = all(one.sure for one in everyone)
+    kinds: list[Kind] = []
+    divisors: list[float | None] = []
+    columns = zip(_columns(everyone, "kinds"), _columns(everyone, "counts"), strict=True)
+    for i, (seen, counts) in enumerate(columns):
+        earlier = () if before is None else (before.terms[i],)
+        if set(seen) == {Kind.SUM}:
+            values = {*counts, *(() if before is None else (before.divisors[i],))}
+            moved = len(values) > 1
+            if not moved and not sure and before is None:
+                return None
+            kinds.append(Kind.WEIGHTED if moved or Kind.WEIGHTED in earlier else Kind.SUM)
+            divisors.append(None if moved else counts[0])
+        else:
+            mixed = Kind.SUM in seen and Kind.MEAN in seen  # a count that is one part's samples by chance
+            kinds.append(Kind.WEIGHTED if mixed else agreed([*seen, *earlier]))
+            divisors.append(None)
+    return _agreed_on(kinds, divisors, everyone[0])
+
+
+def _told_by_whole(parts: Told, whole: Told) -> Agreed:
+    """A divisor that is the same for the whole batch is a constant; any other is a count."""
+    assert parts.kinds is not None
+    kinds = [
+        Kind.WEIGHTED if kind is Kind.SUM and parts.counts[i] != whole.counts[i] else kind
+        for i, kind in enumerate(parts.kinds)
+    ]
+    constants = [count if kind is Kind.SUM else None for kind, count in zip(kinds, parts.counts, strict=True)]
+    return _agreed_on(kinds, constants, parts)
+
+
+def _agreed_on(kinds: Sequence[Kind], divisors: Sequence[float | None], one: Told) -> Agreed:
+    kind = summary([Term(None, kind) for kind in kinds])
+    items = 1.0
+    if kind is Kind.WEIGHTED:
+        count = next(c for c, k in zip(one.counts, kinds, strict=True) if k is Kind.WEIGHTED)
+        items = max(count or one.samples, 1.0) / one.samples
+    return Agreed(kind, tuple(kinds), tuple(divisors), items)
+
+
+def _now(term: Term, before: Agreed | None, place: int) -> Kind:
+    """A mean over targets is one over samples' items as long as none is left out."""
+    if term.all_items is None or (before is not None and before.terms[place] is Kind.WEIGHTED):
+        return term.kind
+    weight = term.weight
+    if isinstance(weight, Tensor) and weight.is_cuda:
+        known = before is not None and before.terms[place] is Kind.MEAN
+        return Kind.MEAN if known or float(weight) == term.all_items else Kind.WEIGHTED
+    return Kind.MEAN if float(weight or 0.0) == term.all_items else Kind.WEIGHTED
+
+
+def _holds(entry: Agreed, told: Told) -> bool:
+    """Whether what was agreed still fits what one replica sees."""
+    if told.kinds is None:
+        return True
+    for i, (agreed_kind, kind) in enumerate(zip(entry.terms, told.kinds, strict=True)):
+        if agreed_kind is Kind.WEIGHTED:
+            if kind not in (Kind.WEIGHTED, Kind.MEAN, Kind.SUM):
+                return False
+        elif agreed_kind is not kind or (kind is Kind.SUM and entry.divisors[i] != told.counts[i]):
+            return False
+    return True
+
+
+def _share_of(entry: Agreed, terms: Sequence[Term], plan: Plan) -> Share:
+    """The share of a loss that is of one kind."""
+    even, of_samples = 1.0 / (plan.copies * plan.merged), plan.samples / plan.batch
+    if entry.kind is Kind.SUM:
+        return Share(even, of_samples * even)
+    if entry.kind is not Kind.WEIGHTED:
+        return Share(of_samples * even, of_samples * even)
+    counted = next(term for kind, term in zip(entry.terms, terms, strict=True) if kind is Kind.WEIGHTED)
+    share = _count_of(counted, plan.samples) / (entry.items * plan.batch) * even
+    return Share(share, share)
+
+
+def _count_of(term: Term, samples: int) -> Any:
+    return float(samples) if term.weight is None else term.weight
+
+
+def _totals(counts: Sequence[Any], copies: int, group: Group | None) -> list[Any]:
+    """Counts of all parts together."""
+    if not counts:
+        return []
+    if group is None or group.world_size == 1:
+        return [_at_least(count) for count in counts]
+    total = torch.stack([torch.as_tensor(c, dtype=torch.float32, device=group.device) for c in counts]) / copies
+    with group.collective():
+        group.wait(dist.all_reduce(total, async_op=True), total)
+    return list(total.clamp_(min=_LEAST_COUNT))
+
+
+def _at_least(count: Any) -> Any:
+    return count.clamp(min=_LEAST_COUNT) if isinstance(count, Tensor) else max(count, _LEAST_COUNT)
+
+
+def _as_float(weight: Tensor | float | None) -> float | None:
+    """A count that is known without waiting for a GPU."""
+    if weight is None or (isinstance(weight, Tensor) and weight.is_cuda):
+        return None
+    return float(weight)
+
+
+def _columns(everyone: Sequence[Told], name: str) -> list[tuple[Any, ...]]:
+    return list(zip(*(getattr(one, name) for one in everyone), strict=True))
+
+
+def _gathered(mine: Any, group: Group | None) -> list[Any]:
+    return [mine] if group is None else group.gather_objects(mine)

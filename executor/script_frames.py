@@ -1,0 +1,183 @@
+"""The variables of a running script: its frames, and the plain values within their reach.
+
+A loop's variables are those of the functions that are being called, of the script's module, and of what objects,
+mappings and lists they hold.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import os
+import sys
+import sysconfig
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_FOREIGN = tuple(
+    {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+WHOLE = (int, np.int64, np.int32)
+FRACTIONS = (float, np.float64, np.float32)
+NUMBERS = (*WHOLE, *FRACTIONS)
+ARRAYS = (torch.Tensor, np.ndarray)
+OTHERS = (bool, complex, str, bytes, type(None))
+# Types that hold nothing of the script's own.
+_NO_HOLDERS = frozenset(
+    {type(sys), type(lambda: 0), type(len), type, torch.Tensor, torch.nn.Parameter, np.ndarray, *NUMBERS, *OTHERS}
+)
+DEPTH = 4  # from a variable to what is found in what it holds
+MOST_LEAVES = 64  # of one mapping or list
+MOST_HOLDERS = 512  # objects, mappings and lists that are looked into
+MOST_ELEMENTS = 1 << 16  # of a tensor or array
+
+_Kind = TypeVar("_Kind")
+
+
+class Leaf(NamedTuple):
+    """One plain value: `owner[key]`. `frame`: whose variable it is, if it is one."""
+
+    owner: Any
+    key: Any
+    value: Any
+    frame: FrameType | None
+
+    @property
+    def now(self) -> Any:
+        return self.owner[self.key]
+
+
+@dataclass
+class Reach:
+    """What was found, by path: plain values, and lists."""
+
+    kinds: tuple[type, ...]
+    elements: int = MOST_ELEMENTS
+    leaves: dict[str, Leaf] = field(default_factory=dict)
+    lists: dict[str, list[Any] | deque[Any]] = field(default_factory=dict)
+    _seen: set[int] = field(default_factory=set)
+
+    def look(self, path: str, owner: Any, key: Any, depth: int, frame: FrameType | None = None) -> None:
+        """Look at `owner[key]` and what it holds."""
+        value = owner[key]
+        kind = type(value)
+        if kind in self.kinds:
+            if kind not in ARRAYS or self._is_kept(value):
+                self.leaves[path] = Leaf(owner, key, value, frame)
+            return
+        if depth == 0 or kind in _NO_HOLDERS or isinstance(value, type):
+            return
+        if isinstance(value, dict):
+            inner, keys = value, list(value)
+        elif kind is list or kind is deque:
+            self.lists[path] = value
+            inner, keys = value, list(range(len(value)))
+        elif is_own_object(value):
+            inner, keys = vars(value), list(vars(value))
+        else:
+            return
+        if len(keys) > MOST_LEAVES or id(value) in self._seen or len(self._seen) >= MOST_HOLDERS:
+            return
+        self._seen.add(id(value))
+        for name in keys:
+            self.look(f"{path}/{name}", inner, name, depth - 1)
+
+    def _is_kept(self, value: Any) -> bool:
+        if isinstance(value, torch.Tensor):
+            return value.numel() <= self.elements and not value.requires_grad and value.layout is torch.strided
+        return value.size <= self.elements and value.dtype.kind in "iufb"
+
+
+def reach(kinds: tuple[type, ...], elements: int = MOST_ELEMENTS) -> Reach:
+    """Values of these types, and lists, within reach of the loop; tensors of at most so many elements."""
+    found = Reach(kinds, elements)
+    for frame in script_frames():
+        place, variables = "/".join(key_of(frame)), frame.f_locals
+        for name in list(variables):
+            if not name.startswith("__"):
+                found.look(f"{place}/{name}", variables, name, DEPTH, frame)
+    return found
+
+
+def script_objects(kind: type[_Kind]) -> list[_Kind]:
+    """Objects of a kind that variables of the script hold, or attributes of its objects."""
+    found: dict[int, _Kind] = {}
+    for frame in script_frames():
+        for value in list(frame.f_locals.values()):
+            held = vars(value).values() if is_own_object(value) else ()
+            found.update({id(item): item for item in (value, *held) if isinstance(item, kind)})
+    return list(found.values())
+
+
+def put(values: Mapping[str, Any], places: Mapping[str, Leaf]) -> None:
+    """Set leaves, by path, to other values."""
+    frames = {}
+    for path, value in values.items():
+        leaf = places[path]
+        leaf.owner[leaf.key] = value
+        if leaf.frame is not None:
+            frames[id(leaf.frame)] = leaf.frame
+    for frame in frames.values():
+        settle(frame)
+
+
+def settle(frame: FrameType) -> None:
+    """Let a function's frame take over what was written to its `f_locals`."""
+    if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+
+def script_frames() -> list[FrameType]:
+    """Frames of the script's own files, outermost first."""
+    found = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if _is_own_file(frame.f_code.co_filename):
+            found.append(frame)
+        frame = frame.f_back
+    return found[::-1]
+
+
+def key_of(frame: FrameType) -> tuple[str, str]:
+    """The file and the function of a frame, the same in each process."""
+    return os.path.basename(frame.f_code.co_filename), frame.f_code.co_qualname
+
+
+def is_own_object(value: Any) -> bool:
+    """An object of a class that the script defines, and that is not one of torch's kinds of things."""
+    kind = type(value)
+    if isinstance(value, type | torch.nn.Module | torch.optim.Optimizer | torch.utils.data.Dataset):
+        return False
+    return hasattr(value, "__dict__") and _is_own_class(kind)
+
+
+def is_own_thing(value: Any) -> bool:
+    """The same, data sets and modules included."""
+    return hasattr(value, "__dict__") and not isinstance(value, type) and _is_own_class(type(value))
+
+
+def _is_own_class(kind: type) -> bool:
+    module = sys.modules.get(kind.__module__)
+    file = getattr(module, "__file__", None)
+    return kind.__module__ == "__main__" or (file is not None and _is_own_file(file))
+
+
+_own_files: dict[str, bool] = {}
+
+
+def _is_own_file(name: str) -> bool:
+    known = _own_files.get(name)
+    if known is None:
+        path = os.path.realpath(name)
+        foreign = name.startswith("<") or any(
+            path.startswith(root + os.sep) for root in (*_FOREIGN, os.path.realpath(_HERE))
+        )
+        known = _own_files[name] = not foreign
+    return known

@@ -1,0 +1,189 @@
+"""A script's variables before a batch, for one that takes several passes or has to be done again.
+
+After a batch of several passes they end up as if it had been given once: counts of batches are as after one pass,
+numbers with a fraction have moved by the mean of all passes, and sums over samples keep what each pass added.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections import deque
+from collections.abc import Callable, Container, Mapping, Sequence, Sized
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from .script_frames import ARRAYS, FRACTIONS, MOST_ELEMENTS, NUMBERS, OTHERS, Leaf, put, reach
+
+ANY_SIZE = 1 << 62
+MOST_QUEUED = 1024  # items of a queue that are kept
+
+
+class Undo:
+    """Plain values and lists as they are now.
+
+    `weights`: names of parameters; what is kept under them is a copy of those, such as an average. `before`: the
+    one of the batch before, where tensors of any size are kept: those that were there already.
+    """
+
+    def __init__(self, weights: Container[str] = (), several: bool = False, before: Undo | None = None) -> None:
+        self._weights = weights
+        found = reach((*NUMBERS, *ARRAYS, *OTHERS), ANY_SIZE if several else MOST_ELEMENTS)
+        self._large: dict[str, weakref.ref[Any]] = {}
+        self._leaves = {path: leaf for path, leaf in found.leaves.items() if self._stays(path, leaf.value, before)}
+        self._values = {path: _kept(leaf.value) for path, leaf in self._leaves.items()}
+        self._versions = {
+            path: leaf.value._version for path, leaf in self._leaves.items() if isinstance(leaf.value, Tensor)
+        }
+        self._lists = found.lists
+        self._lengths = {path: len(items) for path, items in found.lists.items()}
+        self._queues = {
+            path: list(items)
+            for path, items in found.lists.items()
+            if isinstance(items, deque) and len(items) <= MOST_QUEUED
+        }
+
+    def _stays(self, path: str, value: Any, before: Undo | None) -> bool:
+        """Whether a value is to be kept: of large tensors those that outlive a batch."""
+        if not isinstance(value, Tensor) or value.numel() <= MOST_ELEMENTS:
+            return True
+        self._large[path] = weakref.ref(value)
+        return before is None or (path in before._large and before._large[path]() is value)
+
+    def restore(self) -> None:
+        """All is as it was."""
+        self._put_back(lambda path: True)
+        for path in self._lists:
+            self._shorten(path)
+
+    def repeat(self, keep: Container[str], samples: int) -> None:
+        """Before a further pass of the same batch: put back what goes by batches, but not the paths to `keep`.
+
+        `samples`: of the pass that is over.
+        """
+        self._put_back(lambda path: path not in keep)
+        for path, items in self._lists.items():
+            if (
+                path not in keep
+                and len(items) == self._lengths[path] + 1
+                and not _is_of_samples(items[-1], samples)
+            ):
+                self._shorten(path)
+
+    def restore_only(self, paths: Container[str]) -> None:
+        """Put back these alone: the part was another replica's, too."""
+        self._put_back(lambda path: path in paths)
+        for path in self._lists:
+            if path in paths:
+                self._shorten(path)
+
+    def moves(self, leave_out: Container[str]) -> dict[str, Any]:
+        """How far numbers with a fraction have moved, and those that lists have grown by, one for the batch."""
+        moved = {}
+        for path, leaf in self._now().items():
+            before = self._values[path]
+            if path in leave_out or self._is_weight(path):
+                continue
+            if _has_fraction(leaf.value) and _alike(leaf.value, before):
+                moved[path] = leaf.value - before
+        for path, items in self._lists.items():
+            if len(items) == self._lengths[path] + 1 and path not in leave_out and _has_fraction(items[-1]):
+                moved[_last(path)] = _kept(items[-1])
+        return moved
+
+    def average(self, passes: Sequence[tuple[float, Mapping[str, Any]]]) -> None:
+        """After the last pass: what moved has moved by the mean of all; `passes`: weights and moves."""
+        whole = sum(weight for weight, _ in passes)
+        common = set.intersection(*(set(moves) for _, moves in passes))
+        mean = {path: sum(moves[path] * (weight / whole) for weight, moves in passes) for path in common}
+        now, others = self._now(), {}
+        for path, move in mean.items():
+            if path not in now or not (isinstance(move, ARRAYS) or math.isfinite(move)):
+                continue
+            value, live = self._values[path] + move, now[path].value
+            if isinstance(live, ARRAYS) and live is self._leaves[path].value:
+                live[...] = value
+            else:
+                others[path] = value
+        put(others, now)
+        for path, items in self._lists.items():
+            if _last(path) in mean and len(items) == self._lengths[path] + 1:
+                items[-1] = mean[_last(path)]
+
+    def late(self, paths: Container[str], make: Callable[[int], int]) -> None:
+        """Let counts show that what they count is not over yet."""
+        now = self._now()
+        put(
+            {path: make(leaf.value) for path, leaf in now.items() if path in paths and type(leaf.value) is int},
+            now,
+        )
+
+    def _is_weight(self, path: str) -> bool:
+        """A copy of a weight follows the last pass, which has made the step."""
+        return path.rpartition("/")[2] in self._weights
+
+    def _now(self) -> dict[str, Leaf]:
+        for frame in {id(leaf.frame): leaf.frame for leaf in self._leaves.values() if leaf.frame}.values():
+            frame.f_locals  # noqa: B018 (its mapping is as of now)
+        found = {}
+        for path, leaf in self._leaves.items():
+            try:
+                value = leaf.now
+            except (KeyError, IndexError):
+                continue
+            found[path] = leaf._replace(value=value)
+        return found
+
+    def _put_back(self, chosen: Callable[[str], bool]) -> None:
+        """A tensor that was changed in place is changed back; one that was replaced comes back itself."""
+        now, others = self._now(), {}
+        for path, value in self._values.items():
+            if path not in now or not chosen(path):
+                continue
+            first, live = self._leaves[path].value, now[path].value
+            if isinstance(value, ARRAYS):
+                if live is not first:
+                    others[path] = first
+                elif not isinstance(live, Tensor) or live._version != self._versions[path]:
+                    live[...] = value
+            elif type(live) is not type(value) or live != value:
+                others[path] = value
+        put(others, now)
+
+    def _shorten(self, path: str) -> None:
+        items = self._lists[path]
+        if isinstance(items, deque):
+            if path in self._queues:
+                items.clear()
+                items.extend(self._queues[path])
+        else:
+            del items[self._lengths[path] :]
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _alike(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and getattr(a, "shape", ()) == getattr(b, "shape", ())
+
+
+def _has_fraction(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.is_floating_point() and not value.requires_grad
+    return value.dtype.kind == "f" if isinstance(value, np.ndarray) else isinstance(value, FRACTIONS)
+
+
+def _is_of_samples(item: Any, samples: int) -> bool:
+    """Whether it has one entry for each sample of a pass."""
+    if isinstance(item, ARRAYS):
+        return item.ndim > 0 and len(item) == samples
+    return isinstance(item, Sized) and not isinstance(item, str | bytes | dict) and len(item) == samples
+
+
+def _last(path: str) -> str:
+    return f"{path}/-1"
