@@ -86,9 +86,12 @@ for epoch in coadapt.epochs(EPOCHS):
     coadapt.report(loss=final.item(), wrong=float(wrong), epoch=float(epoch + 1))
 '''
 
-KINDS = ("training", "worker", "executor", "scheduler", "raylet", "writing")
-# One round of kills; an executor or node costs its job a restart from the checkpoint.
-ORDER = ("training", "writing", "worker", "executor", "training", "scheduler", "worker", "writing", "raylet")
+KINDS = ("training", "worker", "template", "executor", "scheduler", "raylet", "writing")
+# One round of kills; an executor, node or template costs its jobs a restart from the checkpoint.
+ORDER = (
+    *("training", "writing", "worker", "executor", "training", "scheduler", "worker", "writing"),
+    *("raylet", "template"),
+)
 
 
 @dataclass
@@ -193,7 +196,8 @@ class Killer:
     def _kill(self, kind: str, deadline: float) -> None:
         ways: dict[str, Callable[[], psutil.Process | None]] = {
             "training": lambda: self._any(_training()),
-            "worker": lambda: self._any([p for p in map(_parent, _training()) if p is not None]),
+            "worker": lambda: self._any(_named(self._record(), "ray::Worker")),
+            "template": lambda: self._any([p for p in map(_parent, _training()) if p is not None]),
             "executor": lambda: self._any(_named(self._record(), "ray::AdaptiveExecutor")),
             "scheduler": lambda: self._any(_named(self._record(), "ray::SchedulerService")),
             "writing": lambda: self._writer(min(deadline, time.monotonic() + 10.0)),

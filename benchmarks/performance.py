@@ -131,11 +131,13 @@ BENCHMARKS = (
     ),
     Benchmark(
         "resize_pause",
-        "From the last step before a resize to the first step after it; medians.",
+        "From the last step before a resize to the first step after it, and a process's start; medians.",
         (
             Figure("warm_s", "warm resize, s", "<= 0.3"),
             Figure("recovery_s", "recovery in place from a killed worker, s", "<= 1.0"),
-            Figure("cold_s", "cold restart from a checkpoint, s"),
+            Figure("cold_s", "cold restart from a checkpoint, s", "<= 1.0"),
+            Figure("start_cpu_s", "a process's start up to its script's first line, s of CPU", "<= 0.3"),
+            Figure("plain_start_cpu_s", "the same without a template, s of CPU"),
             Figure("torchrun_s", "peer: torchrun's elastic restart, s"),
             Figure("ray_train_s", "peer: Ray Train's failure restart, s"),
         ),

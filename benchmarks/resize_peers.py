@@ -17,22 +17,25 @@ from pathlib import Path
 
 from .scripts.resize_step import steps
 
+GRACE_S = 10.0
 SCRIPTS = Path(__file__).parent / "scripts"
 
 
-def torchrun_pauses(kills: int) -> list[float]:
-    """Seconds of each of `kills` pauses under `torchrun --standalone --max-restarts`."""
+def torchrun_pauses(kills: int, seconds: float) -> list[float]:
+    """Seconds of each pause under `torchrun --standalone --max-restarts`: `kills`, or as many as time allows."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     command += [f"--max-restarts={kills + 1}", "--monitor-interval=0.1"]
-    return _pauses([*command, str(SCRIPTS / "resize_torchrun.py")], kills)
+    return _pauses([*command, str(SCRIPTS / "resize_torchrun.py")], kills, seconds)
 
 
-def ray_train_pauses(kills: int) -> list[float]:
-    """Seconds of each of `kills` pauses under Ray Train's failure restart (health check every 0.5 s)."""
-    return _pauses([sys.executable, str(SCRIPTS / "resize_ray_train.py")], kills)
+def ray_train_pauses(kills: int, seconds: float) -> list[float]:
+    """Seconds of each pause under Ray Train's failure restart (health check every 0.5 s), in the same way."""
+    return _pauses([sys.executable, str(SCRIPTS / "resize_ray_train.py")], kills, seconds)
 
 
-def _pauses(command: Sequence[str], kills: int) -> list[float]:
+def _pauses(command: Sequence[str], kills: int, seconds: float) -> list[float]:
+    """A pause that has begun within `seconds` is seen through for at most `GRACE_S` more."""
+    until_s = time.monotonic() + seconds
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
@@ -41,6 +44,7 @@ def _pauses(command: Sequence[str], kills: int) -> list[float]:
         "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.5",
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_AUTH_MODE": "disabled",
+        "RAY_worker_niceness": "0",
     }
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "output.log"
@@ -49,26 +53,28 @@ def _pauses(command: Sequence[str], kills: int) -> list[float]:
                 [*command, folder], env=environment, stdout=output, stderr=output, start_new_session=True
             )
         try:
-            pauses, dead = [], set[int]()
-            for _ in range(kills):
-                pids = _training_pids(folder, dead, log)
-                victim = max(pids)
-                os.kill(victim, signal.SIGKILL)
-                killed_s = time.time()
-                dead |= pids  # a restart replaces the whole group
-                _training_pids(folder, dead, log)
-                first = min(t for t, _, _, pid in steps(folder) if t > killed_s and pid not in dead)
-                last = max(t for t, _, _, pid in steps(folder) if pid in dead)
-                pauses.append(first - last)
+            pauses, dead = list[float](), set[int]()
+            try:
+                while len(pauses) < kills and time.monotonic() < until_s:
+                    pids = _training_pids(folder, dead, process, log, until_s)
+                    victim = max(pids)
+                    os.kill(victim, signal.SIGKILL)
+                    killed_s = time.time()
+                    dead |= pids  # a restart replaces the whole group
+                    _training_pids(folder, dead, process, log, until_s + GRACE_S)
+                    first = min(t for t, _, _, pid in steps(folder) if t > killed_s and pid not in dead)
+                    last = max(t for t, _, _, pid in steps(folder) if pid in dead)
+                    pauses.append(first - last)
+            except TimeoutError as error:
+                print(f"{Path(command[-1]).stem}: {error}", file=sys.stderr)
             return pauses
         finally:
             _end(process)
 
 
-def _training_pids(folder: str, dead: set[int], log: Path, timeout_s: float = 120.0) -> set[int]:
+def _training_pids(folder: str, dead: set[int], process: subprocess.Popen, log: Path, until_s: float) -> set[int]:
     """Wait until two processes outside `dead` have made 25 steps each (one checkpoint is written then)."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
+    while time.monotonic() < until_s and process.poll() is None:
         counts: dict[int, int] = {}
         for _, _, _, pid in steps(folder):
             if pid not in dead:
@@ -77,15 +83,16 @@ def _training_pids(folder: str, dead: set[int], log: Path, timeout_s: float = 12
         if len(ready) >= 2:
             return ready
         time.sleep(0.05)
+    ended = process.poll() is not None
     raise TimeoutError(
-        f"no two workers trained within {timeout_s:.0f} s; the output ends: {log.read_text()[-500:]}"
+        f"{'ended' if ended else 'out of time'}; the output's end: {log.read_text()[-300:].strip()}"
     )
 
 
 def _end(process: subprocess.Popen) -> None:
     process.terminate()
     try:
-        process.wait(timeout=20)
+        process.wait(timeout=GRACE_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -28,6 +28,7 @@ class Interrupted(Exception):
 
 def code_of(error: BaseException) -> Exit | None:
     """The exit status of an error a user may cause; None for a defect of ours."""
+    from ..executor.output_tree import OutputError
     from ..scheduler.client import NoClusterError, SettingsError, UnknownJobError
     from ..scheduler.emulated import EmulationError
     from ..scheduler.jobfile import JobFileError
@@ -38,6 +39,6 @@ def code_of(error: BaseException) -> Exit | None:
         ((KeyboardInterrupt, Interrupted), Exit.INTERRUPTED),
         ((NoClusterError, LaptopError), Exit.NO_CLUSTER),
         ((JobNotFound, UnknownJobError), Exit.NOT_FOUND),
-        ((AmbiguousJob, EmulationError, JobFileError, PackageError, SettingsError), Exit.USAGE),
+        ((AmbiguousJob, EmulationError, JobFileError, OutputError, PackageError, SettingsError), Exit.USAGE),
     ]
     return next((code for kind, code in kinds if isinstance(error, kind)), None)

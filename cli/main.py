@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,6 +62,10 @@ def run(args: Sequence[str]) -> int:
 
 def _tell(text: str) -> None:
     print(f"coadapt: {text}", file=sys.stderr)
+
+
+def _note(name: str, text: str) -> None:
+    _tell(f"{name}: {text}")
 
 
 def _fail(message: str, code: Exit) -> int:
@@ -206,7 +211,7 @@ def submit(
     if not anyway:
         nodes = _nodes(client)
         _refuse(jobs, [jobfile.misfits(spec, nodes) for spec in specs])
-    ids = [client.submit(spec) for spec in specs]
+    ids = [client.submit(spec, tell=partial(_note, spec.name)) for spec in specs]
     if not (wait or follow):
         if as_json:
             _print([{"id": job} for job in ids], True)
@@ -320,6 +325,26 @@ def _where_its_output_is(job: str, sources: Sequence[str]) -> str:
     if all(source.startswith("profile-") for source in sources):
         return f"{job} has written nothing but while it was measured: `coadapt logs {job} --measuring`"
     return f"that has written nothing; of {job} there is {', '.join(sources)}"
+
+
+@app.command()
+def outputs(
+    job: Job,
+    dest: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DEST]", help="Folder to fetch them into; else they are listed."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List or fetch what a job's script wrote to its output folder."""
+    from . import outputs as showing
+
+    client = _connect()
+    found = _resolve(client, job)
+    if dest is None:
+        showing.listing(client, found, as_json)
+    else:
+        showing.fetched(client, found, dest, as_json, _tell)
 
 
 @app.command()

@@ -173,6 +173,8 @@ def details(job: JobDetails) -> RenderableType:
         *([("ends in", ends)] if (ends := left(job, time.time())) != "-" else []),
         ("metrics", metrics(job, most=len(job["metrics"]))),
         *([("target", printable(job["target"]["text"]))] if "target" in job else []),
+        ("folder", printable(job["folder"] or "-")),
+        ("outputs", printable(job["outputs"] or "-")),
         ("age", duration((job["finished_s"] or time.time()) - job["submitted_s"])),
         ("interruptions", interruptions(job)),
     ]

@@ -7,6 +7,7 @@ return. A second thread delivers events to the scheduler service, in order, howe
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import socket
 import threading
@@ -15,6 +16,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,12 @@ from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from ..estimators.goodput import JobModel
+from . import store
 from .batch_choice import better_batch, choose_batch, group_shape
 from .events import ExecutorEvent, Released, Reported
 from .executor_job import ExecutorJob, ExecutorStatus
 from .failures import FailureBudget
+from .job_folder import FolderError
 from .job_log import JobLog
 from .lifecycle import Exited, Gone, Output, WorkerEvent
 from .measurements import Measurements
@@ -38,9 +42,11 @@ from .protocol import BatchPlan, Command, Crashed, Event, Finished, ProfileProgr
 from .ranks import Rendezvous
 from .resize import Effect, KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
 from .slot import Slot
+from .template_wire import Owner
 from .training_process import Launch
 from .worker import Worker
 from .worker_environment import worker_environment
+from .workplace import Site
 
 __all__ = ["AdaptiveExecutor", "ExecutorJob", "ExecutorStatus"]
 
@@ -48,6 +54,7 @@ log = logging.getLogger(__name__)
 
 ANSWER_S = 30.0  # the service's answer to an event
 RETRY_S = 0.5
+PART_BYTES = 4 << 20
 IDLE_S = 5.0  # the loop looks up at least so often
 
 
@@ -83,6 +90,7 @@ class AdaptiveExecutor:
         self._sources: dict[str, str] = {}
         self._self = ray.get_runtime_context().current_actor
         self._store, listener = _listen()
+        owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
         incarnation = uuid.uuid4().hex[:6]
         self._machine = Reconciler(
             store=self._store,
@@ -96,7 +104,7 @@ class AdaptiveExecutor:
         self._status = self._snapshot()
         self._inbox: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
         self._outbox: queue.SimpleQueue[ExecutorEvent] = queue.SimpleQueue()
-        threading.Thread(target=self._serve_store, args=(listener,), name="store", daemon=True).start()
+        threading.Thread(target=store.keep, args=(listener, self._store, owner), name="store", daemon=True).start()
         threading.Thread(target=self._run, name="executor", daemon=True).start()
         threading.Thread(target=self._tell_service, name="events", daemon=True).start()
         if ray.get_runtime_context().was_current_actor_reconstructed:
@@ -149,6 +157,12 @@ class AdaptiveExecutor:
         for event in events:
             self._inbox.put(self._handler(worker, event))
         return True
+
+    def package_part(self, offset: int) -> bytes:
+        """The job's package from an offset on, as much as is sent at once; empty at its end."""
+        with open(self._job.package, "rb") as file:
+            file.seek(offset)
+            return file.read(PART_BYTES)
 
     # --- the thread that owns the state -----------------------------------------------------------------------
 
@@ -268,15 +282,18 @@ class AdaptiveExecutor:
             script=job.script,
             args=tuple(job.args),
             env=worker_environment(job, start, self._store),
-            cwd=None if job.working_dir_uri else str(Path(job.script).resolve().parent),
+            cwd=None if job.package else str(Path(job.script).resolve().parent),
         )
-        runtime_env: dict[str, Any] = {}
-        if job.working_dir_uri:
-            runtime_env["working_dir"] = job.working_dir_uri
-        if job.pip:
-            runtime_env["pip"] = list(job.pip)
+        site = Site(
+            key=job.folder or job.id,
+            state_dir=job.state_dir,
+            package=bool(job.package),
+            outputs_url=job.outputs_url,
+            profile=start.worker if start.profile else "",
+        )
+        runtime_env: dict[str, Any] = {"pip": list(job.pip)} if job.pip else {}
         actor: Any = (
-            ray.remote(Worker)
+            worker_class()
             .options(
                 name=f"{job.id}/{start.worker}",
                 num_gpus=slot.gpus,
@@ -286,7 +303,7 @@ class AdaptiveExecutor:
                 runtime_env=runtime_env,
                 scheduling_strategy=_inside(slot),
             )
-            .remote(start.worker, launch, self._self)
+            .remote(start.worker, launch, site, self._self)
         )
         self._actors[start.worker] = actor
         self._sent[start.worker] = 0
@@ -344,17 +361,11 @@ class AdaptiveExecutor:
             },
         )
 
-    def _serve_store(self, listener: socket.socket) -> None:
-        """Host the rendezvous; while torch is imported, which takes seconds, workers wait in the listen queue."""
-        from torch.distributed import TCPStore
 
-        self._tcp_store = TCPStore(
-            self._store.host,
-            self._store.port,
-            is_master=True,
-            wait_for_workers=False,
-            master_listen_fd=listener.detach(),
-        )
+@cache
+def worker_class() -> Any:
+    """Ray's own form of `Worker`, sent to the cluster once."""
+    return ray.remote(Worker)
 
 
 def gone(error: BaseException | None) -> Gone:
@@ -364,6 +375,9 @@ def gone(error: BaseException | None) -> Gone:
         # Pages of pip's output, the first of its errors being the one that tells.
         said = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
         return Gone(f"could not set up its environment: {said.removeprefix('ERROR: ')}", setup_failed=True)
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, FolderError):
+        return Gone(f"could not set up its folder: {cause}", setup_failed=True)
     if isinstance(error, ActorUnavailableError):
         return Gone("was lost: it no longer answers")
     reason = f"was lost with its worker ({lines[0]})" if lines else "was lost with its worker"

@@ -21,11 +21,14 @@ class ExecutorJob:
     id: str
     script: str  # path inside the working directory, or absolute
     args: tuple[str, ...] = ()
-    working_dir_uri: str | None = None  # of a Ray runtime environment; None: the script's own folder
+    package: str = ""  # of the working directory, on the executor's node; "": runs in the script's own folder
+    folder: str = ""  # names the job's folder on each machine; by default its id
+    state_dir: str = ""  # the service's
     env: Mapping[str, str] = field(default_factory=dict)
     pip: tuple[str, ...] = ()
     training: TrainingConfig = field(default_factory=TrainingConfig)
     checkpoint_url: str = ""
+    outputs_url: str = ""  # "": the script is given no output folder
     log_dir: str = ""  # on the executor's node; "": no log files
     pace: Mapping[str, Any] | None = None  # {"profile": …, "time_scale": …} for emulated slots
     gpus_per_replica: Mapping[str, int] = field(default_factory=dict)  # per GPU type the job may use

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -128,6 +129,11 @@ def device() -> torch.device:
     chosen = torch.device("cuda", local_rank % torch.cuda.device_count())
     torch.cuda.set_device(chosen)
     return chosen
+
+
+def output_dir() -> Path:
+    """Folder for what the script leaves its user: kept with the job's checkpoints; alone, the current folder."""
+    return Path(os.environ.get(protocol.OUTPUT_DIR) or ".").absolute()
 
 
 def rank() -> int:

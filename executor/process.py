@@ -1,7 +1,7 @@
 """`python -m coadapt.executor.process script args…`: runs a training script and reports how it ends.
 
 The script runs as `__main__` in the main thread, as if started by itself; only its end is watched. The process
-dies with the worker that started it.
+dies with the worker that started it. A template (`template.py`) forks such a process without starting Python anew.
 """
 
 from __future__ import annotations
@@ -45,11 +45,16 @@ def main(arguments: Sequence[str]) -> int:
             f"{protocol.CHANNEL_FD} is not set; run the script by itself: python {arguments[0]}", file=sys.stderr
         )
         return 2
-    die_with_parent()
-    channel = Channel(int(os.environ.pop(protocol.CHANNEL_FD)))
+    die_with(os.getppid())
+    return serve(arguments[0], arguments[1:], int(os.environ.pop(protocol.CHANNEL_FD)))
+
+
+def serve(script: str, arguments: Sequence[str], channel_fd: int) -> int:
+    """Run the script for whoever holds the other end of the channel; returns the exit status of the process."""
+    channel = Channel(channel_fd)
     front_door.use_channel(channel)
     be_alone_until_joined()
-    event = run_script(arguments[0], arguments[1:])
+    event = run_script(script, arguments)
     leave_group()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
@@ -162,9 +167,8 @@ def users_frames(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-def die_with_parent() -> None:
-    """End this process when its worker ends, however that ends."""
-    parent = os.getppid()
+def die_with(parent: int) -> None:
+    """End this process when its parent ends, however that ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it was gone before we asked

@@ -27,6 +27,8 @@ MODE = "COADAPT_MODE"  # "train" or "profile"
 TRAINING_JSON = "COADAPT_TRAINING"  # TrainingConfig as JSON
 CHECKPOINT_URL = "COADAPT_CHECKPOINT_URL"  # this job's checkpoint folder
 GPU_TYPE = "COADAPT_GPU_TYPE"
+JOB_ID = "COADAPT_JOB_ID"
+OUTPUT_DIR = "COADAPT_OUTPUT_DIR"  # what the script writes there is kept with its checkpoints
 PACE_JSON = "COADAPT_PACE"  # {"profile": …, "time_scale": …}: only on emulated nodes
 PROFILE_JSON = "COADAPT_PROFILE"  # ProfileProgress as JSON: only in profile mode
 

@@ -1,11 +1,13 @@
 """Starting one training process and following it to its end: no Ray in here.
 
-The process gets a session of its own, so that whatever it starts (data loader workers, shells) ends with it.
+It is forked by the machine's template (`template.py`), which takes milliseconds, or else started as any program.
+Either way it gets a session of its own, so that whatever it starts (data loader workers, shells) ends with it.
 """
 
 from __future__ import annotations
 
 import codecs
+import logging
 import os
 import select
 import signal
@@ -17,10 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import IO
+from typing import IO, Protocol
 
+from . import template_client
 from .lifecycle import Exited, Output, Started, WorkerEvent
 from .protocol import CHANNEL_FD, Command, Event
+from .template_wire import ForkRequest, Owner, with_paths, without_relative_paths
+
+log = logging.getLogger(__name__)
 
 PIECE_BYTES = 16384  # of output, at most; longer lines come in pieces
 MOMENT_S = 0.1  # what is no line yet comes so long after the script has written it
@@ -29,16 +35,31 @@ DRAIN_S = 2.0  # after the exit, for what is still in the pipes
 
 @dataclass(frozen=True)
 class Launch:
-    """What to run: `python -m coadapt.executor.process script args…`."""
+    """What to run: `python -m coadapt.executor.process script args…`, or the same from a template."""
 
     script: str
     args: Sequence[str]
     env: Mapping[str, str]  # added to the worker's own
-    cwd: str | None = None
+    cwd: str | None = None  # by default the worker's own
+    paths: Sequence[str] = ()  # folders to import from, after the script's own
+    owner: Owner | None = None  # on whose behalf a template may be used
 
     @property
     def command(self) -> list[str]:
         return [sys.executable, "-u", "-m", "coadapt.executor.process", self.script, *self.args]
+
+
+class Process(Protocol):
+    """A process that has a session of its own."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def wait(self) -> int:
+        """Wait until it and everything it started are gone. Returns the exit code, negative for a signal."""
+
+    def kill(self) -> None:
+        """End it and everything it started, now."""
 
 
 class TrainingProcess:
@@ -52,31 +73,38 @@ class TrainingProcess:
         self._launch = launch
         self._emit = emit
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._connection: Connection | None = None
         self._killed = False
 
     def run(self) -> int:
         """Start the process and wait for its end. Returns the exit code, negative for a signal."""
+        if self._killed:
+            self._emit(Exited(-signal.SIGKILL))
+            return -signal.SIGKILL
         ours, theirs = socket.socketpair()
+        read, write = os.pipe()
+        try:
+            process = self._start(theirs.fileno(), write)
+        finally:
+            theirs.close()
+            os.close(write)
+        output = os.fdopen(read, "rb")
         with self._lock:
-            if self._killed:
-                self._emit(Exited(-signal.SIGKILL))
-                return -signal.SIGKILL
-            self._process = process = self._start(theirs.fileno())
+            self._process = process
             self._connection = Connection(ours.detach())
-        theirs.close()
+            if self._killed:
+                process.kill()
         self._emit(Started(process.pid, os.uname().nodename))
         readers = [
             threading.Thread(target=self._read_events, args=(self._connection,), daemon=True),
-            threading.Thread(target=self._read_output, args=(process.stdout,), daemon=True),
+            threading.Thread(target=self._read_output, args=(output,), daemon=True),
         ]
         for reader in readers:
             reader.start()
-        # Look before reaping: while the leader is a zombie its group id cannot be anyone else's.
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        self._kill_group(process.pid)
         code = process.wait()
+        with self._lock:
+            self._process = None
         for reader in readers:
             reader.join(DRAIN_S)
         self._emit(Exited(code))
@@ -93,25 +121,20 @@ class TrainingProcess:
         """End the process and everything it started, now."""
         with self._lock:
             self._killed = True
-            if self._process is not None and self._process.returncode is None:
-                self._kill_group(self._process.pid)
+            if self._process is not None:
+                self._process.kill()
 
-    def _start(self, fd: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            self._launch.command,
-            env={**os.environ, **self._launch.env, CHANNEL_FD: str(fd)},
-            cwd=self._launch.cwd,
-            pass_fds=(fd,),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-    @staticmethod
-    def _kill_group(pid: int) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
+    def _start(self, channel: int, output: int) -> Process:
+        launch = self._launch
+        if launch.owner is not None:
+            cwd = launch.cwd or os.getcwd()
+            env, paths = without_relative_paths({**os.environ, **launch.env}, cwd)
+            request = ForkRequest(launch.script, launch.args, env, cwd, [*launch.paths, *paths], launch.owner)
+            try:
+                return template_client.fork(request, channel, output, lambda: self._killed)
+            except template_client.NoTemplate as error:
+                log.info("started without a template: %s", error)
+        return Program(launch, channel, output)
 
     def _read_events(self, connection: Connection) -> None:
         with suppress(EOFError, OSError):
@@ -137,3 +160,35 @@ class TrainingProcess:
                     waiting = waiting[whole:]
                 if data == b"":
                     return
+
+
+class Program:
+    """A process that is started as any program."""
+
+    def __init__(self, launch: Launch, channel: int, output: int) -> None:
+        env = with_paths({**os.environ, **launch.env}, launch.paths)
+        self._process = subprocess.Popen(
+            launch.command,
+            env={**env, CHANNEL_FD: str(channel)},
+            cwd=launch.cwd,
+            pass_fds=(channel,),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+
+    def wait(self) -> int:
+        # Look before reaping: while the leader is a zombie its group id cannot be anyone else's.
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        self._kill_group()
+        return self._process.wait()
+
+    def kill(self) -> None:
+        if self._process.returncode is None:
+            self._kill_group()
+
+    def _kill_group(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)

@@ -6,13 +6,17 @@ import os
 import queue
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import ray
 
+from .job_folder import FolderError
 from .lifecycle import Exited, Output, WorkerEvent
-from .protocol import Command, Event
+from .protocol import OUTPUT_DIR, Command, Crashed, Event, Finished, Join, Left, Saved
+from .template_wire import Owner
 from .training_process import Launch, TrainingProcess
+from .workplace import Site, Workplace
 
 BATCH = 500  # events of one call to the executor
 WAITING = 2000  # pieces that may wait for it before the script's output blocks
@@ -25,23 +29,32 @@ class Worker:
     is called once and never returns: its reference fails when the actor is gone, for whatever reason.
     """
 
-    def __init__(self, worker_id: str, launch: Launch, executor: Any) -> None:
+    def __init__(self, worker_id: str, launch: Launch, site: Site, executor: Any) -> None:
         self._id = worker_id
+        self._launch = launch
+        self._site = site
         self._executor = executor
         self._events: queue.Queue[Event | WorkerEvent] = queue.Queue(WAITING)
-        self._process = TrainingProcess(launch, self._events.put)
+        self._place: Workplace | None = None
+        self._process: TrainingProcess | None = None
+        self._ending = threading.Lock()
+        self._joined = False
         self._sending = threading.Lock()
         self._early: dict[int, Command] = {}
         self._next = 0
 
     def run(self) -> None:
+        """Raises: FolderError where the job's folder cannot be made here."""
+        place = self._place = Workplace(self._site, self._package_part, self._tell)
+        process = self._process = TrainingProcess(self._placed(place), self._emit)
         relay = threading.Thread(target=self._relay, name="coadapt-relay", daemon=True)
         relay.start()
         try:
-            self._process.run()
+            process.run()
             relay.join()
         finally:
-            self._process.kill()
+            process.kill()
+            place.close()
             ray.actor.exit_actor()
 
     def send(self, index: int, command: Command) -> None:
@@ -49,8 +62,45 @@ class Worker:
         with self._sending:
             self._early[index] = command
             while self._next in self._early:
-                self._process.send(self._early.pop(self._next))
+                self._pass_on(self._early.pop(self._next))
                 self._next += 1
+
+    def _pass_on(self, command: Command) -> None:
+        if self._process is None or self._place is None:
+            return  # nothing is sent to a process before it has said something
+        if isinstance(command, Join) and not self._joined:
+            self._joined = True
+            self._place.joins()
+        self._process.send(command)
+
+    def _placed(self, place: Workplace) -> Launch:
+        """The launch with what only this machine knows."""
+        owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
+        outputs = {} if place.outputs is None else {OUTPUT_DIR: str(place.outputs)}
+        launch = replace(self._launch, env={**self._launch.env, **outputs}, owner=owner)
+        return launch if place.cwd is None else replace(launch, cwd=place.cwd, paths=(place.cwd,))
+
+    def _package_part(self, offset: int) -> bytes:
+        try:
+            part: bytes = ray.get(self._executor.package_part.remote(offset))
+        except ray.exceptions.RayTaskError as error:
+            raise FolderError(f"the job's package cannot be had: {error.cause}") from None
+        return part
+
+    def _tell(self, sentence: str) -> None:
+        self._events.put(Output(f"{sentence}\n"))
+
+    def _emit(self, event: Event | WorkerEvent) -> None:
+        """Pass an event on. How the script ended is told when its outputs are kept: others go on from them."""
+        assert self._place is not None
+        if isinstance(event, Saved):
+            self._place.saved()
+        if isinstance(event, Left | Finished | Crashed | Exited):
+            with self._ending:  # the exit comes last, also where the rest takes longer
+                self._place.ended()
+                self._events.put(event)
+        else:
+            self._events.put(event)
 
     def _relay(self) -> None:
         """Deliver events in order; the executor's answer paces the script's output.
@@ -66,7 +116,8 @@ class Worker:
             except ray.exceptions.RayError:
                 known = False
             if not known:
-                self._process.kill()
+                if self._process is not None:
+                    self._process.kill()
                 os._exit(1)
 
     def _take(self) -> list[Event | WorkerEvent]:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 
 from .executor_job import ExecutorJob
-from .protocol import CHECKPOINT_URL, GPU_TYPE, MODE, PACE_JSON, PROFILE_JSON, TRAINING_JSON
+from .protocol import CHECKPOINT_URL, GPU_TYPE, JOB_ID, MODE, PACE_JSON, PROFILE_JSON, TRAINING_JSON
 from .ranks import Rendezvous
 from .resize import StartWorker
 
 # One thread per emulated replica: several share a machine, and the pace, not the cores, sets the speed.
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+def _tracking(job_id: str, profile: bool) -> dict[str, str]:
+    """One run of a job for experiment trackers, however often it is restarted, and none of its profile runs."""
+    if profile:
+        return {"WANDB_MODE": "disabled", "MLFLOW_RUN_NAME": f"{job_id} (measuring)"}
+    return {"WANDB_RUN_ID": job_id, "WANDB_RESUME": "allow", "MLFLOW_RUN_NAME": job_id}
 
 
 def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) -> dict[str, str]:
@@ -20,8 +27,10 @@ def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) 
     WORLD_SIZE are what is expected when the process starts; the group it joins has the last word.
     """
     environment = {
-        **(_ONE_THREAD if start.slot.emulated else {}),
+        **(ONE_THREAD if start.slot.emulated else {}),
+        **_tracking(job.id, start.profile),
         **job.env,
+        JOB_ID: job.id,
         "RANK": str(start.rank),
         "WORLD_SIZE": str(start.world_size),
         "LOCAL_RANK": "0",

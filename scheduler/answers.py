@@ -74,13 +74,15 @@ def _reason(job: JobRecord) -> str:
     return job.state.reason
 
 
-def job_details(job: JobRecord, events: Iterable[Event]) -> JobDetails:
-    """`coadapt describe`."""
+def job_details(job: JobRecord, events: Iterable[Event], work: str = "", outputs: str = "") -> JobDetails:
+    """`coadapt describe`; `work` is where jobs' folders lie on each machine."""
     details = JobDetails(
         **job_row(job),
         spec=job.spec.model_dump(mode="json"),
         events=[job_event(event) for event in events],
         profiles={run.gpu_type: profile_state(run, job.active) for run in job.profiles},
+        folder=None if job.retired or job.package is None else f"{work}/{job.folder}",
+        outputs=outputs,
     )
     if job.traceback and job.traceback != job.state.reason:
         details["traceback"] = job.traceback

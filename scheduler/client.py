@@ -18,10 +18,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from ..executor.light_actor import light
+from ..executor.output_tree import Name
 from . import jobfile
 from .job import JobSpec, Phase
 from .job_logs import ALL, MEASURING
 from .laptop import ClusterRecord
+from .outputs import Fetched, Output, fetch
 from .packages import pack, script_key
 from .ray_noise import without_ray_noise
 from .settings import Settings
@@ -119,7 +122,7 @@ class Client:
 
         on_head = any(node["Labels"].get("role") == "head" for node in ray.nodes() if node["Alive"])
         service = (
-            ray.remote(SchedulerService)
+            ray.remote(light(SchedulerService))
             .options(
                 name=SERVICE_NAME,
                 namespace=NAMESPACE,
@@ -156,17 +159,21 @@ class Client:
         job: JobSpec | str | Path,
         *,
         idempotency_key: str | None = None,
+        tell: Callable[[str], None] = lambda text: None,
     ) -> str:
         """Send a job, given as a spec or as the path of a job file; returns its id.
 
         The working directory travels along. With an idempotency key, a repeated submit makes no second job.
+        tell: is given a sentence for each kind of file that stays behind without being known to.
 
         Raises: jobfile.JobFileError for a file or folder that cannot be used, PackageError for a folder that
             is too large.
         """
         spec = jobfile.locate(job, Path.cwd()) if isinstance(job, JobSpec) else jobfile.load(job)
         folder = Path(spec.working_dir)
-        package = pack(folder, self.settings.max_package_mib)
+        package = pack(folder, self.settings.max_package_mib, spec.script)
+        for sentence in package.left_behind:
+            tell(sentence)
         if not self._call("has_package", package.name):
             self._call("put_package", package.name, package.data)
         key = script_key(package, spec)
@@ -215,6 +222,28 @@ class Client:
     def log_sources(self, job_id: str) -> Sequence[str]:
         """What of the job has written something: `rank-0`, `profile-a100`, …"""
         return cast("Sequence[str]", self._call("log_sources", job_id))
+
+    def outputs(self, job_id: str) -> Iterator[Output]:
+        """What the job's script wrote to its output folder, in order."""
+        after: Name = ()
+        while page := cast("list[Output]", self._call("output_page", job_id, after)):
+            yield from page
+            after = page[-1].name
+
+    def fetch_outputs(self, job_id: str, dest: str | Path) -> Fetched:
+        """Write the job's outputs into a folder. Files of the same size and time stay.
+
+        Raises: OutputError where it cannot be written, or the outputs cannot be read.
+        """
+        return fetch(self, job_id, self.outputs(job_id), Path(dest).expanduser())
+
+    def output_contents(self, job_id: str, names: Sequence[Name]) -> Sequence[bytes | None]:
+        """The first few of these files' contents, as much as is sent at once."""
+        return cast("Sequence[bytes | None]", self._call("output_contents", job_id, list(names)))
+
+    def output_part(self, job_id: str, name: Name, offset: int) -> bytes | None:
+        """One file from an offset on, as much as is sent at once."""
+        return cast("bytes | None", self._call("output_part", job_id, name, offset))
 
     def cluster(self) -> ClusterView:
         return cast(ClusterView, self._call("cluster"))

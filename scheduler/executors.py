@@ -20,6 +20,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..executor.adaptive_executor import AdaptiveExecutor
 from ..executor.executor_job import ExecutorJob, ExecutorStatus
+from ..executor.light_actor import light
 from ..executor.measurements import EVERY_TYPE, Measurements
 from ..executor.slot import Slot
 from .job import JobSpec
@@ -149,7 +150,7 @@ class Executors:
         if handle is None and not make:
             return
         if needs_package and job.package is not None:
-            self._packages.publish(job.package)
+            self._packages.find(job.package)
         if handle is None:
             handle = self._make(job)
         ref = getattr(handle, method).remote(*args)
@@ -172,8 +173,8 @@ class Executors:
         return self._handles[job_id]
 
     def _make(self, job: JobRecord) -> Any:
-        handle = (
-            ray.remote(AdaptiveExecutor)
+        handle: Any = (
+            ray.remote(light(AdaptiveExecutor))
             .options(
                 name=actor_name(job.id),
                 namespace=NAMESPACE,
@@ -209,11 +210,14 @@ def executor_job(
         id=job.id,
         script=spec.script,
         args=tuple(spec.args),
-        working_dir_uri=packages.publish(job.package) if job.package is not None else None,
+        package=str(packages.find(job.package)) if job.package is not None else "",
+        folder=job.folder,
+        state_dir=settings.state_dir,
         env=spec.env,
         pip=tuple(spec.pip),
         training=spec.training,
         checkpoint_url=settings.checkpoint_url(job.id, spec.training.checkpoint.url),
+        outputs_url=settings.outputs_url(job.id, spec.training.checkpoint.url),
         log_dir=str(settings.log_dir(job.id)),
         pace={
             "profile": spec.emulation.profile,

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from ..executor.job_folder import default_home
 from .emulated import EmulatedNode, parse
 from .ray_noise import is_noise
-from .settings import Settings, default_state_dir
+from .settings import Settings
 
 if TYPE_CHECKING:
     from .client import Client
@@ -121,7 +122,7 @@ class ClusterRecord:
 
 
 def record_path(state_dir: str | Path | None = None) -> Path:
-    return Path(state_dir or default_state_dir()) / "cluster.json"
+    return Path(state_dir or default_home()) / "cluster.json"
 
 
 def up(
@@ -298,6 +299,8 @@ def _ray_start(record: ClusterRecord, folder: Path, options: Sequence[str]) -> _
         MARK: f"{record.mark}-{folder.name}",
         "PYTHONUNBUFFERED": "1",
     }
+    # By default Ray's workers get what others leave: beside a busy program nothing would train.
+    env.setdefault("RAY_worker_niceness", "0")
     for name in ("RAY_ADDRESS", "RAY_NAMESPACE", "CUDA_VISIBLE_DEVICES"):
         env.pop(name, None)
     # Few logical CPUs: Ray starts that many idle workers ahead, and leases count GPUs.

@@ -1,29 +1,43 @@
 """A job's working directory on its way from the user's machine to the nodes.
 
-The client packs the folder; the service keeps the package on disk for as long as the job may need it and
-hands it to Ray's runtime environments, whose own copy goes away with its last user. A job therefore
-outlives the command that submitted it, a queue of any length, and a restart of the whole cluster.
+The client packs the folder; the service keeps the package on disk for as long as the job may need it, and
+workers fetch it from the job's executor. A job therefore outlives the command that submitted it, a queue of any
+length, and a restart of the whole cluster.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
 import os
-import zipfile
+import stat
+import tarfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from pathspec import GitIgnoreSpec
+
+from ..executor.output_tree import shown
 from .job import JobSpec
 
-EXCLUDED = frozenset(
-    {".git", ".hg", ".svn", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
-    | {"node_modules", ".tox", ".ipynb_checkpoints", ".DS_Store"}
+# Stay behind, in the syntax of .gitignore; a line of .coadaptignore may send one of them after all (`!name`).
+CACHES = (
+    *(".git", ".hg", ".svn", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"),
+    *("node_modules", ".tox", ".ipynb_checkpoints", ".DS_Store"),
 )
+SECRETS = (
+    *(".env", ".env.*", "!.env.example", "!.env.sample", "!.env.template"),
+    *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.pem", "*.key", "*.p12", "*.pfx"),
+    *(".netrc", ".pgpass", ".git-credentials"),
+)
+IGNORE_FILE = ".coadaptignore"
+IGNORE_BYTES = 64 << 10
+MAX_FILES = 100_000
+MAX_NAMED = 5  # of what stays behind
 MIB = 2**20
-_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class PackageError(ValueError):
@@ -32,61 +46,208 @@ class PackageError(ValueError):
 
 @dataclass(frozen=True)
 class Package:
-    """A zip file, named by its content."""
+    """A compressed tar file, named by its content; `left_behind` says what is not in it, a sentence each kind."""
 
     name: str
     data: bytes
+    left_behind: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Item:
+    """One file or folder to send. What a link leads to is sent in its place."""
+
+    name: str  # relative, with slashes
+    path: Path
+    status: os.stat_result
 
     @property
-    def uri(self) -> str:
-        return package_uri(self.name)
+    def is_folder(self) -> bool:
+        return stat.S_ISDIR(self.status.st_mode)
+
+    @property
+    def size(self) -> int:
+        return 0 if self.is_folder else self.status.st_size
 
 
-def package_uri(name: str) -> str:
-    return f"gcs://_ray_pkg_{name}.zip"
+@dataclass
+class _Walk:
+    """A look through a folder: what goes, and what does not and is told."""
+
+    folder: Path
+    ignored: GitIgnoreSpec
+    own: GitIgnoreSpec  # the user's own lines of it
+    secrets: list[str] = field(default_factory=list)
+    strange: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)  # folders elsewhere that are sent: name -> where
+
+    def items(self, at: Path, prefix: str = "", above: tuple[tuple[int, int], ...] = ()) -> Iterator[Item]:
+        """Everything to send below a folder, sorted; `above` are the folders it is in."""
+        try:
+            names = sorted(os.listdir(at))
+        except OSError as error:
+            raise PackageError(f"working_dir: {shown(prefix or '.')} cannot be read: {error.strerror}") from None
+        for base in names:
+            path, name = at / base, prefix + base
+            try:
+                status = path.stat()
+            except OSError:
+                if not self.ignored.match_file(name):
+                    self.strange.append(f"{shown(name)} (a link that leads nowhere)")
+                continue
+            folder = stat.S_ISDIR(status.st_mode)
+            if self._stays(name, path, folder):
+                continue
+            here = status.st_dev, status.st_ino
+            if not folder and not stat.S_ISREG(status.st_mode):
+                self.strange.append(f"{shown(name)} (neither a file nor a folder)")
+            elif folder and here in above:
+                self.strange.append(f"{shown(name)} (a link to a folder that it is in)")
+            else:
+                yield Item(name, path, status)
+            if folder and here not in above:
+                if path.is_symlink():
+                    self.links[name] = os.path.realpath(path)
+                yield from self.items(path, f"{name}/", (*above, here))
+
+    def _stays(self, name: str, path: Path, folder: bool) -> bool:
+        """Whether it stays behind; a secret is one by whatever name a link gives it."""
+        as_pattern = f"{name}/" if folder else name
+        target = os.path.basename(os.path.realpath(path)) if path.is_symlink() else ""
+        secret = _SECRETS.match_file(as_pattern) or bool(target and _SECRETS.match_file(target))
+        stays = self.ignored.match_file(as_pattern) or (secret and not self._wanted(as_pattern))
+        if stays and secret and not self.own.match_file(as_pattern):
+            self.secrets.append(shown(name))
+        return stays
+
+    def _wanted(self, name: str) -> bool:
+        return self.own.check_file(name).include is False
+
+    def told(self) -> tuple[str, ...]:
+        sentences = []
+        if self.secrets:
+            hint = f"a line such as !NAME in {IGNORE_FILE} sends one"
+            sentences.append(f"secrets stay behind: {some(self.secrets)} ({hint})")
+        if self.strange:
+            sentences.append(f"left out: {some(self.strange)}")
+        return tuple(sentences)
 
 
-def files_of(folder: Path) -> Iterator[Path]:
-    """Regular files to send, sorted; caches, virtual environments and version control stay behind."""
-    for root, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in EXCLUDED)
-        for name in sorted(names):
-            path = Path(root) / name
-            if name not in EXCLUDED and path.is_file():
-                yield path
+_SECRETS = GitIgnoreSpec.from_lines(SECRETS)
 
 
-def pack(folder: Path, max_mib: int) -> Package:
+def pack(folder: Path, max_mib: int, script: str | None = None) -> Package:
     """The folder as a package; equal content gives the same name.
 
-    Raises: PackageError for a missing folder, or one larger than `max_mib`, naming its largest files.
+    Raises: PackageError for a missing folder, one larger than `max_mib` or of more than `MAX_FILES` files, one
+    that
+        cannot be read, and one whose `script` stays behind.
     """
     if not folder.is_dir():
         raise PackageError(f"working_dir: {folder} is not a folder")
-    files = list(files_of(folder))
-    total = sum(path.stat().st_size for path in files)
-    if total > 4 * max_mib * MIB:
-        raise PackageError(_too_large(folder, files, total, max_mib))
+    lines = _own_lines(folder)
+    walk = _Walk(folder, _spec([*CACHES, *SECRETS, *lines]), _spec(lines))
+    items = _bounded(walk, max_mib)
+    if script is not None and os.path.normpath(script) not in {item.name for item in items}:
+        raise PackageError(f"script: {script} stays behind, as {IGNORE_FILE} and what is never sent say")
     buffer, digest = io.BytesIO(), hashlib.sha256()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in files:
-            name, data, mode = path.relative_to(folder).as_posix(), path.read_bytes(), path.stat().st_mode
-            entry = zipfile.ZipInfo(name, date_time=_EPOCH)
-            entry.external_attr = (mode & 0xFFFF) << 16
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, data)
-            digest.update(f"{name}\0{mode & 0o777}\0{len(data)}\0".encode())
+    with (
+        gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for item in items:
+            entry, data = tarfile.TarInfo(item.name), b""
+            entry.mode = item.status.st_mode & 0o777
+            if item.is_folder:
+                entry.type = tarfile.DIRTYPE
+            else:
+                data = _read(item)
+                entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+            digest.update(os.fsencode(item.name) + f"\0{entry.type!r}\0{entry.mode}\0{len(data)}\0".encode())
             digest.update(data)
     if buffer.tell() > max_mib * MIB:
-        raise PackageError(_too_large(folder, files, buffer.tell(), max_mib))
-    return Package(digest.hexdigest()[:32], buffer.getvalue())
+        raise PackageError(_too_large(walk, items, f"{buffer.tell() / MIB:.0f} MiB", max_mib))
+    return Package(digest.hexdigest()[:32], buffer.getvalue(), walk.told())
 
 
-def _too_large(folder: Path, files: Sequence[Path], size: int, max_mib: int) -> str:
-    largest = sorted(files, key=lambda path: -path.stat().st_size)[:3]
-    names = ", ".join(f"{path.relative_to(folder)} ({path.stat().st_size / MIB:.0f} MiB)" for path in largest)
-    told = f"working_dir: {folder} has {size / MIB:.0f} MiB, at most {max_mib} MiB are sent; largest: {names}"
-    return f"{told}; keep large files outside of it, where the nodes reach them"
+def _bounded(walk: _Walk, max_mib: int) -> list[Item]:
+    """All items, unless there are too many to look at."""
+    items: list[Item] = []
+    size = 0
+    for item in walk.items(walk.folder, above=(_identity(walk.folder),)):
+        items.append(item)
+        size += item.size
+        if size > 4 * max_mib * MIB:
+            raise PackageError(_too_large(walk, items, f"more than {4 * max_mib} MiB", max_mib))
+        if len(items) > MAX_FILES:
+            told = f"working_dir: {walk.folder} has more than {MAX_FILES} files and folders, which is the most"
+            raise PackageError(f"{told}; most are in {_fullest(items)}{_leads(walk)}; {_KEEP}")
+    return items
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    status = folder.stat()
+    return status.st_dev, status.st_ino
+
+
+def _read(item: Item) -> bytes:
+    try:
+        return item.path.read_bytes()
+    except OSError as error:
+        raise PackageError(f"working_dir: {shown(item.name)} cannot be read: {error.strerror}") from None
+
+
+def _own_lines(folder: Path) -> list[str]:
+    path = folder / IGNORE_FILE
+    try:
+        with path.open("rb") as file:
+            data = file.read(IGNORE_BYTES + 1)
+        if len(data) > IGNORE_BYTES:
+            raise PackageError(f"{IGNORE_FILE}: more than {IGNORE_BYTES // 1024} KiB, which is the most")
+        return data.decode().splitlines()
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise PackageError(f"{IGNORE_FILE}: cannot be read: {error}") from None
+
+
+def _spec(lines: Sequence[str]) -> GitIgnoreSpec:
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError as error:
+        raise PackageError(f"{IGNORE_FILE}: {error}") from None
+
+
+# --- words for people -------------------------------------------------------------------------------------------
+
+_KEEP = "keep large data outside of it, where the nodes reach it"
+
+
+def some(names: Sequence[str]) -> str:
+    """A few names and how many more there are."""
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _too_large(walk: _Walk, items: Sequence[Item], size: str, max_mib: int) -> str:
+    largest = sorted(items, key=lambda item: -item.size)[:3]
+    names = ", ".join(f"{shown(item.name)} ({item.size / MIB:.0f} MiB)" for item in largest)
+    told = f"working_dir: {walk.folder} has {size}, at most {max_mib} MiB are sent; largest: {names}"
+    return f"{told}{_leads(walk)}; {_KEEP}"
+
+
+def _leads(walk: _Walk) -> str:
+    links = [f"{shown(name)} leads to {shown(where)}" for name, where in walk.links.items()]
+    return f"; {some(links)}" if links else ""
+
+
+def _fullest(items: Sequence[Item]) -> str:
+    counts: dict[str, int] = {}
+    for item in items:
+        folder = item.name.partition("/")[0]
+        counts[folder] = counts.get(folder, 0) + 1
+    return shown(max(counts, key=lambda name: counts[name]))
 
 
 def script_key(package: Package, spec: JobSpec) -> str:
@@ -96,7 +257,7 @@ def script_key(package: Package, spec: JobSpec) -> str:
 
 
 class PackageStore:
-    """Packages on the service's disk, published to Ray when a job needs them."""
+    """Packages on the service's disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -114,17 +275,11 @@ class PackageStore:
     def has(self, name: str) -> bool:
         return self._path(name).exists()
 
-    def publish(self, name: str) -> str:
-        """Its URI, after making sure that Ray holds it. Raises: PackageError if it was never put."""
-        # Ray's public API takes local folders from drivers only; these two calls are what it uses itself.
-        from ray._private.runtime_env import packaging
-
-        uri = package_uri(name)
-        if not packaging.package_exists(uri):
-            if not self.has(name):
-                raise PackageError(f"package: {name} is not in {self._folder}")
-            packaging.upload_package_to_gcs(uri, self._path(name).read_bytes())
-        return uri
+    def find(self, name: str) -> Path:
+        """Where it lies. Raises: PackageError if it was never put."""
+        if not self.has(name):
+            raise PackageError(f"package: {name} is not in {self._folder}; submit the job again")
+        return self._path(name)
 
     def _path(self, name: str) -> Path:
-        return self._folder / f"{name}.zip"
+        return self._folder / f"{name}.tar.gz"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -95,7 +96,14 @@ class JobRecord:
     retrying: bool = False  # its script failed and is being started again
     faults: int = 0  # errors of the script while it was measured
     ended_early: str = ""  # how far it was, where it ended by itself before all was done
+    machines: tuple[str, ...] = ()  # addresses of those it has run on, whose folders go when it has ended
     retired: bool = False  # ended, and its executor is gone
+
+    @property
+    def folder(self) -> str:
+        """Names its folder on each machine; ids begin anew with every job store."""
+        told = f"{self.package} {self.state.submitted_s!r}".encode()
+        return f"{self.id}-{hashlib.sha256(told).hexdigest()[:8]}"
 
     @property
     def phase(self) -> Phase:
@@ -167,6 +175,7 @@ class JobRecord:
                 "target": tuple(Slot(**slot) for slot in row["target"]),
                 "held": tuple(Slot(**slot) for slot in row["held"]),
                 "group": tuple(Slot(**slot) for slot in row["group"]),
+                "machines": tuple(row.get("machines", ())),
                 "claims": tuple((sequence, at) for sequence, at in claims),
                 "given": tuple((sequence, Slot(**slot)) for sequence, slot in given),
                 "reached": tuple((at, fraction) for at, fraction in row.get("reached", ())),

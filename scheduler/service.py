@@ -17,17 +17,22 @@ from typing import Any
 
 from ..estimators.goodput import JobModel
 from ..executor.events import ExecutorEvent, ProfileFinished, Released, Reported, Running
+from ..executor.job_folder import work_folder
 from ..executor.job_log import sources
 from ..executor.measurements import Measurements
+from ..executor.output_tree import Name
 from ..executor.slot import Slot
+from ..executor.workplace import Site
 from . import answers, dejavu, job_logs
 from .executors import Executors, gpus_per_replica
 from .explain import explain
 from .job import JobSpec, Phase
 from .launcher import Action, Assign, Holding, less_given_up, slots_of, step
 from .lifecycle import advance
+from .machines import Machines
 from .new_types import with_new_types
 from .nodes import NodesSnapshot, NodeView
+from .outputs import Output, Outputs
 from .packages import PackageStore
 from .policies import make_policy
 from .reactions import (
@@ -96,7 +101,9 @@ class SchedulerService:
         self._wanted: dict[str, tuple[Slot, ...]] = {}
         self._models: dict[str, tuple[str, Measurements, JobModel | None]] = {}
         self._executor_losses: dict[str, int] = {}
-        self._nodes = NodeView(settings.node_refresh_s, settings.spare_cpus, self._ask_round)
+        self._machines = Machines()
+        self._work = str(work_folder(settings.state_dir))
+        self._nodes = NodeView(settings.node_refresh_s, settings.spare_cpus, self._nodes_changed)
         self._executors = Executors(settings, self._packages, self._gpu_types, self._executor_lost)
         self._nodes.start()
         self._thread = threading.Thread(target=self._loop, name="rounds", daemon=True)
@@ -132,7 +139,20 @@ class SchedulerService:
     def describe(self, job_id: str) -> dict[str, Any]:
         """`views.JobDetails`. Raises: KeyError."""
         job = self._store.get(job_id)
-        return dict(answers.job_details(job, self._store.events(job_id, last=200)))
+        events = self._store.events(job_id, last=200)
+        return dict(answers.job_details(job, events, self._work, self._outputs_url(job)))
+
+    def output_page(self, job_id: str, after: Name = ()) -> Sequence[Output]:
+        """Up to a page of the job's outputs after a name; empty: that was all. Raises: KeyError, OutputError."""
+        return self._outputs(job_id).page(after)
+
+    def output_contents(self, job_id: str, names: Sequence[Name]) -> Sequence[bytes | None]:
+        """`outputs.Outputs.contents`. Raises: KeyError, OutputError."""
+        return self._outputs(job_id).contents(names)
+
+    def output_part(self, job_id: str, name: Name, offset: int) -> bytes | None:
+        """`outputs.Outputs.part`. Raises: KeyError, OutputError."""
+        return self._outputs(job_id).part(name, offset)
 
     def cancel(self, job_id: str) -> bool:
         """End a job; False if it had ended before. Raises: KeyError."""
@@ -219,6 +239,12 @@ class SchedulerService:
                 self._note_interval(self._store.get(job_id), now)
             self._wake.set()
 
+    def _outputs_url(self, job: JobRecord) -> str:
+        return self._settings.outputs_url(job.id, job.spec.training.checkpoint.url)
+
+    def _outputs(self, job_id: str) -> Outputs:
+        return Outputs(self._outputs_url(self._store.get(job_id)))
+
     def shutdown(self, grace_s: float = 30.0) -> None:
         """Checkpoint and stop every job, give the nodes back and end; the jobs go on at the next start."""
         with self._lock:
@@ -277,6 +303,10 @@ class SchedulerService:
             self._run_round(snapshot, now)
         with self._lock:
             self._launch(snapshot, now)
+
+    def _nodes_changed(self) -> None:
+        self._machines.see(self._nodes.snapshot)
+        self._ask_round()
 
     def _round_due(self, now: float) -> bool:
         asked = self._round_asked_s
@@ -438,8 +468,19 @@ class SchedulerService:
         self._store.release(job.id, now)
         self._store.save(replace(job, held=(), pending_since_s=None, retired=True), now=now)
         self._executors.retire(job.id)
+        self._clean(job)
         self._models.pop(job.id, None)
         self._ask_round()
+
+    def _clean(self, job: JobRecord) -> None:
+        """Remove an ended job's folders from the machines it ran on; its outputs and checkpoints stay."""
+
+        def tell(text: str) -> None:
+            self._store.log(Event("outputs", time.time(), job.id, {"text": text}))
+
+        if job.package is not None:
+            site = Site(job.folder, self._settings.state_dir, outputs_url=self._outputs_url(job))
+            self._machines.clean(job.machines, site, tell)
 
     def _executor_lost(self, job_id: str, reason: str) -> None:
         """Called by `Executors`: an executor cannot be made or has died for good. Bounded, then the job fails."""
@@ -617,19 +658,29 @@ class SchedulerService:
         elif action.slots:
             job_id, gpu_type = names
             slot = action.slots[0]
-            job = self._apply(start_profile(self._store.get(job_id), gpu_type, slot, now))
+            job = self._on_machines(self._store.get(job_id), action.slots)
+            job = self._apply(start_profile(job, gpu_type, slot, now))
             self._store.hold_profile(Interval(job_id, now, None, gpu_type, slot.gpus, 1))
             self._executors.profile(job, slot, job.profile_sequence)
 
     def _send(self, job: JobRecord, slots: tuple[Slot, ...], why: Stopped) -> None:
         """`why`: it leaves its GPUs, where it gets none."""
-        job = self._apply(claim(job, slots, time.time(), why))
+        job = self._apply(claim(self._on_machines(job, slots), slots, time.time(), why))
         self._executors.assign(job, slots, job.sequence)
+
+    def _on_machines(self, job: JobRecord, slots: Sequence[Slot]) -> JobRecord:
+        """The job, with the machines of these slots among those that it has run on."""
+        names = self._nodes.snapshot.names
+        machines = {*job.machines, *(names[slot.node_id] for slot in slots if slot.node_id in names)}
+        return replace(job, machines=tuple(sorted(machines)))
 
     # --- coming back ----------------------------------------------------------------------------------------
 
     def _reattach(self) -> None:
         """After a restart: find out which executors still answer, and send again what may not have arrived."""
+        for job in self._store.jobs.values():
+            if job.retired and job.package is not None and Path(self._work, job.folder).exists():
+                self._clean(job)  # the service ended before it was gone
         jobs = [job for job in self._store.jobs.values() if not job.retired]
         statuses = self._executors.statuses(jobs, timeout_s=10.0)
         now = time.time()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-
-def default_state_dir() -> str:
-    """`$COADAPT_HOME`, else `~/.coadapt`."""
-    return os.environ.get("COADAPT_HOME") or str(Path.home() / ".coadapt")
+from ..executor.job_folder import default_home
 
 
 class Settings(BaseModel):
@@ -29,7 +25,7 @@ class Settings(BaseModel):
     round_interval_s: float = Field(default=60.0, gt=0)
     # A submit, an end or a lost node starts a round early, after so long for others to join it.
     debounce_s: float = Field(default=0.5, ge=0)
-    state_dir: str = Field(default_factory=default_state_dir)
+    state_dir: str = Field(default_factory=default_home)
     checkpoint_root: str | None = None
 
     # Profile runs hold at most this share of a GPU type's GPUs (one run is always allowed).
@@ -71,3 +67,7 @@ class Settings(BaseModel):
         """The job's own checkpoint URL, else a folder below the cluster's."""
         root = url or self.checkpoint_root or str(Path(self.state_dir) / "checkpoints")
         return f"{root.rstrip('/')}/{job_id}"
+
+    def outputs_url(self, job_id: str, url: str | None) -> str:
+        """Where a job's outputs are kept: with its checkpoints."""
+        return f"{self.checkpoint_url(job_id, url)}/outputs"

@@ -69,8 +69,20 @@ class JobDetails(JobRow):
     spec: dict[str, Any]
     events: list[JobEvent]
     profiles: dict[str, str]  # GPU type -> how far its profile run is, or why the type cannot be used
+    folder: str | None  # its working directory on each machine it runs on; None: it has ended
+    outputs: str  # path or URL of what its script wrote to `coadapt.output_dir()`
     target: NotRequired[TargetView]  # of a job that has one
     traceback: NotRequired[str]  # of the script's last error, also one that was tried again
+
+
+class OutputRow(TypedDict):
+    """One of a job's outputs."""
+
+    path: str  # below the output folder
+    kind: str  # "file", "link", "folder" (an empty one); "outside" and "special" are left out when fetched
+    bytes: int
+    modified_s: float | None
+    target: str | None  # of a link
 
 
 class NodeRow(TypedDict):

@@ -31,11 +31,13 @@ from coadapt.executor.events import (
     WorkerLost,
 )
 from coadapt.executor.executor_job import ExecutorJob, ExecutorStatus
+from coadapt.executor.job_folder import FolderError
 from coadapt.executor.lifecycle import Gone
+from coadapt.executor.light_actor import light
 from coadapt.executor.measurements import Measurements
 from coadapt.scheduler.job_logs import ALL, MEASURING, page
 from conftest import NAMESPACE, EmulatedCluster
-from ray.exceptions import ActorUnavailableError, RuntimeEnvSetupError
+from ray.exceptions import ActorUnavailableError, RayTaskError, RuntimeEnvSetupError
 
 SCRIPT = Path(__file__).parent / "elastic_script.py"
 SAMPLES = 96
@@ -63,6 +65,11 @@ Last 50 lines of stdout:
         (
             RuntimeEnvSetupError("the package is gone\n"),
             "could not set up its environment: the package is gone",
+            True,
+        ),
+        (
+            RayTaskError("run", "a long traceback", FolderError("/w/j on host cannot be made: the disk is full")),
+            "could not set up its folder: /w/j on host cannot be made: the disk is full",
             True,
         ),
         (ActorUnavailableError("RpcError: rpc_code: 14", None), "was lost: it no longer answers", False),
@@ -131,7 +138,7 @@ class Job:
             **options,
         )
         self.actor = (
-            ray.remote(AdaptiveExecutor)
+            ray.remote(light(AdaptiveExecutor))
             .options(num_cpus=0, max_restarts=-1, max_task_retries=-1, max_concurrency=8)
             .remote(job)
         )

@@ -19,7 +19,8 @@ from coadapt.scheduler.laptop import LaptopError
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMANDS = ["up", "submit", "list", "describe", "logs", "cancel", "cluster", "explain", "down", "schema"]
+COMMANDS = ["up", "submit", "list", "describe", "logs", "cancel", "cluster", "explain", "outputs"]
+COMMANDS += ["down", "schema"]
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +95,7 @@ def test_nothing_is_submitted_when_one_of_the_files_is_bad(tmp_path: Path, capsy
 class Unending:
     """A client whose jobs go on until the user presses Ctrl-C."""
 
-    def submit(self, spec: jobfile.JobSpec) -> str:
+    def submit(self, spec: jobfile.JobSpec, **_: object) -> str:
         return f"{spec.name}-1"
 
     def list(self) -> list[dict]:

@@ -4,77 +4,20 @@ import multiprocessing
 import os
 import signal
 import time
-import zipfile
-from io import BytesIO
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from coadapt.scheduler.job import JobSpec
-from coadapt.scheduler.packages import PackageError, PackageStore, pack, script_key
 
 # The story starts two clusters and some ten processes: about a minute, several on a busy machine.
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
-# --- packages --------------------------------------------------------------------------------------------
-
-
-def test_a_package_has_the_files_and_leaves_caches_behind(tmp_path: Path) -> None:
-    (tmp_path / "pkg").mkdir()
-    (tmp_path / "train.py").write_text("print(1)")
-    (tmp_path / "pkg" / "data.txt").write_text("x")
-    for name in (".git", ".venv", "__pycache__"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "f").write_text("no")
-    package = pack(tmp_path, 10)
-    assert sorted(zipfile.ZipFile(BytesIO(package.data)).namelist()) == ["pkg/data.txt", "train.py"]
-    assert package.uri == f"gcs://_ray_pkg_{package.name}.zip"
-
-
-def test_equal_folders_make_one_package(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "train.py").write_text("print(1)")
-    os.utime(tmp_path / "b" / "train.py", (1, 1))
-    first, second = pack(tmp_path / "a", 10), pack(tmp_path / "b", 10)
-    assert first == second
-    (tmp_path / "b" / "train.py").write_text("print(2)")
-    assert pack(tmp_path / "b", 10).name != first.name
-
-
-def test_a_folder_that_is_too_large_names_its_largest_files(tmp_path: Path) -> None:
-    (tmp_path / "weights.bin").write_bytes(os.urandom(3 * 2**20))
-    with pytest.raises(PackageError, match=r"at most 2 MiB are sent; largest: weights.bin \(3 MiB\); keep large"):
-        pack(tmp_path, 2)
-    with pytest.raises(PackageError, match="is not a folder"):
-        pack(tmp_path / "nothing", 2)
-
-
-def test_packages_are_kept_whole_and_by_plain_names(tmp_path: Path) -> None:
-    store = PackageStore(tmp_path / "packages")
-    store.put("abc123", b"data")
-    assert store.has("abc123")
-    assert [path.name for path in (tmp_path / "packages").iterdir()] == ["abc123.zip"]
-    with pytest.raises(PackageError, match="letters and digits"):
-        store.put("../x", b"data")
-
-
-def test_only_a_job_with_the_same_files_and_arguments_trains_the_same(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import model")
-    (tmp_path / "model.py").write_text("LAYERS = 2")
-    spec = JobSpec(name="a", script="train.py", args=["a", "b"])
-    key = script_key(pack(tmp_path, 1), spec)
-    assert key == script_key(pack(tmp_path, 1), spec.model_copy(update={"name": "another"}))
-    assert key != script_key(pack(tmp_path, 1), spec.model_copy(update={"args": ["ab"]}))
-    assert key != script_key(pack(tmp_path, 1), spec.model_copy(update={"pip": ["six"]}))
-    (tmp_path / "model.py").write_text("LAYERS = 20")
-    assert key != script_key(pack(tmp_path, 1), spec)
-
-
 # --- a story ---------------------------------------------------------------------------------------------
 
 SCRIPT = """
-import sys
+import os, sys
+from pathlib import Path
 import torch, coadapt
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -86,6 +29,8 @@ model = nn.Linear(8, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loader = DataLoader(TensorDataset(x, y), batch_size=32, shuffle=True)
 model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+print("job", os.environ["COADAPT_JOB_ID"], os.environ.get("WANDB_RUN_ID"), "beside", os.listdir(), flush=True)
+Path(f"beside-{sys.argv[1]}").write_text("found again")
 for epoch in coadapt.epochs(int(sys.argv[1])):
     for a, b in loader:
         loss = nn.functional.cross_entropy(model(a), b)
@@ -94,6 +39,8 @@ for epoch in coadapt.epochs(int(sys.argv[1])):
         optimizer.step()
     coadapt.report(loss=loss.item())
     print("epoch", epoch, flush=True)
+    if coadapt.is_main():
+        (coadapt.output_dir() / "curve.txt").open("a").write(f"{epoch}\\n")
 print("the end", flush=True)
 """
 
@@ -123,6 +70,16 @@ def tell(folder: str) -> dict[str, Any]:
             emulation=Emulation(time_scale=2.0),
         )
 
+    def is_template(process: psutil.Process) -> bool:
+        with suppress(psutil.Error):
+            return "coadapt.executor.template" in process.cmdline()
+        return False
+
+    def mark_of(process: psutil.Process) -> str:
+        with suppress(psutil.Error):
+            return process.environ().get(laptop.MARK, "")
+        return ""
+
     def until(client: Any, job: str, *phases: str) -> str:
         deadline = time.monotonic() + 180
         while (phase := client.describe(job)["phase"]) not in phases and time.monotonic() < deadline:
@@ -146,6 +103,9 @@ def tell(folder: str) -> dict[str, Any]:
         told["short"] = client.wait([short], timeout_s=240)[short]
         told["short log"] = "".join(client.logs(short, follow=True))
         told["short details"] = client.describe(short)
+        told["outputs"] = [output.path for output in client.outputs(short)]
+        told["fetched"] = client.fetch_outputs(short, Path(folder) / "fetched")
+        told["curve"] = (Path(folder) / "fetched" / "curve.txt").read_text().split()
         told["timeline"] = client.timeline(short)
         told["short measured"] = "".join(client.logs(short, measuring=True))
         told["absent"] = client.describe(absent)
@@ -157,6 +117,9 @@ def tell(folder: str) -> dict[str, Any]:
         long = client.submit(spec("long", 400, gpu_types=["t4"]))
         told["long runs"] = until(client, long, "running")
         told["explain"] = client.explain(long)
+        long_folder = Path(str(client.describe(long)["folder"]))
+        told["in its folder"] = sorted(path.name for path in long_folder.iterdir())
+        told["folders"] = sorted(path.name for path in long_folder.parent.glob("[!.]*"))
         (job_dir / "broken.py").write_text(SCRIPT.replace("x = ", 'raise ValueError("no data\\nanywhere")\nx = '))
         broken = client.submit(spec("broken", 12).model_copy(update={"script": "broken.py"}))
         told["broken"] = client.wait([broken], timeout_s=240)[broken]
@@ -164,6 +127,9 @@ def tell(folder: str) -> dict[str, Any]:
         told["broken measured"] = "".join(client.logs(broken, measuring=True))
         told["broken sources"] = client.log_sources(broken)
         children = psutil.Process(record.head[0].pid).children(recursive=True)
+        templates = [p for p in psutil.process_iter() if is_template(p) and mark_of(p).startswith(record.mark)]
+        told["trains"] = [len(template.children()) for template in templates]
+        children += templates
         (service,) = [p for p in children if "SchedulerService" in " ".join(p.cmdline())]
         os.kill(service.pid, signal.SIGKILL)
         told["after kill"] = {row["id"]: row["phase"] for row in client.list()}
@@ -181,11 +147,17 @@ def tell(folder: str) -> dict[str, Any]:
         while client.describe(long)["steps"] <= told["steps before"] and time.monotonic() < deadline:
             time.sleep(0.1)
         told["steps after"] = client.describe(long)["steps"]
+        told["long log"] = "".join(client.logs(long))
+        told["outputs after down"] = [output.path for output in client.outputs(short)]
         client.cancel(long)
         told["long ends"] = client.wait([long], timeout_s=120)[long] is Phase.CANCELLED
         deadline = time.monotonic() + 120
         while client.cluster()["nodes"][0]["free_gpus"] < 2 and time.monotonic() < deadline:
             time.sleep(0.1)
+        deadline = time.monotonic() + 60
+        while long_folder.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        told["left of folders"] = sorted(path.name for path in long_folder.parent.iterdir())
         told["free at the end"] = client.cluster()["nodes"][0]["free_gpus"]
         client.close()
     finally:
@@ -227,9 +199,32 @@ def test_its_whole_output_can_be_read(told: dict[str, Any]) -> None:
     assert "the end" in told["short log"]
 
 
+def test_each_job_has_a_folder_of_its_own_and_profile_runs_leave_none(told: dict[str, Any]) -> None:
+    (folder,) = told["folders"]
+    assert folder.startswith("long-3-")
+    assert told["in its folder"] == ["beside-400", "train.py"]
+    assert "job short-1 short-1 beside ['train.py']" in told["short log"]
+
+
+def test_what_it_wrote_beside_its_script_is_there_after_a_restart(told: dict[str, Any]) -> None:
+    assert "'beside-400'" in told["long log"].split("job long-3")[-1]
+
+
+def test_its_outputs_are_listed_fetched_and_outlive_the_cluster(told: dict[str, Any]) -> None:
+    assert told["outputs"] == told["outputs after down"] == ["curve.txt"]
+    assert told["fetched"].files == 1
+    assert told["curve"] == [str(epoch) for epoch in range(12)]
+    assert told["short details"]["outputs"].endswith("checkpoints/short-1/outputs")
+
+
+def test_an_ended_jobs_folder_is_removed(told: dict[str, Any]) -> None:
+    assert told["left of folders"] == [".lock"]
+
+
 def test_what_it_wrote_while_it_was_measured_is_apart(told: dict[str, Any]) -> None:
-    assert told["short log"].startswith("epoch 0\n")
-    assert set(told["short measured"].splitlines()) <= {f"[profile-t4] epoch {epoch}" for epoch in range(12)}
+    assert "epoch 0\n" in told["short log"]
+    assert "profile-t4" not in told["short log"]
+    assert all(line.startswith("[profile-t4] ") for line in told["short measured"].splitlines())
 
 
 def test_a_script_that_fails_while_it_is_measured_is_tried_twice_and_told_with_its_traceback(
@@ -262,6 +257,10 @@ def test_reading_goes_on_across_a_killed_service(told: dict[str, Any]) -> None:
 
 def test_a_job_is_cancelled_once(told: dict[str, Any]) -> None:
     assert told["cancelled"] == (True, False)
+
+
+def test_training_processes_come_from_a_template(told: dict[str, Any]) -> None:
+    assert told["trains"] in ([1], [2])
 
 
 def test_down_leaves_no_process_behind(told: dict[str, Any]) -> None:

@@ -95,6 +95,16 @@ def test_a_dead_address_is_told_at_once(tmp_path: Path, address: str, monkeypatc
         connect(address, state_dir=tmp_path)
 
 
+def test_what_trains_beside_a_busy_program_has_the_priority_of_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = ClusterRecord("1.2.3.4:5", temp_dir=str(tmp_path), mark="m")
+    monkeypatch.delenv("RAY_worker_niceness", raising=False)
+    assert laptop._ray_start(record, tmp_path / "n0", []).env["RAY_worker_niceness"] == "0"
+    monkeypatch.setenv("RAY_worker_niceness", "10")
+    assert laptop._ray_start(record, tmp_path / "n0", []).env["RAY_worker_niceness"] == "10"
+
+
 def test_down_without_a_cluster_does_nothing(tmp_path: Path) -> None:
     assert laptop.down(tmp_path) is False
 

@@ -1,0 +1,239 @@
+"""Getting a training process from the machine's template, which is started where there is none.
+
+A template serves one user, Ray session, interpreter and environment of libraries (`template_key`). Its socket
+lies in a folder that only its user can enter. Whoever finds none answering makes the socket under a lock and hands
+it to a new template, so that others can already connect while it imports. A template that cannot be had costs time
+and nothing else: the caller starts its process the plain way.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from .process_view import ROOM_ARGUMENT, ROOM_ENV
+from .template_wire import ForkRequest, Owner, loaded_with, receive, send, template_key
+
+log = logging.getLogger(__name__)
+
+START_S = 60.0  # a template that starts answers in this time
+ANSWER_S = 10.0  # one that has started, in this
+BACKLOG = 128
+BROKEN_S = 600.0  # where a template ended or hung instead of answering, none is tried for so long
+LOOK_S = 0.2
+SOCKET_PATH_BYTES = 100  # the kernel takes 107
+
+
+class NoTemplate(RuntimeError):
+    """No template can be had here and now; one sentence why."""
+
+
+class Forked:
+    """A process that a template has forked."""
+
+    def __init__(self, connection: socket.socket, pid: int, pidfd: int) -> None:
+        self.pid = pid
+        self._connection = connection
+        self._pidfd = pidfd
+        self._lock = threading.Lock()
+        self._over = False
+
+    def wait(self) -> int:
+        """Wait until it and everything it started are gone. Returns the exit code, negative for a signal."""
+        try:
+            status = int(receive(self._connection)[0]["status"])
+        except (OSError, KeyError, ValueError):
+            # The template was killed, and the kernel kills its children with it.
+            self.kill()
+            _readable(self._pidfd)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+            status = -signal.SIGKILL
+        with self._lock:
+            self._over = True
+            self._connection.close()
+            os.close(self._pidfd)
+        return status
+
+    def kill(self) -> None:
+        """End it now; the template ends what it started, as it does when this side of the connection goes away."""
+        with self._lock:
+            if self._over:
+                return
+            with suppress(OSError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            with suppress(OSError):
+                self._connection.shutdown(socket.SHUT_WR)
+
+
+def fork(request: ForkRequest, channel: int, output: int, given_up: Callable[[], bool]) -> Forked:
+    """Have a template fork the process; `channel` and `output` are descriptors of its own, copied to it.
+
+    given_up: asked while a template is waited for. Raises: NoTemplate.
+    """
+    path = _path(request.env, request.owner.session)
+    if _is_broken(path):
+        raise NoTemplate(f"the template at {path} did not answer a while ago")
+    try:
+        connection = _ready_connection(path, request.env, given_up)
+    except (OSError, ValueError) as error:
+        with suppress(OSError):
+            path.with_suffix(".broken").touch()
+        raise NoTemplate(f"the template at {path} could not be used: {error}") from error
+    try:
+        send(connection, request.message(), [channel, output])
+        answer, (pidfd,) = receive(connection)
+        connection.settimeout(None)
+        return Forked(connection, int(answer["pid"]), pidfd)
+    except (OSError, ValueError, KeyError) as error:
+        connection.close()
+        raise NoTemplate(f"the template at {path} did not fork: {error}") from error
+
+
+def warm(env: Mapping[str, str], owner: Owner) -> None:
+    """Have a template ready for processes with this environment; does not wait for it, and cannot fail."""
+    with suppress(OSError, NoTemplate):
+        path = _path(env, owner.session)
+        if not _is_broken(path):
+            with _connect(path, env) as connection:
+                send(connection, {"session": owner.session, "pid": owner.pid})
+
+
+def _path(env: Mapping[str, str], session: str) -> Path:
+    if sys.platform != "linux":
+        raise NoTemplate("only Linux forks a process safely")
+    folder = template_folder()
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise NoTemplate(f"{folder}: {error.strerror}") from None
+    if found.st_uid != os.getuid() or found.st_mode & 0o077 or folder.is_symlink():
+        raise NoTemplate(f"{folder} is open to other users")
+    return folder / f"{template_key(env, session)}.sock"
+
+
+def template_folder() -> Path:
+    """The user's own folder of sockets on this machine."""
+    name = f"coadapt-{os.getuid()}"
+    usual = Path(tempfile.gettempdir()) / name
+    return usual if len(os.fsencode(usual)) + 30 < SOCKET_PATH_BYTES else Path("/tmp") / name
+
+
+def _connect(path: Path, env: Mapping[str, str]) -> socket.socket:
+    """A connection to the template, which may have to import everything first."""
+    try:
+        return _connection(path)
+    except (FileNotFoundError, ConnectionRefusedError):
+        pass
+    with (path.parent / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError, ConnectionRefusedError):
+            return _connection(path)
+        _remove_dead(path.parent)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(os.fspath(path))
+            path.chmod(0o600)
+            listener.listen(BACKLOG)
+            _start(listener, path, env)
+        return _connection(path)
+
+
+def _connection(path: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(ANSWER_S)
+    try:
+        connection.connect(os.fspath(path))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _start(listener: socket.socket, path: Path, env: Mapping[str, str]) -> None:
+    """Start the template in a session of its own, as nobody's child.
+
+    Its environment is this process's and, of a job's own variables, those that libraries are loaded with.
+    """
+    ours = {name: value for name, value in os.environ.items() if not loaded_with({name: value})}
+    with path.with_suffix(".log").open("wb") as output:
+        starter = subprocess.Popen(
+            [sys.executable, "-u", "-m", f"{__package__}.template", os.fspath(path), ROOM_ARGUMENT],
+            env={**ours, **loaded_with(env), **ROOM_ENV},
+            cwd="/",
+            stdin=listener.fileno(),
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    starter.wait()
+
+
+def _remove_dead(folder: Path) -> None:
+    """What templates that were killed have left."""
+    for path in folder.glob("*.sock"):
+        try:
+            _connection(path).close()
+        except OSError:
+            path.unlink(missing_ok=True)
+            path.with_suffix(".log").unlink(missing_ok=True)
+    for path in folder.glob("*.broken"):
+        if not _is_broken(path):
+            path.unlink(missing_ok=True)
+
+
+def _ready_connection(path: Path, env: Mapping[str, str], given_up: Callable[[], bool]) -> socket.socket:
+    """A connection to a template that has imported everything. One that was just ending is replaced."""
+    for tries_left in (1, 0):
+        connection = _connect(path, env)
+        try:
+            _wait(connection, _patience_s(path), given_up)
+            receive(connection)
+            return connection
+        except (ConnectionError, FileNotFoundError):
+            connection.close()
+            if not tries_left:
+                raise
+        except BaseException:
+            connection.close()
+            raise
+    raise AssertionError
+
+
+def _wait(connection: socket.socket, patience_s: float, given_up: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + patience_s
+    while not _readable(connection.fileno(), LOOK_S):
+        if given_up():
+            raise NoTemplate("the process is not needed any more")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it did not answer in {patience_s:.0f} s")
+
+
+def _readable(descriptor: int, timeout_s: float | None = None) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
+
+
+def _patience_s(path: Path) -> float:
+    age_s = time.time() - path.stat().st_mtime
+    return max(START_S - age_s, ANSWER_S)
+
+
+def _is_broken(path: Path) -> bool:
+    try:
+        return time.time() - path.with_suffix(".broken").stat().st_mtime < BROKEN_S
+    except FileNotFoundError:
+        return False

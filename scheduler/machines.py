@@ -1,0 +1,86 @@
+"""What is done on a machine of the cluster beside its jobs: small Ray tasks, one per machine, never waited for.
+
+Several nodes may be on one machine, as emulated ones are: they share what is done there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from ..executor import template_client
+from ..executor.output_keeper import clean
+from ..executor.template_wire import Owner
+from ..executor.worker_environment import ONE_THREAD
+from ..executor.workplace import Site
+from .nodes import NodesSnapshot
+
+
+def machines_of(snapshot: NodesSnapshot) -> dict[str, str]:
+    """Address of every machine with leased nodes -> one of its nodes."""
+    return {snapshot.names.get(node.id, node.id): node.id for node in reversed(snapshot.cluster.nodes)}
+
+
+class Machines:
+    """Has a template of training processes ready on every machine, and removes what ended jobs left there."""
+
+    def __init__(self) -> None:
+        self._here = ray.util.get_node_ip_address()
+        self._nodes: dict[str, str] = {}  # address -> a node there now
+        self._ready: set[tuple[str, bool]] = set()
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="machine")
+
+    def see(self, snapshot: NodesSnapshot) -> None:
+        """Have a template started on machines that are new: the first job gains by it as much as later ones."""
+        self._nodes = machines_of(snapshot)
+        emulated = {node.id: node.emulated for node in snapshot.cluster.nodes}
+        there = {(address, emulated[node]): node for address, node in self._nodes.items()}
+        for (address, paced), node in there.items():
+            if (address, paced) not in self._ready:
+                self._do(address, node, warm_template, ONE_THREAD if paced else {})
+        self._ready = set(there)
+
+    def clean(self, addresses: Sequence[str], site: Site, tell: Callable[[str], None]) -> None:
+        """Remove the folders of an ended job from these machines, as far as they are there.
+
+        tell: is given a sentence where something had to stay.
+        """
+        for address in addresses:
+            if address == self._here or address in self._nodes:
+                self._do(address, self._nodes.get(address, ""), clean, site, done=tell)
+
+    def _do(
+        self,
+        address: str,
+        node_id: str,
+        work: Callable[..., str],
+        *args: Any,
+        done: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        """On the service's own machine in a thread: a Ray task there may have to start a process first."""
+
+        def answered(future: Future[str]) -> None:
+            error = future.exception()
+            sentence = future.result() if error is None else f"{address}: {str(error).splitlines()[0]}"
+            if sentence:
+                done(sentence)
+
+        if address == self._here:
+            future = self._threads.submit(work, *args)
+        else:
+            where = NodeAffinitySchedulingStrategy(node_id, soft=False)
+            task = ray.remote(work).options(num_cpus=0, max_retries=0, scheduling_strategy=where)
+            future = task.remote(*args).future()
+        future.add_done_callback(answered)
+
+
+def warm_template(threads: Mapping[str, str]) -> str:
+    """Have a template ready on this machine, for workers of the usual environment: a CPU and a thread each."""
+    owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
+    template_client.warm({**os.environ, **threads}, owner)
+    return ""
