@@ -97,7 +97,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "real_scripts",
-        "Scripts as people write them end as they do alone, whatever happens to their job, or say why they cannot.",
+        "Scripts as people write them end as they do alone, whatever happens to their job, or are refused.",
         (
             Figure("scripts", "scripts, each in ten scenarios", ">= 60"),
             Figure("right", "scripts that end as alone in all of them", ">= 48"),

@@ -216,7 +216,7 @@ class LossWeights:
         elif 1 not in self._agreed.get(ordinal, {}):
             return terms
         else:
-            self._unlike = sum((weight - weights[0]).abs() for weight in on_gpu)  # type: ignore[operator]
+            self._unlike = torch.stack([(weight - on_gpu[0]).abs() for weight in on_gpu]).sum()
         return [Term(None, Kind.WEIGHTED, weights[0])]
 
     def _unlike_means(self, entry: Agreed, terms: Sequence[Term]) -> Any:
