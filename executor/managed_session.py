@@ -409,14 +409,17 @@ class ManagedSession(GroupSession):
                 int(position.target_reached),
                 int(self.variables.known_as_one),
                 self._replicas_before,
+                *map(int, self.learned),
             ]
         )
+        for words in ranks:
+            self.learn([bool(word) for word in words[9:]])
         progress = [words[:7] for words in ranks]
         best = max(range(group.world_size), key=lambda rank: (progress[rank], -rank))
         if not ranks[best][0]:
             return self._start_state(group)
         here = progress[group.rank] == progress[best]
-        *_, seen_as_one, before = ranks[best]
+        seen_as_one, before = ranks[best][7:9]
         if not seen_as_one and (group.world_size > 1 or before > 1):
             self.variables.look_as_one(group, self._samples_weight(), here, before)
         if not all(words == progress[best] for words in progress):
