@@ -112,7 +112,7 @@ class ManagedSession(GroupSession):
         self._sampled, self._sampled_s = 0, 0.0
         channel.on_abort = self._on_abort
         self.state.extras["variables"] = self._variables_state, self.variables.load
-        self.state.extras["accumulated"] = self._capture_accumulated, self.gradients.load_accumulated
+        self.state.extras["accumulated"] = self._capture_accumulated, self._load_accumulated
         number_batches(self)
 
     def start(self) -> None:
@@ -209,6 +209,10 @@ class ManagedSession(GroupSession):
     def _capture_accumulated(self) -> dict[int, Any]:
         return self.gradients.accumulated() if self._unstepped else {}
 
+    def _load_accumulated(self, gradients: dict[int, Any]) -> None:
+        self.gradients.load_accumulated(gradients)
+        self._unstepped = bool(gradients)
+
     # --- control points --------------------------------------------------------------------------------
 
     def _control_point(self) -> bool:
@@ -296,6 +300,7 @@ class ManagedSession(GroupSession):
         match act:
             case _Act.REGROUP:
                 self._look_as_one()
+                self._sync_buffers()
                 self._follow(self._await_membership(argument - 1))
                 return True
             case _Act.SET_BATCH:
