@@ -54,6 +54,7 @@ from .session import GroupSession
 from .step_backup import StepBackup
 from .training_state import broadcast_state
 from .units import Part
+from .whole_values import norms, rates_of
 
 CONTROL_INTERVAL_S = 0.05
 SAMPLE_INTERVAL_S = 2.0  # between two looks at whether replicas hold the same parameters
@@ -178,9 +179,14 @@ class ManagedSession(GroupSession):
         self.variables.begin_part(not self.partial, not part.counts)
 
     def _after_part(self, part: Part) -> None:
-        self.variables.end_part(part.samples, not self.partial, lambda: self._added_losses(part.samples))
+        self.variables.end_part(
+            part.samples, not self.partial, lambda: self._added_losses(part.samples), self._whole_values
+        )
         if self.partial and self._beside is not None:
             self._beside.restore()
+
+    def _whole_values(self) -> list[float]:
+        return [*norms(), *rates_of(self.prepared.optimizers, self.prepared.schedulers)]
 
     def _added_losses(self, samples: int) -> list[float]:
         """What a sum of the last loss over this part's samples, or over what it counts, would have grown by."""
