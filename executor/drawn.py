@@ -221,7 +221,7 @@ class IterableSource:
         self.size: int | None = len(batches.draw) if sized else None  # type: ignore[arg-type]
         self._key: list[int] = []  # epoch and loop of the loop whose begin is known
         self._begun: dict[str, Any] = {}  # what decides the order, when that loop began
-        self._ended: dict[str, Any] = {}  # and at its end, where another replica took its batches
+        self._after: dict[str, Any] | None = None  # and where the replica is that takes batches for this one
         # Of an iterator, which gives each item once:
         self._once = batches.gives_once
         self._done = 0  # items that were trained on, by whomever
@@ -231,19 +231,21 @@ class IterableSource:
     def begin(self, place: Place, split: Split, rank: int, group: Group | None) -> Reader:
         here = [place.epoch, place.loop]
         if self._key != here:
-            script_random.restore(self._batches.draw, self._ended)
-            self._key, self._begun, self._ended = here, script_random.capture(self._batches.draw), {}
+            if self._after is not None:
+                script_random.restore(self._batches.draw, self._after)
+            self._key, self._begun, self._after = here, script_random.capture(self._batches.draw), None
         if group is not None and group.world_size > 1:
             self._begun = broadcast_state(group, {"begun": self._begun} if rank == 0 else None, 0)["begun"]
         return Reader(slices(self._told(place, group), split, rank))
 
     def state_dict(self) -> dict[str, Any]:
-        return {"key": self._key, "begun": self._begun, "ended": self._ended, "done": self._done}
+        after = script_random.capture(self._batches.draw) if self._after is None else self._after
+        return {"key": self._key, "begun": self._begun, "after": after, "done": self._done}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         if state:
             self._key, self._begun = list(state["key"]), state["begun"]
-            self._ended, self._done = state["ended"], int(state["done"])
+            self._after, self._done = state["after"], int(state["done"])
 
     def done_with(self) -> None:
         self._done += 1
@@ -255,14 +257,19 @@ class IterableSource:
             yield from self._items(place)
             return
         if group.rank == 0:
+            sent = b""
             for batch in self._items(place):
-                broadcast_state(group, {"batches": [batch]}, 0)
+                now = script_random.capture(self._batches.draw)
+                moved = pickle.dumps(now)
+                broadcast_state(group, {"batches": [batch], **({"after": now} if moved != sent else {})}, 0)
+                sent = moved
                 yield batch
-            broadcast_state(group, {"batches": [], "ended": script_random.capture(self._batches.draw)}, 0)
+            broadcast_state(group, {"batches": [], "after": script_random.capture(self._batches.draw)}, 0)
             return
         while told := (rest := broadcast_state(group, None, 0))["batches"]:
+            self._after = rest.get("after", self._after)
             yield told[0]
-        self._ended = rest["ended"]
+        self._after = rest["after"]
 
     def _items(self, place: Place) -> Iterator[Any]:
         own = RandomState(self._epoch_seed(place.epoch) + place.loop * LOOP_STRIDE)
@@ -270,6 +277,7 @@ class IterableSource:
             yield from self._rest(own)
             return
         script_random.restore(self._batches.draw, self._begun)
+        self._after = None
         with own.borrowed(), seen_alone():
             batches = self._batches.whole()
         for number in itertools.count():
