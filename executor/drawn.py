@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any
@@ -191,7 +190,7 @@ class FunctionSource:
 
     def _draw(self, seed: int, number: int, place: Place) -> Any:
         draw: Any = self._batches.draw
-        before = b"" if self._told else self._kept()
+        before = {} if self._told else script_random.capture(self._keeper)
         ahead = self._batches.__dict__.pop("first", None)
         if ahead is not None and self._draws == 0 and place == Place(0, 0, 0, 0):
             batch = ahead
@@ -199,11 +198,8 @@ class FunctionSource:
             with RandomState(draw_seed(seed, number)).borrowed(), seen_alone():
                 batch = draw()
         self._draws += 1
-        self._told = self._told or before != self._kept()
+        self._told = self._told or not script_random.alike(before, script_random.capture(self._keeper))
         return batch
-
-    def _kept(self) -> bytes:
-        return pickle.dumps(script_random.capture(self._keeper))
 
 
 class IterableSource:
@@ -257,12 +253,12 @@ class IterableSource:
             yield from self._items(place)
             return
         if group.rank == 0:
-            sent = b""
+            sent: dict[str, Any] | None = None
             for batch in self._items(place):
                 now = script_random.capture(self._batches.draw)
-                moved = pickle.dumps(now)
-                broadcast_state(group, {"batches": [batch], **({"after": now} if moved != sent else {})}, 0)
-                sent = moved
+                moved = {} if sent is not None and script_random.alike(now, sent) else {"after": now}
+                broadcast_state(group, {"batches": [batch], **moved}, 0)
+                sent = now
                 yield batch
             broadcast_state(group, {"batches": [], "after": script_random.capture(self._batches.draw)}, 0)
             return
