@@ -1,4 +1,5 @@
 # kind: 3, 11 a Trainer with state, callbacks, accumulation and a linear schedule with warm-up
+# leave out: metrics of grow: three replicas have 3, 3 and 2 samples of a batch, so that a mean over batches weighs uneven parts
 import math
 from dataclasses import dataclass, field
 
