@@ -131,6 +131,15 @@ class LossWeights:
         kinds = {entry.kind for entry in self._agreed.get(0, {}).values()}
         return self.given is Kind.SUM or kinds == {Kind.SUM}
 
+    @property
+    def kinds(self) -> list[Kind]:
+        """What the losses of a batch are taken for so far, in the order of their backwards."""
+        if self.whole:
+            return [Kind.BATCH]
+        if self.given is not Kind.UNKNOWN:
+            return [self.given]
+        return [entry.kind for _, entries in sorted(self._agreed.items()) for entry in entries.values()]
+
     def regrouped(self) -> None:
         """Others may have come who know nothing of what was agreed."""
         self._shared, self._tried, self._told, self.trial = set(), {}, {}, False

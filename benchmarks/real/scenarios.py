@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coadapt.executor.protocol import BatchPlan, Broken, Left, Ready, Stop
-from coadapt.tests.training_group import Member
+from coadapt.executor.rehearsal import Member
 
 from .group import HeldGroup
 
