@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ class Subject:
     script: str
     args: Sequence[str] = ()
     env: Mapping[str, str] | None = None
-    training: TrainingConfig = TrainingConfig()
+    training: TrainingConfig = field(default_factory=TrainingConfig)
     fewest: int = 1
     most: int = 64
 
@@ -61,8 +61,8 @@ class Trial:
 class Verdict:
     """`problem`: why the script does not work as a job, one sentence; empty where it does.
 
-    `tried`: what went well. `losses`: what was found of the losses of a batch. `notes`: what its owner should know.
-    `output`: what rank 0 wrote.
+    `tried`: what went well. `losses`: what was found of the losses of a batch. `notes`: what its owner should
+    know. `output`: what rank 0 wrote.
     """
 
     problem: str
@@ -88,7 +88,9 @@ def trials(subject: Subject, ready: Ready) -> tuple[list[Trial], list[str]]:
             f"no replica is given fewer than {least} samples of a batch of {size}: it has BatchNorm, whose "
             "statistics are over a replica's samples"
         )
-    passes = {count: _in_two_passes(size, count, least) for count in counts} if training.gradient_accumulation else {}
+    passes = (
+        {count: _in_two_passes(size, count, least) for count in counts} if training.gradient_accumulation else {}
+    )
     with_passes = max((count for count, plan in passes.items() if plan), default=0)
     if not training.gradient_accumulation:
         left_out.append("several passes were not tried, since training.gradient_accumulation is false")
@@ -159,7 +161,10 @@ class _Check:
     def _group(self) -> TrainingGroup:
         subject = self.subject
         training = subject.training.model_copy(
-            update={"report_interval_s": 0.05, "checkpoint": CheckpointConfig(every_minutes=None, at_epoch_end=False)}
+            update={
+                "report_interval_s": 0.05,
+                "checkpoint": CheckpointConfig(every_minutes=None, at_epoch_end=False),
+            }
         )
         outputs = self._scratch / "outputs"
         outputs.mkdir(parents=True, exist_ok=True)
@@ -260,8 +265,8 @@ class _Check:
         for first, second in zip(notes[::2], notes[1::2], strict=False):
             if found := differing(first, second, alike):
                 return (
-                    f"with two replicas: {found[1]} is not the same on both after a step; something changes it that "
-                    "is not made of combined gradients"
+                    f"with two replicas: {found[1]} is not the same on both after a step; something changes it "
+                    "that is not made of combined gradients"
                 )
         return ""
 
@@ -271,8 +276,8 @@ class _Check:
         return list(dict.fromkeys(line.removeprefix(_SAID) for line in lines if line.startswith(_SAID)))
 
     def _crashed(self, event: Crashed) -> str:
-        place = place_of(event.traceback, self.subject.folder)
-        summary = event.summary.removeprefix("Unfit: ")
+        place = "" if event.unfit else place_of(event.traceback, self.subject.folder)
+        summary = re.sub(r"^coadapt\.[\w.]+: ", "", event.summary)  # what the session says is a whole sentence
         said = f"{summary} ({place})" if place else summary
         return f"{self._doing}: {said}" if self._todo else said
 

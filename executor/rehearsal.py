@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 EventType = TypeVar("EventType")
 WAIT_S = 90.0
 LOOK_S = 0.02
+MEMBER = "COADAPT_MEMBER"  # which of the processes of a group one is
 # What torchrun would have set, were the caller one of its processes.
 _OF_A_GROUP = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -322,7 +323,7 @@ class TrainingGroup:
         environment: dict[str, str] = {
             **own,
             "OMP_NUM_THREADS": "1",
-            "COADAPT_TEST_ID": str(len(self.members)),
+            MEMBER: str(len(self.members)),
             protocol.TRAINING_JSON: self.training.model_dump_json(),
             protocol.GPU_TYPE: "cpu",
             **self._env,

@@ -1,4 +1,4 @@
-"""`python -m coadapt.executor.rehearsed script args…`: a training process that takes its time and notes what it sees.
+"""`python -m coadapt.executor.rehearsed script args…`: a training process that goes slowly and keeps notes.
 
 It pauses at every optimizer step, so that whoever rehearses the script can change its group within a few of them,
 and writes down what the session has found out about the script, and samples of the parameters for comparison.
