@@ -54,6 +54,7 @@ from .session import GroupSession
 from .step_backup import StepBackup
 from .training_state import broadcast_state
 from .units import Part
+from .whole_values import norms, rates_of
 
 CONTROL_INTERVAL_S = 0.05
 SAMPLE_INTERVAL_S = 2.0  # between two looks at whether replicas hold the same parameters
@@ -112,7 +113,7 @@ class ManagedSession(GroupSession):
         self._sampled, self._sampled_s = 0, 0.0
         channel.on_abort = self._on_abort
         self.state.extras["variables"] = self._variables_state, self.variables.load
-        self.state.extras["accumulated"] = self._capture_accumulated, self.gradients.load_accumulated
+        self.state.extras["accumulated"] = self._capture_accumulated, self._load_accumulated
         number_batches(self)
 
     def start(self) -> None:
@@ -178,9 +179,14 @@ class ManagedSession(GroupSession):
         self.variables.begin_part(not self.partial, not part.counts)
 
     def _after_part(self, part: Part) -> None:
-        self.variables.end_part(part.samples, not self.partial, lambda: self._added_losses(part.samples))
+        self.variables.end_part(
+            part.samples, not self.partial, lambda: self._added_losses(part.samples), self._whole_values
+        )
         if self.partial and self._beside is not None:
             self._beside.restore()
+
+    def _whole_values(self) -> list[float]:
+        return [*norms(), *rates_of(self.prepared.optimizers, self.prepared.schedulers)]
 
     def _added_losses(self, samples: int) -> list[float]:
         """What a sum of the last loss over this part's samples, or over what it counts, would have grown by."""
@@ -208,6 +214,10 @@ class ManagedSession(GroupSession):
 
     def _capture_accumulated(self) -> dict[int, Any]:
         return self.gradients.accumulated() if self._unstepped else {}
+
+    def _load_accumulated(self, gradients: dict[int, Any]) -> None:
+        self.gradients.load_accumulated(gradients)
+        self._unstepped = bool(gradients)
 
     # --- control points --------------------------------------------------------------------------------
 
@@ -296,6 +306,7 @@ class ManagedSession(GroupSession):
         match act:
             case _Act.REGROUP:
                 self._look_as_one()
+                self._sync_buffers()
                 self._follow(self._await_membership(argument - 1))
                 return True
             case _Act.SET_BATCH:
@@ -409,14 +420,17 @@ class ManagedSession(GroupSession):
                 int(position.target_reached),
                 int(self.variables.known_as_one),
                 self._replicas_before,
+                *map(int, self.learned),
             ]
         )
+        for words in ranks:
+            self.learn([bool(word) for word in words[9:]])
         progress = [words[:7] for words in ranks]
         best = max(range(group.world_size), key=lambda rank: (progress[rank], -rank))
         if not ranks[best][0]:
             return self._start_state(group)
         here = progress[group.rank] == progress[best]
-        *_, seen_as_one, before = ranks[best]
+        seen_as_one, before = ranks[best][7:9]
         if not seen_as_one and (group.world_size > 1 or before > 1):
             self.variables.look_as_one(group, self._samples_weight(), here, before)
         if not all(words == progress[best] for words in progress):

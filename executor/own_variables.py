@@ -163,9 +163,17 @@ class OwnVariables:
         if not last and self._undo is not None:
             self._undo.late(self._sums.known.counters, Late)
 
-    def end_part(self, samples: int, last: bool, losses: Callable[[], Sequence[float]]) -> None:
+    def end_part(
+        self,
+        samples: int,
+        last: bool,
+        losses: Callable[[], Sequence[float]],
+        of_all: Callable[[], list[float]] = list,
+    ) -> None:
         """The script is done with a part; before a further one, what goes by batches is as it was before the
         first.
+
+        `losses()` as for `SampleSums.after_part`, `of_all()` as for `Undo.average`.
         """
         self._sums.after_part(samples, losses)
         kept = self._sums.known.kept
@@ -175,7 +183,7 @@ class OwnVariables:
             return
         self._moves.append((float(samples), self._undo.moves(kept)))
         if last:
-            self._undo.average(self._moves)
+            self._undo.average(self._moves, of_all)
         else:
             self._undo.repeat(kept, samples)
 

@@ -39,6 +39,13 @@ class Known:
     counters: set[str] = field(default_factory=set)
     reckoned: dict[str, tuple[str, str]] = field(default_factory=dict)
 
+    def also_at(self, alias: str, first: str) -> None:
+        """What is at the path `first` is at `alias`, too."""
+        for paths in (self.over_samples, self.moving):
+            paths |= {
+                alias + path[len(first) :] for path in paths if path == first or path.startswith(f"{first}/")
+            }
+
     def update(self, other: Known) -> None:
         self.over_samples |= other.over_samples
         self.moving |= other.moving
@@ -80,6 +87,8 @@ class SampleSums:
         self._looks = 0
         self._passes = 0
         self._late = False
+        self._has_counted = False  # counters were looked at
+        self._no_quotients: set[str] = set()
 
     @property
     def looks(self) -> bool:
@@ -117,8 +126,10 @@ class SampleSums:
             if by_samples is not True and self._beside_count(path, growth, grown, found, samples):
                 by_samples = True
             self._note(path, by_samples)
-        self._note_reckoned(grown, found)
+        self._note_reckoned(grown, found, before)
         self._note_lists(found, samples)
+        for alias, first in found.aliases.items():
+            known.also_at(alias, first)
 
     def _note(self, path: str, by_samples: bool | None) -> None:
         if by_samples and path not in self._others:
@@ -131,7 +142,8 @@ class SampleSums:
         if self._late:
             return
         ones = {path for path, growth in grown.items() if isinstance(growth, int) and growth == 1}
-        self.known.counters = ones if self._looks == 1 and self._passes == 1 else self.known.counters & ones
+        self.known.counters = self.known.counters & ones if self._has_counted else ones
+        self._has_counted = True
 
     def _note_lists(self, found: Reach, samples: int) -> None:
         """Lists that get an entry for each sample, or one array of entries for each part."""
@@ -178,15 +190,17 @@ class SampleSums:
                     return first, second
         return None
 
-    def _note_reckoned(self, grown: Mapping[str, Any], found: Reach) -> None:
+    def _note_reckoned(self, grown: Mapping[str, Any], found: Reach, before: Mapping[str, Any]) -> None:
         for path, growth in grown.items():
-            if not isinstance(growth, float) or path in self.known.over_samples:
+            if not isinstance(growth, float) or path in self.known.over_samples or path in self._no_quotients:
                 continue
             of = self._quotient(path, _beside(path, grown, found), found)
-            if of is not None and set(of) <= self.known.over_samples:
+            if of is None:
+                self.known.reckoned.pop(path, None)
+                self._no_quotients.add(path)
+            elif set(of) <= self.known.over_samples and _nonzero(before.get(of[1])):
+                # With the first part of a sum each mean of it is such a quotient.
                 self.known.reckoned[path] = (_name(of[0]), _name(of[1]))
-            elif path in self.known.reckoned:
-                del self.known.reckoned[path]
 
 
 def _beside(path: str, grown: Mapping[str, Any], found: Reach) -> dict[str, Any]:
@@ -320,9 +334,7 @@ def shared(value: Any, known: Known, rank: int, replicas: int, path: str = "") -
     if kind in NUMBERS or isinstance(value, ARRAYS):
         if path not in known.over_samples:
             return value
-        if not _is_whole(value):
-            return _like(value, value / replicas)
-        return _like(value, value // replicas + (value % replicas > rank))
+        return _like(value, _share(value, rank, replicas))
     if isinstance(value, dict):
         is_object = ATTRIBUTES in value
         items = {
@@ -335,6 +347,20 @@ def shared(value: Any, known: Known, rank: int, replicas: int, path: str = "") -
     if kind in (list, tuple):
         return kind(shared(item, known, rank, replicas, f"{path}/{i}") for i, item in enumerate(value))
     return value
+
+
+def _share(value: Any, rank: int, replicas: int) -> Any:
+    """A rank's share; those of whole numbers in an array add up to the share of their sum."""
+    if not _is_whole(value):
+        return value / replicas
+    if not isinstance(value, ARRAYS):
+        return value // replicas + (value % replicas > rank)
+    counts = value.numpy() if isinstance(value, torch.Tensor) else value
+    until = np.cumsum(counts.reshape(-1), dtype=np.int64)
+    before = until - counts.reshape(-1)
+    # Of the numbers from `before` to `until`, those that a rank would be dealt.
+    dealt = (until + replicas - 1 - rank) // replicas - (before + replicas - 1 - rank) // replicas
+    return dealt.reshape(counts.shape)
 
 
 def _is_whole(value: Any) -> bool:
@@ -356,7 +382,7 @@ def _equal(a: Any, b: Any) -> bool:
 def _like(first: Any, value: Any) -> Any:
     """`value` in the type of `first`."""
     if isinstance(first, torch.Tensor):
-        return torch.as_tensor(value, dtype=first.dtype)
+        return torch.as_tensor(value, dtype=first.dtype, device=first.device)
     if isinstance(first, np.ndarray | np.generic):
         return np.asarray(value, dtype=first.dtype)[()]
     return type(first)(round(value)) if isinstance(first, int) else value
