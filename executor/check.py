@@ -15,7 +15,7 @@ from typing import Any
 
 from . import protocol
 from .config import CheckpointConfig, TrainingConfig
-from .protocol import BatchPlan, Crashed, Finished, Joined, Left, Ready, Stop
+from .protocol import BatchPlan, Crashed, Finished, Habits, Joined, Left, Ready, Report, Stop
 from .rehearsal import Crash, Hang, Member, TrainingGroup, Unmet, gpu_environment, steps_told
 from .rehearsed import NOTES, Notes, differing
 
@@ -25,7 +25,7 @@ _SAID = "coadapt: "  # how the session begins what it tells a script's owner
 _KINDS = {
     "MEAN": "a mean over samples",
     "SUM": "a sum over samples",
-    "WEIGHTED": "a mean over items that are counted, such as tokens",
+    "WEIGHTED": "a mean over targets that are counted",
     "CONSTANT": "of no samples",
     "MIXED": "of several terms, each weighted by itself",
     "BATCH": "no sum over samples",
@@ -50,11 +50,15 @@ class Subject:
 
 @dataclass(frozen=True)
 class Trial:
-    """`replicas` train by `batch`; None: the script's own batch in one pass. `words`: how, for people."""
+    """`replicas` train by `batch`; None: the script's own batch in one pass. `words`: how, for people.
+
+    `larger`: than the script's own.
+    """
 
     words: str
     replicas: int
     batch: BatchPlan | None = None
+    larger: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,8 @@ def trials(subject: Subject, ready: Ready) -> tuple[list[Trial], list[str]]:
     most = training.max_batch_size or size
     if most >= 2 * size:
         last = counts[-1]
-        plan = BatchPlan(-(-2 * size // last), 0, 2 * size)
-        found.append(Trial(f"batches of {2 * size}", last, plan))
+        plan = BatchPlan(-(-size // last), 0, 2 * size)
+        found.append(Trial(f"batches of {2 * size}", last, plan, larger=True))
     return found, left_out
 
 
@@ -193,6 +197,7 @@ class _Check:
         made = 0
         try:
             for number, trial in enumerate(list(self._todo)):
+                trial = self._of_its_steps(trial)
                 self._doing = f"with {trial.words}"
                 ended, made = self._make_steps(members, trial)
                 if not ended or number == 0:  # else it ended before this was tried to its end: once more, at once
@@ -232,6 +237,19 @@ class _Check:
             lambda: ended() or group[0].first(object, lambda event: steps_told(event) >= enough), "step"
         )
         return (True, done.steps) if isinstance(done, Finished) else (False, steps_told(done))
+
+    def _of_its_steps(self, trial: Trial) -> Trial:
+        """A trial of larger batches, where the script makes a step of several of its own."""
+        per_step = max((habits.per_step for habits in self._habits()), default=1)
+        batch = trial.batch
+        if per_step == 1 or batch is None or not trial.larger or batch.batch_size is None:
+            return trial
+        size = batch.batch_size * per_step
+        return Trial(f"batches of {size}", trial.replicas, BatchPlan(batch.local_bsz, 0, size), larger=True)
+
+    def _habits(self) -> Iterator[Habits]:
+        for leader in self._leaders:
+            yield from (report.habits for report in leader.all(Report) if report.habits is not None)
 
     def _stop(self, members: Sequence[Member]) -> None:
         """End the script as a job is ended that gives up its GPUs."""
