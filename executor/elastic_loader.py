@@ -39,6 +39,10 @@ class Loop(Protocol):
         """Whether the running pass is one before the last of its batch."""
 
     @property
+    def trained(self) -> bool:
+        """Whether there was a backward in the running pass."""
+
+    @property
     def samples_shared(self) -> int | None:
         """After a loop, the samples that this replica was given in it; None where these are all."""
 
@@ -101,19 +105,36 @@ class Undue(int):
 
 
 class Late(Undue):
-    """The number of a batch in a pass before its last: as far as limits go, it is not reached yet."""
+    """The number of a batch in a pass before its last: once the pass has trained, limits are not reached yet.
+
+    What a script asks before it trains, as `if i >= n: break`, holds for all passes.
+    """
+
+    _trained: Callable[[], bool]
+
+    def __new__(cls, value: int, trained: Callable[[], bool] = lambda: True) -> Late:
+        number = int.__new__(cls, value)
+        number._due, number._trained = None, trained
+        return number
+
+    def _as_due(self, value: Any) -> Any:
+        return type(self)(value, self._trained) if value is not NotImplemented else value
+
+    @property
+    def _reached(self) -> int:
+        return int(self) - self._trained()
 
     def __lt__(self, other: Any) -> bool:
-        return int(self) - 1 < other
+        return self._reached < other
 
     def __le__(self, other: Any) -> bool:
-        return int(self) - 1 <= other
+        return self._reached <= other
 
     def __gt__(self, other: Any) -> bool:
-        return int(self) - 1 > other
+        return self._reached > other
 
     def __ge__(self, other: Any) -> bool:
-        return int(self) - 1 >= other
+        return self._reached >= other
 
 
 def plain_copy(loader: Any) -> Any:
@@ -192,8 +213,9 @@ class _Numbered:
 
     def __next__(self) -> tuple[int, Any]:
         item = next(self._items)
-        number = self._start + self._loop.batch_number
-        return (Late(number) if self._loop.partial else number), item
+        loop = self._loop  # a number must not keep its loop from ending
+        number = self._start + loop.batch_number
+        return (Late(number, lambda: loop.trained) if loop.partial else number), item
 
 
 def number_batches(loop: Loop) -> None:

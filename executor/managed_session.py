@@ -99,6 +99,7 @@ class ManagedSession(GroupSession):
         self.live = False  # holds the state of a run, not just the script's initial one
         self.variables = OwnVariables([*prepared.modules, *prepared.companions], prepared.things())
         self._beside: Beside | None = None  # before the running batch
+        self._several = False  # it takes several passes
         self._beside_step: Beside | None = None  # before the running step of a loop in steps
         self._little_beside = is_small(prepared) and bool(prepared.companions or prepared.users)
         self.habits = LoopHabits()
@@ -138,6 +139,7 @@ class ManagedSession(GroupSession):
 
     def _begin_pass(self) -> None:
         before = self.position.pass_samples, self.position.pass_progress
+        self._beside = None
         super()._begin_pass()
         if self.variables.begin_pass(self.rank, self.world_size):
             self.position.pass_samples, self.position.pass_progress = before
@@ -168,22 +170,22 @@ class ManagedSession(GroupSession):
         return replace(unit, fetch=lambda: next(data))
 
     def _open_unit(self, unit: Unit) -> None:
-        several = len(unit.parts) > 1
+        self._several = several = len(unit.parts) > 1
         self.variables.begin_batch(self.world_size > 1, several)
-        self._beside = None
+        earlier, self._beside = self._beside, None
         if several or self.world_size > 1:
-            self._beside = Beside(self.prepared, full=several or self._little_beside)
+            self._beside = Beside(self.prepared, several or self._little_beside, several, earlier)
 
     def _before_part(self, part: Part) -> None:
         self.gradients.keeps_loss = self.variables.looks
-        self.variables.begin_part(not self.partial, not part.counts)
+        self.variables.begin_part(not self.partial, not part.counts, lambda: self.trained)
 
     def _after_part(self, part: Part) -> None:
         self.variables.end_part(
             part.samples, not self.partial, lambda: self._added_losses(part.samples), self._whole_values
         )
-        if self.partial and self._beside is not None:
-            self._beside.restore()
+        if self._several and self._beside is not None:
+            self._beside.pass_done(part.samples, not self.partial)
 
     def _whole_values(self) -> list[float]:
         return [*norms(), *rates_of(self.prepared.optimizers, self.prepared.schedulers)]

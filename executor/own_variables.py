@@ -156,12 +156,12 @@ class OwnVariables:
         self._undo = Undo(self._weights, several, before) if may_repeat or several else None
         self._moves = []
 
-    def begin_part(self, last: bool, is_copy: bool) -> None:
-        """`is_copy`: what other replicas compute as well, which counts there."""
+    def begin_part(self, last: bool, is_copy: bool, trained: Callable[[], bool] = lambda: True) -> None:
+        """`is_copy`: what other replicas compute as well, which counts there. `trained()` as for `Late`."""
         self._sums.before_part(late=not last)
         self._undo_copy = Undo() if is_copy else None
         if not last and self._undo is not None:
-            self._undo.late(self._sums.known.counters, Late)
+            self._undo.late(self._sums.known.counters, lambda count: Late(count, trained))
 
     def end_part(
         self,

@@ -41,7 +41,7 @@ def alike(a: Any, b: Any) -> bool:
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
     if isinstance(a, torch.Tensor | np.ndarray):
-        return type(a) is type(b) and a.shape == b.shape and bool((a == b).all())
+        return type(a) is type(b) and a.shape == b.shape and bool(np.all(np.asarray(a) == np.asarray(b)))
     if isinstance(a, list | tuple):
         return type(a) is type(b) and len(a) == len(b) and all(map(alike, a, b))
     return bool(a == b)

@@ -452,6 +452,10 @@ class GroupSession:
         return self.position.batch + len(self._ahead)
 
     @property
+    def trained(self) -> bool:
+        return self.gradients.backwards > 0
+
+    @property
     def samples_shared(self) -> int | None:
         return self._shared
 
@@ -514,8 +518,9 @@ class GroupSession:
                 if not entered:
                     unit, entered = (yield from self._enter_loop(unit)), True
             except GroupBroken:  # in data that one replica reads for all
-                self._undo_step()
-                yield from self._void_parts()
+                if self._ahead:
+                    self._undo_step()
+                    yield from self._void_parts()
                 return True
             if not (yield from self._unit(unit, last)):
                 return True
