@@ -194,7 +194,13 @@ class SampleSums:
         for path, growth in grown.items():
             if not isinstance(growth, float) or path in self.known.over_samples or path in self._no_quotients:
                 continue
-            of = self._quotient(path, _beside(path, grown, found), found)
+            # A sum stays what it is with a part that adds nothing to it.
+            sums = {
+                name: 0
+                for name in self.known.over_samples
+                if name not in grown and name in found.leaves and _is_single(found.leaves[name].value)
+            }
+            of = self._quotient(path, _beside(path, {**sums, **grown}, found), found)
             if of is None:
                 self.known.reckoned.pop(path, None)
                 self._no_quotients.add(path)
@@ -215,6 +221,8 @@ def _beside(path: str, grown: Mapping[str, Any], found: Reach) -> dict[str, Any]
 
 def _growth(before: Any, now: Any) -> Any:
     """How a value has grown: a whole number, a float, or an array; None where it has not, or became another."""
+    if type(now) is float and type(before) is int:  # a sum that begins as `0`
+        before = float(before)
     if type(before) is not type(now) or getattr(before, "shape", ()) != getattr(now, "shape", ()):
         return None
     if isinstance(now, ARRAYS):
@@ -411,8 +419,12 @@ def _close(a: float, b: float) -> bool:
     return abs(a - b) <= TOLERANCE * abs(a)
 
 
+def _is_single(value: Any) -> bool:
+    return isinstance(value, (*NUMBERS, torch.Tensor)) and getattr(value, "ndim", 0) == 0
+
+
 def _nonzero(value: Any) -> bool:
-    return isinstance(value, (*NUMBERS, torch.Tensor)) and getattr(value, "ndim", 0) == 0 and float(value) != 0
+    return _is_single(value) and float(value) != 0
 
 
 def _name(path: str) -> str:

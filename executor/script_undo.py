@@ -178,6 +178,8 @@ def _kept(value: Any) -> Any:
 
 
 def _alike(a: Any, b: Any) -> bool:
+    if type(a) is float and type(b) is int:
+        return True
     return type(a) is type(b) and getattr(a, "shape", ()) == getattr(b, "shape", ())
 
 
