@@ -193,8 +193,8 @@ class ManagedSession(GroupSession):
     def _added_losses(self, samples: int) -> list[float]:
         """What a sum of the last loss over this part's samples, or over what it counts, would have grown by."""
         loss, term = self.gradients.loss, self.gradients.loss_term
-        if loss is None or loss.numel() != 1:
-            return []
+        if loss is None or loss.numel() != 1 or 1 < samples == self.position.per_step:
+            return []  # a loss divided by as many batches, times the samples, would be the loss itself
         value = float(loss) / self._loss_scale()
         added = [value * samples]
         if term is not None and term.weight is not None:

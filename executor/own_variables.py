@@ -12,11 +12,11 @@ from typing import Any
 
 from torch import nn
 
-from .elastic_loader import Late
 from .group import Group
 from .script_state import ScriptState
 from .script_sums import Known, SampleSums, as_alone, shared
 from .script_undo import Undo
+from .undue import Late
 
 Frames = Sequence[dict[str, Any]]
 

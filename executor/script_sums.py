@@ -30,11 +30,13 @@ TOLERANCE = 1e-3
 class Known:
     """Paths of variables, by what they are.
 
-    `over_samples`: sums over samples, and lists with an entry for each. `moving`: whatever moves with each part.
-    `counters`: whole numbers that grow by 1. `reckoned`: quotients of two others, by name, in the same object.
+    `over_samples`: sums over samples, and lists with an entry for each; `others` were seen to be none.
+    `moving`: whatever moves with each part. `counters`: whole numbers that grow by 1. `reckoned`: quotients of two
+    others, by name, in the same object.
     """
 
     over_samples: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
     moving: set[str] = field(default_factory=set)
     counters: set[str] = field(default_factory=set)
     reckoned: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -47,7 +49,8 @@ class Known:
             }
 
     def update(self, other: Known) -> None:
-        self.over_samples |= other.over_samples
+        self.others |= other.others
+        self.over_samples = (self.over_samples | other.over_samples) - self.others
         self.moving |= other.moving
         self.counters |= other.counters
         self.reckoned |= other.reckoned
@@ -56,6 +59,7 @@ class Known:
         """As it goes into checkpoints."""
         return {
             "over_samples": sorted(self.over_samples),
+            "others": sorted(self.others),
             "moving": sorted(self.moving),
             "counters": sorted(self.counters),
             "reckoned": {path: list(of) for path, of in self.reckoned.items()},
@@ -65,6 +69,7 @@ class Known:
     def of_plain(cls, told: Mapping[str, Any]) -> Known:
         return cls(
             set(told["over_samples"]),
+            set(told["others"]),
             set(told["moving"]),
             set(told["counters"]),
             {path: (above, below) for path, (above, below) in told["reckoned"].items()},
@@ -81,7 +86,6 @@ class SampleSums:
 
     def __init__(self) -> None:
         self.known = Known()
-        self._others: set[str] = set()
         self._before: dict[str, Any] = {}
         self._lengths: dict[str, int] = {}
         self._looks = 0
@@ -132,11 +136,11 @@ class SampleSums:
             known.also_at(alias, first)
 
     def _note(self, path: str, by_samples: bool | None) -> None:
-        if by_samples and path not in self._others:
+        if by_samples and path not in self.known.others:
             self.known.over_samples.add(path)
         elif by_samples is False:
             self.known.over_samples.discard(path)
-            self._others.add(path)
+            self.known.others.add(path)
 
     def _note_counters(self, grown: Mapping[str, Any]) -> None:
         if self._late:

@@ -125,7 +125,11 @@ class Undo:
         """Let counts show that what they count is not over yet."""
         now = self._now()
         put(
-            {path: make(leaf.value) for path, leaf in now.items() if path in paths and type(leaf.value) is int},
+            {
+                path: make(leaf.value)
+                for path, leaf in now.items()
+                if path in paths and isinstance(leaf.value, int)
+            },
             now,
         )
 

@@ -28,7 +28,7 @@ from . import alone, backward
 from .batches import Place, Reader, Source, Unit
 from .config import Count, TrainingConfig
 from .drawn import Batches
-from .elastic_loader import Undue, make_elastic
+from .elastic_loader import make_elastic
 from .gradient_noise import GradientNoise, Preconditioner
 from .gradients import Gradients, PartPlan
 from .group import Group, GroupBroken, backend_for
@@ -45,6 +45,7 @@ from .step_backup import StepBackup
 from .step_timer import StepTimer
 from .stepping import ScaledOptimizers, adapt_scaler, adapt_scheduler
 from .training_state import Position, TrainingState, diversify
+from .undue import Undue
 from .units import Part, Split
 
 CANNOT_DO_AGAIN = (
