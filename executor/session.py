@@ -160,6 +160,7 @@ class GroupSession:
         self._backup: StepBackup | None = None
         self._void = False  # nothing that is done now counts
         self._batch: Any = None  # the last one that the script was given
+        self._redos = 0  # times that something had to be done again
         self._done = 0  # batches that are done with in the running step of a loop in steps
         self._step_begun: dict[str, Any] = {}  # the position when a step of a loop in steps began
         self._asked_in_part = False
@@ -623,6 +624,7 @@ class GroupSession:
         if self._ahead_watch is not None:
             self._ahead_watch.taken()
         self._asked = self._stepped = False
+        redos = self._redos
         for number, part in enumerate(unit.parts):
             try:
                 self._batch = batch = unit.fetch()
@@ -650,7 +652,7 @@ class GroupSession:
             self.in_iteration, self._running = True, (unit, part)
             yield batch
             self._close_part()
-            if self.gradients.undone:
+            if self._redos != redos:  # perhaps seen at the end of a step of the script
                 yield from self._void_parts()
                 return False
         return True
@@ -738,6 +740,7 @@ class GroupSession:
         if self.by_next and self.step_count is None:
             raise RuntimeError(CANNOT_DO_AGAIN)
         self._ahead, self._asked_of = [], {}
+        self._redos += 1
         self.gradients.forget_step()
         self.gradients.undone = True
         self._void = self.step_count is not None and self._batches_here > 0
