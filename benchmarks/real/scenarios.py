@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coadapt.executor.protocol import BatchPlan, Broken, Left, Ready, Stop
+from coadapt.executor.rehearsal import Crash, Member
 from coadapt.executor.session import CANNOT_DO_AGAIN
-from coadapt.tests.training_group import Member
 
-from .group import Crash, HeldGroup
+from .group import HeldGroup
 
 Members = list[Member]
 
