@@ -193,12 +193,14 @@ class Gradients:
 
     def accumulated(self) -> dict[int, Tensor]:
         """Gradients that the script has not stepped by or dropped yet, by number of the parameter."""
-        return {i: p.grad for i, p in enumerate(self._parameters_now()) if p.grad is not None}
+        return self._redo or {i: p.grad for i, p in enumerate(self._parameters_now()) if p.grad is not None}
 
     def load_accumulated(self, gradients: dict[int, Tensor]) -> None:
-        for i, parameter in enumerate(self._parameters_now()):
-            gradient = gradients.get(i)
-            parameter.grad = None if gradient is None else gradient.to(parameter.device, parameter.dtype).clone()
+        """Put these in place at the next part: what the script drops before that was dropped before, too."""
+        parameters = self._parameters_now()
+        for parameter in parameters:
+            parameter.grad = None
+        self._redo = {i: g.to(parameters[i].device, parameters[i].dtype).clone() for i, g in gradients.items()}
 
     # --- backward -------------------------------------------------------------------------------------------
 

@@ -131,6 +131,14 @@ class LossWeights:
         kinds = {entry.kind for entry in self._agreed.get(0, {}).values()}
         return self.given is Kind.SUM or kinds == {Kind.SUM}
 
+    @property
+    def learned(self) -> tuple[bool, bool]:
+        """What holds from now on, for those who come later."""
+        return self.whole, self.counted
+
+    def learn(self, whole: bool, counted: bool) -> None:
+        self.whole, self.counted = self.whole or whole, self.counted or counted
+
     def regrouped(self) -> None:
         """Others may have come who know nothing of what was agreed."""
         self._shared, self._tried, self._told, self.trial = set(), {}, {}, False

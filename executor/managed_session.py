@@ -112,7 +112,7 @@ class ManagedSession(GroupSession):
         self._sampled, self._sampled_s = 0, 0.0
         channel.on_abort = self._on_abort
         self.state.extras["variables"] = self._variables_state, self.variables.load
-        self.state.extras["accumulated"] = self._capture_accumulated, self.gradients.load_accumulated
+        self.state.extras["accumulated"] = self._capture_accumulated, self._load_accumulated
         number_batches(self)
 
     def start(self) -> None:
@@ -209,6 +209,10 @@ class ManagedSession(GroupSession):
     def _capture_accumulated(self) -> dict[int, Any]:
         return self.gradients.accumulated() if self._unstepped else {}
 
+    def _load_accumulated(self, gradients: dict[int, Any]) -> None:
+        self.gradients.load_accumulated(gradients)
+        self._unstepped = bool(gradients)
+
     # --- control points --------------------------------------------------------------------------------
 
     def _control_point(self) -> bool:
@@ -296,6 +300,7 @@ class ManagedSession(GroupSession):
         match act:
             case _Act.REGROUP:
                 self._look_as_one()
+                self._sync_buffers()
                 self._follow(self._await_membership(argument - 1))
                 return True
             case _Act.SET_BATCH:
@@ -409,14 +414,17 @@ class ManagedSession(GroupSession):
                 int(position.target_reached),
                 int(self.variables.known_as_one),
                 self._replicas_before,
+                *map(int, self.learned),
             ]
         )
+        for words in ranks:
+            self.learn([bool(word) for word in words[9:]])
         progress = [words[:7] for words in ranks]
         best = max(range(group.world_size), key=lambda rank: (progress[rank], -rank))
         if not ranks[best][0]:
             return self._start_state(group)
         here = progress[group.rank] == progress[best]
-        *_, seen_as_one, before = ranks[best]
+        seen_as_one, before = ranks[best][7:9]
         if not seen_as_one and (group.world_size > 1 or before > 1):
             self.variables.look_as_one(group, self._samples_weight(), here, before)
         if not all(words == progress[best] for words in progress):

@@ -132,6 +132,7 @@ class GroupSession:
         self.gradients = Gradients(
             prepared.parameters, self.meter, self.timer, self.tell, self, loss, self.before_backward
         )
+        self.state.extras["learned"] = lambda: self.learned, self.learn
         self.group: Group | None = None
         self.pace: Pace | None = None  # only on emulated nodes
         self.plan = BatchPlan(self.script_batch)
@@ -636,6 +637,16 @@ class GroupSession:
                 yield from self._void_parts()
                 return False
         return True
+
+    @property
+    def learned(self) -> list[bool]:
+        """What was found out about the script's losses and steps, for those who come later."""
+        return [*self.gradients.weights.learned, self.one_pass]
+
+    def learn(self, found: Sequence[bool]) -> None:
+        whole, counted, one_pass = found
+        self.gradients.weights.learn(whole, counted)
+        self.one_pass |= one_pass
 
     @property
     def _may_undo_steps(self) -> bool:

@@ -1,4 +1,5 @@
 # kind: 7 a Dice loss over the whole batch: a ratio of sums
+# leave out: repeats of all: every replica computes whole batches, as no part has their loss
 import coadapt
 import torch
 from results import save, saw

@@ -1,4 +1,5 @@
 # kind: 7 a mean over what a mask leaves: (loss * mask).sum() / mask.sum()
+# leave out: repeats of all: batches are done again as a whole to find out what the loss is
 import coadapt
 import torch
 from results import save, saw

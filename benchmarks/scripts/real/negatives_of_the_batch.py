@@ -1,4 +1,5 @@
 # kind: 7 SimCLR: every other sample of the batch is a negative, so that the loss is of the whole batch
+# leave out: repeats of all: every replica computes whole batches, as no part has their loss
 import coadapt
 import torch
 import torch.nn.functional as F
