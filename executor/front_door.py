@@ -31,6 +31,9 @@ def use_channel(channel: Channel) -> None:
     _channel = channel
 
 
+LOSSES = {"auto": Kind.UNKNOWN, "mean": Kind.MEAN, "sum": Kind.SUM, "batch": Kind.BATCH}
+
+
 def current() -> Session | None:
     return _session
 
@@ -41,16 +44,17 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
     Give it everything of the run that has state, in one call: models, optimizers, the training DataLoader (or
     `coadapt.batches(…)`), and where the script has them LR schedulers, a GradScaler, averages and teachers, and
     any object with `state_dict` and `load_state_dict` that a checkpoint should hold. The loader's `batch_size` is
-    the total one. `loss` says what losses are over the samples of a batch: "mean", "sum", or "auto", which looks.
+    the total one. `loss` says what losses are over the samples of a batch: "mean", "sum", "batch" where only the
+    whole batch gives their gradient, as with negatives of the batch, or "auto", which looks.
 
     Raises ValueError or TypeError, in one sentence, for what cannot be trained; RuntimeError when called twice.
     """
     global _session
     if _session is not None:
         raise RuntimeError("prepare: called twice; give everything to one call")
-    if loss not in ("auto", "mean", "sum"):
-        raise ValueError(f'prepare: loss {loss!r} is none of "auto", "mean" and "sum"')
-    kind = {"auto": Kind.UNKNOWN, "mean": Kind.MEAN, "sum": Kind.SUM}[loss]
+    if loss not in LOSSES:
+        raise ValueError(f"prepare: loss {loss!r} is none of {', '.join(LOSSES)}")
+    kind = LOSSES[loss]
     prepared = identify(objects)
     session: Session
     if _channel is not None:

@@ -56,13 +56,14 @@ class Leaf(NamedTuple):
 
 @dataclass
 class Reach:
-    """What was found, by path: plain values, and lists."""
+    """What was found, by path: plain values, and lists. `aliases`: further paths to mappings and lists."""
 
     kinds: tuple[type, ...]
     elements: int = MOST_ELEMENTS
     leaves: dict[str, Leaf] = field(default_factory=dict)
     lists: dict[str, list[Any] | deque[Any]] = field(default_factory=dict)
-    _seen: set[int] = field(default_factory=set)
+    aliases: dict[str, str] = field(default_factory=dict)
+    _seen: dict[int, str] = field(default_factory=dict)
 
     def look(self, path: str, owner: Any, key: Any, depth: int, frame: FrameType | None = None) -> None:
         """Look at `owner[key]` and what it holds."""
@@ -83,9 +84,12 @@ class Reach:
             inner, keys = vars(value), list(vars(value))
         else:
             return
-        if len(keys) > MOST_LEAVES or id(value) in self._seen or len(self._seen) >= MOST_HOLDERS:
+        if (first := self._seen.setdefault(id(value), path)) != path:
+            if not is_own_object(value):
+                self.aliases[path] = first
             return
-        self._seen.add(id(value))
+        if len(keys) > MOST_LEAVES or len(self._seen) > MOST_HOLDERS:
+            return
         for name in keys:
             self.look(f"{path}/{name}", inner, name, depth - 1)
 

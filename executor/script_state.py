@@ -64,8 +64,9 @@ class ScriptState:
 
     def begin(self) -> None:
         """Training begins: what is set now is the script's own and does not travel."""
+        budget = self._budget()
         for frame in script_frames():
-            self.baseline[key_of(frame)] = dict(self._plain_items(frame, self._budget()))
+            self.baseline[key_of(frame)] = dict(self._plain_items(frame, budget))
         self.baseline["", THINGS] = {path: getattr(*place) for path, place in self._settings().items()}
 
     def capture(self) -> list[dict[str, Any]]:
@@ -174,8 +175,11 @@ class ScriptState:
 
 @dataclass
 class _Budget:
+    """`seen`: objects of the script's classes, which are kept where they are met first."""
+
     bytes: int
     models: Sequence[torch.nn.Module] = ()
+    seen: set[int] = field(default_factory=set)
 
     def take(self, count: int) -> None:
         if count > self.bytes:
@@ -252,8 +256,10 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
         pairs = {_plain(k, budget, 1): _plain(v, budget, depth - 1) for k, v in value.items()}
         return Counter(pairs) if kind is Counter else pairs
     if is_own_object(value):
-        attributes = {}
-        for name, attribute in vars(value).items():
+        attributes: dict[str, Any] = {}
+        is_new = id(value) not in budget.seen
+        budget.seen.add(id(value))
+        for name, attribute in vars(value).items() if is_new else ():
             try:
                 attributes[name] = _plain(attribute, budget, depth - 1)
             except _NotPlain:

@@ -39,6 +39,11 @@ class Known:
     counters: set[str] = field(default_factory=set)
     reckoned: dict[str, tuple[str, str]] = field(default_factory=dict)
 
+    def also_at(self, alias: str, first: str) -> None:
+        """What is at the path `first` is at `alias`, too."""
+        for paths in (self.over_samples, self.moving):
+            paths |= {alias + path[len(first) :] for path in paths if path == first or path.startswith(f"{first}/")}
+
     def update(self, other: Known) -> None:
         self.over_samples |= other.over_samples
         self.moving |= other.moving
@@ -119,6 +124,8 @@ class SampleSums:
             self._note(path, by_samples)
         self._note_reckoned(grown, found)
         self._note_lists(found, samples)
+        for alias, first in found.aliases.items():
+            known.also_at(alias, first)
 
     def _note(self, path: str, by_samples: bool | None) -> None:
         if by_samples and path not in self._others:

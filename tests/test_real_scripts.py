@@ -36,10 +36,11 @@ def test_a_job_ends_as_its_script_does_alone(tmp_path: Path, script: str, scenar
     assert (verdict.outcome, verdict.problems) == (RIGHT, ())
 
 
-def test_what_cannot_be_done_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    verdict = Trials(scripts()["case_gan"], tmp_path).verdict("accumulate")
+@pytest.mark.parametrize("scenario", ["grow", "torchrun"])
+def test_what_cannot_be_done_is_refused_in_one_sentence(tmp_path: Path, scenario: str) -> None:
+    verdict = Trials(scripts()["read_ahead"], tmp_path).verdict(scenario)
     assert verdict.outcome == REFUSED
-    assert "several passes" in verdict.sentence
+    assert "asks for its next batch before it has trained on the last one" in verdict.sentence
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -12,6 +13,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from coadapt import executor
+
 from .compare import Outcome, differences, read
 from .group import Crash, Hang, HeldGroup, Unmet
 from .heads import HANG, PARTS, REFUSED, RIGHT, WRONG, Head, head_of
@@ -20,6 +23,7 @@ from .reference import Phase
 from .scenarios import SCENARIOS, Scenario
 
 LIMIT_S = 180.0  # of one run
+EXECUTOR = Path(executor.__file__).resolve().parent
 ALONE, TORCHRUN = "alone", "torchrun"
 ALL_SCENARIOS = (TORCHRUN, *SCENARIOS)
 DDP = "ddp"  # the reference of models whose statistics are over a replica's part of a batch
@@ -75,7 +79,8 @@ class Trials:
         except Hang as hang:
             return HANG, [str(hang)], ""
         except Unmet as unmet:
-            return WRONG, [str(unmet)], ""
+            sentence = refusal_in(str(unmet)) if scenario == TORCHRUN else ""
+            return (REFUSED, [], sentence) if sentence else (WRONG, [str(unmet)], "")
         try:
             reference = alone if scenario == "one" else self._reference(got)
         except (Crash, Hang, Unmet) as error:
@@ -161,7 +166,7 @@ def _finish(process: Process, log: Path) -> None:
 
 
 def _tail(log: Path) -> str:
-    return log.read_text()[-1500:].strip() if log.exists() else ""
+    return log.read_text()[-4000:].strip() if log.exists() else ""
 
 
 def _last_frames(crash: Crash) -> str:
@@ -173,5 +178,20 @@ def _is_refusal(crash: Crash) -> bool:
     """Whether Coadapt said it, in one sentence: no error that comes out of torch or the script."""
     summary, trace = str(crash).strip(), crash.event.traceback.strip()
     frames = [line for line in trace.splitlines() if line.strip().startswith('File "')]
-    said_by_us = "coadapt/executor/" in frames[-1] if frames else trace == summary
+    said_by_us = _is_ours(frames[-1]) if frames else trace == summary
     return bool(summary) and "\n" not in summary and said_by_us
+
+
+def refusal_in(log: str) -> str:
+    """The sentence that Coadapt ended a process with, by what it wrote; "" where it was something else."""
+    lines = [re.sub(r"^\[\w+\]:", "", line).strip() for line in log.splitlines()]
+    errors = [i for i, line in enumerate(lines) if re.match(r"\w*Error: \S", line)]
+    for i in errors:
+        frames = [line for line in lines[:i] if line.strip().startswith('File "')]
+        if frames and _is_ours(frames[-1]):
+            return lines[i]
+    return ""
+
+
+def _is_ours(frame: str) -> bool:
+    return f'File "{EXECUTOR}{os.sep}' in frame

@@ -1,5 +1,5 @@
 # kind: 11 case gan: one module used in parts, two optimizers, two backward passes per batch
-# expect: refused accumulate: several steps per batch cannot be taken in several passes, and the guide says so
+# leave out: repeats of accumulate chain: the first batch of several steps is done again, in one pass
 import coadapt
 import torch
 from results import save, saw

@@ -1,5 +1,6 @@
 # kind: 11 DCGAN: two models given, real and fake passes apart, noise from the data set
-# expect: refused accumulate: several steps per batch cannot be taken in several passes, and the guide says so
+# leave out: metrics of grow chain: the loss of a last batch is weighted by the samples of the whole pass
+# leave out: repeats of accumulate chain: the first batch of several steps is done again, in one pass
 import coadapt
 import torch
 from results import save, saw

@@ -1,5 +1,5 @@
 # kind: 11, 1 WGAN-GP: two models, several critic steps, a penalty by autograd.grad
-# expect: refused accumulate: several steps per batch cannot be taken in several passes, and the guide says so
+# leave out: repeats of accumulate chain: the first batch of several steps is done again, in one pass
 import coadapt
 import torch
 from results import save, saw
