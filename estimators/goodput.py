@@ -22,10 +22,11 @@ from .throughput import ThroughputModel
 class BatchLimits:
     """What a job allows; batch sizes are samples per optimizer step over all replicas.
 
-    `accumulation`: more passes than one, used only where memory asks for it (and on one replica, where the noise
-    scale needs two). `fixed`: the batch size stays `initial_batch_size` (strong-scaling and rigid jobs). `unit`:
-    the script's loop is given its own batches of so many samples, each split over all replicas, and several make a
-    larger batch; None: batches may be cut in any way.
+    `min_local_bsz`: no replica's part of a pass is smaller. `accumulation`: passes beyond the script's own, used
+    only where memory asks for it (and on one replica, where the noise scale needs two). `fixed`: the batch size
+    stays `initial_batch_size` (strong-scaling and rigid jobs). `unit`: the script's loop is given its own batches
+    of so many samples, each split over all replicas, and several initial batches make a larger one; None: batches
+    may be cut in any way. `undivided`: each of those batches is one pass, merged into steps or not.
     """
 
     initial_batch_size: int
@@ -34,6 +35,7 @@ class BatchLimits:
     accumulation: bool = True
     fixed: bool = False
     unit: int | None = None
+    undivided: bool = False
 
     def __post_init__(self) -> None:
         for name in ("initial_batch_size", "max_batch_size", "min_local_bsz"):
@@ -43,8 +45,8 @@ class BatchLimits:
             raise ValueError(
                 f"max_batch_size: {self.max_batch_size} is less than initial_batch_size {self.initial_batch_size}"
             )
-        if self.unit is not None and not 1 <= self.unit <= self.initial_batch_size:
-            raise ValueError(f"unit: {self.unit} must be within 1..{self.initial_batch_size}")
+        if self.unit is not None and (self.unit < 1 or self.initial_batch_size % self.unit):
+            raise ValueError(f"unit: {self.unit} must divide initial_batch_size {self.initial_batch_size}")
 
     @property
     def adapts(self) -> bool:
@@ -155,6 +157,7 @@ class JobModel:
                 limits.accumulation,
                 limits.adapts,
                 limits.unit or 0,
+                limits.undivided,
             )
         rows.flags.writeable = False
         return rows

@@ -24,8 +24,8 @@ Ints = NDArray[np.int64]
 
 # Columns of a packed row, one row per (job, GPU type): θ of the throughput model, then these. GPUS 0: unusable.
 RAGGED, PARAMS = 12, 13
-GPUS, MOST, PHI, FIRST, LAST, LEAST, ACCUMULATE, ADAPTS, UNIT = range(PARAMS, PARAMS + 9)
-COLUMNS = PARAMS + 9
+GPUS, MOST, PHI, FIRST, LAST, LEAST, ACCUMULATE, ADAPTS, UNIT, UNDIVIDED = range(PARAMS, PARAMS + 10)
+COLUMNS = PARAMS + 10
 _LOG_2 = math.log(2.0)
 
 
@@ -272,18 +272,18 @@ def _best_whole(
     A step takes a·(u·q - 1) + L with q passes for an initial batch, so that the best u is √(φ·(L - a)/(a·q·B0)).
     """
     most, phi, first, last, least, unit = row[MOST], row[PHI], row[FIRST], row[LAST], row[LEAST], row[UNIT]
-    accumulate = row[ACCUMULATE] > 0.0
+    accumulate, divides = row[ACCUMULATE] > 0.0, row[UNDIVIDED] == 0.0
     split = math.ceil(unit / (k * most))  # passes of one batch
-    m = math.ceil(unit / (k * split))
-    if m < least or k > unit or (split > 1.0 and not accumulate):
+    if k * split * least > unit or (split > 1.0 and not (accumulate and divides)):
         return 0.0, 0.0, 0.0, 0.0
+    m = math.ceil(unit / (k * split))
     q = split * first / unit
     chosen = slower if m % tile != 0.0 else compute
     of = _pass_of(chosen, link, m)
     pass_s, last_s = _times_s(chosen, link, of, 1.0)
     extra_s = max(last_s - pass_s, 0.0)
     wanted = math.sqrt(extra_s * phi / (pass_s * q * first))
-    limit = math.floor(last / first) if accumulate else 1.0
+    limit = math.floor(last / first) if accumulate and row[ADAPTS] > 0.0 else 1.0
     u = min(max(math.floor(wanted), 1.0), limit)
     best = _whole_goodput(u, q, pass_s, last_s, phi, first)
     if u + 1.0 <= limit:
@@ -307,12 +307,12 @@ def best_of(
     most, phi, first, last, least = row[MOST], row[PHI], row[FIRST], row[LAST], row[LEAST]
     accumulate, adapts = row[ACCUMULATE] > 0.0, row[ADAPTS] > 0.0
     fewest = max(math.ceil(first / (k * most)) - 1.0, 0.0)  # accumulation passes that the initial batch needs
-    if least > most or k * least > last or (fewest > 0.0 and not accumulate):
-        return 0.0, 0.0, 0.0, 0.0
     ragged = row[RAGGED] > 0.0
     tile = float(TILE) if ragged else 1.0
-    if adapts and row[UNIT] > 0.0:
+    if row[UNIT] > 0.0:
         return _best_whole(row, compute, slower, link, k, tile)
+    if least > most or k * least > last or (fewest > 0.0 and not accumulate):
+        return 0.0, 0.0, 0.0, 0.0
 
     best, best_m, best_s = 0.0, 0.0, 0.0
     full_last_s = _times_s(compute, link, compute.full, 0.0)[1] if k * most <= last else 0.0

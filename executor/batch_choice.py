@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..estimators.efficiency import efficiency
 from ..estimators.goodput import JobModel, best_batch
-from ..estimators.throughput import throughput
+from ..estimators.throughput import step_time_s
 from .protocol import BatchPlan
 from .slot import Slot
 
@@ -46,5 +46,5 @@ def goodput(model: JobModel, slots: Sequence[Slot], plan: BatchPlan) -> float:
     gpu_type, nodes, replicas, _ = group_shape(slots)
     params = model.throughput[gpu_type].params
     samples = plan.batch_size or replicas * plan.local_bsz * (plan.accumulation + 1)
-    rate = float(throughput(params, nodes, replicas, plan.local_bsz, plan.accumulation))
-    return rate * float(efficiency(samples, model.limits.initial_batch_size, model.noise_scale))
+    step_s = float(step_time_s(params, nodes, replicas, plan.local_bsz, plan.accumulation))
+    return samples / step_s * float(efficiency(samples, model.limits.initial_batch_size, model.noise_scale))

@@ -706,12 +706,13 @@ class ManagedSession(GroupSession):
         )
 
     def _habits(self) -> protocol.Habits:
-        position = self.position
+        position, weights = self.position, self.gradients.weights
         return protocol.Habits(
             per_step=position.per_step,
             whole_batches=position.whole,
             one_pass=self.one_pass,
-            least_local_bsz=self.least_local_bsz,
+            undivided=weights.whole or weights.counted or self.by_next,
+            least_local_bsz=self.script_batch if weights.whole else self.least_local_bsz,
         )
 
     def _progress(self) -> protocol.Progress:

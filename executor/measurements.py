@@ -30,7 +30,8 @@ class JobInfo:
     per_step: int = 1  # batches to a step of its own
     whole_batches: bool = True  # it has to be given its own batches
     one_pass: bool = False  # a batch cannot be taken in several passes, nor several to a step
-    least_local_bsz: int = 1  # samples a replica's batch should have, for statistics over it
+    undivided: bool = False  # a batch cannot be taken in several passes, but several may make a step
+    least_local_bsz: int = 1  # samples a replica's batch should have, for statistics or a loss over it
 
     @classmethod
     def of(cls, ready: Ready) -> JobInfo:
@@ -77,6 +78,7 @@ class Measurements:
                 per_step=known.per_step,
                 whole_batches=known.whole_batches,
                 one_pass=known.one_pass,
+                undivided=known.undivided,
                 least_local_bsz=max(known.least_local_bsz, said.least_local_bsz),
             )
         return replace(self, info=said)
@@ -89,6 +91,8 @@ class Measurements:
             per_step=habits.per_step,
             whole_batches=habits.whole_batches,
             one_pass=habits.one_pass,
+            undivided=habits.undivided,
+            least_local_bsz=max(self.info.least_local_bsz, habits.least_local_bsz),
         )
         return self if info == self.info else replace(self, info=info)
 
@@ -202,26 +206,32 @@ class Measurements:
     def batch_limits(self, training: TrainingConfig, fewest_replicas: int = 1) -> BatchLimits | None:
         """The batch sizes the job may use; None before its initial batch size is known.
 
-        A model with statistics over the batch keeps its local batches large, as far as the fewest replicas allow.
+        A model or loss with statistics over the batch keeps its local batches large, as far as the fewest replicas
+        and the user's own limit allow.
         """
-        info = self.info
-        batch = training.initial_batch_size or (info.initial_batch_size if info else None)
+        batch = self._script_batch(training)
         if batch is None:
             return None
-        initial = batch * (info.per_step if info else 1)
-        one_pass = info is not None and info.one_pass
-        fixed = training.adaptivity is not Adaptivity.ADAPTIVE or one_pass
-        most = initial if fixed else max(initial, training.max_batch_size or initial)
-        least = min(info.least_local_bsz, max(initial // fewest_replicas, 1)) if info else 1
-        whole = info is not None and info.whole_batches
+        info = self.info or JobInfo("", batch, 0, None, adam_type=False)
+        initial = batch * info.per_step
+        fixed = training.adaptivity is not Adaptivity.ADAPTIVE or info.one_pass
+        divided = batch if info.whole_batches else initial
+        least = min(info.least_local_bsz, max(divided // fewest_replicas, 1))
+        if (users := training.max_local_batch_size) is not None and not info.undivided:
+            least = min(least, *(users.values() if isinstance(users, dict) else [users]))
         return BatchLimits(
             initial_batch_size=initial,
-            max_batch_size=most,
+            max_batch_size=initial if fixed else max(initial, training.max_batch_size or initial),
             min_local_bsz=max(training.min_local_batch_size, least),
-            accumulation=training.gradient_accumulation and not one_pass,
+            accumulation=training.gradient_accumulation and not info.one_pass,
             fixed=fixed,
-            unit=batch if whole else None,
+            unit=batch if info.whole_batches else None,
+            undivided=info.undivided,
         )
+
+    def _script_batch(self, training: TrainingConfig) -> int | None:
+        """Samples of one batch of the script's loop; None: not known yet."""
+        return training.initial_batch_size or (self.info.initial_batch_size if self.info else None)
 
     def _per_replica(self, gpus_per_replica: Mapping[str, int]) -> dict[str, int]:
         everywhere = gpus_per_replica.get(EVERY_TYPE)
@@ -243,15 +253,17 @@ class Measurements:
     def max_local_bsz(self, gpu_type: str, training: TrainingConfig) -> int:
         """The user's limit for this GPU type, else the largest local batch that was seen to fit.
 
-        Where memory ran out within the user's limit, only what was seen to fit.
+        Where memory ran out within that, only what was seen to fit. A batch that cannot be divided is tried whole,
+        unless memory is known not to hold it.
         """
         limit = training.max_local_batch_size
         limit = limit.get(gpu_type) if isinstance(limit, dict) else limit
         fits = self.largest_local_bsz[gpu_type]
-        if limit is None:
-            return fits
+        most = fits if limit is None else limit
+        if self.info is not None and (self.info.undivided or self.info.one_pass):
+            most = max(most, self._script_batch(training) or 1)
         too_many = self.out_of_memory.get(gpu_type)
-        return limit if too_many is None or limit < too_many else fits
+        return most if too_many is None or most < too_many else fits
 
     # --- JSON -----------------------------------------------------------------------------------------------
 

@@ -166,7 +166,8 @@ class Habits:
     per_step: int = 1  # batches to a step of its own
     whole_batches: bool = True  # it has to be given its own batches, not larger ones
     one_pass: bool = False  # a batch cannot be taken in several passes, nor several to a step
-    least_local_bsz: int = 1
+    undivided: bool = False  # a batch cannot be taken in several passes, but several may make a step
+    least_local_bsz: int = 1  # samples a replica's batch should have; all where the loss needs whole batches
 
 
 @dataclass(frozen=True)

@@ -41,14 +41,16 @@ models = st.builds(ThroughputModel, params, st.integers(1, 200), st.integers(1, 
 
 @st.composite
 def batch_limits(draw: st.DrawFn) -> BatchLimits:
-    first = draw(st.integers(1, 300))
+    unit, per_step = draw(st.integers(1, 300)), draw(st.integers(1, 4))
+    first = unit * per_step
     return BatchLimits(
         first,
         first * draw(st.integers(1, 20)) + draw(st.integers(0, 50)),
         draw(st.integers(1, 8)),
         draw(st.booleans()),
         draw(st.integers(0, 5)) == 0,
-        draw(st.none() | st.sampled_from([size for size in (first, first // 2, first // 4) if size > 0])),
+        draw(st.sampled_from([None, unit])),
+        draw(st.booleans()),
     )
 
 
@@ -67,7 +69,7 @@ def brute_force(job: JobModel, gpu_type: str, nodes: int, k: int) -> float:
     model = with_bootstrap(usable)[gpu_type]
     limits, most, phi = job.limits, model.max_local_bsz, job.noise_scale or 0.0
     first, last, least = limits.initial_batch_size, limits.max_batch_size, limits.min_local_bsz
-    if limits.adapts and limits.unit is not None:
+    if limits.unit is not None:
         return best_of_whole_batches(job, model, min(nodes, k), k)
     fewest = -(-first // (k * most)) - 1
     if least > most or least * k > last or (fewest and not limits.accumulation):
@@ -97,10 +99,12 @@ def best_of_whole_batches(job: JobModel, model: ThroughputModel, nodes: int, k: 
     assert unit is not None
     split = -(-unit // (k * model.max_local_bsz))
     local = -(-unit // (k * split))
-    if local < limits.min_local_bsz or k > unit or (split > 1 and not limits.accumulation):
+    least = unit // (k * split)  # samples of the smallest part
+    if least < limits.min_local_bsz or (split > 1 and (limits.undivided or not limits.accumulation)):
         return 0.0
     first = limits.initial_batch_size
-    sizes = first * np.arange(1, limits.max_batch_size // first + 1 if limits.accumulation else 2)
+    may_merge = limits.adapts and limits.accumulation
+    sizes = first * np.arange(1, limits.max_batch_size // first + 1 if may_merge else 2)
     step = step_time_s(model.params, nodes, k, local, sizes * split / unit - 1)
     return float((sizes / step * (phi + first) / (phi + sizes)).max())
 
@@ -145,7 +149,8 @@ def test_best_batch_is_what_the_matrix_was_computed_with(job: JobModel) -> None:
         room = k * choice.local_bsz * (choice.accumulation + 1)
         assert choice.batch_size <= room < choice.batch_size + k * (choice.accumulation + 1)
         assert choice.local_bsz <= with_bootstrap(job.throughput)[TYPES[t]].max_local_bsz
-        assert limits.accumulation or choice.accumulation == 0
+        own = 0 if limits.unit is None else limits.initial_batch_size // limits.unit - 1
+        assert limits.accumulation or choice.accumulation == own  # passes beyond the first that the script makes
         if limits.fixed:
             assert choice.batch_size == limits.initial_batch_size
             assert choice.efficiency == 1.0
@@ -204,6 +209,40 @@ def test_one_replica_beyond_the_initial_batch_takes_two_passes() -> None:
     assert choice.accumulation >= 1
 
 
+UNIT = BatchLimits(64, 512, unit=32)  # a script that makes a step of two batches
+
+
+@pytest.mark.parametrize(
+    ("replicas", "limits", "choice"),
+    [
+        (1, UNIT, (32, 1, 64)),  # nothing to wait for that merging would save
+        (4, UNIT, (8, 11, 384)),
+        (32, UNIT, (1, 15, 512)),
+        (33, UNIT, None),  # a replica would have no sample of a batch
+        (4, replace(UNIT, accumulation=False), (8, 1, 64)),  # the script's own two batches to a step
+        (4, replace(UNIT, fixed=True), (8, 1, 64)),
+        (4, replace(UNIT, undivided=True), (8, 11, 384)),
+        (3, replace(UNIT, min_local_bsz=11), None),  # 11, 11 and 10 samples
+        (2, replace(UNIT, min_local_bsz=11), (16, 7, 256)),
+        (1, replace(UNIT, min_local_bsz=32), (32, 1, 64)),
+        (2, replace(UNIT, min_local_bsz=32), None),  # a loss over the whole batch gains nothing by a replica
+    ],
+)
+def test_a_loop_with_its_own_batches_has_them_split_and_merged(
+    replicas: int, limits: BatchLimits, choice: tuple[int, int, int] | None
+) -> None:
+    found = best_batch(job(limits, phi=1e4), "a", 1, replicas)
+    assert choice == (None if found is None else (found.local_bsz, found.accumulation, found.batch_size))
+
+
+@pytest.mark.parametrize(("undivided", "passes"), [(False, 4), (True, None)])
+def test_a_batch_beyond_memory_takes_passes_unless_it_cannot_be_divided(
+    undivided: bool, passes: int | None
+) -> None:
+    found = best_batch(job(BatchLimits(256, 256, unit=256, undivided=undivided)), "a", 1, 1)
+    assert (found and found.accumulation + 1) == passes
+
+
 def test_a_pipeline_job_scales_in_whole_replicas() -> None:
     row = goodput_matrix([job(BatchLimits(8, 512), per_replica=4)], CONFIGURATIONS)[0]
     runs = {int(g) for g, t, v in zip(CONFIGURATIONS.gpus, CONFIGURATIONS.type_index, row, strict=True) if v > 0}
@@ -223,6 +262,8 @@ def test_a_noise_scale_that_is_no_number_is_refused(phi: float) -> None:
 def test_impossible_limits_and_configurations_are_refused() -> None:
     with pytest.raises(ValueError, match="max_batch_size: 8 is less"):
         BatchLimits(16, 8)
+    with pytest.raises(ValueError, match="unit: 12 must divide initial_batch_size 16"):
+        BatchLimits(16, 16, unit=12)
     with pytest.raises(ValueError, match="gpus_per_replica"):
         job(BatchLimits(8, 16), per_replica=0)
     with pytest.raises(ValueError, match="type_index"):

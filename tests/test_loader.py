@@ -1,122 +1,72 @@
-"""Every sample of an epoch is trained on exactly once, however often the replicas change."""
+"""A loop is given the script's own batches, each sample of an epoch once, however often the replicas change."""
 
-from collections.abc import Iterable, Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
+from typing import Any, NamedTuple
 
+import numpy as np
+import pytest
 import torch
-from coadapt.executor.loader import (
-    Split,
-    deal,
-    epoch_order,
-    source_of,
-    steps_of,
-)
-from coadapt.executor.protocol import BatchPlan
-from coadapt.executor.rng import RandomState
-from hypothesis import given
+from coadapt.executor.batches import Place, Source, length_of, sliced
+from coadapt.executor.loader import source_of
+from coadapt.executor.units import Part, Split
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from ranks import on_ranks
+from torch import Tensor
 from torch.utils.data import (
+    BatchSampler,
     DataLoader,
+    Dataset,
     DistributedSampler,
     IterableDataset,
+    RandomSampler,
+    SequentialSampler,
     TensorDataset,
-    WeightedRandomSampler,
     get_worker_info,
 )
 
-PLANS = st.builds(
-    BatchPlan,
-    local_bsz=st.integers(1, 9),
-    accumulation=st.integers(0, 3),
-    batch_size=st.one_of(st.none(), st.integers(1, 40)),
-)
+START = Place(0, 0, 0, 0)
+SPLITS = st.builds(Split, replicas=st.integers(1, 4), unit=st.just(8), passes=st.integers(1, 3))
 
 
-def flat(lists: Iterable[list[int]]) -> list[int]:
-    return list(chain.from_iterable(lists))
+def source(loader: DataLoader[Any]) -> Source:
+    return source_of(loader, lambda epoch: 100 + epoch, loader.batch_size or 1)
 
 
-def parts_of_step(samples: list[int], split: Split) -> list[list[int]]:
-    return [
-        part
-        for rank in range(split.replicas)
-        for part, size in zip(deal(samples, split, rank), split.sizes(len(samples), rank), strict=True)
-        if size
-    ]
+def drain(
+    loader: DataLoader[Any], split: Split, place: Place = START, batches: int | None = None
+) -> list[list[int]]:
+    """The samples of each batch, read by all ranks; parts in their order, those that count."""
+    found: list[dict[int, list[int]]] = []
+    for rank in range(split.replicas):
+        reader = source(loader).begin(place, split, rank, None)
+        number = 0
+        while (batches is None or number < batches) and (unit := reader.take()) is not None:
+            if number == len(found):
+                found.append({})
+            for part in unit.parts:
+                data = unit.fetch()
+                assert len(data) == part.samples
+                if part.counts:
+                    found[number][part.index] = data.tolist()
+            number += 1
+    return [merged(parts) for parts in found]
 
 
-@given(PLANS, st.integers(1, 6), st.integers(1, 60))
-def test_a_step_deals_out_each_of_its_samples_once(plan: BatchPlan, replicas: int, count: int) -> None:
-    split = Split.of(plan, replicas)
-    samples = list(range(min(count, split.batch_size)))
-    dealt = parts_of_step(samples, split)
-    assert sorted(flat(dealt)) == samples
-    assert len(dealt) == split.filled_parts(len(samples))
-    sizes = [len(part) for part in dealt]
-    assert max(sizes) - min(sizes) <= 1
+def merged(parts: dict[int, list[int]]) -> list[int]:
+    """The batch that was divided into these parts."""
+    batch = [0] * sum(map(len, parts.values()))
+    for index, part in parts.items():
+        batch[index :: len(parts)] = part
+    return batch
 
 
-@given(PLANS, st.integers(1, 6), st.integers(1, 60))
-def test_every_rank_makes_as_many_passes_and_no_batch_is_empty(plan: BatchPlan, replicas: int, count: int) -> None:
-    split = Split.of(plan, replicas)
-    samples = list(range(min(count, split.batch_size)))
-    passes = {len(deal(samples, split, rank)) for rank in range(replicas)}
-    assert passes == {split.passes_for(len(samples))}
-    assert all(part for rank in range(replicas) for part in deal(samples, split, rank))
-
-
-@given(st.data(), st.integers(1, 120))
-def test_an_epoch_across_resizes_sees_every_sample_once(data: st.DataObject, total: int) -> None:
-    order, offset, seen = list(range(total)), 0, []
-    while offset < total:
-        split = Split.of(data.draw(PLANS), data.draw(st.integers(1, 4)))
-        steps = list(steps_of(total, offset, split, 0))
-        for step in steps[: data.draw(st.integers(1, len(steps)))]:
-            samples = order[step.offset : step.offset + step.samples]
-            seen += flat(parts_of_step(samples, split))
-            offset += step.samples
-    assert sorted(seen) == order
-
-
-def test_the_rest_of_an_epoch_takes_no_more_passes_than_it_needs() -> None:
-    split = Split(replicas=2, local_bsz=4, passes=3, batch_size=24)
-    assert [split.passes_for(samples) for samples in (24, 20, 16, 9, 8, 1)] == [3, 3, 2, 2, 1, 1]
-    assert [split.sizes(1, rank) for rank in (0, 1)] == [[1], [0]]
-
-
-def test_shuffling_is_what_a_distributed_sampler_does_for_the_same_epoch() -> None:
-    data = TensorDataset(torch.arange(50))
-    loader = DataLoader(data, 8, shuffle=True)
-    sampler = DistributedSampler(data, num_replicas=1, rank=0, seed=7)
-    sampler.set_epoch(3)
-    assert epoch_order(loader, 10).tolist() == list(sampler)
-
-
-def test_with_one_pass_each_replica_gets_what_a_distributed_sampler_gives_it() -> None:
-    data = TensorDataset(torch.arange(48))
-    order = epoch_order(DataLoader(data, 8, shuffle=True), 0)
-    split = Split.of(BatchPlan(4), 2)
-    for rank in (0, 1):
-        ours = [
-            index
-            for step in steps_of(48, 0, split, rank)
-            for index in deal(order[step.offset : step.offset + step.samples].tolist(), split, rank)[0]
-        ]
-        assert ours == list(DistributedSampler(data, num_replicas=2, rank=rank))
-
-
-def test_a_samplers_own_draw_is_the_same_on_every_rank_and_leaves_random_numbers_alone() -> None:
-    data = TensorDataset(torch.arange(20))
-    loader = DataLoader(data, 4, sampler=WeightedRandomSampler(torch.ones(20), 30))
-    torch.manual_seed(3)
-    first = epoch_order(loader, 5).tolist()
-    after = torch.rand(1)
-    torch.manual_seed(3)
-    assert torch.equal(torch.rand(1), after)
-    torch.manual_seed(4)
-    assert epoch_order(loader, 5).tolist() == first
-    assert len(first) == 30
-    assert epoch_order(loader, 6).tolist() != first
+def numbers(count: int) -> Dataset[int]:
+    return range(count)  # type: ignore[return-value]
 
 
 class Shuffled(IterableDataset[int]):
@@ -124,59 +74,205 @@ class Shuffled(IterableDataset[int]):
         return iter(torch.randperm(37).tolist())
 
 
-class ReadByWorkers(IterableDataset[int]):
+class ByWorker(IterableDataset[int]):
     def __iter__(self) -> Iterator[int]:
         worker = get_worker_info()
         assert worker is not None
         return iter(range(worker.id, 23, worker.num_workers))
 
 
-def test_drop_last_drops_by_the_initial_batch_however_large_batches_become() -> None:
-    for data in (range(37), Shuffled()):
-        for local_bsz in (4, 10, 40):
-            steps = drain(DataLoader(data, 8, drop_last=True), BatchPlan(local_bsz), 2)
-            assert sum(len(step) for step in steps) == 32
+class ReadyMade(Dataset[Tensor]):
+    """Gives whole batches."""
+
+    def __getitem__(self, index: int) -> Tensor:
+        return torch.arange(8 * index, 8 * index + (5 if index == 3 else 8))
+
+    def __len__(self) -> int:
+        return 4
 
 
-def drain(loader: DataLoader, plan: BatchPlan, replicas: int, offset: int = 0) -> list[list[int]]:
-    """Sorted samples of each step, read by all ranks."""
-    steps: list[list[int]] = []
-    for rank in range(replicas):
-        torch.manual_seed(rank)
-        source = source_of(loader, lambda epoch: epoch, loader.batch_size or 1)
-        micro = source.begin(0, 0, offset, Split.of(plan, replicas), rank)
-        number = 0
-        while (step := micro.next_step()) is not None:
-            if number == len(steps):
-                steps.append([])
-            for size in step.sizes:
-                batch = micro.next_batch()
-                steps[number] += batch.tolist() if size else []
-            number += 1
-    return [sorted(step) for step in steps]
+LOADERS = {
+    "shuffled": lambda: DataLoader(numbers(50), 8, shuffle=True),
+    "in order": lambda: DataLoader(numbers(50), 8),
+    "drop_last": lambda: DataLoader(numbers(50), 8, shuffle=True, drop_last=True),
+    "workers": lambda: DataLoader(numbers(50), 8, shuffle=True, num_workers=1),
+    "ready-made": lambda: DataLoader(ReadyMade(), batch_size=None, shuffle=True),
+    "batch sampler": lambda: DataLoader(
+        numbers(50), batch_sampler=BatchSampler(SequentialSampler(numbers(50)), 8, drop_last=False)
+    ),
+    "stream": lambda: DataLoader(Shuffled(), 8),
+    "stream of workers": lambda: DataLoader(ByWorker(), 8, num_workers=2),
+    "stream, drop_last": lambda: DataLoader(Shuffled(), 8, drop_last=True),
+}
 
 
-def test_a_shuffled_stream_gives_every_replica_its_part_of_the_same_steps() -> None:
-    loader = DataLoader(Shuffled(), 5)
-    alone = drain(loader, BatchPlan(8), 1)
-    shared = drain(loader, BatchPlan(4), 2)
-    assert sorted(flat(alone)) == list(range(37))
-    assert alone == shared
-    assert drain(loader, BatchPlan(4), 2, offset=16) == alone[2:]
+@pytest.mark.parametrize("kind", LOADERS)
+def test_replicas_together_are_given_what_one_process_is(kind: str) -> None:
+    loader = LOADERS[kind]()
+    alone = drain(loader, Split(1, 8))
+    assert drain(loader, Split(2, 8)) == alone
+    assert drain(loader, Split(3, 8, passes=2)) == alone
 
 
-def test_a_stream_read_by_workers_is_the_same_for_any_number_of_replicas() -> None:
-    loader = DataLoader(ReadByWorkers(), 4, num_workers=2)
-    alone = drain(loader, BatchPlan(4), 1)
-    assert sorted(flat(alone)) == list(range(23))
-    assert alone == drain(loader, BatchPlan(2), 2)
+@pytest.mark.parametrize("kind", LOADERS)
+def test_an_epoch_goes_on_where_it_was_left(kind: str) -> None:
+    loader = LOADERS[kind]()
+    alone = drain(loader, Split(1, 8))
+    rest = replace(START, batch=2, offset=16)
+    assert drain(loader, Split(2, 8), rest) == alone[2:]
 
 
-def test_borrowed_random_numbers_go_on_where_they_ended() -> None:
-    state = RandomState(1)
-    with state.borrowed():
-        first = torch.rand(1)
-    with state.borrowed():
-        second = torch.rand(1)
-    torch.manual_seed(1)
-    assert torch.equal(torch.rand(2), torch.cat([first, second]))
+@settings(max_examples=25)
+@given(st.data(), st.integers(1, 60), st.sampled_from(["sequence", "stream"]))
+def test_an_epoch_across_resizes_sees_every_sample_once(data: st.DataObject, total: int, kind: str) -> None:
+    class Counting(IterableDataset[int]):
+        def __iter__(self) -> Iterator[int]:
+            return iter(range(total))
+
+    loader = DataLoader(numbers(total), 8, shuffle=True) if kind == "sequence" else DataLoader(Counting(), 8)
+    place, seen = START, []
+    while more := drain(loader, data.draw(SPLITS), place, data.draw(st.integers(1, 4))):
+        seen += more
+        place = replace(place, batch=len(seen), offset=sum(map(len, seen)))
+    assert sorted(chain.from_iterable(seen)) == list(range(total))
+    assert [len(batch) for batch in seen] == [8] * (total // 8) + [total % 8] * (total % 8 > 0)
+
+
+def test_batches_are_those_of_a_plain_script_with_a_distributed_sampler() -> None:
+    data = TensorDataset(torch.arange(50))
+    sampler = DistributedSampler(data, num_replicas=1, rank=0, seed=100)
+    plain = [batch.tolist() for (batch,) in DataLoader(data, 8, sampler=sampler)]
+    assert drain(DataLoader(numbers(50), 8, shuffle=True), Split(2, 8)) == plain
+
+
+def test_epochs_are_shuffled_anew_and_so_are_loops_within_one() -> None:
+    loader = LOADERS["shuffled"]()
+    orders = [drain(loader, Split(1, 8), Place(epoch, loop, 0, 0)) for epoch, loop in ((0, 0), (0, 1), (1, 0))]
+    assert len({str(order) for order in orders}) == 3
+    assert all(sorted(chain.from_iterable(order)) == list(range(50)) for order in orders)
+
+
+@pytest.mark.parametrize("data", [numbers(37), Shuffled()])
+@pytest.mark.parametrize("unit", [8, 16, 24])
+def test_drop_last_drops_what_the_scripts_batch_size_would_however_large_batches_become(
+    data: Dataset[int], unit: int
+) -> None:
+    batches = drain(DataLoader(data, 8, drop_last=True), Split(2, unit))
+    assert sum(map(len, batches)) == 32
+    assert all(len(batch) == unit for batch in batches[:-1])
+
+
+def test_larger_batches_of_a_stream_hold_its_samples_in_order() -> None:
+    loader = LOADERS["stream"]()
+    alone = list(chain.from_iterable(drain(loader, Split(1, 8))))
+    fused = drain(loader, Split(2, 20))
+    assert [len(batch) for batch in fused] == [20, 17]
+    assert list(chain.from_iterable(fused)) == alone
+
+
+def test_reading_leaves_the_scripts_random_numbers_alone() -> None:
+    for kind in ("shuffled", "stream"):
+        torch.manual_seed(3)
+        drain(LOADERS[kind](), Split(2, 8))
+        after = torch.rand(1)
+        torch.manual_seed(3)
+        assert torch.equal(torch.rand(1), after), kind
+
+
+class SplitsByRank(IterableDataset[int]):
+    """What many data sets do under DDP, by the environment."""
+
+    def __iter__(self) -> Iterator[int]:
+        import torch.distributed as dist
+
+        return iter(range(dist.get_rank(), 24, dist.get_world_size()))
+
+
+def test_a_stream_that_splits_itself_by_rank_is_not_divided_twice() -> None:
+    from coadapt.executor import alone
+
+    def read(group: Any) -> list[int]:
+        alone.install()
+        reader = source(DataLoader(SplitsByRank(), 8)).begin(START, Split(2, 8), group.rank, group)
+        found: list[int] = []
+        while (unit := reader.take()) is not None:
+            found += unit.fetch().tolist()
+        assert torch.distributed.get_rank() == group.rank
+        return found
+
+    found = on_ranks(2, read)
+    assert sorted(chain.from_iterable(found)) == list(range(24))
+
+
+def test_a_sampler_that_is_never_the_same_twice_is_asked_by_one_replica_for_all() -> None:
+    class Unrepeatable(RandomSampler):
+        def __iter__(self) -> Iterator[int]:
+            return iter(np.random.default_rng().permutation(50).tolist())
+
+    def read(group: Any) -> list[list[int]]:
+        loader = DataLoader(numbers(50), 8, sampler=Unrepeatable(numbers(50)))
+        reader = source(loader).begin(START, Split(2, 8), group.rank, group)
+        found = []
+        while (unit := reader.take()) is not None:
+            found.append(unit.fetch().tolist())
+        return found
+
+    first, second = on_ranks(2, read)
+    assert sorted(chain(*first, *second)) == list(range(50))
+
+
+def test_a_sampler_that_gives_no_indices_is_told_in_one_sentence() -> None:
+    loader = DataLoader(numbers(8), 4, sampler=[0.5, 1.0, 2.0])
+    with pytest.raises(ValueError, match=r"^list: gave the index 0\.5; whole numbers or keys of the dataset are needed$"):
+        drain(loader, Split(1, 4))
+    with pytest.raises(ValueError, match="^list: batch 1 is empty; a batch needs at least one index$"):
+        drain(DataLoader(numbers(8), batch_sampler=[[0, 1], []]), Split(1, 2))
+
+
+def test_a_sampler_that_yields_nothing_makes_an_epoch_without_batches() -> None:
+    assert drain(DataLoader(numbers(8), 4, sampler=[]), Split(1, 4)) == []
+
+
+def test_an_index_out_of_range_is_the_datasets_own_error() -> None:
+    with pytest.raises(IndexError):
+        drain(DataLoader(numbers(8), 4, sampler=[3, 9]), Split(1, 4))
+
+
+# --- ready-made batches -------------------------------------------------------------------------------------
+
+
+class Pair(NamedTuple):
+    x: Tensor
+    names: list[str]
+
+
+@pytest.mark.parametrize(
+    ("batch", "half"),
+    [
+        (torch.arange(4), torch.tensor([1, 3])),
+        (np.arange(4), np.array([1, 3])),
+        ({"x": torch.arange(4), "scale": torch.tensor(2.0)}, {"x": torch.tensor([1, 3]), "scale": torch.tensor(2.0)}),
+        ([torch.arange(4), 7], [torch.tensor([1, 3]), 7]),
+        (Pair(torch.arange(4), list("abcd")), Pair(torch.tensor([1, 3]), list("bd"))),
+        (list("abcd"), list("bd")),
+    ],
+)
+def test_a_part_of_a_batch_has_its_share_of_whatever_is_as_long_as_the_batch(batch: Any, half: Any) -> None:
+    found = sliced(batch, Part(1, 2, 2, 1), length_of(batch))
+    assert type(found) is type(batch)
+    torch.testing.assert_close(found, half) if not isinstance(half, Pair | list) else None
+    assert str(found) == str(half)
+
+
+def test_parts_are_in_memory_of_their_own() -> None:
+    batch = torch.arange(8.0).reshape(4, 2)
+    part = sliced(batch, Part(1, 2, 2, 1), 4)
+    assert part.is_contiguous()
+    part.zero_()
+    assert batch.sum() == 28
+
+
+@pytest.mark.parametrize("batch", [3, "text", torch.tensor(1.0), {}])
+def test_what_has_no_number_of_samples_is_refused_in_one_sentence(batch: Any) -> None:
+    with pytest.raises(ValueError, match=f"^batch: a {type(batch).__name__} without a tensor or array has no number"):
+        length_of(batch)

@@ -74,6 +74,52 @@ def test_statistics_over_a_batch_keep_local_batches_large_as_far_as_the_job_allo
     assert limits_of(normed, TrainingConfig(min_local_batch_size=32)).min_local_bsz == 32
 
 
+def test_a_loss_over_whole_batches_gains_nothing_by_more_replicas() -> None:
+    whole = MEASURED.with_habits(Habits(undivided=True, least_local_bsz=32))
+    limits = limits_of(whole, TrainingConfig(max_batch_size=512))
+    assert (limits.min_local_bsz, limits.undivided) == (32, True)
+    model = whole.job_model(TrainingConfig(max_batch_size=512), {"t4": 1})
+    assert model is not None
+    assert choose_batch(model, [Slot("n", "", 1, "t4")]) is not None
+    assert choose_batch(model, [Slot("n", "", 1, "t4"), Slot("n", "", 1, "t4", index=1)]) is None
+
+
+def test_a_loop_that_takes_its_batches_by_next_merges_steps_without_passes() -> None:
+    by_next = MEASURED.with_habits(Habits(undivided=True))
+    group = [Slot("n", "", 1, "t4", index=i) for i in range(4)]
+    training = TrainingConfig(max_batch_size=512, max_local_batch_size=4)
+    model = by_next.job_model(training, {"t4": 1})
+    assert model is not None
+    plan = choose_batch(model, group)
+    assert plan is not None
+    assert (plan.local_bsz, plan.batch_size) == (8, 32 * (plan.accumulation + 1)), (
+        "one pass each, whatever the limit"
+    )
+
+
+def test_a_batch_that_cannot_be_divided_and_does_not_fit_runs_on_no_single_gpu() -> None:
+    by_next = MEASURED.with_habits(Habits(undivided=True))
+    full = by_next.with_profile("t4", ProfileProgress((), (20,)))
+    assert full.max_local_bsz("t4", TrainingConfig(max_local_batch_size=16)) == 64, "measured rows count more"
+    only = Measurements().with_info(READY).with_rows("t4", [StepRow(1, 1, 16, 0, 0.1, 0.0, 5)])
+    only = only.with_habits(Habits(undivided=True)).with_profile("t4", ProfileProgress((), (20,)))
+    model = only.job_model(TrainingConfig(), {"t4": 1})
+    assert model is not None
+    assert choose_batch(model, [Slot("n", "", 1, "t4")]) is None
+    assert choose_batch(model, [Slot("n", "", 1, "t4"), Slot("n", "", 1, "t4", index=1)]) is not None
+
+
+def test_the_users_largest_local_batch_counts_more_than_a_floor_for_statistics() -> None:
+    normed = Measurements().with_info(replace(READY, least_local_bsz=16))
+    assert limits_of(normed, TrainingConfig(max_local_batch_size=8)).min_local_bsz == 8
+    assert limits_of(normed, TrainingConfig(max_local_batch_size={"t4": 64, "a100": 12})).min_local_bsz == 12
+
+
+def test_a_floor_for_statistics_is_one_of_each_batch_of_the_script() -> None:
+    accumulates = Measurements().with_info(replace(READY, least_local_bsz=16)).with_habits(Habits(per_step=4))
+    assert limits_of(accumulates, TrainingConfig(), fewest_replicas=4).min_local_bsz == 8
+
+
 def limits_of(measured: Measurements, training: TrainingConfig, fewest_replicas: int = 1) -> BatchLimits:
     limits = measured.batch_limits(training, fewest_replicas)
     assert limits is not None
