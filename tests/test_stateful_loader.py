@@ -33,18 +33,13 @@ for epoch in coadapt.epochs(EPOCHS):
         optimizer.step()
         time.sleep(0.01)
 """
-LOADERS = {
-    "map": "list(range(SAMPLES)), batch_size=8, shuffle=True",
-    "workers": "list(range(SAMPLES)), batch_size=8, shuffle=True, num_workers=2",
-    "stream": "Numbers(), batch_size=8",
-}
+MAP = "list(range(SAMPLES)), batch_size=8, shuffle=True"
 
 
-@pytest.mark.parametrize("loader", LOADERS)
+@pytest.mark.parametrize("loader", [MAP, f"{MAP}, num_workers=2", "Numbers(), batch_size=8"])
 def test_each_sample_is_seen_once_over_growth_and_a_restart(tmp_path: Path, loader: str) -> None:
-    path = tmp_path / "train.py"
-    text = SCRIPT.replace("DATA", LOADERS[loader])
-    path.write_text(text.replace("SAMPLES", str(SAMPLES)).replace("EPOCHS", str(EPOCHS)))
+    text = SCRIPT.replace("DATA", loader).replace("SAMPLES", str(SAMPLES)).replace("EPOCHS", str(EPOCHS))
+    (path := tmp_path / "train.py").write_text(text)
     training = TrainingConfig(report_interval_s=0.05, checkpoint=CheckpointConfig(at_epoch_end=False))
     with TrainingGroup(path, tmp_path, training, args=[str(tmp_path)]) as job:
         a, b, c, d = job.start(4)
