@@ -29,7 +29,8 @@ def on_ranks(count: int, act: Callable[[Group], Result]) -> list[Result]:
         store = Path(folder) / "store"
         pipes = [fork.Pipe(duplex=False) for _ in range(count)]
         processes = [
-            fork.Process(target=_be, args=(rank, count, store, act, write)) for rank, (_, write) in enumerate(pipes)
+            fork.Process(target=_be, args=(rank, count, store, act, write))
+            for rank, (_, write) in enumerate(pipes)
         ]
         for process in processes:
             process.start()
