@@ -17,8 +17,9 @@ from pathlib import Path
 import torch
 from coadapt.executor.config import CheckpointConfig, TrainingConfig
 from coadapt.executor.protocol import BatchPlan
+from coadapt.executor.rehearsal import Member, TrainingGroup
 
-from tests.training_group import SCRIPT, Member, TrainingGroup, run_script
+from tests.elastic_runs import SCRIPT, run_script
 
 from .harness import finish, table
 

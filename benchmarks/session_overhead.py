@@ -21,8 +21,7 @@ import tempfile
 from pathlib import Path
 
 from coadapt.executor.config import CheckpointConfig, TrainingConfig
-
-from tests.training_group import TrainingGroup
+from coadapt.executor.rehearsal import TrainingGroup
 
 from .harness import finish, table
 

@@ -253,6 +253,41 @@ def _nodes(client: Client) -> Any:
     return Cluster(tuple(Node(row["id"], row["gpu_type"], row["gpus"], emulated=row["emulated"]) for row in rows))
 
 
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    options_metavar="[OPTIONS]",
+)
+def check(
+    path: Annotated[Path, typer.Argument(metavar="SCRIPT.py|JOB.yaml", help="A training script, or a job file.")],
+    args: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]…", help="Arguments of the script.", show_default=False)
+    ] = None,
+    limit: Annotated[float, typer.Option(min=1, help="Seconds that it may take.")] = 120.0,
+    output: Annotated[bool, typer.Option("--output", help="Print what the script wrote, too.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Try a few steps of a script as a job, here and without a cluster; options go before the script."""
+    from ..executor.check import said
+    from ..scheduler.jobfile import is_script
+    from .check import checked
+
+    if args and not is_script(path):
+        raise typer.BadParameter("a job file has the arguments of its script; options go before it")
+    try:
+        name, verdict = checked(path, args or [], limit, partial(_note, path.name))
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; nothing of the check goes on") from None
+    if output and verdict.output:
+        sys.stderr.write(verdict.output)
+    if as_json:
+        from dataclasses import asdict
+
+        _print({"works": verdict.works, "script": name, **asdict(verdict)}, True)
+    else:
+        print("\n".join([said(verdict, name), *(f"  {note}" for note in verdict.notes)]))
+    return Exit.OK if verdict.works else Exit.JOB_FAILED
+
+
 @app.command("list")
 def list_jobs(
     active: Annotated[bool, typer.Option("--active", help="Only jobs that have not ended.")] = False,

@@ -86,11 +86,13 @@ def units(
     split: Split,
     rank: int,
 ) -> Iterator[Unit]:
-    for batch in batches:
+    def unit(batch: Any) -> Unit:
         samples = length(batch)
         parts = split.parts(samples, rank)
         taken = (take(batch, part, samples) for part in parts)
-        yield Unit(samples, tuple(parts), lambda taken=taken: next(taken))  # type: ignore[misc]
+        return Unit(samples, tuple(parts), lambda: next(taken))
+
+    yield from map(unit, batches)
 
 
 def length_of(batch: Any) -> int:

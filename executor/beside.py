@@ -22,10 +22,16 @@ FEW = 1 << 20
 
 
 class Beside:
-    """The state of all that is not trained itself, before a batch. Not `full`: what costs little only."""
+    """The state of all that is not trained itself, before a batch. Not `full`: what costs little only.
+
+    `several`: the batch takes several passes, and running statistics move once by it, by the mean of all passes.
+    """
 
     @torch.no_grad()
-    def __init__(self, prepared: Prepared, full: bool) -> None:
+    def __init__(
+        self, prepared: Prepared, full: bool, several: bool = False, earlier: Beside | None = None
+    ) -> None:
+        """`earlier`: one of the same pass over the data, which is not needed any more."""
         self._options = [(group, _options_of(group)) for opt in prepared.optimizers for group in opt.param_groups]
         self._kept: list[tuple[Tensor, Tensor]] = []
         self._users: list[tuple[Stateful, dict[str, Any]]] = []
@@ -34,6 +40,14 @@ class Beside:
             others = [*prepared.companions, *(m for m in script_objects(nn.Module) if id(m) not in trained)]
             self._kept = [(live, live.detach().clone()) for live in _tensors_of(others)]
             self._users = [(user, copy.deepcopy(user.state_dict())) for user in prepared.users]
+        self._statistics: list[Tensor] = earlier._statistics if earlier is not None else _statistics_of(prepared)
+        self._before: list[Tensor] = (
+            earlier._before if earlier is not None else [torch.empty_like(live) for live in self._statistics]
+        )
+        if self._statistics:
+            torch._foreach_copy_(self._before, self._statistics)
+        self._moved = [torch.zeros_like(before) for before in self._before] if several else []
+        self._samples = 0
 
     @torch.no_grad()
     def restore(self) -> None:
@@ -41,8 +55,26 @@ class Beside:
             group.update(options)
         for live, before in self._kept:
             live.copy_(before)
+        if self._statistics:
+            torch._foreach_copy_(self._statistics, self._before)
         for user, state in self._users:
             user.load_state_dict(copy.deepcopy(state))
+
+    @torch.no_grad()
+    def pass_done(self, samples: int, last: bool) -> None:
+        """A pass of so many samples is over. Before a further one all is as it was."""
+        self._samples += samples
+        for moved, live, before in zip(self._moved, self._statistics, self._before, strict=True):
+            if live.is_floating_point():
+                moved.add_(live - before, alpha=samples)
+                if last:
+                    live.copy_(before + moved / self._samples)
+        if not last:
+            self.restore()
+
+
+def _statistics_of(prepared: Prepared) -> list[Tensor]:
+    return [buffer for buffer in prepared.buffers() if buffer.numel() <= FEW]
 
 
 def _options_of(group: dict[str, Any]) -> dict[str, Any]:

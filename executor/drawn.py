@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any
@@ -191,7 +190,7 @@ class FunctionSource:
 
     def _draw(self, seed: int, number: int, place: Place) -> Any:
         draw: Any = self._batches.draw
-        before = b"" if self._told else self._kept()
+        before = {} if self._told else script_random.capture(self._keeper)
         ahead = self._batches.__dict__.pop("first", None)
         if ahead is not None and self._draws == 0 and place == Place(0, 0, 0, 0):
             batch = ahead
@@ -199,11 +198,8 @@ class FunctionSource:
             with RandomState(draw_seed(seed, number)).borrowed(), seen_alone():
                 batch = draw()
         self._draws += 1
-        self._told = self._told or before != self._kept()
+        self._told = self._told or not script_random.alike(before, script_random.capture(self._keeper))
         return batch
-
-    def _kept(self) -> bytes:
-        return pickle.dumps(script_random.capture(self._keeper))
 
 
 class IterableSource:
@@ -221,7 +217,7 @@ class IterableSource:
         self.size: int | None = len(batches.draw) if sized else None  # type: ignore[arg-type]
         self._key: list[int] = []  # epoch and loop of the loop whose begin is known
         self._begun: dict[str, Any] = {}  # what decides the order, when that loop began
-        self._ended: dict[str, Any] = {}  # and at its end, where another replica took its batches
+        self._after: dict[str, Any] | None = None  # and where the replica is that takes batches for this one
         # Of an iterator, which gives each item once:
         self._once = batches.gives_once
         self._done = 0  # items that were trained on, by whomever
@@ -231,19 +227,21 @@ class IterableSource:
     def begin(self, place: Place, split: Split, rank: int, group: Group | None) -> Reader:
         here = [place.epoch, place.loop]
         if self._key != here:
-            script_random.restore(self._batches.draw, self._ended)
-            self._key, self._begun, self._ended = here, script_random.capture(self._batches.draw), {}
+            if self._after is not None:
+                script_random.restore(self._batches.draw, self._after)
+            self._key, self._begun, self._after = here, script_random.capture(self._batches.draw), None
         if group is not None and group.world_size > 1:
             self._begun = broadcast_state(group, {"begun": self._begun} if rank == 0 else None, 0)["begun"]
         return Reader(slices(self._told(place, group), split, rank))
 
     def state_dict(self) -> dict[str, Any]:
-        return {"key": self._key, "begun": self._begun, "ended": self._ended, "done": self._done}
+        after = script_random.capture(self._batches.draw) if self._after is None else self._after
+        return {"key": self._key, "begun": self._begun, "after": after, "done": self._done}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         if state:
             self._key, self._begun = list(state["key"]), state["begun"]
-            self._ended, self._done = state["ended"], int(state["done"])
+            self._after, self._done = state["after"], int(state["done"])
 
     def done_with(self) -> None:
         self._done += 1
@@ -255,14 +253,19 @@ class IterableSource:
             yield from self._items(place)
             return
         if group.rank == 0:
+            sent: dict[str, Any] | None = None
             for batch in self._items(place):
-                broadcast_state(group, {"batches": [batch]}, 0)
+                now = script_random.capture(self._batches.draw)
+                moved = {} if sent is not None and script_random.alike(now, sent) else {"after": now}
+                broadcast_state(group, {"batches": [batch], **moved}, 0)
+                sent = now
                 yield batch
-            broadcast_state(group, {"batches": [], "ended": script_random.capture(self._batches.draw)}, 0)
+            broadcast_state(group, {"batches": [], "after": script_random.capture(self._batches.draw)}, 0)
             return
         while told := (rest := broadcast_state(group, None, 0))["batches"]:
+            self._after = rest.get("after", self._after)
             yield told[0]
-        self._ended = rest["ended"]
+        self._after = rest["after"]
 
     def _items(self, place: Place) -> Iterator[Any]:
         own = RandomState(self._epoch_seed(place.epoch) + place.loop * LOOP_STRIDE)
@@ -270,6 +273,7 @@ class IterableSource:
             yield from self._rest(own)
             return
         script_random.restore(self._batches.draw, self._begun)
+        self._after = None
         with own.borrowed(), seen_alone():
             batches = self._batches.whole()
         for number in itertools.count():

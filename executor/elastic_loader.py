@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import builtins
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from .drawn import Batches
+from .undue import Late
 
 # What is enumerated all the time, and never is training batches.
 _COMMON = frozenset(
@@ -39,81 +40,15 @@ class Loop(Protocol):
         """Whether the running pass is one before the last of its batch."""
 
     @property
+    def trained(self) -> bool:
+        """Whether there was a backward in the running pass."""
+
+    @property
     def samples_shared(self) -> int | None:
         """After a loop, the samples that this replica was given in it; None where these are all."""
 
     def note_counting(self, how: str) -> None:
         """The script has counted its batches: by `how`."""
-
-
-class Undue(int):
-    """A number that equals no other, and no multiple of anything, until its time comes.
-
-    `due()` tells whether it has come; without it, it never does. What is reckoned from it is undue, too.
-    """
-
-    _due: Callable[[], bool] | None
-
-    def __new__(cls, value: int, due: Callable[[], bool] | None = None) -> Undue:
-        number = super().__new__(cls, value)
-        number._due = due
-        return number
-
-    @property
-    def _is_due(self) -> bool:
-        return self._due is not None and self._due()
-
-    __hash__ = int.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self._is_due and int.__eq__(self, other) is True
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __bool__(self) -> bool:
-        return not self._is_due or int.__bool__(self)
-
-    def __reduce__(self) -> Any:
-        return int, (int.__index__(self),)
-
-    def _as_due(self, value: Any) -> Any:
-        return type(self)(value, self._due) if value is not NotImplemented else value
-
-    def __add__(self, other: Any) -> Any:
-        return self._as_due(int.__add__(self, other))
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        return self._as_due(int.__sub__(self, other))
-
-    def __mul__(self, other: Any) -> Any:
-        return self._as_due(int.__mul__(self, other))
-
-    __rmul__ = __mul__
-
-    def __mod__(self, other: Any) -> Any:
-        return self._as_due(int.__mod__(self, other))
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._as_due(int.__floordiv__(self, other))
-
-
-class Late(Undue):
-    """The number of a batch in a pass before its last: as far as limits go, it is not reached yet."""
-
-    def __lt__(self, other: Any) -> bool:
-        return int(self) - 1 < other
-
-    def __le__(self, other: Any) -> bool:
-        return int(self) - 1 <= other
-
-    def __gt__(self, other: Any) -> bool:
-        return int(self) - 1 > other
-
-    def __ge__(self, other: Any) -> bool:
-        return int(self) - 1 >= other
 
 
 def plain_copy(loader: Any) -> Any:
@@ -192,8 +127,9 @@ class _Numbered:
 
     def __next__(self) -> tuple[int, Any]:
         item = next(self._items)
-        number = self._start + self._loop.batch_number
-        return (Late(number) if self._loop.partial else number), item
+        loop = self._loop  # a number must not keep its loop from ending
+        number = self._start + loop.batch_number
+        return (Late(number, lambda: loop.trained) if loop.partial else number), item
 
 
 def number_batches(loop: Loop) -> None:

@@ -50,6 +50,7 @@ class PartPlan:
     """One part of a batch on this replica: `samples` of its `batch` samples, which `copies` parts compute alike.
 
     `merged` steps of the script make the optimizer step, of `step_samples` samples in `parts` different parts.
+    `per_step`: batches whose gradients the script adds up to a step of its own, where they are combined together.
     `visible`: the script may look at the gradients and step by them; else they are kept back for a later part.
     `void`: they are dropped. `last`: it is the last pass of its batch.
     """
@@ -63,6 +64,7 @@ class PartPlan:
     visible: bool = True
     void: bool = False
     last: bool = True
+    per_step: int = 1
 
     @property
     def whole(self) -> bool:
@@ -322,7 +324,7 @@ class Gradients:
 
     def _norm_factor(self, plan: PartPlan) -> Any:
         """From the squared norm of a part's weighted gradient to samples x squared norm of its mean gradient."""
-        divided_by = plan.samples if self.weights.sums else 1
+        divided_by = plan.samples if self.weights.sums else 1 / plan.per_step
         return plan.samples / (self._share * divided_by) ** 2
 
     # --- one replica ----------------------------------------------------------------------------------------
@@ -352,7 +354,7 @@ class Gradients:
         for i, stashed in stash.items():
             parameter = self._parameters[i]
             parameter.grad = stashed if parameter.grad is None else parameter.grad.add_(stashed)
-        factor = _to_one(self._stashed_weight.pop(ordinal, 0.0) + weight)
+        factor = _to_one((self._stashed_weight.pop(ordinal, 0.0) + weight) / plan.per_step)
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         if factor is not None and gradients:
             torch._foreach_mul_(gradients, factor)
@@ -361,7 +363,8 @@ class Gradients:
 
     def _mean_divisor(self, plan: PartPlan) -> float:
         """A summed loss's gradient divided by this is that of the mean."""
-        return (plan.step_samples or plan.batch) / plan.merged if self.weights.sums else 1.0
+        size = plan.step_samples / plan.merged if plan.merged > 1 else plan.batch
+        return size if self.weights.sums else 1.0
 
     # --- several replicas -----------------------------------------------------------------------------------
 
@@ -432,11 +435,11 @@ class Gradients:
         if words[STALE]:
             self._see_again(ordinal)
         reached = self._reached_by_any(reached, group) if words[EXTRA] or words[MISSING] else reached
-        self._take(layout, reached, words[WEIGHT])
+        self._take(layout, reached, words[WEIGHT] / plan.per_step)
         beyond = reached - set(layout.numbers)
         if beyond:
             self.meter.drop()
-            self._combine_beyond(beyond, words[WEIGHT], group)
+            self._combine_beyond(beyond, words[WEIGHT] / plan.per_step, group)
             self._expected[ordinal] = self._layout_of(reached | set(layout.numbers), group)
         if plan.copies == 1:
             flats = [(bucket.gradients, bucket.scale) for bucket in layout.buckets if bucket.numbers]
@@ -524,7 +527,7 @@ class Gradients:
         plan = self._plan or PartPlan(1, self.replicas)
         parts = plan.copies * plan.merged
         share = 1.0 / parts if self.weights.given is Kind.SUM else plan.samples / (plan.batch * parts)
-        weight = plan.samples / (plan.batch * parts)
+        weight = plan.per_step * plan.samples / (plan.batch * parts)
         with torch.no_grad():
             for i in own:
                 gradient = self._parameters[i].grad

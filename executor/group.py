@@ -175,8 +175,11 @@ class Group:
                 work.wait(_POLL)
                 return
             except RuntimeError:
-                if self.broken or work.is_completed():
+                if self.broken:
                     raise
+                if work.is_completed():
+                    work.wait()  # raises what it failed with, if it did not end just after the time-out
+                    return
                 self.look_up(time.monotonic() - since_s)
 
     def look_up(self, waited_s: float = 0.0) -> None:

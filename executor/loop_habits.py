@@ -68,9 +68,10 @@ def takes_by_next() -> bool:
     Called by what the script iterates. Such a loop counts its batches, so that each has to be given once.
     """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
-        frame = frame.f_back
     while frame is not None:
+        if os.path.dirname(frame.f_code.co_filename) == _HERE:  # as our enumerate
+            frame = frame.f_back
+            continue
         if _operation(frame) not in _LOOPS:
             return True
         if not frame.f_code.co_flags & inspect.CO_GENERATOR:

@@ -147,10 +147,13 @@ class _Look:
     def _times_trained(self, node: Any, tied: Any) -> bool:
         """A term times something that is trained, such as a temperature: the product is the term."""
         inner = _Look(self.samples, self.batch, nodes=self.nodes, _constant=self._constant)
-        if not inner.at(tied) or len(kinds := {term.kind for term in inner.terms.values()}) != 1:
+        if not inner.at(tied):
             return False
-        (kind,) = kinds
-        return kind is not Kind.WEIGHTED and self._add(node, kind)
+        first, *others = inner.terms.values()
+        if not others:
+            return self._add(node, first.kind, first.weight, all_items=first.all_items, sure=first.sure)
+        alike = all(term.kind is first.kind for term in others)
+        return alike and first.kind is not Kind.WEIGHTED and self._add(node, first.kind)
 
     def _by_a_count(self, node: Any, name: str, term: Term) -> Term | None:
         """A sum divided by what was counted is a mean; None: the factor leaves the term what it is."""

@@ -132,6 +132,15 @@ class LossWeights:
         return self.given is Kind.SUM or kinds == {Kind.SUM}
 
     @property
+    def kinds(self) -> list[Kind]:
+        """What the losses of a batch are taken for so far, in the order of their backwards."""
+        if self.whole:
+            return [Kind.BATCH]
+        if self.given is not Kind.UNKNOWN:
+            return [self.given]
+        return [entry.kind for _, entries in sorted(self._agreed.items()) for entry in entries.values()]
+
+    @property
     def learned(self) -> tuple[bool, bool]:
         """What holds from now on, for those who come later."""
         return self.whole, self.counted

@@ -54,6 +54,7 @@ from .session import GroupSession
 from .step_backup import StepBackup
 from .training_state import broadcast_state
 from .units import Part
+from .whole_values import norms, rates_of
 
 CONTROL_INTERVAL_S = 0.05
 SAMPLE_INTERVAL_S = 2.0  # between two looks at whether replicas hold the same parameters
@@ -98,6 +99,7 @@ class ManagedSession(GroupSession):
         self.live = False  # holds the state of a run, not just the script's initial one
         self.variables = OwnVariables([*prepared.modules, *prepared.companions], prepared.things())
         self._beside: Beside | None = None  # before the running batch
+        self._several = False  # it takes several passes
         self._beside_step: Beside | None = None  # before the running step of a loop in steps
         self._little_beside = is_small(prepared) and bool(prepared.companions or prepared.users)
         self.habits = LoopHabits()
@@ -137,6 +139,7 @@ class ManagedSession(GroupSession):
 
     def _begin_pass(self) -> None:
         before = self.position.pass_samples, self.position.pass_progress
+        self._beside = None
         super()._begin_pass()
         if self.variables.begin_pass(self.rank, self.world_size):
             self.position.pass_samples, self.position.pass_progress = before
@@ -167,26 +170,31 @@ class ManagedSession(GroupSession):
         return replace(unit, fetch=lambda: next(data))
 
     def _open_unit(self, unit: Unit) -> None:
-        several = len(unit.parts) > 1
+        self._several = several = len(unit.parts) > 1
         self.variables.begin_batch(self.world_size > 1, several)
-        self._beside = None
+        earlier, self._beside = self._beside, None
         if several or self.world_size > 1:
-            self._beside = Beside(self.prepared, full=several or self._little_beside)
+            self._beside = Beside(self.prepared, several or self._little_beside, several, earlier)
 
     def _before_part(self, part: Part) -> None:
         self.gradients.keeps_loss = self.variables.looks
-        self.variables.begin_part(not self.partial, not part.counts)
+        self.variables.begin_part(not self.partial, not part.counts, lambda: self.trained)
 
     def _after_part(self, part: Part) -> None:
-        self.variables.end_part(part.samples, not self.partial, lambda: self._added_losses(part.samples))
-        if self.partial and self._beside is not None:
-            self._beside.restore()
+        self.variables.end_part(
+            part.samples, not self.partial, lambda: self._added_losses(part.samples), self._whole_values
+        )
+        if self._several and self._beside is not None:
+            self._beside.pass_done(part.samples, not self.partial)
+
+    def _whole_values(self) -> list[float]:
+        return [*norms(), *rates_of(self.prepared.optimizers, self.prepared.schedulers)]
 
     def _added_losses(self, samples: int) -> list[float]:
         """What a sum of the last loss over this part's samples, or over what it counts, would have grown by."""
         loss, term = self.gradients.loss, self.gradients.loss_term
-        if loss is None or loss.numel() != 1:
-            return []
+        if loss is None or loss.numel() != 1 or 1 < samples == self.position.per_step:
+            return []  # a loss divided by as many batches, times the samples, would be the loss itself
         value = float(loss) / self._loss_scale()
         added = [value * samples]
         if term is not None and term.weight is not None:

@@ -12,11 +12,11 @@ from typing import Any
 
 from torch import nn
 
-from .elastic_loader import Late
 from .group import Group
 from .script_state import ScriptState
 from .script_sums import Known, SampleSums, as_alone, shared
 from .script_undo import Undo
+from .undue import Late
 
 Frames = Sequence[dict[str, Any]]
 
@@ -156,16 +156,24 @@ class OwnVariables:
         self._undo = Undo(self._weights, several, before) if may_repeat or several else None
         self._moves = []
 
-    def begin_part(self, last: bool, is_copy: bool) -> None:
-        """`is_copy`: what other replicas compute as well, which counts there."""
+    def begin_part(self, last: bool, is_copy: bool, trained: Callable[[], bool] = lambda: True) -> None:
+        """`is_copy`: what other replicas compute as well, which counts there. `trained()` as for `Late`."""
         self._sums.before_part(late=not last)
         self._undo_copy = Undo() if is_copy else None
         if not last and self._undo is not None:
-            self._undo.late(self._sums.known.counters, Late)
+            self._undo.late(self._sums.known.counters, lambda count: Late(count, trained))
 
-    def end_part(self, samples: int, last: bool, losses: Callable[[], Sequence[float]]) -> None:
+    def end_part(
+        self,
+        samples: int,
+        last: bool,
+        losses: Callable[[], Sequence[float]],
+        of_all: Callable[[], list[float]] = list,
+    ) -> None:
         """The script is done with a part; before a further one, what goes by batches is as it was before the
         first.
+
+        `losses()` as for `SampleSums.after_part`, `of_all()` as for `Undo.average`.
         """
         self._sums.after_part(samples, losses)
         kept = self._sums.known.kept
@@ -175,7 +183,7 @@ class OwnVariables:
             return
         self._moves.append((float(samples), self._undo.moves(kept)))
         if last:
-            self._undo.average(self._moves)
+            self._undo.average(self._moves, of_all)
         else:
             self._undo.repeat(kept, samples)
 

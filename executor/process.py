@@ -28,6 +28,7 @@ from .group import Abandoned, leave_group
 from .managed_session import Leaving, ManagedSession, Unfit
 from .profile_session import ProfileSession
 from .protocol import Crashed, Finished, Left, Profiled
+from .whole_values import watch_norms
 
 _PACKAGE = str(Path(__file__).parent.parent)
 _PR_SET_PDEATHSIG = 1
@@ -54,6 +55,7 @@ def serve(script: str, arguments: Sequence[str], channel_fd: int) -> int:
     channel = Channel(channel_fd)
     front_door.use_channel(channel)
     be_alone_until_joined()
+    watch_norms()
     event = run_script(script, arguments)
     leave_group()
     for stream in (sys.stdout, sys.stderr):

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import torch
 
+from .undue import Undue
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _FOREIGN = tuple(
     {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -68,7 +70,7 @@ class Reach:
     def look(self, path: str, owner: Any, key: Any, depth: int, frame: FrameType | None = None) -> None:
         """Look at `owner[key]` and what it holds."""
         value = owner[key]
-        kind = type(value)
+        kind: type = int if isinstance(value, Undue) else type(value)
         if kind in self.kinds:
             if kind not in ARRAYS or self._is_kept(value):
                 self.leaves[path] = Leaf(owner, key, value, frame)

@@ -36,6 +36,17 @@ def restore(thing: Any, states: Mapping[str, Any]) -> None:
             _put(owner, name, states[path])
 
 
+def alike(a: Any, b: Any) -> bool:
+    """Whether two captured states are the same."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
+    if isinstance(a, torch.Tensor | np.ndarray):
+        return type(a) is type(b) and a.shape == b.shape and bool(np.all(np.asarray(a) == np.asarray(b)))
+    if isinstance(a, list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(alike, a, b))
+    return bool(a == b)
+
+
 def _places(thing: Any) -> Iterator[tuple[str, Any, Any, int]]:
     """(path, owner, name, depth) of every attribute or closure cell looked at."""
     seen: set[int] = set()

@@ -22,6 +22,7 @@ import torch
 
 from .script_frames import is_own_object, key_of, script_frames, settle
 from .script_sums import ATTRIBUTES
+from .undue import Undue
 
 # What says where a process is and not how far it is.
 _PLACES = re.compile(
@@ -229,6 +230,8 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
     kind = type(value)
     if kind in (bool, int, float, complex, type(None)):
         return value
+    if isinstance(value, Undue):
+        return int(value)
     if kind in (str, bytes):
         budget.take(len(value))
         return value

@@ -30,11 +30,13 @@ TOLERANCE = 1e-3
 class Known:
     """Paths of variables, by what they are.
 
-    `over_samples`: sums over samples, and lists with an entry for each. `moving`: whatever moves with each part.
-    `counters`: whole numbers that grow by 1. `reckoned`: quotients of two others, by name, in the same object.
+    `over_samples`: sums over samples, and lists with an entry for each; `others` were seen to be none.
+    `moving`: whatever moves with each part. `counters`: whole numbers that grow by 1. `reckoned`: quotients of two
+    others, by name, in the same object.
     """
 
     over_samples: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
     moving: set[str] = field(default_factory=set)
     counters: set[str] = field(default_factory=set)
     reckoned: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -42,10 +44,13 @@ class Known:
     def also_at(self, alias: str, first: str) -> None:
         """What is at the path `first` is at `alias`, too."""
         for paths in (self.over_samples, self.moving):
-            paths |= {alias + path[len(first) :] for path in paths if path == first or path.startswith(f"{first}/")}
+            paths |= {
+                alias + path[len(first) :] for path in paths if path == first or path.startswith(f"{first}/")
+            }
 
     def update(self, other: Known) -> None:
-        self.over_samples |= other.over_samples
+        self.others |= other.others
+        self.over_samples = (self.over_samples | other.over_samples) - self.others
         self.moving |= other.moving
         self.counters |= other.counters
         self.reckoned |= other.reckoned
@@ -54,6 +59,7 @@ class Known:
         """As it goes into checkpoints."""
         return {
             "over_samples": sorted(self.over_samples),
+            "others": sorted(self.others),
             "moving": sorted(self.moving),
             "counters": sorted(self.counters),
             "reckoned": {path: list(of) for path, of in self.reckoned.items()},
@@ -63,6 +69,7 @@ class Known:
     def of_plain(cls, told: Mapping[str, Any]) -> Known:
         return cls(
             set(told["over_samples"]),
+            set(told["others"]),
             set(told["moving"]),
             set(told["counters"]),
             {path: (above, below) for path, (above, below) in told["reckoned"].items()},
@@ -79,12 +86,13 @@ class SampleSums:
 
     def __init__(self) -> None:
         self.known = Known()
-        self._others: set[str] = set()
         self._before: dict[str, Any] = {}
         self._lengths: dict[str, int] = {}
         self._looks = 0
         self._passes = 0
         self._late = False
+        self._has_counted = False  # counters were looked at
+        self._no_quotients: set[str] = set()
 
     @property
     def looks(self) -> bool:
@@ -122,23 +130,24 @@ class SampleSums:
             if by_samples is not True and self._beside_count(path, growth, grown, found, samples):
                 by_samples = True
             self._note(path, by_samples)
-        self._note_reckoned(grown, found)
+        self._note_reckoned(grown, found, before)
         self._note_lists(found, samples)
         for alias, first in found.aliases.items():
             known.also_at(alias, first)
 
     def _note(self, path: str, by_samples: bool | None) -> None:
-        if by_samples and path not in self._others:
+        if by_samples and path not in self.known.others:
             self.known.over_samples.add(path)
         elif by_samples is False:
             self.known.over_samples.discard(path)
-            self._others.add(path)
+            self.known.others.add(path)
 
     def _note_counters(self, grown: Mapping[str, Any]) -> None:
         if self._late:
             return
         ones = {path for path, growth in grown.items() if isinstance(growth, int) and growth == 1}
-        self.known.counters = ones if self._looks == 1 and self._passes == 1 else self.known.counters & ones
+        self.known.counters = self.known.counters & ones if self._has_counted else ones
+        self._has_counted = True
 
     def _note_lists(self, found: Reach, samples: int) -> None:
         """Lists that get an entry for each sample, or one array of entries for each part."""
@@ -185,15 +194,23 @@ class SampleSums:
                     return first, second
         return None
 
-    def _note_reckoned(self, grown: Mapping[str, Any], found: Reach) -> None:
+    def _note_reckoned(self, grown: Mapping[str, Any], found: Reach, before: Mapping[str, Any]) -> None:
         for path, growth in grown.items():
-            if not isinstance(growth, float) or path in self.known.over_samples:
+            if not isinstance(growth, float) or path in self.known.over_samples or path in self._no_quotients:
                 continue
-            of = self._quotient(path, _beside(path, grown, found), found)
-            if of is not None and set(of) <= self.known.over_samples:
+            # A sum stays what it is with a part that adds nothing to it.
+            sums = {
+                name: 0
+                for name in self.known.over_samples
+                if name not in grown and name in found.leaves and _is_single(found.leaves[name].value)
+            }
+            of = self._quotient(path, _beside(path, {**sums, **grown}, found), found)
+            if of is None:
+                self.known.reckoned.pop(path, None)
+                self._no_quotients.add(path)
+            elif set(of) <= self.known.over_samples and _nonzero(before.get(of[1])):
+                # With the first part of a sum each mean of it is such a quotient.
                 self.known.reckoned[path] = (_name(of[0]), _name(of[1]))
-            elif path in self.known.reckoned:
-                del self.known.reckoned[path]
 
 
 def _beside(path: str, grown: Mapping[str, Any], found: Reach) -> dict[str, Any]:
@@ -208,6 +225,8 @@ def _beside(path: str, grown: Mapping[str, Any], found: Reach) -> dict[str, Any]
 
 def _growth(before: Any, now: Any) -> Any:
     """How a value has grown: a whole number, a float, or an array; None where it has not, or became another."""
+    if type(now) is float and type(before) is int:  # a sum that begins as `0`
+        before = float(before)
     if type(before) is not type(now) or getattr(before, "shape", ()) != getattr(now, "shape", ()):
         return None
     if isinstance(now, ARRAYS):
@@ -327,9 +346,7 @@ def shared(value: Any, known: Known, rank: int, replicas: int, path: str = "") -
     if kind in NUMBERS or isinstance(value, ARRAYS):
         if path not in known.over_samples:
             return value
-        if not _is_whole(value):
-            return _like(value, value / replicas)
-        return _like(value, value // replicas + (value % replicas > rank))
+        return _like(value, _share(value, rank, replicas))
     if isinstance(value, dict):
         is_object = ATTRIBUTES in value
         items = {
@@ -342,6 +359,20 @@ def shared(value: Any, known: Known, rank: int, replicas: int, path: str = "") -
     if kind in (list, tuple):
         return kind(shared(item, known, rank, replicas, f"{path}/{i}") for i, item in enumerate(value))
     return value
+
+
+def _share(value: Any, rank: int, replicas: int) -> Any:
+    """A rank's share; those of whole numbers in an array add up to the share of their sum."""
+    if not _is_whole(value):
+        return value / replicas
+    if not isinstance(value, ARRAYS):
+        return value // replicas + (value % replicas > rank)
+    counts = value.numpy() if isinstance(value, torch.Tensor) else value
+    until = np.cumsum(counts.reshape(-1), dtype=np.int64)
+    before = until - counts.reshape(-1)
+    # Of the numbers from `before` to `until`, those that a rank would be dealt.
+    dealt = (until + replicas - 1 - rank) // replicas - (before + replicas - 1 - rank) // replicas
+    return dealt.reshape(counts.shape)
 
 
 def _is_whole(value: Any) -> bool:
@@ -363,7 +394,7 @@ def _equal(a: Any, b: Any) -> bool:
 def _like(first: Any, value: Any) -> Any:
     """`value` in the type of `first`."""
     if isinstance(first, torch.Tensor):
-        return torch.as_tensor(value, dtype=first.dtype)
+        return torch.as_tensor(value, dtype=first.dtype, device=first.device)
     if isinstance(first, np.ndarray | np.generic):
         return np.asarray(value, dtype=first.dtype)[()]
     return type(first)(round(value)) if isinstance(first, int) else value
@@ -392,8 +423,12 @@ def _close(a: float, b: float) -> bool:
     return abs(a - b) <= TOLERANCE * abs(a)
 
 
+def _is_single(value: Any) -> bool:
+    return isinstance(value, (*NUMBERS, torch.Tensor)) and getattr(value, "ndim", 0) == 0
+
+
 def _nonzero(value: Any) -> bool:
-    return isinstance(value, (*NUMBERS, torch.Tensor)) and getattr(value, "ndim", 0) == 0 and float(value) != 0
+    return _is_single(value) and float(value) != 0
 
 
 def _name(path: str) -> str:

@@ -93,14 +93,23 @@ class Undo:
                 moved[_last(path)] = _kept(items[-1])
         return moved
 
-    def average(self, passes: Sequence[tuple[float, Mapping[str, Any]]]) -> None:
-        """After the last pass: what moved has moved by the mean of all; `passes`: weights and moves."""
+    def average(
+        self, passes: Sequence[tuple[float, Mapping[str, Any]]], of_all: Callable[[], list[float]]
+    ) -> None:
+        """After the last pass: what moved has moved by the mean of all; `passes`: weights and moves.
+
+        `of_all()`: values that are of the whole batch in the last pass; what has become one of them stays.
+        """
         whole = sum(weight for weight, _ in passes)
         common = set.intersection(*(set(moves) for _, moves in passes))
         mean = {path: sum(moves[path] * (weight / whole) for weight, moves in passes) for path in common}
         now, others = self._now(), {}
+        apart = {path for path in common if not _equal(passes[-1][1][path], mean[path])}
+        settled = set(of_all()) if apart else set()
         for path, move in mean.items():
-            if path not in now or not (isinstance(move, ARRAYS) or math.isfinite(move)):
+            if path not in apart or path not in now or _among(now[path].value, settled):
+                continue
+            if not (isinstance(move, ARRAYS) or math.isfinite(move)):
                 continue
             value, live = self._values[path] + move, now[path].value
             if isinstance(live, ARRAYS) and live is self._leaves[path].value:
@@ -109,14 +118,18 @@ class Undo:
                 others[path] = value
         put(others, now)
         for path, items in self._lists.items():
-            if _last(path) in mean and len(items) == self._lengths[path] + 1:
+            if _last(path) in apart and len(items) == self._lengths[path] + 1 and not _among(items[-1], settled):
                 items[-1] = mean[_last(path)]
 
     def late(self, paths: Container[str], make: Callable[[int], int]) -> None:
         """Let counts show that what they count is not over yet."""
         now = self._now()
         put(
-            {path: make(leaf.value) for path, leaf in now.items() if path in paths and type(leaf.value) is int},
+            {
+                path: make(leaf.value)
+                for path, leaf in now.items()
+                if path in paths and isinstance(leaf.value, int)
+            },
             now,
         )
 
@@ -169,6 +182,8 @@ def _kept(value: Any) -> Any:
 
 
 def _alike(a: Any, b: Any) -> bool:
+    if type(a) is float and type(b) is int:
+        return True
     return type(a) is type(b) and getattr(a, "shape", ()) == getattr(b, "shape", ())
 
 
@@ -183,6 +198,14 @@ def _is_of_samples(item: Any, samples: int) -> bool:
     if isinstance(item, ARRAYS):
         return item.ndim > 0 and len(item) == samples
     return isinstance(item, Sized) and not isinstance(item, str | bytes | dict) and len(item) == samples
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return bool((a == b).all()) if isinstance(a, ARRAYS) else bool(a == b)
+
+
+def _among(value: Any, settled: Container[float]) -> bool:
+    return not isinstance(value, ARRAYS) and float(value) in settled
 
 
 def _last(path: str) -> str:

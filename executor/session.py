@@ -28,7 +28,7 @@ from . import alone, backward
 from .batches import Place, Reader, Source, Unit
 from .config import Count, TrainingConfig
 from .drawn import Batches
-from .elastic_loader import Undue, make_elastic
+from .elastic_loader import make_elastic
 from .gradient_noise import GradientNoise, Preconditioner
 from .gradients import Gradients, PartPlan
 from .group import Group, GroupBroken, backend_for
@@ -45,6 +45,7 @@ from .step_backup import StepBackup
 from .step_timer import StepTimer
 from .stepping import ScaledOptimizers, adapt_scaler, adapt_scheduler
 from .training_state import Position, TrainingState, diversify
+from .undue import Undue
 from .units import Part, Split
 
 CANNOT_DO_AGAIN = (
@@ -159,6 +160,7 @@ class GroupSession:
         self._backup: StepBackup | None = None
         self._void = False  # nothing that is done now counts
         self._batch: Any = None  # the last one that the script was given
+        self._redos = 0  # times that something had to be done again
         self._done = 0  # batches that are done with in the running step of a loop in steps
         self._step_begun: dict[str, Any] = {}  # the position when a step of a loop in steps began
         self._asked_in_part = False
@@ -173,6 +175,7 @@ class GroupSession:
         self._split = Split(1, self.script_batch)
         self._step_started_s = 0.0
         self._since_step = 0  # batches since then
+        self._progress_ahead = 0.0  # in samples, of batches that the script has not made a step of yet
         self._local_samples = 0  # that this replica was given in the running pass
         self._shared: int | None = None
         self._adapt()
@@ -219,7 +222,7 @@ class GroupSession:
         self.begin_script()
         self._begin_pass()
         self._loops_seen = position.loop
-        while not self.completed:
+        while not self.completed or (self._ahead and not position.ended):  # none is left half done
             self._begin_script_step()
             number = self._show(position.script_steps, count)
             yield from self._guarded(number)
@@ -349,8 +352,12 @@ class GroupSession:
     @property
     def _share_of_progress(self) -> float:
         """Progress of a sample of the running step, of one at the initial batch size."""
-        scale = self.scale
-        return 1.0 if scale <= 1.0 else min(1.0, self.gain / scale)
+        return self._share_of(self.step_batch_size)
+
+    def _share_of(self, size: int) -> float:
+        """The same of a step of `size` samples."""
+        initial = self.initial_batch_size
+        return 1.0 if size <= initial else min(1.0, self.noise.gain(size, initial) * initial / size)
 
     def ask_step(self, optimizer: torch.optim.Optimizer) -> None:
         if not self._in_loop:
@@ -452,6 +459,10 @@ class GroupSession:
         return self.position.batch + len(self._ahead)
 
     @property
+    def trained(self) -> bool:
+        return self.gradients.backwards > 0
+
+    @property
     def samples_shared(self) -> int | None:
         return self._shared
 
@@ -514,8 +525,9 @@ class GroupSession:
                 if not entered:
                     unit, entered = (yield from self._enter_loop(unit)), True
             except GroupBroken:  # in data that one replica reads for all
-                self._undo_step()
-                yield from self._void_parts()
+                if self._ahead:
+                    self._undo_step()
+                    yield from self._void_parts()
                 return True
             if not (yield from self._unit(unit, last)):
                 return True
@@ -541,6 +553,11 @@ class GroupSession:
         """Batches whose gradients are combined together."""
         merged = self.split.merged
         return merged * self.position.per_step if merged > 1 else 1
+
+    @property
+    def _added_up(self) -> int:
+        """Of batches whose gradients are combined together, those that the script adds up to a step of its own."""
+        return self.position.per_step if self.split.merged > 1 else 1
 
     def _begin_reading(self) -> Reader:
         position = self.position
@@ -607,6 +624,7 @@ class GroupSession:
         if self._ahead_watch is not None:
             self._ahead_watch.taken()
         self._asked = self._stepped = False
+        redos = self._redos
         for number, part in enumerate(unit.parts):
             try:
                 self._batch = batch = unit.fetch()
@@ -625,6 +643,7 @@ class GroupSession:
                     self.full_batch_size,
                     visible=last and not self.partial,
                     last=not self.partial,
+                    per_step=self._added_up,
                 )
             )
             self._place_group()
@@ -633,7 +652,7 @@ class GroupSession:
             self.in_iteration, self._running = True, (unit, part)
             yield batch
             self._close_part()
-            if self.gradients.undone:
+            if self._redos != redos:  # perhaps seen at the end of a step of the script
                 yield from self._void_parts()
                 return False
         return True
@@ -701,10 +720,12 @@ class GroupSession:
         units = self._units_per_step
         self._parts = units * split.passes_for(unit.samples) * split.replicas
         if measured and split.part_count(split.unit) == split.replicas * split.passes:
+            # Measured on the gradient of a whole step of the script, of which this may be one batch of several.
+            share = 1.0 if self.gradients.weights.sums else self._added_up / self.position.per_step
             self.meter.begin(
-                self.full_batch_size if unit.samples == split.unit else unit.samples,
+                split.unit * units if unit.samples == split.unit else unit.samples,
                 self._parts,
-                self._loss_scale(),
+                self._loss_scale() * share,
             )
         else:
             self.meter.skip()
@@ -719,6 +740,7 @@ class GroupSession:
         if self.by_next and self.step_count is None:
             raise RuntimeError(CANNOT_DO_AGAIN)
         self._ahead, self._asked_of = [], {}
+        self._redos += 1
         self.gradients.forget_step()
         self.gradients.undone = True
         self._void = self.step_count is not None and self._batches_here > 0
@@ -771,9 +793,12 @@ class GroupSession:
         position.pass_samples += done
         position.pass_progress += done * share
         position.iterations += 1
+        self._progress_ahead += done * share
         if self._stepped:
             position.steps += 1
-            position.progress_samples += done * share
+            position.progress_samples += self._progress_ahead
+        if self._asked:
+            self._progress_ahead = 0.0
         self._done_with_ahead()
         self._asked_of = {}
         self.meter.update()
@@ -781,7 +806,7 @@ class GroupSession:
     def _make_up_for_steps(self) -> None:
         """The loop has been left in the midst of a merged step: make it of what there is."""
         self.meter.drop()
-        self.gradients.begin_part(PartPlan(1, self.world_size))
+        self.gradients.begin_part(PartPlan(1, self.world_size, per_step=self._added_up))
         self.in_iteration = True
         for optimizer in list(self._asked_of):
             if self.prepared.scalers:
@@ -810,8 +835,8 @@ class GroupSession:
             for _ in range(self._done):
                 self.source.done_with()
             self._done = 0
-        share = self._share_of_progress if self._by_progress else 1.0
-        self.position.script_steps += share
+        # Of the whole step that it is part of, of which only some may be done.
+        self.position.script_steps += self._share_of(self.full_batch_size) if self._by_progress else 1.0
         self.position.begun = False
 
     def _measures_noise(self) -> bool:

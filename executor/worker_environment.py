@@ -13,7 +13,7 @@ from .resize import StartWorker
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
-def _tracking(job_id: str, profile: bool) -> dict[str, str]:
+def tracking(job_id: str, profile: bool) -> dict[str, str]:
     """One run of a job for experiment trackers, however often it is restarted, and none of its profile runs."""
     if profile:
         return {"WANDB_MODE": "disabled", "MLFLOW_RUN_NAME": f"{job_id} (measuring)"}
@@ -28,7 +28,7 @@ def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) 
     """
     environment = {
         **(ONE_THREAD if start.slot.emulated else {}),
-        **_tracking(job.id, start.profile),
+        **tracking(job.id, start.profile),
         **job.env,
         JOB_ID: job.id,
         "RANK": str(start.rank),

@@ -14,7 +14,7 @@ import pytest
 from coadapt.executor.slot import Slot
 from hypothesis import settings
 
-# Helpers beside the tests (`training_group`, …) are imported by their file name.
+# Helpers beside the tests (`elastic_runs`, …) are imported by their file name.
 sys.path.insert(0, str(Path(__file__).parent))
 
 # Before ray is imported anywhere: no token files, no statistics, no warning about GPUs that are only emulated.

@@ -37,7 +37,7 @@ parser.add_argument("--fits", type=int, default=1 << 30, help="samples of a batc
 parser.add_argument("--fits-in-training", type=int, default=1 << 30, help="where that is less than in profiling")
 parser.add_argument("--overcommits", action="store_true", help="the kernel kills the process that does not fit")
 args = parser.parse_args()
-ME = os.environ.get("COADAPT_TEST_ID", os.environ.get("RANK", "0"))
+ME = os.environ.get("COADAPT_MEMBER", os.environ.get("RANK", "0"))
 
 
 class Points(Dataset):

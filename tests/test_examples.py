@@ -1,5 +1,6 @@
 """The examples are ordinary scripts: at most six lines name coadapt, and without them the result is the same."""
 
+import difflib
 import os
 import runpy
 import subprocess
@@ -8,10 +9,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from coadapt.cli import main
+from coadapt.cli.exit_codes import Exit
 from coadapt.scheduler.job import JobSpec
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-FOLDERS = sorted(path.parent for path in EXAMPLES.glob("*/train.py"))
+PLAIN = sorted(path.parent for path in EXAMPLES.glob("*/plain.py"))  # those with their plain script beside them
+FOLDERS = sorted(path.parent for path in EXAMPLES.glob("*/train.py") if path.parent not in PLAIN)
+SHORT = {"language_model": ["--max-steps", "100"]}
 TWIN = runpy.run_path(str(EXAMPLES / "plain.py"))
 NAMES = [folder.name for folder in FOLDERS]
 
@@ -29,7 +34,15 @@ def output(script: Path, *args: str, temporary: Path) -> str:
     return done.stdout
 
 
-def test_all_five_are_there() -> None:
+def changed(folder: Path) -> int:
+    """Lines of the plain script that are others, come in or go."""
+    plain, elastic = [(folder / name).read_text().splitlines() for name in ("plain.py", "train.py")]
+    codes = difflib.SequenceMatcher(None, plain, elastic, autojunk=False).get_opcodes()
+    return sum(max(i2 - i1, j2 - j1) for kind, i1, i2, j1, j2 in codes if kind != "equal")
+
+
+def test_all_nine_are_there() -> None:
+    assert [folder.name for folder in PLAIN] == ["classifier", "gan", "language_model", "vae"]
     assert NAMES == ["char_transformer", "finetune", "image_classifier", "pipeline_parallel", "rigid"]
 
 
@@ -58,6 +71,35 @@ def test_by_itself_it_does_what_its_plain_twin_does(folder: Path, tmp_path: Path
     lines = output(folder / "train.py", "--epochs", "1", temporary=tmp_path)
     assert lines.startswith("epoch 0 loss ")
     assert lines == output(twin, "--epochs", "1", temporary=tmp_path)
+
+
+@pytest.mark.parametrize("folder", PLAIN, ids=lambda folder: folder.name)
+def test_at_most_six_lines_of_the_plain_script_are_changed(folder: Path) -> None:
+    assert 4 <= changed(folder) <= 6
+    assert "coadapt" not in (folder / "plain.py").read_text()
+
+
+@pytest.mark.parametrize("folder", PLAIN, ids=lambda folder: folder.name)
+def test_by_itself_it_ends_as_its_plain_script(folder: Path, tmp_path: Path) -> None:
+    args = SHORT.get(folder.name, ["--epochs", "2"])
+    lines = output(folder / "train.py", *args, temporary=tmp_path)
+    assert len(lines.splitlines()) >= 2
+    assert lines == output(folder / "plain.py", *args, temporary=tmp_path)
+
+
+@pytest.mark.parametrize("folder", PLAIN, ids=lambda folder: folder.name)
+def test_coadapt_check_says_that_it_works(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = sorted(folder.rglob("*"))
+    assert main.run(["check", str(folder / "job.yaml")]) == Exit.OK
+    assert capfd.readouterr().out.startswith("train.py works as a job: ")
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_target_of_theirs_is_reported() -> None:
+    for folder in PLAIN:
+        job = spec(folder)
+        source = (folder / "train.py").read_text()
+        assert job.training.target is None or f"{job.training.target.metric}=" in source
 
 
 @pytest.mark.slow

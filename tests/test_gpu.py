@@ -15,9 +15,10 @@ from coadapt.executor.config import CheckpointConfig, TrainingConfig
 from coadapt.executor.gradient_noise import ConsecutiveGradients, Preconditioner
 from coadapt.executor.group import Group, GroupBroken, leave_group
 from coadapt.executor.protocol import BatchPlan, Broken, Join, Joined, Report
+from coadapt.executor.rehearsal import Member, TrainingGroup, gpu_environment
 from coadapt.executor.rng import capture_rng, restore_rng
+from elastic_runs import SCRIPT, run_script
 from torch import nn
-from training_group import SCRIPT, Member, TrainingGroup, run_script
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -29,17 +30,7 @@ def job(tmp_path: Path, *args: str) -> TrainingGroup:
 
 
 def start(training: TrainingGroup, count: int) -> list[Member]:
-    members = []
-    for _ in range(count):
-        number = len(training.members)
-        env = {
-            "CUDA_VISIBLE_DEVICES": str(number % torch.cuda.device_count()),
-            "NCCL_HOSTID": f"host-{number}",
-            "NCCL_SOCKET_IFNAME": "lo",
-            "NCCL_IB_DISABLE": "1",
-        }
-        members += training.start(1, env, ready=False)
-    return members
+    return [training.start(1, gpu_environment(len(training.members)), ready=False)[0] for _ in range(count)]
 
 
 def assert_same_model(out: Path, plain: dict[str, Any]) -> None:

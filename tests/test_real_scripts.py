@@ -64,7 +64,7 @@ model = torch.nn.Linear(4, 1)
 loader = DataLoader(TensorDataset(x, x.sum(1, keepdim=True)), batch_size=8)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
-managed = "COADAPT_TEST_ID" in os.environ
+managed = "COADAPT_MEMBER" in os.environ
 for epoch in coadapt.epochs(3):
     for a, b in loader:
         saw(a, epoch)

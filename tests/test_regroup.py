@@ -8,7 +8,8 @@ import pytest
 import torch
 from coadapt.executor.config import CheckpointConfig, MetricTarget, TrainingConfig
 from coadapt.executor.protocol import Abort, BatchPlan, Broken, Join, Joined, Left, Report, Save, Saved, SetBatch
-from training_group import SCRIPT, TrainingGroup, run_script
+from coadapt.executor.rehearsal import TrainingGroup
+from elastic_runs import SCRIPT, run_script
 
 SAMPLES = 101
 QUICK = TrainingConfig(report_interval_s=0.05, checkpoint=CheckpointConfig(at_epoch_end=False))

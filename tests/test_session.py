@@ -9,9 +9,10 @@ from coadapt.executor import protocol
 from coadapt.executor.config import CheckpointConfig, TrainingConfig
 from coadapt.executor.prepared import identify
 from coadapt.executor.protocol import BatchPlan, Crashed, Profiled, Ready, Report, Trying
+from coadapt.executor.rehearsal import TrainingGroup
+from elastic_runs import SCRIPT, run_script
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
-from training_group import SCRIPT, TrainingGroup, run_script
 
 QUIET = TrainingConfig(report_interval_s=0.05, checkpoint=CheckpointConfig(at_epoch_end=False))
 

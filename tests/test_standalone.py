@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from training_group import run_script
+from elastic_runs import run_script
 
 
 def assert_identical(ours: dict[str, object], plain: dict[str, object]) -> None:

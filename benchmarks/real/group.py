@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from coadapt.executor.config import CheckpointConfig, TrainingConfig
-from coadapt.executor.protocol import BatchPlan, Crashed, Event, Finished, Joined, Left, Report
-from coadapt.tests.training_group import Member, TrainingGroup
+from coadapt.executor.protocol import BatchPlan, Event, Finished, Joined, Left, Report
+from coadapt.executor.rehearsal import LOOK_S, Member, TrainingGroup, Unmet
 
 from .processes import Process, run_member
 from .reference import Phase, append_phase
@@ -26,23 +26,6 @@ PAUSE_S = 0.012
 NEVER = 1 << 60
 
 
-class Hang(Exception):
-    """Nobody said anything for `HANG_S`; `args[0]` is what the processes were doing."""
-
-
-class Crash(Exception):
-    """A process of the group ended with an error."""
-
-    def __init__(self, event: Crashed, steps: int) -> None:
-        super().__init__(event.summary)
-        self.event = event
-        self.steps = steps
-
-
-class Unmet(Exception):
-    """The script did not do what its scenario waits for."""
-
-
 class HeldMember(Member):
     """A member that knows its group, so that whoever waits for it learns what became of the others."""
 
@@ -51,10 +34,8 @@ class HeldMember(Member):
     def wait(
         self, kind: type[EventType], condition: Callable[[EventType], bool] = lambda event: True
     ) -> EventType:
-        def found() -> EventType | None:
-            return next((event for event in self.events if isinstance(event, kind) and condition(event)), None)
-
-        return self.group.until(found, f"{kind.__name__} of process {self.group.members.index(self)}")
+        what = f"{kind.__name__} of process {self.group.members.index(self)}"
+        return self.group.until(lambda: self.first(kind, condition), what)
 
 
 class HeldGroup(TrainingGroup):
@@ -69,7 +50,7 @@ class HeldGroup(TrainingGroup):
         self._changed = threading.Condition()
         self._alive_s = time.perf_counter()
         self._drivers: list[Connection] = []
-        self.killed: set[Member] = set()
+        self.limit_s = HANG_S
         self._made_up: dict[int, tuple[int, int]] = {}  # by generation: replicas and passes
 
     def __exit__(self, *error: Any) -> None:
@@ -143,26 +124,18 @@ class HeldGroup(TrainingGroup):
 
     # --- waiting ------------------------------------------------------------------------------------------
 
-    def until(self, found: Callable[[], Any], what: str) -> Any:
-        """Wait for something; raises `Crash`, `Hang` or `Unmet` when it will not come."""
-        while True:
-            here = [member for member in self.members if member not in self.killed]
-            # Asked before looking: what a process said before it ended is not overlooked.
-            gone = next((m for m in here if m.process.poll() is not None and not _said_goodbye(m)), None)
-            if value := found():
-                return value
-            for member in here:
-                if crashes := member.all(Crashed):
-                    raise Crash(crashes[0], self.steps)
-            if gone is not None and not gone._reader.is_alive():
-                raise Unmet(f"process {self.members.index(gone)} ended with status {gone.process.poll()}, unasked")
-            last_s = max([self._alive_s, *(member._times[-1] for member in here if member._times)])
-            if time.perf_counter() - last_s > HANG_S:
-                raise Hang(f"no {what}; {self._stacks(here)}")
-            with self._changed:
-                self._changed.wait(0.02)
+    @property
+    def steps_made(self) -> int:
+        return self.steps
 
-    def _stacks(self, members: Sequence[Member]) -> str:
+    def last_heard_s(self, members: Sequence[Member]) -> float:
+        return max(super().last_heard_s(members), self._alive_s)
+
+    def pause(self) -> None:
+        with self._changed:
+            self._changed.wait(LOOK_S)
+
+    def whereabouts(self, members: Sequence[Member]) -> str:
         """What the main threads of the processes are doing."""
         for member in members:
             member.process.send_signal(signal.SIGUSR1)
@@ -213,7 +186,3 @@ class HeldGroup(TrainingGroup):
             self._gates = [NEVER]
             self._holding = None
             self._changed.notify_all()
-
-
-def _said_goodbye(member: Member) -> bool:
-    return bool(member.all(Finished) or member.all(Left) or member.all(Crashed))

@@ -78,12 +78,12 @@ class Process:
 # --- in the process ---------------------------------------------------------------------------------------
 
 
-def run_alone(script: Path, environment: Mapping[str, str], folder: Path) -> None:
-    """`python script`, and what it reports, by epoch, in `reported.pickle`."""
+def run_alone(script: Path, environment: Mapping[str, str], folder: Path, args: Sequence[str] = ()) -> None:
+    """`python script args…`, and what it reports, by epoch, in `reported.pickle`."""
     _begin(environment, folder, folder / "alone.log")
     recorded: dict[int, dict[str, Any]] = {}
     _record(recorded)
-    code = _run(script)
+    code = _run(script, args)
     (folder / "reported.pickle").write_bytes(pickle.dumps(recorded))
     _leave(code)
 
@@ -125,15 +125,17 @@ def run_member(
     folder: Path,
     log: Path,
     channel: Connection,
-    driver: Connection,
+    driver: Connection | None,
     pause_s: float,
+    args: Sequence[str] = (),
 ) -> None:
-    """A process of a managed group, as a worker starts it."""
+    """A process of a managed group, as a worker starts it; without a driver it trains as fast as it can."""
     from coadapt.executor import process, protocol
 
     _begin({**environment, protocol.CHANNEL_FD: str(os.dup(channel.fileno()))}, folder, log)
-    _hold_at_steps(driver, pause_s)
-    process.leave(process.main([str(script)]))
+    if driver is not None:
+        _hold_at_steps(driver, pause_s)
+    process.leave(process.main([str(script), *args]))
 
 
 def _begin(environment: Mapping[str, str], folder: Path, log: Path) -> None:
@@ -156,8 +158,8 @@ def _begin(environment: Mapping[str, str], folder: Path, log: Path) -> None:
     torch.set_num_threads(1)
 
 
-def _run(script: Path) -> int:
-    sys.argv = [str(script)]
+def _run(script: Path, args: Sequence[str] = ()) -> int:
+    sys.argv = [str(script), *args]
     sys.path[0] = str(script.parent)
     try:
         runpy.run_path(str(script), run_name="__main__")

@@ -1,8 +1,8 @@
 """What plain DistributedDataParallel would make of a script, in one process: for models with BatchNorm.
 
 Statistics over a batch are over each replica's part of it, so that a group's parameters are not those of one
-process. Here each batch of a script is handed to it part by part; buffers are those of the first replica, and the
-optimizer steps once, by the mean of all parts' gradients.
+process. Here each batch of a script is handed to it part by part. Buffers are those of the first replica and move
+once a batch, by the mean of its passes; the optimizer steps once, by the mean of all parts' gradients.
 """
 
 from __future__ import annotations
@@ -53,14 +53,20 @@ class PlainDdp:
             samples, slots = len(batch[0]), phase.replicas * phase.passes
             whole = max(whole, samples)
             count = max(1, min(slots, samples // min(self._least, -(-whole // slots))))
+            before = [buffer.clone() for buffer in self._buffers]
+            moved: list[tuple[int, list[torch.Tensor]]] = []
             for slot in range(count):
                 part = [column[slot::count] for column in batch]
                 self._share, self._last = len(part[0]) / samples, slot == count - 1
-                before = [buffer.clone() for buffer in self._buffers]
+                self._set_buffers(before)
                 yield part
-                if slot % phase.replicas:  # computed by another replica, whose statistics are not kept
-                    for buffer, value in zip(self._buffers, before, strict=True):
-                        buffer.copy_(value)
+                if slot % phase.replicas == 0:  # the statistics of other replicas are not kept
+                    moved.append((len(part[0]), [buffer.clone() for buffer in self._buffers]))
+            self._set_buffers([mean_of(moved, i) for i in range(len(before))])
+
+    def _set_buffers(self, values: Sequence[torch.Tensor]) -> None:
+        for buffer, value in zip(self._buffers, values, strict=True):
+            buffer.copy_(value)
 
     def _stepping(self, step: Any) -> Any:
         def stepping() -> None:
@@ -74,3 +80,11 @@ class PlainDdp:
                 self._stash, self._steps = [], self._steps + 1
 
         return stepping
+
+
+def mean_of(moved: Sequence[tuple[int, Sequence[torch.Tensor]]], place: int) -> torch.Tensor:
+    """The mean of one buffer over passes, by samples; the last one of whole numbers."""
+    values = [(samples, buffers[place]) for samples, buffers in moved]
+    if not values[-1][1].is_floating_point():
+        return values[-1][1]
+    return sum(value * samples for samples, value in values) / sum(samples for samples, _ in values)

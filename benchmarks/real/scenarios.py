@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coadapt.executor.protocol import BatchPlan, Broken, Left, Ready, Stop
-from coadapt.tests.training_group import Member
+from coadapt.executor.rehearsal import Crash, Member
+from coadapt.executor.session import CANNOT_DO_AGAIN
 
 from .group import HeldGroup
 
@@ -81,7 +82,7 @@ def lose(job: HeldGroup) -> Members:
     with job.held(5):
         job.lose(b)
         job.abort()
-    _broken(job, a)
+    a = _survivor(job, a)
     job.join([a])
     with job.held(12):
         job.change([a, c])
@@ -124,7 +125,7 @@ def chain(job: HeldGroup) -> Members:
     with job.held(14):
         job.lose(b)
         job.abort()
-    _broken(job, c)
+    c = _survivor(job, c)
     job.join([c], _passes(c, replicas=1, passes=2))
     with job.held(18):
         _stop(job)
@@ -158,9 +159,17 @@ def _passes(member: Member, replicas: int, passes: int) -> BatchPlan:
     return BatchPlan(-(-size // (replicas * passes)), passes - 1, size)
 
 
-def _broken(job: HeldGroup, member: Member) -> None:
+def _survivor(job: HeldGroup, member: Member) -> Member:
+    """The member that goes on where the group lost one: a new one where a loop cannot do a batch again."""
     generation = job.generation
-    member.wait(Broken, lambda event: event.generation == generation)
+    try:
+        member.wait(Broken, lambda event: event.generation == generation)
+    except Crash as crash:
+        if CANNOT_DO_AGAIN not in str(crash):
+            raise
+        job.killed.add(member)
+        (member,) = job.start(1)
+    return member
 
 
 def _stop(job: HeldGroup) -> None:

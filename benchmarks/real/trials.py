@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coadapt import executor
+from coadapt.executor.rehearsal import Crash, Hang, Unmet
 
 from .compare import Outcome, differences, read
-from .group import Crash, Hang, HeldGroup, Unmet
+from .group import HeldGroup
 from .heads import HANG, PARTS, REFUSED, RIGHT, WRONG, Head, head_of
 from .processes import Process, run_alone, run_ddp, run_torchrun
 from .reference import Phase

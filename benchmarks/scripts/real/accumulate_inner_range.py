@@ -1,4 +1,5 @@
 # kind: 3, 4 accumulation by an inner range that takes batches by next()
+# leave out: repeats of all: who comes in later runs the loop on one batch, for nothing, to where the others are
 import coadapt
 import torch
 from results import save, saw

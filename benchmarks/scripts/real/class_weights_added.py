@@ -1,4 +1,5 @@
 # kind: 7 a class-weighted mean plus a plain mean in one loss: two different weights of one part
+# leave out: repeats of accumulate chain: the first batch is done again, since its two terms are counted together
 import coadapt
 import torch
 from results import save, saw

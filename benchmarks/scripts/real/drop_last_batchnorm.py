@@ -1,4 +1,5 @@
 # kind: 10 BatchNorm with drop_last: parts of 16, as under DDP
+# leave out: repeats of grow: of three replicas with parts of 16 two compute the same one
 # leave out: buffers of chain: the statistics of a replica that is killed are lost with it
 # reference: ddp: statistics are over each replica's part of a batch
 import coadapt

@@ -1,4 +1,5 @@
 # kind: 3, 11 a Trainer with state, callbacks, accumulation and a linear schedule with warm-up
+# leave out: metrics of grow: three replicas share 8 samples as 3, 3 and 2, so that means over batches differ
 import math
 from dataclasses import dataclass, field
 

@@ -1,4 +1,5 @@
 # kind: 11 losses with weights that are learned, in a module of their own
+# leave out: repeats of accumulate chain: the first batch is done again, since its two terms are counted together
 import coadapt
 import torch
 from results import save, saw

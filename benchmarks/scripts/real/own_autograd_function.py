@@ -1,4 +1,5 @@
 # kind: 7 a loss that is an autograd function of one's own, said to be a mean
+# leave out: repeats of all: batches are done again as a whole to find out what the loss is
 import coadapt
 import torch
 from results import save, saw

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 OUT = Path(os.environ.get("OUT", "."))
-ME = os.environ.get("COADAPT_TEST_ID", os.environ.get("RANK", "0"))
+ME = os.environ.get("COADAPT_MEMBER", os.environ.get("RANK", "0"))
 
 
 def saw(samples, epoch=0):

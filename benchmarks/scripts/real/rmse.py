@@ -1,4 +1,5 @@
 # kind: 7 the root of a mean: no sum over samples at all
+# leave out: repeats of all: batches are done again as a whole to find out what the loss is
 import coadapt
 import torch
 from results import save, saw

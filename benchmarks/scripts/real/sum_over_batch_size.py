@@ -1,4 +1,5 @@
 # kind: 7 a sum divided by the batch's size, in two spellings, and weight decay as part of the loss
+# leave out: repeats of all: batches are done again as a whole to find out what the loss is
 import coadapt
 import torch
 from results import save, saw

@@ -1,4 +1,5 @@
 # kind: 1 a language model whose output weights are its embedding's
+# leave out: metrics of grow: three replicas share 8 samples as 3, 3 and 2, so that means over batches differ
 import math
 
 import coadapt

@@ -1,6 +1,6 @@
-"""Real training processes of one job without Ray: the part of an executor that tests and benchmarks need.
+"""Real training processes of one job without Ray: the part of an executor that `coadapt check` and tests need.
 
-with TrainingGroup(script, tmp_path) as job:
+with TrainingGroup(script, folder) as job:
     a, b = job.start(2)
     job.join([a, b])
     ...
@@ -9,6 +9,7 @@ with TrainingGroup(script, tmp_path) as job:
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import socket
@@ -17,16 +18,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import torch
-import torch.distributed as dist
-from coadapt.executor import protocol
-from coadapt.executor.config import TrainingConfig
-from coadapt.executor.protocol import (
+from . import protocol
+from .config import TrainingConfig
+from .protocol import (
     Abort,
     BatchPlan,
     Broken,
@@ -44,25 +44,32 @@ from coadapt.executor.protocol import (
     Stop,
 )
 
+if TYPE_CHECKING:
+    from torch.distributed import TCPStore
+
 EventType = TypeVar("EventType")
 WAIT_S = 90.0
+LOOK_S = 0.02
+MEMBER = "COADAPT_MEMBER"  # which of the processes of a group one is
+# What torchrun would have set, were the caller one of its processes.
+_OF_A_GROUP = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
-# The script most tests train with.
-SCRIPT = Path(__file__).with_name("elastic_script.py")
+
+class Crash(Exception):
+    """A process of the group ended with an error, after so many steps of the group."""
+
+    def __init__(self, event: Crashed, steps: int) -> None:
+        super().__init__(event.summary)
+        self.event = event
+        self.steps = steps
 
 
-def run_script(out: Path, *args: str, processes: int = 0) -> dict[str, object]:
-    """Final state of the script: alone, or under torchrun with so many processes."""
-    out.mkdir()
-    launch = [sys.executable]
-    if processes:
-        launch += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    command = [*launch, str(SCRIPT), f"--out={out}", *args]
-    env = {key: value for key, value in os.environ.items() if not key.startswith("COADAPT")}
-    env["OMP_NUM_THREADS"] = "1"
-    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return torch.load(out / "final.pt")
+class Hang(Exception):
+    """Nobody has said anything for too long."""
+
+
+class Unmet(Exception):
+    """The script did not do what is waited for."""
 
 
 class Member:
@@ -85,16 +92,18 @@ class Member:
     def wait(
         self, kind: type[EventType], condition: Callable[[EventType], bool] = lambda event: True
     ) -> EventType:
-        """The first event of a kind (from the beginning) that meets a condition."""
-
-        def found() -> EventType | None:
-            return next((event for event in self.events if isinstance(event, kind) and condition(event)), None)
-
+        """The first event of a kind (from the beginning) that meets a condition. Raises Unmet."""
         with self._heard:
-            self._heard.wait_for(lambda: found() is not None or self._closed, WAIT_S)
-            event = found()
-        assert event is not None, f"no {kind.__name__}; heard {self.events[-5:]}; said:\n{self.output()}"
+            self._heard.wait_for(lambda: self.first(kind, condition) is not None or self._closed, WAIT_S)
+            event = self.first(kind, condition)
+        if event is None:
+            raise Unmet(f"no {kind.__name__}; heard {self.events[-5:]}; said:\n{self.output()}")
         return event
+
+    def first(
+        self, kind: type[EventType], condition: Callable[[EventType], bool] = lambda event: True
+    ) -> EventType | None:
+        return next((event for event in self.events if isinstance(event, kind) and condition(event)), None)
 
     def all(self, kind: type[EventType]) -> list[EventType]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -103,15 +112,23 @@ class Member:
         """When an event arrived, on `time.perf_counter`."""
         return self._times[next(i for i, other in enumerate(self.events) if other is event)]
 
+    @property
+    def heard_s(self) -> float:
+        """When it said something last, on `time.perf_counter`; 0 where it never did."""
+        return self._times[-1] if self._times else 0.0
+
     def reached(self, steps: int) -> None:
         """Wait until it said that it made so many steps."""
+        self.wait(object, lambda event: steps_told(event) >= steps)
 
-        def far(event: Event) -> bool:
-            if isinstance(event, Heartbeat | Joined | Broken):
-                return event.steps >= steps
-            return isinstance(event, Report) and event.progress.steps >= steps
+    @property
+    def said_goodbye(self) -> bool:
+        return bool(self.all(Finished) or self.all(Left) or self.all(Crashed))
 
-        self.wait(object, lambda event: far(event))  # type: ignore[arg-type]
+    @property
+    def gone(self) -> bool:
+        """Whether it ended without a word, and all it said before has been heard."""
+        return self.process.poll() is not None and not self._reader.is_alive() and not self.said_goodbye
 
     def kill(self) -> None:
         self.process.kill()
@@ -123,7 +140,7 @@ class Member:
         return code
 
     def output(self) -> str:
-        return self.log.read_text()
+        return self.log.read_text(errors="replace")
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -149,7 +166,11 @@ class Member:
 
 
 class TrainingGroup:
-    """The processes of one job; hosts their store and counts their generations."""
+    """The processes of one job; hosts their store and counts their generations.
+
+    `env` is added to the environment of each, which has nothing of the caller's that says who a process is.
+    `module`: what runs the script. `cwd`: where.
+    """
 
     def __init__(
         self,
@@ -159,6 +180,8 @@ class TrainingGroup:
         checkpoints: bool = True,
         env: dict[str, str] | None = None,
         args: Sequence[str] = (),
+        module: str = "coadapt.executor.process",
+        cwd: Path | None = None,
     ) -> None:
         self.script = script
         self.folder = folder
@@ -167,12 +190,15 @@ class TrainingGroup:
         self.generation = 0
         self.members: list[Member] = []  # all that were ever started
         self.group: list[Member] = []
+        self.killed: set[Member] = set()  # by whoever drives the group
+        self.limit_s = WAIT_S  # that nobody may say anything in `until`
+        self._module, self._cwd = module, cwd
         self._env = dict(env or {})
         if checkpoints:
             self._env[protocol.CHECKPOINT_URL] = str(folder / "checkpoints")
-        self._store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        self._began_s = time.perf_counter()
 
-    def __enter__(self) -> TrainingGroup:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -231,28 +257,73 @@ class TrainingGroup:
         for member in self.group:
             member.send(Stop(save))
         left = [member.wait(Left) for member in self.group]
-        for member in self.group:
-            assert member.exit_code() == 0, member.output()
+        self._all_ended()
         self.group = []
         return left
 
     def finish(self) -> list[Finished]:
         """Wait until the group's script has come to its end everywhere."""
         finished = [member.wait(Finished) for member in self.group]
-        for member in self.group:
-            assert member.exit_code() == 0, member.output()
+        self._all_ended()
         return finished
 
     def crash(self) -> Crashed:
         return self.group[0].wait(Crashed)
 
+    @functools.cached_property
+    def _store(self) -> TCPStore:
+        """Loading torch takes seconds, in which processes that were started load it themselves."""
+        from torch.distributed import TCPStore
+
+        return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+    @property
+    def steps_made(self) -> int:
+        """Optimizer steps that any member told of."""
+        return max((steps_told(event) for member in self.members for event in member.events), default=0)
+
+    def until(self, found: Callable[[], Any], what: str) -> Any:
+        """Wait for something; raises `Crash`, `Hang` or `Unmet` when it will not come."""
+        while True:
+            here = [member for member in self.members if member not in self.killed]
+            # Asked before looking: what a process said before it ended is not overlooked.
+            gone = next((member for member in here if member.gone), None)
+            if value := found():
+                return value
+            for member in here:
+                if crashes := member.all(Crashed):
+                    raise Crash(crashes[0], self.steps_made)
+            if gone is not None:
+                raise Unmet(f"process {self.members.index(gone)} ended with status {gone.process.poll()}, unasked")
+            if time.perf_counter() - self.last_heard_s(here) > self.limit_s:
+                raise Hang(f"no {what}; {self.whereabouts(here)}")
+            self.pause()
+
+    def last_heard_s(self, members: Sequence[Member]) -> float:
+        """When any of them was last seen alive, on `time.perf_counter`."""
+        return max([self._began_s, *(member.heard_s for member in members)])
+
+    def whereabouts(self, members: Sequence[Member]) -> str:
+        """What members that say nothing are doing, as far as can be seen."""
+        return f"nobody has said anything for {self.limit_s:g} s"
+
+    def pause(self) -> None:
+        """Let a moment pass between two looks."""
+        time.sleep(LOOK_S)
+
+    def _all_ended(self) -> None:
+        for member in self.group:
+            if member.exit_code() != 0:
+                raise Unmet(f"a process ended with status {member.exit_code()}: {member.output()}")
+
     def _start(self, env: dict[str, str]) -> Member:
         ours, theirs = socket.socketpair()
         log = self.folder / f"process-{len(self.members)}.log"
+        own = {name: value for name, value in os.environ.items() if name not in _OF_A_GROUP}
         environment: dict[str, str] = {
-            **os.environ,
+            **own,
             "OMP_NUM_THREADS": "1",
-            "COADAPT_TEST_ID": str(len(self.members)),
+            MEMBER: str(len(self.members)),
             protocol.TRAINING_JSON: self.training.model_dump_json(),
             protocol.GPU_TYPE: "cpu",
             **self._env,
@@ -267,13 +338,50 @@ class TrainingGroup:
 
     def _launch(self, environment: dict[str, str], channel: socket.socket, log: Path) -> Any:
         with log.open("wb") as output:
-            return subprocess.Popen(
-                [sys.executable, "-u", "-m", "coadapt.executor.process", str(self.script), *self.args],
+            return Program(
+                [sys.executable, "-u", "-m", self._module, str(self.script), *self.args],
                 env=environment,
+                cwd=self._cwd,
                 pass_fds=(channel.fileno(),),
+                stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
 
     def _member(self, process: Any, connection: Connection, log: Path) -> Member:
         return Member(process, connection, log)
+
+
+class Program(subprocess.Popen[bytes]):
+    """A process in a session of its own, all of which ends when it is killed."""
+
+    def kill(self) -> None:
+        # Of a process that has ended and was not waited for, the group's number cannot be anyone else's yet.
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+
+def steps_told(event: object) -> int:
+    """Optimizer steps by an event that tells of them; else 0."""
+    if isinstance(event, Heartbeat | Joined | Broken):
+        return event.steps
+    return event.progress.steps if isinstance(event, Report) else 0
+
+
+def gpu_environment(number: int) -> dict[str, str]:
+    """What gives the `number`-th process a GPU; they share them where there are fewer than processes.
+
+    NCCL refuses a GPU to two processes of one host, so each says that it is on a host of its own.
+    """
+    import torch
+
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    names = [name for name in visible.split(",") if name] or [str(i) for i in range(torch.cuda.device_count())]
+    return {
+        "CUDA_VISIBLE_DEVICES": names[number % len(names)],
+        "NCCL_HOSTID": f"host-{number}",
+        "NCCL_SOCKET_IFNAME": "lo",
+        "NCCL_IB_DISABLE": "1",
+    }

@@ -1,0 +1,65 @@
+"""`coadapt check train.py`: what would happen to a script as a job, found out in seconds on this machine."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..executor.check import Subject, Verdict, check
+from ..executor.job_folder import unpack
+from ..executor.protocol import JOB_ID
+from ..executor.worker_environment import tracking
+from ..scheduler import jobfile
+from ..scheduler.job import JobSpec
+from ..scheduler.packages import PackageError, pack
+from ..scheduler.script_check import unprepared
+from ..scheduler.settings import Settings
+from .offer import name_for
+
+
+def checked(path: Path, args: Sequence[str], limit_s: float, tell: Callable[[str], None]) -> tuple[str, Verdict]:
+    """The script's name and the verdict on it; `tell` is given a sentence for what stays behind.
+
+    The script runs in a copy of its folder, as on a node. Raises JobFileError for a job file that is none, and
+    for a path where nothing is.
+    """
+    if not jobfile.is_script(path) or not path.is_file():
+        spec = jobfile.load(path)
+    else:
+        try:
+            spec = jobfile.locate(_spec_of(path, args), path.parent, str(path))
+        except jobfile.JobFileError as error:
+            return path.name, Verdict(error.problems[0])
+    if told := unprepared(spec):
+        return spec.script, Verdict(told.removeprefix("script: "))
+    folder = Path(spec.working_dir)
+    try:
+        package = pack(folder, Settings().max_package_mib, spec.script)
+    except PackageError as error:
+        return spec.script, Verdict(str(error))
+    for sentence in package.left_behind:
+        tell(sentence)
+    if spec.pip:
+        tell(f"pip: {', '.join(spec.pip)}: not installed for a check, which uses what is installed here")
+    with tempfile.TemporaryDirectory(prefix="coadapt-check-", ignore_cleanup_errors=True) as scratch:
+        copy = Path(scratch) / "work"
+        copy.mkdir()
+        unpack(io.BytesIO(package.data), copy)
+        return spec.script, check(_subject(spec, copy), Path(scratch), limit_s)
+
+
+def _spec_of(script: Path, args: Sequence[str]) -> JobSpec:
+    return jobfile.from_mapping({"name": name_for(script), "script": script.name, "args": list(args)}, str(script))
+
+
+def _subject(spec: JobSpec, folder: Path) -> Subject:
+    job = f"{spec.name}-check"
+    env = {**tracking(job, True), **spec.env, JOB_ID: job, "PYTHONPATH": str(folder)}
+    most = spec.resources.gpus or spec.resources.max_gpus
+    per_replica = spec.resources.gpus_per_replica
+    narrowest = min(per_replica.values()) if isinstance(per_replica, dict) else per_replica
+    return Subject(
+        folder, spec.script, spec.args, env, spec.training, spec.fewest_replicas, max(1, most // narrowest)
+    )
