@@ -76,7 +76,7 @@ class Batches:
     @property
     def gives_once(self) -> bool:
         """Whether it is an iterator, such as a generator, which gives each item once."""
-        return not callable(self.draw) and self.draw is iter(self.draw)
+        return not callable(self.draw) and isinstance(self.draw, Iterator)
 
     def __iter__(self) -> Iterator[Any]:
         return self.whole()

@@ -240,6 +240,8 @@ def _tidy(items: list[Any], sampler: Any) -> Any:
     """Indices as int64 where they are whole numbers; keys of another kind as they are."""
     if not items:
         return items
+    if all(isinstance(item, torch.Tensor) and not item.ndim for item in items):
+        return np.array([int(item) for item in items], dtype=np.int64)
     if isinstance(items[0], Iterable) and not isinstance(items[0], str | bytes | tuple):
         if (empty := next((i for i, item in enumerate(items) if not len(item)), None)) is not None:
             raise SamplerError(
@@ -253,8 +255,6 @@ def _tidy(items: list[Any], sampler: Any) -> Any:
             f"{type(sampler).__name__}: gave the index {next(i for i in items if isinstance(i, float))!r}; "
             "whole numbers or keys of the dataset are needed"
         )
-    if all(isinstance(item, torch.Tensor) for item in items):
-        return np.array([int(item) for item in items], dtype=np.int64)
     return items
 
 

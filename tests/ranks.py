@@ -20,7 +20,7 @@ WAIT_S = 60.0
 
 
 def on_ranks(count: int, act: Callable[[Group], Result]) -> list[Result]:
-    """What `act(group)` gives on each of `count` ranks; raises AssertionError with the traceback of one that fails.
+    """What `act(group)` gives on each of `count` ranks; AssertionError with the traceback of one that fails.
 
     Processes are forked, so that `act` may be a closure and starts from what the test has set up.
     """

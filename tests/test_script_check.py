@@ -1,5 +1,6 @@
 """A script that never calls `coadapt.prepare` is told when it is submitted, where that can be seen."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,7 @@ def test_submit_refuses_it_before_it_asks_the_cluster_and_anyway_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Client:
-        def submit(self, spec: JobSpec) -> str:
+        def submit(self, spec: JobSpec, tell: Callable[[str], None]) -> str:
             return f"{spec.name}-1"
 
     (tmp_path / "train.py").write_text("print('hello')")

@@ -92,8 +92,6 @@ def test_a_plan_splits_batches_and_merges_steps(
 
 
 @given(st.integers(1, 200), st.integers(1, 8), st.integers(1, 80))
-def test_no_part_of_a_whole_batch_is_larger_than_the_plan_allows(
-    batch: int, replicas: int, local_bsz: int
-) -> None:
+def test_no_part_of_a_batch_is_larger_than_the_plan_allows(batch: int, replicas: int, local_bsz: int) -> None:
     split = Split.of(BatchPlan(local_bsz, 0, batch), replicas, batch)
     assert max(part.samples for part in all_parts(split, batch)) == split.local_bsz <= local_bsz
