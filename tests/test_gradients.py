@@ -15,6 +15,7 @@ from coadapt.executor.loss_kind import Kind
 from coadapt.executor.noise_meter import NoiseMeter
 from coadapt.executor.step_timer import StepTimer
 from coadapt.executor.units import Split
+from opaque import OpaqueMean
 from ranks import on_ranks
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -138,19 +139,6 @@ def with_a_weight(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> N
     ((model(x).square().sum(1) * (y > 0)).sum() / (y > 0).sum()).backward()
 
 
-class Hidden(torch.autograd.Function):
-    """A mean that cannot be looked into."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.shape = x.shape
-        return x.mean()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return grad.expand(ctx.shape) / ctx.shape.numel()
-
-
 ACTS: dict[str, Backward] = {
     "a method of the model": of(lambda m, x, y: m.loss(x, y)),
     "cross_entropy": of(lambda m, x, y: F.cross_entropy(m(x), y)),
@@ -168,7 +156,7 @@ ACTS: dict[str, Backward] = {
     "a mean and a counted mean": of(lambda m, x, y: m.loss(x, y) + F.cross_entropy(m(x), tokens(x, y))),
     "two backwards": two_backwards,
     "a given weight": with_a_weight,
-    "an opaque mean": of(lambda m, x, y: Hidden.apply((m(x) - F.one_hot(y, CLASSES)).square())),
+    "an opaque mean": of(lambda m, x, y: OpaqueMean.apply((m(x) - F.one_hot(y, CLASSES)).square())),
     "a root of a mean": of(lambda m, x, y: m.loss(x, y).sqrt()),
     "pairs of samples": of(lambda m, x, y: (m(x)[:, None] - m(x)[None]).square().mean()),
     "all at once": lambda g, m, x, y: torch.autograd.backward([m.loss(x, y), m(x).square().mean()]),

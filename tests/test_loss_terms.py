@@ -11,6 +11,7 @@ from coadapt.executor.loss_kind import Kind, Term, agreed, as_weight, summary
 from coadapt.executor.loss_terms import Unclear, fits, samples_meet, terms_of
 from hypothesis import given
 from hypothesis import strategies as st
+from opaque import OpaqueMean
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -80,16 +81,6 @@ def test_a_mean_over_targets_knows_how_many_it_counts() -> None:
     assert (float(term.weight or 0), term.all_items) == (1 + 2 + 5 + 2, None)
 
 
-class Opaque(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.mean()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return grad.expand(PART, CLASSES) / (PART * CLASSES)
-
-
 @pytest.mark.parametrize(
     ("loss", "opaque"),
     [
@@ -97,7 +88,7 @@ class Opaque(torch.autograd.Function):
         (lambda m, x, y: m(x).mean() * m(x).square().mean(), False),
         (lambda m, x, y: m(x).mean() / m(x).square().mean(), False),
         (lambda m, x, y: m(x).logsumexp((0, 1)), False),
-        (lambda m, x, y: Opaque.apply(m(x)), True),
+        (lambda m, x, y: OpaqueMean.apply(m(x)), True),
         (lambda m, x, y: torch.relu(1 - m(x).std(0)).mean(), False),  # what is left has no samples
         (lambda m, x, y: m(x).mean(0), False),  # not one number
     ],
