@@ -184,6 +184,9 @@ def details(job: JobDetails) -> RenderableType:
     if job["profiles"]:
         parts.append(Text("\nGPU types", "bold"))
         parts += [Text(f"{gpu_type}: {state}") for gpu_type, state in sorted(job["profiles"].items())]
+    if job.get("habits"):
+        parts.append(Text("\nwhat its script does", "bold"))
+        parts += [Text(habit) for habit in job["habits"]]
     if job["events"]:
         parts.append(Text("\nevents", "bold"))
         parts += [Text(event_line(event)) for event in job["events"]]

@@ -26,6 +26,7 @@ from .batches import Unit
 from .beside import Beside, is_small
 from .channel import Channel
 from .checkpoint import CheckpointError, CheckpointStore
+from .completion import fraction_done
 from .config import Adaptivity, TrainingConfig
 from .elastic_loader import number_batches
 from .gradient_noise import is_adam_type
@@ -410,6 +411,11 @@ class ManagedSession(GroupSession):
             self.pace.forgive()
         _export_ranks(join)
         self.channel.send(protocol.Joined(join.generation, self.position.steps, source))
+        if (least := self.least_local_bsz) > 1:
+            self.tell(
+                f"the model normalises over its batch: no replica is given fewer than {least} samples of a batch, "
+                "where its job may run on so few; nn.SyncBatchNorm has no such limit"
+            )
 
     def _take_over_state(self, group: Group, join: Join) -> str:
         """All ranks continue from the most advanced live one; returns where this rank's state came from."""
@@ -626,7 +632,8 @@ class ManagedSession(GroupSession):
         position = self.position
         if self.step_count is not None:
             return f"step {int(position.script_steps)} of {self.step_count}"
-        return f"epoch {int(position.epochs_done + 1e-6) + position.begun} of {self.epoch_count}"
+        done = position.epochs_done if self._by_progress else position.epoch
+        return f"epoch {int(done + 1e-6) + position.begun} of {self.epoch_count}"
 
     def finish(self) -> None:
         """The script has come to its end: combine what was reported last, and keep the state.
@@ -717,14 +724,14 @@ class ManagedSession(GroupSession):
 
     def _progress(self) -> protocol.Progress:
         position, count = self.position, self.epoch_count
-        if self.step_count is not None:
-            fraction = min(position.script_steps / self.step_count, 1.0)
+        if self.step_count is not None:  # its steps count what is to be counted
+            asked, progress, passes = self.step_count, position.script_steps, position.script_steps
         else:
-            fraction = min(self.progress_epochs / count, 1.0) if count else 0.0
+            asked, progress, passes = count or 0, self.progress_epochs, self.passes_done
         return protocol.Progress(
             epoch=int(position.epochs_done + 1e-6) if self._by_progress else position.epoch,
             epochs=count,
-            fraction=fraction,
+            fraction=fraction_done(self.config.count, asked, progress, passes),
             steps=position.steps,
             samples=position.samples,
             progress_samples=position.progress_samples,

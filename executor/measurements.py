@@ -96,6 +96,15 @@ class Measurements:
         )
         return self if info == self.info else replace(self, info=info)
 
+    def of_another_run(self) -> Measurements:
+        """What also holds for another script that trains the same model."""
+        info = self.info
+        if info is not None:
+            info = JobInfo(
+                info.fingerprint, info.initial_batch_size, info.parameters, info.dataset_size, info.adam_type
+            )
+        return replace(self, grad_sqr=None, grad_var=None, info=info)
+
     def with_rows(
         self, gpu_type: str, rows: Sequence[StepRow], densest: Mapping[tuple[int, int], int] | None = None
     ) -> Measurements:

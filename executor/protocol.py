@@ -153,7 +153,7 @@ class StepRow:
 class Progress:
     epoch: int
     epochs: int | None
-    fraction: float  # of the epochs asked for, 0..1
+    fraction: float  # of what was asked for, 0..1, as `training.count` counts
     steps: int
     samples: int  # really processed
     progress_samples: float  # at the initial batch size: sum over steps of gain x initial batch size

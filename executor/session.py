@@ -480,6 +480,14 @@ class GroupSession:
             return position.epochs_done
         return position.epochs_done + min(position.pass_progress / size, 1.0)
 
+    @property
+    def passes_done(self) -> float:
+        """Passes over the data so far, the running one by its samples."""
+        position, size = self.position, self.source.size
+        if not size or position.loop:
+            return float(position.epoch)
+        return position.epoch + min(position.pass_samples / size, 1.0)
+
     def batches(self) -> Iterator[Any]:
         """The batches of one loop over the training data, from where the training is."""
         self.raise_failure()

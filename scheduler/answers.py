@@ -9,6 +9,7 @@ from typing import Any
 
 from ..executor.config import MetricTarget
 from .figures import plain
+from .habits import habits_of
 from .job import Phase
 from .nodes import NodesSnapshot
 from .record import JobRecord, ProfileRun
@@ -83,6 +84,7 @@ def job_details(job: JobRecord, events: Iterable[Event], work: str = "", outputs
         profiles={run.gpu_type: profile_state(run, job.active) for run in job.profiles},
         folder=None if job.retired or job.package is None else f"{work}/{job.folder}",
         outputs=outputs,
+        habits=habits_of(job.measurements_json, job.spec),
     )
     if job.traceback and job.traceback != job.state.reason:
         details["traceback"] = job.traceback

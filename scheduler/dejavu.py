@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..executor.measurements import Measurements
 
 
@@ -21,14 +19,13 @@ def fingerprint(measurements_json: str) -> str:
 def merged(mine: str, known: str) -> str:
     """Both as JSON; where both measured the same, what this job measured itself.
 
-    Step times are the model's, gradient noise is one run's: it is never taken over.
+    Step times are the model's. Gradient noise is one run's, and a loop's habits are one script's: neither is ever
+    taken over.
     """
     if not known:
         return mine
-    theirs = Measurements.from_json(known)
-    if not mine:
-        return replace(theirs, grad_sqr=None, grad_var=None).to_json()
-    return Measurements.from_json(mine).completed_by(replace(theirs, grad_sqr=None, grad_var=None)).to_json()
+    theirs = Measurements.from_json(known).of_another_run()
+    return (Measurements.from_json(mine).completed_by(theirs) if mine else theirs).to_json()
 
 
 def kept(mine: str, stored: str) -> str:

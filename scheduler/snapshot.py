@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..estimators.goodput import JobModel
+from ..executor.completion import samples_left
 from ..executor.config import Adaptivity
 from .cluster import Cluster
 from .job import JobSpec, Phase, Reservation
@@ -164,9 +165,8 @@ def expected_restart_s(job: JobRecord, settings: Settings, now: float) -> float:
 
 
 def remaining(report: Mapping[str, Any]) -> float | None:
-    """Samples at the initial batch size to the end of the epochs, at the progress made in those so far."""
-    progress, fraction = float(report.get("progress_samples", 0.0)), float(report.get("fraction", 0.0))
-    return max(progress * (1 - fraction) / fraction, 0.0) if fraction > 0 and progress > 0 else None
+    """Samples at the initial batch size to the end of what the script asked for."""
+    return samples_left(float(report.get("progress_samples", 0.0)), float(report.get("fraction", 0.0)))
 
 
 def take_round(

@@ -31,7 +31,7 @@ class JobRow(TypedDict):
     gain: float | None
     epoch: int | None
     epochs: int | None
-    fraction: float  # of the epochs asked for, 0..1
+    fraction: float  # of what was asked for, 0..1, as `training.count` counts
     ends_s: float | None  # when these are done at the rate of its last reports; a target may end it sooner
     has_target: bool
     steps: int
@@ -71,6 +71,7 @@ class JobDetails(JobRow):
     profiles: dict[str, str]  # GPU type -> how far its profile run is, or why the type cannot be used
     folder: str | None  # its working directory on each machine it runs on; None: it has ended
     outputs: str  # path or URL of what its script wrote to `coadapt.output_dir()`
+    habits: list[str]  # what its script was seen to do that decides how it may be scaled, a sentence each
     target: NotRequired[TargetView]  # of a job that has one
     traceback: NotRequired[str]  # of the script's last error, also one that was tried again
 

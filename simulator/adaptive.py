@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import ValidationError
 
 from ..estimators.goodput import JobModel
-from ..executor.config import Adaptivity, TrainingConfig
+from ..executor.completion import fraction_done, samples_left
+from ..executor.config import Adaptivity, Count, TrainingConfig
 from ..scheduler.job import JobSpec, Resources
 from ..scheduler.placement import Placement
 from ..scheduler.speeds import goodput_on
@@ -180,14 +181,11 @@ class AdaptiveWorld:
         return np.array([a.statistics.boundaries[a.epochs - 1] for a in of], float)
 
     def remaining(self, job: int, progress: float) -> float | None:
-        """As much as there is progress, for each part of the epochs that is done: what a live job reports."""
+        """What a live job reports: it ends, as jobs do by default, when its progress is made."""
         application, epoch = self.applications[job], self._epoch[job]
-        ends = application.statistics.boundaries
-        start = float(ends[epoch - 1]) if epoch else 0.0
-        done = (epoch + (progress - start) / (float(ends[epoch]) - start)) / application.epochs
-        if done <= 0:
-            return None
-        return max(progress * (1 - done) / done, 0.0) * application.initial_batch_size
+        end = float(application.statistics.boundaries[application.epochs - 1])
+        fraction = fraction_done(Count.PROGRESS, end, progress, epoch)
+        return samples_left(progress * application.initial_batch_size, fraction)
 
     def rates(self, job: int) -> Mapping[str, float] | None:
         return None

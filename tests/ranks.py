@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -46,7 +47,12 @@ def on_ranks(count: int, act: Callable[[Group], Result]) -> list[Result]:
 
 
 def _answer(rank: int, read: Connection) -> tuple[str, Result]:
-    return read.recv() if read.poll(WAIT_S) else (f"rank {rank} did not end within {WAIT_S} s", None)
+    # As bytes: torch would share tensors with a process that is gone by then.
+    return (
+        pickle.loads(read.recv_bytes())
+        if read.poll(WAIT_S)
+        else (f"rank {rank} did not end within {WAIT_S} s", None)
+    )
 
 
 def _be(rank: int, count: int, path: Path, act: Callable[[Group], Result], write: Connection) -> None:
@@ -57,4 +63,4 @@ def _be(rank: int, count: int, path: Path, act: Callable[[Group], Result], write
         told = "", act(group)
     except BaseException:
         told = traceback.format_exc(), None
-    write.send(told)
+    write.send_bytes(pickle.dumps(told))

@@ -12,6 +12,7 @@ from coadapt.executor.config import Adaptivity, TrainingConfig
 from coadapt.executor.measurements import Measurements
 from coadapt.executor.protocol import Habits, ProfileProgress, Progress, Ready, Report, StepRow
 from coadapt.executor.slot import Slot
+from coadapt.scheduler.dejavu import merged
 
 READY = Ready("net", 32, 1000, 4096, "SGD", False)
 ROWS = [StepRow(1, 1, 32, 0, 0.10, 0.0, 20), StepRow(1, 1, 64, 0, 0.18, 0.0, 20)]
@@ -124,6 +125,15 @@ def limits_of(measured: Measurements, training: TrainingConfig, fewest_replicas:
     limits = measured.batch_limits(training, fewest_replicas)
     assert limits is not None
     return limits
+
+
+def test_what_a_script_does_is_no_habit_of_another_script_with_the_same_model() -> None:
+    pairs = MEASURED.with_habits(Habits(per_step=2, one_pass=True, undivided=True, least_local_bsz=32))
+    other = Measurements.from_json(merged("", pairs.to_json()))
+    assert other.profiles.keys() == pairs.profiles.keys()
+    assert other.noise_scale is None
+    limits = limits_of(other.with_info(READY), TrainingConfig(max_batch_size=512))
+    assert limits == BatchLimits(32, 512, unit=32)
 
 
 def test_measurements_survive_json() -> None:

@@ -1,4 +1,4 @@
-"""Orders come from the script's own sampler, which is asked once: for all replicas, and for whoever comes later."""
+"""Orders come from the script's own sampler, which is asked once for all, newcomers included."""
 
 from __future__ import annotations
 

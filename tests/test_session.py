@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from coadapt.executor import protocol
-from coadapt.executor.config import CheckpointConfig, TrainingConfig
+from coadapt.executor.config import CheckpointConfig, Count, TrainingConfig
 from coadapt.executor.prepared import identify
 from coadapt.executor.protocol import BatchPlan, Crashed, Profiled, Ready, Report, Trying
 from coadapt.executor.rehearsal import TrainingGroup
@@ -45,6 +45,7 @@ def test_a_schedule_made_for_the_initial_batch_size_follows_progress(tmp_path: P
         job.join([a], BatchPlan(32, 1))
         job.finish()
         progress = a.all(Report)[-1].progress
+    assert progress.fraction == 1.0
     assert progress.samples > 6 * 101  # a larger batch needs more passes for the same progress
     gains = progress.progress_samples / 16
     assert 6 * 101 / 16 <= gains + 1e-6 < 7 * 101 / 16
@@ -52,6 +53,18 @@ def test_a_schedule_made_for_the_initial_batch_size_follows_progress(tmp_path: P
     assert advances == pytest.approx(
         gains, abs=progress.samples / 101
     )  # the rest of a pass is a whole step for it
+
+
+def test_passes_over_the_data_may_be_counted_instead(tmp_path: Path) -> None:
+    training = QUIET.model_copy(update={"count": Count.PASSES})
+    with group(tmp_path, "--epochs=6", training=training) as job:
+        (a,) = job.start(1)
+        job.join([a], BatchPlan(32, 1))
+        job.finish()
+        found = [report.progress for report in a.all(Report)]
+    assert found[-1].samples == 6 * 101
+    assert [told.fraction for told in found] == pytest.approx([told.samples / (6 * 101) for told in found])
+    assert found[-1].progress_samples < 6 * 101
 
 
 def test_ready_says_what_the_scheduler_needs_to_know(tmp_path: Path) -> None:

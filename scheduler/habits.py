@@ -1,0 +1,33 @@
+"""What a job's script was seen to do, and what that means for its batches and GPUs, in sentences. Pure."""
+
+from __future__ import annotations
+
+from ..executor.measurements import Measurements
+from .job import JobSpec
+
+
+def habits_of(measurements_json: str, spec: JobSpec) -> list[str]:
+    """One sentence for each habit that decides how the job may be scaled; none before it has trained."""
+    if not measurements_json:
+        return []
+    measured = Measurements.from_json(measurements_json)
+    limits, info = measured.batch_limits(spec.training, spec.fewest_replicas), measured.info
+    if limits is None or info is None:
+        return []
+    told = []
+    if info.undivided and info.least_local_bsz >= info.initial_batch_size > 1:
+        told.append("its loss is one over whole batches: more GPUs would not make a step faster")
+    elif limits.min_local_bsz > spec.training.min_local_batch_size:
+        told.append(
+            f"a replica is given at least {limits.min_local_bsz} samples of a batch: its model normalises over "
+            "them, or fails with fewer"
+        )
+    if info.one_pass:
+        told.append("it makes several steps for a batch: its batch size stays, and a batch is one pass")
+    elif info.undivided:
+        told.append("a batch is one pass on each replica; for a larger batch size several make one step")
+    if info.per_step > 1:
+        told.append(f"it makes a step of {info.per_step} batches, which counts as its initial batch size")
+    if not info.whole_batches:
+        told.append("its loop does not count its batches, and may be given larger ones")
+    return told
