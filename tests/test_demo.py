@@ -125,9 +125,9 @@ def test_all_play_again_where_something_is_missing_and_all_went_well() -> None:
 
 
 def test_gpus_are_as_fast_as_the_machine_carries() -> None:
-    assert pace(64) == pace(2) == 1
-    assert pace(1) == 0.5
-    assert pace(0.01) > 0.3  # else it never ends
+    assert pace(64) == pace(1) == 1
+    assert pace(0.8) == 0.8
+    assert pace(0.01) == 0.5  # else it never ends
     assert ROLES[0].spec(pace=0.5).emulation.time_scale == ROLES[0].time_scale / 2
 
 

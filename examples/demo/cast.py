@@ -15,6 +15,7 @@ from .phenomena import SCALE_UP
 EXAMPLES = Path(__file__).resolve().parent.parent
 MEASURED_AT_ONCE = 2  # jobs; each is measured on all GPU types at the same time
 MOST_ACTS = 3
+CORES_NEEDED = 1.0  # to keep the pace of the roles
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ ROLES = (
 
 def pace(cores: float) -> float:
     """How much faster than the roles say GPUs are where the machine carries so many cores' worth of work."""
-    return min(max(cores / 2, 0.4), 1.0)
+    return min(max(cores / CORES_NEEDED, 0.5), 1.0)
 
 
 def comes(rows: Sequence[JobRow], missing: Collection[str]) -> tuple[Role, int] | None:
