@@ -33,7 +33,7 @@ class BadScript:
     reason: str
     lines: Mapping[str, str] = field(default_factory=dict)
     training: str = ""  # more fields of `training:`
-    ends: Literal["failed", "succeeded", "refused"] = "failed"  # refused: at submission, which says `reason`
+    ends: Literal["failed", "succeeded", "refused"] = "failed"  # refused: by `coadapt submit`, with `reason`
     max_failures: int = 0
     failures: int = 1  # of its script until it is given up; signals and hangs are losses of a worker
 
@@ -147,16 +147,8 @@ BAD_SCRIPTS = [
     ),
     BadScript(
         "optimizer of another model",
-        ("ValueError: prepare: SGD holds parameters that are not the model's; make it of model.parameters()"),
+        "ValueError: prepare: the model Linear has no parameter that requires a gradient and is optimized",
         {"optimizer": "optimizer = torch.optim.SGD(torch.nn.Linear(4, 1).parameters(), lr=0.1)"},
-    ),
-    BadScript(
-        "loader without a batch size",
-        (
-            "ValueError: prepare: the DataLoader's batch_size is None; give it a batch_size "
-            "instead of a batch_sampler or of batching in the dataset"
-        ),
-        {"loader": "loader = DataLoader(data, batch_size=None)"},
     ),
     BadScript(
         "empty dataset",
