@@ -37,12 +37,12 @@ class Role:
 
 # The first one has the cluster to itself until it has grown.
 ROLES = (
-    Role("chars", "char_transformer", 1.3),
-    Role("digits-a", "image_classifier", 0.15),
+    Role("chars", "char_transformer", 1.6),
+    Role("digits-a", "image_classifier", 0.2),
     Role("tune", "finetune", 4),
     Role("fixed", "rigid", 8),
-    Role("digits-b", "image_classifier", 0.15),
-    Role("digits-c", "image_classifier", 0.15),
+    Role("digits-b", "image_classifier", 0.2),
+    Role("digits-c", "image_classifier", 0.2),
 )
 
 
