@@ -2,11 +2,11 @@
 
     python -m benchmarks.end_quality [--only NAME,…] [--seeds 5] [--times 4] [--count progress]
 
-Alone: `python train.py --seed S`. Adapted: two replicas of a managed group, which begin with the script's own batch
-and go on with one `--times` as large as soon as the gradient noise is known, as a job does that the policy gives
-more GPUs; the learning rate follows by the job's own rule, and the run ends by progress. A script that makes several
-steps of one batch keeps its batch whatever it is given. `worse by`: how far the mean over seeds is from that alone,
-to the worse side, in standard deviations of the runs alone; more than 1 is `worse`.
+Alone: `python train.py --seed S`. Adapted: two replicas of a managed group, which begin with the script's own
+batch and go on with one `--times` as large as soon as the gradient noise is known, as a job does that gets more
+GPUs; the learning rate follows by the job's own rule, and the run ends by progress. A script that makes several
+steps of one batch keeps its batch whatever it is given. `worse by`: how far the mean over seeds is from that
+alone, to the worse side, in standard deviations of the runs alone; more than 1 is `worse`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REPLICAS = 2
 
 @dataclass(frozen=True)
 class Example:
-    """`samples`: of one number that it reports by when it runs alone: an epoch, or the steps between two."""
+    """`samples`: of an epoch alone, or of the whole run where that is in steps."""
 
     metric: str
     samples: int
@@ -54,7 +54,7 @@ class Example:
 
 EXAMPLES = {
     "classifier": Example("best_accuracy", 2000, higher=True),
-    "language_model": Example("val_loss", 50 * 2 * 16),
+    "language_model": Example("val_loss", 400 * 2 * 16),
     "vae": Example("test_loss", 4000),
     "gan": Example("distance", 4096),
 }
@@ -113,7 +113,7 @@ def adapted(name: str, seed: int, times: int, count: Count, folder: Path) -> Run
 
 def _enlarge(job: TrainingGroup, leader: Member, size: int, times: int) -> None:
     """Give the job larger batches when it knows its noise and what its loop does; to the end of the script."""
-    known = lambda report: report.grad_sqr is not None and report.progress.steps > 20  # noqa: E731
+    known = lambda report: report.grad_sqr is not None and report.progress.steps >= 20  # noqa: E731
     first = job.until(lambda: leader.first(Report, known) or leader.first(Finished), "noise")
     if isinstance(first, Report):
         per_step = first.habits.per_step if first.habits else 1
@@ -176,7 +176,7 @@ def main() -> int:
         [name, f"{EXAMPLES[name].metric} {'^' if EXAMPLES[name].higher else 'v'}", *figures.values()]
         for name, figures in found.items()
     ]
-    table(f"Five seeds alone and with batches {arguments.times} times as large", columns, rows)
+    table(f"{arguments.seeds} seeds alone, and with batches {arguments.times} times as large", columns, rows)
     print("^ higher is better, v lower; samples: of an adapted run, in those of one alone")
     figures: dict[str, Any] = {"worse": sum(one["worse_by"] > 1 for one in found.values())}
     for name, one in found.items():

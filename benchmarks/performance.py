@@ -110,6 +110,30 @@ BENCHMARKS = (
         timeout_s=2400.0,
     ),
     Benchmark(
+        "end_quality",
+        "With batches four times as large the four examples end as well as alone; five seeds each.",
+        (
+            Figure("worse", "examples that end worse than alone by more than the spread of runs alone", "= 0"),
+            *(
+                figure
+                for name, metric in (
+                    ("classifier", "best accuracy"),
+                    ("language_model", "loss on held-out words"),
+                    ("vae", "loss on held-out pictures"),
+                    ("gan", "distance from held-out points"),
+                )
+                for figure in (
+                    Figure(f"{name}_alone", f"{name}: {metric}, alone"),
+                    Figure(f"{name}_adapted", "with larger batches"),
+                    Figure(f"{name}_spread", "standard deviation of the runs alone"),
+                    Figure(f"{name}_worse_by", "difference to the worse side, in these"),
+                    Figure(f"{name}_samples", "samples it took, in those of a run alone"),
+                )
+            ),
+            Figure("wall_s", "whole command, s", "<= 300"),
+        ),
+    ),
+    Benchmark(
         "estimator_accuracy",
         "Step times of measured jobs are predicted from part of their measurements.",
         (

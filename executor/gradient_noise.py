@@ -28,6 +28,8 @@ MAX_NOISE_SCALE = 1e9
 MIN_PRECONDITIONER_STEPS = 5
 # A second moment is read anew when the step count has grown by a tenth, and at least so often.
 MAX_REFRESH_STEPS = 16
+# Of the mean second moment of a parameter: gradients a thousandth as large as others say nothing of the noise.
+HARDLY_ANY = 1e-6
 # Estimates from fewer measured steps are too rough to choose a batch size by.
 SETTLED_AFTER = 10
 
@@ -273,10 +275,10 @@ class Preconditioner:
     """1 / (sqrt(second moment) + eps) per parameter; nothing at all for SGD-type optimizers.
 
     Adam-type optimizers step along the divided gradient, so its noise is what limits their batch size
-    (Pollux, section 3.1, "preconditioned"). Parameters without a second moment are left as they are. What had no
-    gradient yet, as rows of an embedding that no sample looked up, counts for nothing until it had one: divided by
-    eps alone its first gradient would outweigh all others, though the optimizer, which sees it first, takes a
-    step there like any other.
+    (Pollux, section 3.1, "preconditioned"). Parameters without a second moment are left as they are. What had
+    hardly any gradient yet, as rows of an embedding that no sample looked up or units that never fire, counts for
+    nothing until it had one: divided by next to nothing its first gradient would outweigh all others, though the
+    optimizer, which sees it first, takes a step there like any other.
     """
 
     def __init__(self, *optimizers: torch.optim.Optimizer) -> None:
@@ -319,7 +321,7 @@ class Preconditioner:
         return self._ready
 
     def scale(self, param: Tensor) -> Tensor | None:
-        """1 / (sqrt(v) + eps), 0 where v is 0, of the parameter's shape; None where no second moment is kept."""
+        """1 / (sqrt(v) + eps), of the parameter's shape; 0 where v is next to nothing; None where none is kept."""
         if param not in self._eps:
             return None
         optimizer, eps, beta2 = self._eps[param]
@@ -328,7 +330,7 @@ class Preconditioner:
         if name is None:
             return None
         moment = state[name].float()
-        unseen = moment == 0
+        unseen = moment <= HARDLY_ANY * moment.mean()
         if _SECOND_MOMENTS[name] and beta2 is not None:
             moment = moment / _bias_correction(beta2, state)
         return moment.sqrt().add_(eps).reciprocal_().masked_fill_(unseen, 0.0)

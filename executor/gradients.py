@@ -302,17 +302,20 @@ class Gradients:
         if self._plan is not None and not self._plan.void and not self.undone:
             self._undo()
             return
-        for parameter in self._parameters:
-            parameter.grad = None
+        self._show_all()
         self._aside = {}
 
+    def _show_all(self) -> None:
+        """Gradients that count for nothing are there to be looked at, as a script expects after a backward."""
+        self._shown = {i for i, parameter in enumerate(self._parameters) if parameter.grad is not None}
+        self._below = {}
+
     def _undo(self) -> None:
-        """Nothing of this part is left; what the script had accumulated before waits for it to be done again."""
+        """Nothing of this part counts; what the script had accumulated before waits for it to be done again."""
         self.undone = True
         self._stash, self._stashed_weight, self._stale = {}, {}, 0.0
         self.meter.drop()
-        for parameter in self._parameters:
-            parameter.grad = None
+        self._show_all()
         self._redo, self._aside = self._aside, {}
 
     def _restore_aside(self) -> None:

@@ -371,7 +371,7 @@ def steps_told(event: object) -> int:
 
 
 def gpu_environment(number: int) -> dict[str, str]:
-    """What gives the `number`-th process a GPU; they share them where there are fewer than processes.
+    """What gives the `number`-th process a GPU, where there are any; they share them where there are too few.
 
     NCCL refuses a GPU to two processes of one host, so each says that it is on a host of its own.
     """
@@ -379,6 +379,8 @@ def gpu_environment(number: int) -> dict[str, str]:
 
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     names = [name for name in visible.split(",") if name] or [str(i) for i in range(torch.cuda.device_count())]
+    if not names:
+        return {}
     return {
         "CUDA_VISIBLE_DEVICES": names[number % len(names)],
         "NCCL_HOSTID": f"host-{number}",

@@ -26,6 +26,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _FOREIGN = tuple(
     {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
+_INSTALLED = {"site-packages", "dist-packages"}
 WHOLE = (int, np.int64, np.int32)
 FRACTIONS = (float, np.float64, np.float32)
 NUMBERS = (*WHOLE, *FRACTIONS)
@@ -182,8 +183,8 @@ def _is_own_file(name: str) -> bool:
     known = _own_files.get(name)
     if known is None:
         path = os.path.realpath(name)
-        foreign = name.startswith("<") or any(
-            path.startswith(root + os.sep) for root in (*_FOREIGN, os.path.realpath(_HERE))
-        )
+        ours_or_pythons = any(path.startswith(root + os.sep) for root in (*_FOREIGN, os.path.realpath(_HERE)))
+        installed = not _INSTALLED.isdisjoint(path.split(os.sep))  # wherever, as in a user's own site
+        foreign = name.startswith("<") or ours_or_pythons or installed
         known = _own_files[name] = not foreign
     return known

@@ -20,7 +20,7 @@ from rich.console import Console
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = ["up", "submit", "list", "describe", "logs", "cancel", "cluster", "explain", "outputs"]
-COMMANDS += ["down", "schema"]
+COMMANDS += ["down", "schema", "check"]
 
 
 @pytest.fixture(autouse=True)

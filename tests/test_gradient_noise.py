@@ -243,3 +243,16 @@ def test_adam_types_are_told_from_sgd_types() -> None:
     weights = [torch.nn.Parameter(torch.zeros(1))]
     assert is_adam_type(torch.optim.Adagrad(weights))
     assert not is_adam_type(torch.optim.SGD(weights, lr=0.1))
+
+
+def test_what_hardly_ever_had_a_gradient_counts_for_nothing() -> None:
+    """A unit that fires once in a while would else outweigh all others, and noise look endless."""
+    weight = torch.nn.Parameter(torch.zeros(4))
+    optimizer = torch.optim.Adam([weight], lr=1e-3)
+    preconditioner = Preconditioner(optimizer)
+    for _ in range(10):
+        weight.grad = torch.tensor([1.0, 0.5, 1e-6, 0.0])
+        optimizer.step()
+    scale = preconditioner.scale(weight)
+    assert scale is not None
+    assert scale.tolist() == pytest.approx([1.0, 2.0, 0.0, 0.0], rel=1e-3)

@@ -1,4 +1,4 @@
-"""A loop in steps that accumulates and is given larger batches: its steps are means of several, and count as such."""
+"""A loop in steps that accumulates, given larger batches: its steps are means of several, and count as such."""
 
 import json
 from pathlib import Path

@@ -13,10 +13,9 @@ from coadapt.executor import front_door
 from coadapt.executor.drawn import Batches
 from coadapt.executor.prepared import identify
 from coadapt.executor.protocol import Crashed
+from coadapt.executor.rehearsal import TrainingGroup
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
-
-from .training_group import TrainingGroup
 
 GUIDE = Path(__file__).parents[1] / "docs" / "scripts.md"
 NAME = re.compile(r"`([a-z_0-9]+)`")

@@ -195,4 +195,5 @@ def refusal_in(log: str) -> str:
 
 
 def _is_ours(frame: str) -> bool:
-    return f'File "{EXECUTOR}{os.sep}' in frame
+    named = re.search(r'File "([^"]+)"', frame)
+    return named is not None and EXECUTOR in Path(named[1]).resolve().parents

@@ -66,7 +66,7 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=1e-3)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=args.epochs)
 
-    best_accuracy, bad_epochs = 0.0, 0
+    best_accuracy, best_epoch = 0.0, 0
     for epoch in range(args.epochs):
         model.train()
         running_loss = 0.0
@@ -81,13 +81,11 @@ def main():
 
         accuracy = evaluate(model, val_loader, device)
         if accuracy > best_accuracy:
-            best_accuracy, bad_epochs = accuracy, 0
+            best_accuracy, best_epoch = accuracy, epoch
             if args.save:
                 torch.save({"model": model.state_dict(), "accuracy": accuracy}, args.out / "best.pt")
-        else:
-            bad_epochs += 1
         print(f"epoch {epoch} loss {running_loss / len(train_loader):.4f} accuracy {accuracy:.4f}", flush=True)
-        if bad_epochs >= args.patience:
+        if epoch - best_epoch >= args.patience:
             print(f"no better for {args.patience} epochs")
             break
     print(f"best accuracy {best_accuracy:.4f}")

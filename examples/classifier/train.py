@@ -68,7 +68,7 @@ def main():
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=args.epochs)
     coadapt.prepare(model, optimizer, train_loader, scheduler)
 
-    best_accuracy, bad_epochs = 0.0, 0
+    best_accuracy, best_epoch = 0.0, 0
     for epoch in coadapt.epochs(args.epochs):
         model.train()
         running_loss = 0.0
@@ -83,14 +83,12 @@ def main():
 
         accuracy = evaluate(model, val_loader, device)
         if accuracy > best_accuracy:
-            best_accuracy, bad_epochs = accuracy, 0
+            best_accuracy, best_epoch = accuracy, epoch
             if args.save and coadapt.is_main():
                 torch.save({"model": model.state_dict(), "accuracy": accuracy}, args.out / "best.pt")
-        else:
-            bad_epochs += 1
         coadapt.report(accuracy=accuracy, best_accuracy=best_accuracy)
         print(f"epoch {epoch} loss {running_loss / len(train_loader):.4f} accuracy {accuracy:.4f}", flush=True)
-        if bad_epochs >= args.patience:
+        if epoch - best_epoch >= args.patience:
             print(f"no better for {args.patience} epochs")
             break
     print(f"best accuracy {best_accuracy:.4f}")
