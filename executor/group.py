@@ -7,12 +7,14 @@ so whoever notices shuts the group's sockets down, and everyone notices.
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import socket
 import stat
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -30,6 +32,7 @@ FORM_TIMEOUT = timedelta(seconds=30)
 COLLECTIVE_TIMEOUT = timedelta(hours=2)
 _POLL = timedelta(milliseconds=100)
 LEAVE_S = 0.5  # an unbroken group ends within milliseconds
+REMEMBERED = 8  # collectives
 COMPARE_S = 1.0  # a wait as long as this is compared with what others wait for
 SHARE_DECISIONS = "decide by values that all share, such as coadapt.combine(value)"
 
@@ -71,6 +74,9 @@ class Group:
         self.place: tuple[Any, ...] = ("start",)  # where the script is, for `Whereabouts`
         self.disagreement = ""  # how replicas were found to differ
         self._entered = 0  # collectives so far
+        self._places: deque[tuple[int, tuple[Any, ...]]] = deque(
+            maxlen=REMEMBERED
+        )  # where the last ones were made
         self._whereabouts = Whereabouts(store, join.rank, join.world_size) if store is not None else None
         self.generation = join.generation
         self.rank = join.rank
@@ -145,6 +151,7 @@ class Group:
         if self.broken:
             raise GroupBroken
         self._entered += 1
+        self._places.append((self._entered, self.place))
         try:
             yield
         except Disagreement:
@@ -152,10 +159,10 @@ class Group:
         except (RuntimeError, OSError) as error:
             mixed_up = _MIXED_UP in str(error)
             if self._whereabouts is not None and not self.broken:
-                self._whereabouts.tell(self._entered, self.place)
+                self._whereabouts.tell(self._places)
             self.fail()
             if mixed_up and self._whereabouts is not None:
-                self.differ(self._whereabouts.look_around(self._entered, self.place))
+                self.differ(self._whereabouts.look_around(self._places))
             raise GroupBroken(str(error)) from None
         if self.broken:
             raise GroupBroken
@@ -187,7 +194,7 @@ class Group:
         if self.broken:
             raise GroupBroken
         if self._whereabouts is not None:
-            told = self._whereabouts.compare(self._entered, self.place, waited_s)
+            told = self._whereabouts.compare(self._places, waited_s)
             if told:
                 self.differ(told)
 
@@ -255,11 +262,16 @@ class Group:
                         tensor.detach().copy_(part.view(tensor.shape))
 
 
+# Numbers of collectives, and the places in which they were made, in order.
+Places = Sequence[tuple[int, tuple[Any, ...]]]
+
+
 class Whereabouts:
     """Tells a rank that waits long what the others wait for, through the group's store.
 
     Ranks that make different collectives would wait for each other for ever: their scripts have gone different
-    ways.
+    ways. What counts is where each made the same one, by its number: a rank may be ahead of those that wait for a
+    third one.
     """
 
     def __init__(self, store: dist.Store, rank: int, world_size: int) -> None:
@@ -278,8 +290,10 @@ class Whereabouts:
             return self._store.check([f"left/{rank}"])
         return False
 
-    def compare(self, entered: int, place: tuple[Any, ...], waited_s: float) -> str:
+    def compare(self, places: Places, waited_s: float) -> str:
         """How another rank differs, empty where none is known to; looks every second of a wait.
+
+        `places`: where this rank made its last collectives, by number.
 
         Raises `Abandoned` where rank 0 has left.
         """
@@ -289,36 +303,34 @@ class Whereabouts:
         if waited_s < self._next_s:
             return ""
         self._next_s = waited_s + COMPARE_S
-        mine = describe_place(place)
         try:
-            self.tell(entered, place)
-            differs = [
-                self._differs(rank, entered, mine) for rank in range(self._world_size) if rank != self._rank
-            ]
+            self.tell(places)
+            differs = [self._differs(rank, places) for rank in range(self._world_size) if rank != self._rank]
         except (RuntimeError, OSError):
             return ""  # the executor's store is away for a moment
         told = next((text for text in differs if text), "")
         self._suspects = self._suspects + 1 if told else 0
         return told if self._suspects >= 2 else ""
 
-    def tell(self, entered: int, place: tuple[Any, ...]) -> None:
+    def tell(self, places: Places) -> None:
         """Let the others know where this rank is."""
         self._beat += 1
+        told = {number: describe_place(place) for number, place in places}
         with suppress(RuntimeError, OSError):
-            self._store.set(f"at/{self._rank}", f"{self._beat}|{entered}|{describe_place(place)}")
+            self._store.set(f"at/{self._rank}", json.dumps([self._beat, list(told.items())]))
 
-    def look_around(self, entered: int, place: tuple[Any, ...]) -> str:
+    def look_around(self, mine: Places) -> str:
         """Where all ranks are, those that say so within a moment; this one got what was not meant for it."""
-        mine = describe_place(place)
-        places = [(self._rank, mine)]
+        places = [(self._rank, describe_place(mine[-1][1]))]
         for rank in (rank for rank in range(self._world_size) if rank != self._rank):
             with suppress(RuntimeError):
                 self._store.wait([f"at/{rank}"], timedelta(seconds=COMPARE_S))
-                places.append((rank, self._store.get(f"at/{rank}").decode().split("|", 2)[2]))
+                places.append((rank, json.loads(self._store.get(f"at/{rank}"))[1][-1][1]))
         return _parted(places)
 
-    def _differs(self, rank: int, entered: int, mine: str) -> str:
+    def _differs(self, rank: int, places: Places) -> str:
         """What a rank does that is not what this one does; empty where that cannot be said."""
+        mine = describe_place(places[-1][1])
         if self._store.check([f"left/{rank}"]):
             if mine == LEAVES:
                 return ""
@@ -328,12 +340,15 @@ class Whereabouts:
             return f"replica {rank} has left {where}, replica {self._rank} {mine}; {SHARE_DECISIONS}"
         if not self._store.check([f"at/{rank}"]):
             return ""
-        beat, theirs, where = self._store.get(f"at/{rank}").decode().split("|", 2)
-        waits_now = self._beats.get(rank) not in (None, int(beat))
-        self._beats[rank] = int(beat)
-        if not waits_now or (int(theirs), where) == (entered, mine) or where == LEAVES:
+        beat, told = json.loads(self._store.get(f"at/{rank}"))
+        waits_now = self._beats.get(rank) not in (None, beat)
+        self._beats[rank] = beat
+        theirs, ours = dict(map(tuple, told)), {number: describe_place(place) for number, place in places}
+        number = min(max(theirs), max(ours))
+        here, there = ours.get(number), theirs.get(number)
+        if not waits_now or None in (here, there) or here == there or told[-1][1] == LEAVES:
             return ""
-        return _parted([(self._rank, mine), (rank, where)])
+        return _parted([(self._rank, str(here)), (rank, str(there))])
 
 
 LEAVES = "leaves its loop"
