@@ -194,7 +194,7 @@ class OwnVariables:
         if last:
             self._undo.average(self._moves, of_all)
         else:
-            self._undo.repeat(kept, samples)
+            self._sums.put_back(self._undo.repeat(kept, samples))
 
     def begin_step(self) -> None:
         """A step of a loop in steps begins, which may have to be done again."""

@@ -115,6 +115,7 @@ class SampleSums:
 
     def after_part(self, samples: int, losses: Callable[[], Sequence[float]]) -> None:
         """The script is done with its part of so many samples; `losses()`: what its losses add up to over them."""
+        self._ones = set()
         if not self._before:
             return
         before, self._before = self._before, {}
@@ -133,14 +134,16 @@ class SampleSums:
             if by_samples is not True and self._beside_count(path, growth, grown, found, samples):
                 by_samples = True
             self._note(path, by_samples)
-        if self._late and samples > 1:
-            for path in {path for path, growth in grown.items() if isinstance(growth, int) and growth == 1}:
-                if path not in known.over_samples:
-                    self._undecided[path] = self._undecided.get(path, 0) + 1
+        self._ones = {path for path, growth in grown.items() if isinstance(growth, int) and growth == 1 < samples}
         self._note_reckoned(grown, found, before)
         self._note_lists(found, samples)
         for alias, first in found.aliases.items():
             known.also_at(alias, first)
+
+    def put_back(self, paths: set[str]) -> None:
+        """These are as they were before the last part."""
+        for path in (self._ones & paths) - self.known.over_samples:
+            self._undecided[path] = self._undecided.get(path, 0) + 1
 
     def take_decided(self) -> dict[str, int]:
         """What was put back of counts, by path, before they were known to be over samples."""
