@@ -155,7 +155,8 @@ def tell(folder: str) -> dict[str, Any]:
         while client.cluster()["nodes"][0]["free_gpus"] < 2 and time.monotonic() < deadline:
             time.sleep(0.1)
         deadline = time.monotonic() + 60
-        while long_folder.exists() and time.monotonic() < deadline:
+        # A folder that is removed is renamed first.
+        while len(list(long_folder.parent.iterdir())) > 1 and time.monotonic() < deadline:
             time.sleep(0.1)
         told["left of folders"] = sorted(path.name for path in long_folder.parent.iterdir())
         told["free at the end"] = client.cluster()["nodes"][0]["free_gpus"]
@@ -260,7 +261,8 @@ def test_a_job_is_cancelled_once(told: dict[str, Any]) -> None:
 
 
 def test_training_processes_come_from_a_template(told: dict[str, Any]) -> None:
-    assert told["trains"] in ([1], [2])
+    (processes,) = told["trains"]  # of one template
+    assert processes >= 1, "as many as it has GPUs, and those that are leaving"
 
 
 def test_down_leaves_no_process_behind(told: dict[str, Any]) -> None:
