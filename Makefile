@@ -7,8 +7,8 @@ export RAY_USAGE_STATS_ENABLED := 0
 
 .PHONY: demo test check setup bench performance clean
 
-demo: setup  ## six and more real jobs on an emulated cluster of three GPU types
-	$(BIN)/python -m benchmarks.demo
+demo: setup  ## six real jobs on an emulated cluster of three GPU types
+	$(BIN)/python -m examples.demo
 
 test: check  ## everything but the tests marked slow; those that start a cluster have the machine to themselves
 	$(BIN)/python -m pytest -m "not slow and not live" --numprocesses auto --maxprocesses 4 --dist loadfile

@@ -33,6 +33,15 @@ def share(text: str) -> float:
     return found
 
 
+def numbers(kind: Callable[[str], int]) -> Callable[[str], list[int]]:
+    """Numbers of a kind with commas between them, each of them once."""
+
+    def listed(text: str) -> list[int]:
+        return list(dict.fromkeys(kind(part) for part in text.split(",")))
+
+    return listed
+
+
 def some_of(accepted: Sequence[str]) -> Callable[[str], list[str]]:
     """Names with commas between them, each of them accepted."""
 

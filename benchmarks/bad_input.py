@@ -13,10 +13,12 @@ import tempfile
 from pathlib import Path
 
 import yaml
-from coadapt.scheduler import emulated, laptop
+from coadapt.scheduler import emulated, jobfile, laptop
+from coadapt.scheduler.client import Client
 from coadapt.scheduler.settings import Settings
 from coadapt.scheduler.views import JobRow
 
+from .arguments import some_of
 from .bad_jobs import BAD_CLUSTERS, BAD_JOBS, one_line
 from .bad_scripts import BAD_SCRIPTS, BadScript
 from .bad_traces import BAD_TRACES, ENDLESS, refusal_in_little_memory
@@ -62,7 +64,7 @@ def write_job(folder: Path, index: int, case: BadScript) -> Path:
         "name": f"bad-{index}",
         "script": f"script_{index}.py",
         "profile": False,
-        "max_failures": 0,
+        "max_failures": case.max_failures,
         "resources": {"max_gpus": 1},
         "training": yaml.safe_load(f"{{{case.training}}}"),
         "emulation": {"time_scale": 20},
@@ -79,14 +81,19 @@ def scripts(timeout_s: float = 240.0) -> list[Row]:
         settings = Settings(state_dir=state_dir, round_interval_s=2.0, restart_cost_s=3.0)
         paths = [write_job(Path(folder), i, case) for i, case in enumerate([sound, *BAD_SCRIPTS])]
         with laptop.cluster("1x t4:4", settings=settings) as client:
-            ids = [client.submit(path) for path in paths]
+            ids = [submitted(client, path) for path in paths]
+            accepted = [row["id"] for row in client.list()]
             try:
-                client.wait(ids, timeout_s=timeout_s)
+                client.wait(accepted, timeout_s=timeout_s)
             except TimeoutError as error:
                 print(error)
             found = {row["id"]: row for row in client.list()}
     rows = [
-        (f"script: {case.what}", case.reason.replace("{script}", f"script_{i}.py"), _answer(found[job]))
+        (
+            f"script: {case.what}",
+            _expected(case).replace("{script}", f"script_{i}.py"),
+            _answer(job, found.get(job)),
+        )
         for i, (case, job) in enumerate(zip(BAD_SCRIPTS, ids[1:], strict=True), start=1)
     ]
     neighbour = found[ids[0]]
@@ -94,9 +101,23 @@ def scripts(timeout_s: float = 240.0) -> list[Row]:
     return [*rows, ("a sound job beside them", "succeeded after 0 failures, 0 recoveries", tried)]
 
 
-def _answer(job: JobRow) -> str:
-    """Why the job failed, "" if it did not; node names change from run to run."""
-    return re.sub(r"on node \w+", "on node N", job["reason"]) if job["phase"] == "failed" else ""
+def submitted(client: Client, path: Path) -> str:
+    """The job's id, or the sentence by which it is refused."""
+    try:
+        return client.submit(path)
+    except jobfile.JobFileError as error:
+        return error.problems[0]
+
+
+def _expected(case: BadScript) -> str:
+    return f"{case.ends}, {case.failures if case.ends == 'failed' else 0} errors: {case.reason}"
+
+
+def _answer(refused: str, job: JobRow | None) -> str:
+    """How the job ended, and why; node names change from run to run."""
+    if job is None:
+        return f"refused, 0 errors: {refused}"
+    return f"{job['phase']}, {job['failures']} errors: " + re.sub(r"on node \w+", "on node N", job["reason"])
 
 
 SOUND_TRAIN = """for epoch in coadapt.epochs(20):
@@ -108,11 +129,13 @@ SOUND_TRAIN = """for epoch in coadapt.epochs(20):
 
 
 def main() -> int:
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    kinds = {of.__name__: of for of in (job_files, traces, clusters, scripts)}
+    parser.add_argument("--only", type=some_of(list(kinds)), default=list(kinds), metavar="KIND[,KIND...]")
     rows: list[Row] = []
-    for of in (job_files, traces, clusters, scripts):
-        rows += of()
-        print(f"{of.__name__}: done, {len(rows)} cases so far", flush=True)
+    for name in parser.parse_args().only:
+        rows += kinds[name]()
+        print(f"{name}: done, {len(rows)} cases so far", flush=True)
     wrong = [row for row in rows if not row[2] or row[1] != row[2]]
     table("Bad input and what its user reads", ("input", "answer"), [(what, answer) for what, _, answer in rows])
     for what, expected, answer in wrong:

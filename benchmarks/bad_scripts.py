@@ -1,9 +1,11 @@
-"""Scripts that do not do what a training script does, each with the one line its user reads."""
+"""Scripts that do not do what a training script does, or end early, each with the one line its user reads."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 # A sound training script; a bad one replaces some of its lines.
 SOUND = {
@@ -25,12 +27,15 @@ SOUND = {
 
 @dataclass(frozen=True)
 class BadScript:
-    """`reason` is what `coadapt list --json` and `describe` say of the failed job; `{script}` is its file."""
+    """`reason` is what `coadapt list --json` and `describe` say of the ended job; `{script}` is its file."""
 
     what: str
     reason: str
     lines: Mapping[str, str] = field(default_factory=dict)
     training: str = ""  # more fields of `training:`
+    ends: Literal["failed", "succeeded", "refused"] = "failed"  # refused: at submission, which says `reason`
+    max_failures: int = 0
+    failures: int = 1  # of its script until it is given up; signals and hangs are losses of a worker
 
     @property
     def script(self) -> str:
@@ -45,10 +50,34 @@ BAD_SCRIPTS = [
         "imports what is not there", "ModuleNotFoundError: No module named 'numpyy'", {"imports": "import numpyy"}
     ),
     BadScript("exits with a status", "{script} exited with status 3", {"data": "raise SystemExit(3)"}),
+    BadScript("ends before prepare", "{script} never called coadapt.prepare", {"data": "raise SystemExit(0)"}),
     BadScript(
-        "exits 0 before prepare", "{script} never called coadapt.prepare", {"prepare": "raise SystemExit(0)"}
+        "has no prepare",
+        "script: {script} imports coadapt and never calls coadapt.prepare; give its model, optimizer and loader "
+        "to coadapt.prepare",
+        {"prepare": ""},
+        ends="refused",
     ),
-    BadScript("ends before prepare", "{script} never called coadapt.prepare", {"prepare": "", "train": ""}),
+    BadScript(
+        "knows no coadapt",
+        "script: {script} never imports coadapt; give its model, optimizer and loader to coadapt.prepare",
+        {"imports": "import torch", "data": "", "loader": "", "prepare": "", "train": "print('trained')"},
+        ends="refused",
+    ),
+    BadScript(
+        "fails alike at each start",
+        "RuntimeError: no data in /data",
+        {"data": 'raise RuntimeError("no data in /data")'},
+        max_failures=9,
+        failures=2,
+    ),
+    BadScript(
+        "fails alike at the same epoch",
+        "ValueError: epoch 2",
+        {"epoch_end": "if epoch == 2: raise ValueError('epoch 2')"},
+        max_failures=9,
+        failures=2,
+    ),
     BadScript(
         "never takes a step",
         "{script} took no training step",
@@ -56,25 +85,43 @@ BAD_SCRIPTS = [
     ),
     BadScript(
         "never asks for an epoch",
-        "{script} never iterated coadapt.epochs",
+        "{script} never iterated coadapt.epochs or coadapt.steps",
         {"train": "print('prepared and done')"},
     ),
     BadScript(
         "exits 0 early",
-        "{script} ended after epoch 2 of 1000",
+        "ended by itself after epoch 3 of 1000",
         {"epoch_end": "if epoch == 2: raise SystemExit(0)"},
+        ends="succeeded",
+    ),
+    BadScript(
+        "breaks out of the epochs",
+        "ended by itself after epoch 3 of 1000",
+        {"epoch_end": "if epoch == 2: break"},
+        ends="succeeded",
+    ),
+    BadScript(
+        "returns early",
+        "ended by itself after epoch 3 of 1000",
+        {
+            "train": "def train():\n" + textwrap.indent(SOUND["train"], "    ") + "\ntrain()",
+            "epoch_end": "if epoch == 2: return",
+        },
+        ends="succeeded",
     ),
     BadScript("leaves without a word", "{script} exited with status 7", {"epoch_end": "import os; os._exit(7)"}),
     BadScript(
         "is killed by a signal",
         ("lost again and again without progress: the worker of rank 0 on node N was killed by SIGSEGV"),
         {"epoch_end": "import os; os.kill(os.getpid(), 11)"},
+        failures=0,
     ),
     BadScript(
         "hangs in the data",
         "lost again and again without progress: the worker of rank 0 on node N hangs",
         {"epoch_end": "import time; time.sleep(1e6)"},
         "hang_timeout_s: 3",
+        failures=0,
     ),
     BadScript(
         "prepares twice",
@@ -83,17 +130,19 @@ BAD_SCRIPTS = [
     ),
     BadScript(
         "no model",
-        "ValueError: prepare: 0 models given, exactly one is needed",
+        "ValueError: prepare: 0 models given, at least one is needed",
         {"prepare": "coadapt.prepare(optimizer, loader)"},
     ),
     BadScript(
         "two loaders",
-        ("ValueError: prepare: 2 DataLoaders given, exactly one is needed: the one of the training data"),
+        "ValueError: prepare: 2 DataLoaders given, exactly one is needed: the one of the training data; a loop "
+        "that draws its own batches gives coadapt.batches(function)",
         {"prepare": "coadapt.prepare(model, optimizer, loader, DataLoader(data))"},
     ),
     BadScript(
         "optimizer with a closure",
-        ("ValueError: prepare: LBFGS evaluates the loss several times per step; use an optimizer without closure"),
+        "ValueError: prepare: LBFGS evaluates the loss several times per step, and replicas would search along "
+        "different lines; use another optimizer",
         {"optimizer": "optimizer = torch.optim.LBFGS(model.parameters())"},
     ),
     BadScript(
@@ -116,7 +165,7 @@ BAD_SCRIPTS = [
     ),
     BadScript(
         "metric that is no number",
-        "ValueError: could not convert string to float: 'low'",
+        "TypeError: report: loss is a str; a number or a tensor of one element is accepted",
         {"epoch_end": "coadapt.report(loss='low')"},
     ),
     BadScript(

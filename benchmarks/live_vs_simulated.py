@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -19,14 +20,18 @@ from typing import Any
 
 import numpy as np
 from coadapt.cli import simulate
+from coadapt.examples.demo import carried, cast
+from coadapt.examples.demo.stage import CAP_S, CLUSTER, ROUND_S, play
+from coadapt.examples.demo.view import View
 from coadapt.simulator.engine import Timing
 from coadapt.simulator.outcome import Outcome
 from coadapt.simulator.readers import read_trace
 from coadapt.simulator.replay import EARLY_S, Conditions
 from coadapt.simulator.workload import Workload
 
-from .demo import ARRIVALS, CLUSTER, ROOT, ROUND_S, live
 from .harness import finish, table
+
+ROOT = Path(__file__).resolve().parent.parent
 
 JITTER_S = 1.0
 
@@ -48,7 +53,8 @@ def jittered(workload: Workload) -> Iterator[Workload]:
 
 def run_live(trace: Path) -> None:
     """Run the demo's jobs; what became of them is kept beside their trace."""
-    ran = live({arrival.name: arrival.spec for arrival in ARRIVALS})
+    with View() as view:
+        ran = play(cast.pace(carried.cores()), view.update, time.time() + CAP_S)
     trace.parent.mkdir(exist_ok=True)
     trace.write_text("".join(f"{line}\n" for line in ran.trace))
     trace.with_suffix(".json").write_text(json.dumps({"jobs": ran.rows, "timeline": ran.timeline}))

@@ -1,0 +1,80 @@
+"""Which jobs there are, and when the next one comes. Pure, but for reading the job files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from coadapt.scheduler import jobfile
+from coadapt.scheduler.job import JobSpec
+from coadapt.scheduler.views import JobRow
+
+from .phenomena import SCALE_UP
+
+EXAMPLES = Path(__file__).resolve().parent.parent
+MEASURED_AT_ONCE = 2  # jobs; each is measured on all GPU types at the same time
+MOST_ACTS = 3
+CORES_NEEDED = 1.0  # to keep the pace of the roles
+
+
+@dataclass(frozen=True)
+class Role:
+    """A job of `examples/<example>`, whose GPUs are `time_scale` times faster than measured."""
+
+    name: str
+    example: str
+    time_scale: float
+
+    def spec(self, pace: float = 1.0, act: int = 1) -> JobSpec:
+        """`pace`: how much faster still."""
+        spec = jobfile.load(EXAMPLES / self.example / "job.yaml")
+        emulation = spec.emulation.model_copy(update={"time_scale": self.time_scale * pace})
+        training = spec.training.model_copy(update={"report_interval_s": 2.0})
+        name = self.name if act == 1 else f"{self.name}-again{act}"
+        return spec.model_copy(update={"name": name, "emulation": emulation, "training": training})
+
+
+# The first one has the cluster to itself until it has grown.
+ROLES = (
+    Role("chars", "char_transformer", 1.3),
+    Role("digits-a", "image_classifier", 0.15),
+    Role("tune", "finetune", 4),
+    Role("fixed", "rigid", 8),
+    Role("digits-b", "image_classifier", 0.15),
+    Role("digits-c", "image_classifier", 0.15),
+)
+
+
+def pace(cores: float) -> float:
+    """How much faster than the roles say GPUs are where the machine carries so many cores' worth of work."""
+    return min(max(cores / CORES_NEEDED, 0.5), 1.0)
+
+
+def comes(rows: Sequence[JobRow], missing: Collection[str]) -> tuple[Role, int] | None:
+    """The role that enters now, and in which act; `missing`: phenomena that have not been seen yet.
+
+    All roles play again, up to `MOST_ACTS` times, where everybody has ended well and something is missing.
+    """
+    act, entered = divmod(len(rows), len(ROLES))
+    if not entered:
+        wanted = not rows or (missing and act < MOST_ACTS and all(row["phase"] == "succeeded" for row in rows))
+        return (ROLES[0], act + 1) if wanted else None
+    first, *others = sorted(rows, key=lambda row: row["submitted_s"])[act * len(ROLES) :]
+    grown = first["phase"] == "running" and first["gpus"] > 1 and SCALE_UP not in missing
+    if not others and not grown and first["finished_s"] is None:
+        return None
+    measured = sum(row["phase"] == "profiling" for row in rows)
+    return (ROLES[entered], act + 1) if measured < MEASURED_AT_ONCE else None
+
+
+def finished(rows: Sequence[JobRow], missing: Collection[str]) -> bool:
+    """Everybody has entered and left."""
+    return bool(rows) and all(row["finished_s"] is not None for row in rows) and comes(rows, missing) is None
+
+
+def reached(spec: JobSpec, row: JobRow) -> bool:
+    """The job ended well, at its target metric if it has one."""
+    target = spec.training.target
+    ended = row["phase"] == "succeeded"
+    return ended and (target is None or target.reached(row["metrics"].get(target.metric, float("nan"))))

@@ -1,0 +1,80 @@
+"""What a reader must be able to see, found in the timeline of who held what. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from coadapt.scheduler.views import Interval
+
+PROFILING = "profiling"
+SCALE_UP = "scale-up"
+SCALE_DOWN = "scale-down under contention"
+MIGRATION = "migration between GPU types"
+ADAPTED = "batch size and learning rate follow"
+TARGETS = "all jobs reach their target metric"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Something that has to happen, and where it was seen first (None: it was not)."""
+
+    what: str
+    seen: str | None
+
+
+def running(timeline: Sequence[Interval], job: str) -> list[Interval]:
+    return [i for i in timeline if i["job_id"] == job and i["phase"] == "running"]
+
+
+def promises(timeline: Sequence[Interval], started_s: float) -> list[Promise]:
+    """The first sight of each phenomenon but the last, `TARGETS`, which is in no timeline."""
+    jobs = list(dict.fromkeys(i["job_id"] for i in timeline))
+    steps = [pair for job in jobs for pair in pairwise(running(timeline, job))]
+    steps.sort(key=lambda pair: pair[1]["start_s"])
+
+    def first(found: Sequence[tuple[Interval, Interval]], text: str) -> str | None:
+        for old, new in found:
+            clock = f"{new['start_s'] - started_s:.0f} s: {new['job_id']} "
+            return clock + text.format(old=old, new=new)
+        return None
+
+    profiles = [i for i in timeline if i["phase"] == "profiling"]
+    same_type = [(a, b) for a, b in steps if a["gpu_type"] == b["gpu_type"]]
+    shrunk = [(a, b) for a, b in same_type if b["gpus"] < a["gpus"] and contended(b, timeline)]
+    resized = "{old[gpus]} -> {new[gpus]} {new[gpu_type]}"
+    moved = "{old[gpus]} {old[gpu_type]} -> {new[gpus]} {new[gpu_type]}"
+    batch = "batch size {old[batch_size]} -> {new[batch_size]}, learning rate {old[lr]:.3g} -> {new[lr]:.3g}"
+    types = len({i["gpu_type"] for i in profiles})
+    measured = f"{len(profiles)} run{'s' * (len(profiles) > 1)} on {types} GPU type{'s' * (types > 1)}"
+    return [
+        Promise(PROFILING, measured if profiles else None),
+        Promise(SCALE_UP, first([s for s in same_type if s[1]["gpus"] > s[0]["gpus"]], resized)),
+        Promise(SCALE_DOWN, first(shrunk, resized)),
+        Promise(MIGRATION, first([s for s in steps if s[0]["gpu_type"] != s[1]["gpu_type"]], moved)),
+        Promise(ADAPTED, first([s for s in steps if follows(*s)], batch)),
+    ]
+
+
+def missing(seen: Sequence[Promise]) -> set[str]:
+    return {promise.what for promise in seen if promise.seen is None}
+
+
+def contended(shrunk: Interval, timeline: Sequence[Interval], within_s: float = 15.0) -> bool:
+    """Another job took GPUs of the type about when this one gave some up."""
+    return any(
+        other["job_id"] != shrunk["job_id"]
+        and other["gpu_type"] == shrunk["gpu_type"]
+        and abs(other["start_s"] - shrunk["start_s"]) <= within_s
+        for other in timeline
+    )
+
+
+def follows(old: Interval, new: Interval) -> bool:
+    """The batch size changed, and the learning rate went the same way."""
+    if not (old["batch_size"] and new["batch_size"] and old["lr"] and new["lr"]):
+        return False
+    return (new["batch_size"] > old["batch_size"] and new["lr"] > old["lr"]) or (
+        new["batch_size"] < old["batch_size"] and new["lr"] < old["lr"]
+    )
