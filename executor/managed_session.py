@@ -129,6 +129,16 @@ class ManagedSession(GroupSession):
     def begin_script(self) -> None:
         self.variables.begin()
 
+    def report(self, metrics: dict[str, Any], how: dict[str, str]) -> None:
+        super().report(metrics, how)
+        if self.world_size > 1:
+            # Counts that are alike on all replicas by chance would be taken for one count of all.
+            whole = {name: value for name, value in metrics.items() if isinstance(value, int) and value > 1}
+            counts = [
+                name for name, value in whole.items() if name not in how and self.variables.counts_samples(value)
+            ]
+            self.metrics.ways |= dict.fromkeys(counts, "sum")
+
     def _variables_state(self) -> dict[str, Any]:
         if left := self.variables.too_large:
             self.tell(

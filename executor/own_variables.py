@@ -13,6 +13,7 @@ from typing import Any
 from torch import nn
 
 from .group import Group
+from .script_frames import NUMBERS, WHOLE, put, reach
 from .script_state import ScriptState
 from .script_sums import Known, SampleSums, as_alone, shared
 from .script_undo import Undo
@@ -138,6 +139,11 @@ class OwnVariables:
         self._script.apply(self._shares(taken["now"], rank, replicas))
         return share_of(taken["samples"], rank, replicas)
 
+    def counts_samples(self, value: int) -> bool:
+        """Whether only sums over samples have this value now, of all whole numbers of the script."""
+        alike = {path for path, leaf in reach(WHOLE).leaves.items() if leaf.value == value}
+        return bool(alike) and alike <= self._sums.known.over_samples
+
     # --- batches --------------------------------------------------------------------------------------------
 
     @property
@@ -176,6 +182,9 @@ class OwnVariables:
         `losses()` as for `SampleSums.after_part`, `of_all()` as for `Undo.average`.
         """
         self._sums.after_part(samples, losses)
+        if lost := self._sums.take_decided():
+            leaves = reach(NUMBERS).leaves
+            put({path: leaves[path].value + more for path, more in lost.items() if path in leaves}, leaves)
         kept = self._sums.known.kept
         if self._undo_copy is not None:
             self._undo_copy.restore_only(kept)
@@ -185,7 +194,7 @@ class OwnVariables:
         if last:
             self._undo.average(self._moves, of_all)
         else:
-            self._undo.repeat(kept, samples)
+            self._sums.put_back(self._undo.repeat(kept, samples))
 
     def begin_step(self) -> None:
         """A step of a loop in steps begins, which may have to be done again."""

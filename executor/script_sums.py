@@ -92,6 +92,8 @@ class SampleSums:
         self._passes = 0
         self._late = False
         self._has_counted = False  # counters were looked at
+        # Growths by 1 in passes that are undone: of counters, which is right, or of counts of some samples.
+        self._undecided: dict[str, int] = {}
         self._no_quotients: set[str] = set()
 
     @property
@@ -101,6 +103,7 @@ class SampleSums:
     def begin_pass(self) -> None:
         self._passes += 1
         self._looks = 0
+        self._undecided = {}
 
     def before_part(self, late: bool) -> None:
         """The script is given its part of a batch next; `late`: counters are shown not to be there yet."""
@@ -112,6 +115,7 @@ class SampleSums:
 
     def after_part(self, samples: int, losses: Callable[[], Sequence[float]]) -> None:
         """The script is done with its part of so many samples; `losses()`: what its losses add up to over them."""
+        self._ones = set()
         if not self._before:
             return
         before, self._before = self._before, {}
@@ -130,10 +134,23 @@ class SampleSums:
             if by_samples is not True and self._beside_count(path, growth, grown, found, samples):
                 by_samples = True
             self._note(path, by_samples)
+        self._ones = {path for path, growth in grown.items() if isinstance(growth, int) and growth == 1 < samples}
         self._note_reckoned(grown, found, before)
         self._note_lists(found, samples)
         for alias, first in found.aliases.items():
             known.also_at(alias, first)
+
+    def put_back(self, paths: set[str]) -> None:
+        """These are as they were before the last part."""
+        for path in (self._ones & paths) - self.known.over_samples:
+            self._undecided[path] = self._undecided.get(path, 0) + 1
+
+    def take_decided(self) -> dict[str, int]:
+        """What was put back of counts, by path, before they were known to be over samples."""
+        decided = {path: lost for path, lost in self._undecided.items() if path in self.known.over_samples}
+        for path in decided:
+            del self._undecided[path]
+        return decided
 
     def _note(self, path: str, by_samples: bool | None) -> None:
         if by_samples and path not in self.known.others:

@@ -58,12 +58,12 @@ class Undo:
         for path in self._lists:
             self._shorten(path)
 
-    def repeat(self, keep: Container[str], samples: int) -> None:
+    def repeat(self, keep: Container[str], samples: int) -> set[str]:
         """Before a further pass of the same batch: put back what goes by batches, but not the paths to `keep`.
 
-        `samples`: of the pass that is over.
+        `samples`: of the pass that is over. Returns the paths of numbers that were put back.
         """
-        self._put_back(lambda path: path not in keep)
+        put_back = self._put_back(lambda path: path not in keep)
         for path, items in self._lists.items():
             if (
                 path not in keep
@@ -71,6 +71,7 @@ class Undo:
                 and not _is_of_samples(items[-1], samples)
             ):
                 self._shorten(path)
+        return put_back
 
     def restore_only(self, paths: Container[str]) -> None:
         """Put back these alone: the part was another replica's, too."""
@@ -149,7 +150,7 @@ class Undo:
             found[path] = leaf._replace(value=value)
         return found
 
-    def _put_back(self, chosen: Callable[[str], bool]) -> None:
+    def _put_back(self, chosen: Callable[[str], bool]) -> set[str]:
         """A tensor that was changed in place is changed back; one that was replaced comes back itself."""
         now, others = self._now(), {}
         for path, value in self._values.items():
@@ -164,6 +165,7 @@ class Undo:
             elif type(live) is not type(value) or live != value:
                 others[path] = value
         put(others, now)
+        return set(others)
 
     def _shorten(self, path: str) -> None:
         items = self._lists[path]

@@ -28,6 +28,8 @@ _LOADED_WITH = (
     *("TORCH", "PYTORCH_", "ATEN_", "NUMBA_", "NPY_", "NUMPY_", "FSSPEC_", "PYDANTIC_"),
     *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "VECLIB_", "NUMEXPR_", "DNNL_", "ONEDNN_"),
 )
+# Set by threadpoolctl in whatever process loads it, as the service's and none of the workers'.
+_SET_BY_LIBRARIES = frozenset({"KMP_DUPLICATE_LIB_OK"})
 _OURS = Path(__file__).parent.parent
 
 
@@ -94,7 +96,11 @@ def without_relative_paths(env: Mapping[str, str], cwd: str) -> tuple[dict[str, 
 
 def loaded_with(env: Mapping[str, str]) -> dict[str, str]:
     """The variables of an environment that matter when libraries are loaded."""
-    return {name: value for name, value in sorted(env.items()) if name.startswith(_LOADED_WITH)}
+    return {
+        name: value
+        for name, value in sorted(env.items())
+        if name.startswith(_LOADED_WITH) and name not in _SET_BY_LIBRARIES
+    }
 
 
 def template_key(env: Mapping[str, str], session: str) -> str:

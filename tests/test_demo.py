@@ -1,5 +1,7 @@
 """The demo does not claim what did not happen, needs no clock, and says which job did not end."""
 
+import io
+
 from coadapt.benchmarks.demo import Run, figures
 from coadapt.examples.demo import carried
 from coadapt.examples.demo.cast import ROLES, comes, finished, pace, reached
@@ -15,6 +17,7 @@ from coadapt.examples.demo.phenomena import (
 )
 from coadapt.examples.demo.stage import Ran
 from coadapt.examples.demo.view import View
+from rich.console import Console
 
 EVERYTHING = {PROFILING, SCALE_UP, SCALE_DOWN, MIGRATION, ADAPTED}
 OTHERS = {SCALE_DOWN, MIGRATION, ADAPTED}
@@ -155,6 +158,18 @@ def test_elsewhere_than_in_a_terminal_each_change_is_a_line(capsys) -> None:
         "2 s job-0: 1 t4 (emulated) -> 2 t4 (emulated)",
         "2 s seen: scale-up",
     ]
+
+
+def test_a_terminal_shows_jobs_and_what_was_seen_as_they_change() -> None:
+    screen = io.StringIO()
+    with View(Console(file=screen, force_terminal=True, width=150, color_system=None)) as view:
+        grown = [interval("job-0", 0, 2, "t4", 1), interval("job-0", 2, None, "t4", 2)]
+        view.update(75.0, [row(0, "running", 2)], promises(grown, 0.0))
+    shown = [" ".join(line.split()) for line in screen.getvalue().splitlines()]
+    assert shown[0].endswith("1m15s since the first job came")
+    assert any(line.startswith("job-0 running 2 t4 (emulated)") for line in shown)
+    assert "seen scale-up 2 s: job-0 1 -> 2 t4" in shown
+    assert "... migration between GPU types" in shown
 
 
 def test_the_benchmark_counts_the_least_of_its_runs_and_no_failed_one_as_whole() -> None:

@@ -216,6 +216,8 @@ def test_another_value_of_what_libraries_are_loaded_with_is_another_template(run
     key = template_key({"OMP_NUM_THREADS": "1", "COLOR": "red"}, SESSION)
     assert key == template_key({"OMP_NUM_THREADS": "1", "COLOR": "blue"}, SESSION)
     assert key != template_key({"OMP_NUM_THREADS": "1"}, "another session")
+    set_by_a_library = {"OMP_NUM_THREADS": "1", "KMP_DUPLICATE_LIB_OK": "True"}
+    assert key == template_key(set_by_a_library, SESSION)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from coadapt.cli import show
 from coadapt.scheduler.views import JobRow
-from rich.console import Group
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -18,10 +18,10 @@ from .phenomena import Promise
 class View:
     """`update` is told all there is again and again; use it in a `with` block."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         self._rows: dict[str, JobRow] = {}
         self._seen: set[str] = set()
-        console = show.console()
+        console = console or show.console()
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
 
     def __enter__(self) -> View:

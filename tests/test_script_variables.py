@@ -1,0 +1,285 @@
+"""A script's own variables end up as if one process had been there all the time, and got each batch once."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from coadapt.executor.own_variables import OwnVariables, share_of
+from coadapt.executor.script_frames import NUMBERS, put, reach
+from coadapt.executor.script_sums import Known, as_alone, grows_by_samples, shared
+from coadapt.executor.script_undo import Undo
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+
+class Meter:
+    """As they are in most repositories."""
+
+    def __init__(self) -> None:
+        self.value = self.sum = self.mean = 0.0
+        self.count = 0
+
+    def update(self, value: float, samples: int) -> None:
+        self.value = value
+        self.sum += value * samples
+        self.count += samples
+        self.mean = self.sum / self.count
+
+
+class Trainer:
+    def __init__(self) -> None:
+        self.meters = {"loss": Meter()}
+        self.left = 10
+
+
+# --- what is found ------------------------------------------------------------------------------------------
+
+
+def names_of(found: dict[str, Any]) -> set[str]:
+    """What is found of the function that asks, by the path within it."""
+    return {path.split("/", 2)[2] for path in found if "/test_" in path and "<locals>" not in path}
+
+
+def test_variables_of_the_loop_are_found_and_what_they_hold() -> None:
+    steps, rate, name = 3, 0.5, "text"
+    history, window, by_class = [0.1], deque([1.0]), {"cat": 2}
+    trainer = Trainer()
+    found = reach(NUMBERS)
+    assert {"steps", "rate", "history/0", "by_class/cat", "trainer/left"} <= names_of(found.leaves)
+    assert "trainer/meters/loss/sum" in names_of(found.leaves)
+    assert {"history", "window"} <= names_of(found.lists)
+    assert "name" not in names_of(found.leaves)
+    assert (steps, rate, name, len(history), len(window), len(by_class), trainer.left) == (
+        3,
+        0.5,
+        "text",
+        1,
+        1,
+        1,
+        10,
+    )
+
+
+def test_models_large_tensors_and_endless_holders_are_passed_by() -> None:
+    model, small, large = nn.Linear(2, 2), torch.zeros(3), torch.zeros(100)
+    many = list(range(1000))
+    ring: dict[str, Any] = {"inside": 1}
+    ring["again"] = ring
+    found = names_of(reach((int, torch.Tensor), elements=50).leaves)
+    assert {"small", "ring/inside"} <= found
+    assert not [path for path in found if path.split("/")[0] in ("model", "large", "many")]
+    assert (model.in_features, len(small), len(large), len(many), len(ring)) == (2, 3, 100, 1000, 2)
+
+
+def test_variables_of_a_running_function_can_be_set() -> None:
+    steps, table = 3, {"a": 1.0}
+    leaves = reach(NUMBERS).leaves
+    place = next(path for path in leaves if path.endswith("/steps")).removesuffix("steps")
+    put({f"{place}steps": 7, f"{place}table/a": 2.5}, leaves)
+    assert steps == 7
+    assert table == {"a": 2.5}
+
+
+# --- passes -------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def trained(passes: int) -> dict[str, Any]:
+    """What a script has in its variables after four batches of six, each in so many passes."""
+    data = torch.arange(24.0).reshape(4, 6).square() + 1
+    steps = seen = large = 0
+    total = of_batches = running = mean = 0.0
+    losses: list[float] = []
+    every: list[float] = []
+    arrays: list[torch.Tensor] = []
+    recent: deque[float] = deque(maxlen=3)
+    by_size: Counter[str] = Counter()
+    counts = torch.zeros(2, dtype=torch.int64)
+    trainer, flag, note = Trainer(), False, ""
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for batch in data:
+        mine.begin_batch(may_repeat=False, several=passes > 1)
+        for number, part in enumerate(batch.chunk(passes)):
+            last, n = number == passes - 1, len(part)
+            mine.begin_part(last, is_copy=False)
+            loss = float(part.mean())
+            steps += 1
+            seen += n
+            total += loss * n
+            of_batches += loss
+            running = 0.9 * running + 0.1 * loss
+            losses.append(loss)
+            every += part.tolist()
+            arrays.append(part)
+            recent.append(loss)
+            large += int((part != 10).sum())
+            by_size["large"] += int((part != 10).sum())
+            counts += torch.stack([(part != 10).sum(), (part == 10).sum()])
+            mean += (loss - mean) / steps
+            trainer.meters["loss"].update(loss, n)
+            trainer.left -= 1
+            flag, note = not flag, f"step {steps}"
+            mine.end_part(n, last, lambda added=loss * n: [added])
+    return {
+        "steps": steps, "seen": seen, "large": large, "total": total, "of_batches": of_batches, "running": running,
+        "losses": losses, "every": sorted(every), "arrays": sorted(torch.cat(arrays).tolist()),
+        "recent": list(recent), "by_size": by_size["large"], "counts": counts.tolist(), "mean": mean,
+        "left": trainer.left, "sum": trainer.meters["loss"].sum, "count": trainer.meters["loss"].count,
+        "average": trainer.meters["loss"].mean, "flag": flag, "note": note,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("passes", [2, 3])
+@pytest.mark.parametrize("name", trained(1))
+def test_after_batches_of_several_passes_variables_are_as_after_single_ones(name: str, passes: int) -> None:
+    found, alone = trained(passes)[name], trained(1)[name]
+    assert found == (alone if isinstance(alone, str) else pytest.approx(alone, rel=1e-6))
+
+
+def test_while_a_batch_is_not_over_its_count_equals_nothing() -> None:
+    steps, logged = 0, []
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for _ in range(6):
+        mine.begin_batch(may_repeat=False, several=True)
+        for number in range(2):
+            mine.begin_part(number == 1, is_copy=False)
+            steps += 1
+            if steps % 2 == 0:
+                logged.append((int(steps), number))
+            mine.end_part(3, number == 1, list)
+    assert steps == 6
+    assert logged[-2:] == [(4, 1), (6, 1)]
+
+
+def test_a_batch_that_has_to_be_done_again_leaves_nothing_behind() -> None:
+    steps, best, history = 1, 0.5, [0.5]
+    table, total, trainer = {"a": 1}, torch.ones(2), Trainer()
+    window = deque([1.0, 2.0], maxlen=2)
+    undo = Undo()
+    steps, best = 2, 0.25
+    history.append(0.25)
+    table["a"] = 2
+    total += 1
+    window.append(3.0)
+    trainer.meters["loss"].update(3.0, 4)
+    trainer.left = 0
+    undo.restore()
+    assert (steps, best, history, table) == (1, 0.5, [0.5], {"a": 1})
+    assert total.tolist() == [1.0, 1.0]
+    assert list(window) == [1.0, 2.0]
+    assert (trainer.left, trainer.meters["loss"].count, trainer.meters["loss"].sum) == (10, 0, 0.0)
+
+
+def test_what_another_replica_computes_too_is_counted_there() -> None:
+    seen, steps = 0, 0
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 2)
+    for number in range(3):
+        is_copy = number == 2
+        mine.begin_batch(may_repeat=True, several=False)
+        mine.begin_part(True, is_copy)
+        seen += 4
+        steps += 1
+        mine.end_part(4, True, list)
+    assert (seen, steps) == (8, 3)
+
+
+# --- replicas that come and go ------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=5), st.integers(1, 5))
+def test_counts_of_replicas_add_up_and_are_shared_without_loss(counts: list[int], replicas: int) -> None:
+    known = Known(over_samples={"f/seen"})
+    one = as_alone([{"seen": count} for count in counts], [1.0] * len(counts), known, path="f")
+    assert one == {"seen": sum(counts)}
+    parts = [shared(one, known, rank, replicas, "f")["seen"] for rank in range(replicas)]
+    assert sum(parts) == sum(counts)
+    assert max(parts) - min(parts) <= 1
+
+
+@given(st.lists(st.floats(-100, 100), min_size=2, max_size=5), st.data())
+def test_means_of_replicas_weigh_by_their_samples_and_sums_add_up(
+    values: list[float], data: st.DataObject
+) -> None:
+    weights = data.draw(st.lists(st.integers(1, 50), min_size=len(values), max_size=len(values)))
+    known = Known(over_samples={"f/sum"})
+    one = as_alone([{"sum": value, "mean": value} for value in values], weights, known, path="f")
+    assert one["sum"] == pytest.approx(sum(values))
+    mean = sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
+    assert one["mean"] == pytest.approx(mean, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("everyone", "one"),
+    [
+        ([3, 3], 3),  # counted alike by all
+        ([3, 4], 7),  # so it is a count of what each has met
+        ([True, False], True),
+        (["a", "b"], "a"),
+        ([[1.0, 2.0], [3.0, 4.0]], [2.0, 3.0]),
+        ([[1.0], [1.0, 2.0]], [1.0]),
+        ([torch.tensor([1, 0]), torch.tensor([0, 2])], torch.tensor([1, 2])),
+        ([np.float32(1.0), np.float32(2.0)], np.float32(1.5)),
+        ([Counter(a=1), Counter(b=2)], Counter(a=1, b=2)),
+        ([None, 1.0], None),
+    ],
+)
+def test_variables_of_two_replicas_become_those_of_one_process(everyone: Sequence[Any], one: Any) -> None:
+    found = as_alone(everyone, [1.0, 1.0], Known(), path="f/x")
+    assert type(found) is type(one)
+    assert str(found) == str(one)
+
+
+@pytest.mark.parametrize(
+    ("growth", "by_samples"),
+    [(4, True), (3, True), (1, None), (-1, False), (2.0, True), (0.5, False), (6.0, True), (1.5, True)],
+)
+def test_how_a_sum_grows_tells_what_it_is_over(growth: float, by_samples: bool | None) -> None:
+    """With four samples whose loss is 1.5, or 0.375 each."""
+    assert grows_by_samples(growth, 4, [6.0, 1.5]) is by_samples
+
+
+@given(st.integers(0, 10**6), st.integers(1, 9))
+def test_samples_are_shared_whole(samples: int, replicas: int) -> None:
+    assert sum(share_of(samples, rank, replicas) for rank in range(replicas)) == samples
+
+
+def begins(state: dict[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A script that has trained for a while, or one that goes on from its state; its variables, and its state."""
+    best, history, patience, device, epoch = 1e9, [0.0], 3, "cuda:0", 0
+    seen, trainer = 0, Trainer()
+    mine = OwnVariables()
+    mine.begin()
+    if state is not None:
+        device = "cuda:1"
+        mine.load(state)
+        mine.begin_pass(0, 1)
+    else:
+        mine.begin_pass(0, 1)
+        best, epoch, seen = 0.25, 2, 40
+        history += [0.5, 0.25]
+        trainer.meters["loss"].update(0.25, 8)
+    told = mine.state(in_pass=False, pass_samples=0)
+    return {
+        "best": best, "history": history, "patience": patience, "device": device, "epoch": epoch, "seen": seen,
+        "sum": trainer.meters["loss"].sum,
+    }, told  # fmt: skip
+
+
+def test_a_newcomer_gets_what_training_has_made_of_variables_and_keeps_what_is_its_own() -> None:
+    there, state = begins(None)
+    newcomer, again = begins(state)
+    assert newcomer == {**there, "device": "cuda:1"}
+    assert again["now"][-2]["variables"].keys() == state["now"][-2]["variables"].keys()
