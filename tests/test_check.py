@@ -218,7 +218,9 @@ def test_ctrl_c_ends_it_and_all_its_processes(script: Path, tmp_path: Path) -> N
     )
     command = [sys.executable, "-m", "coadapt.cli.main", "check", str(script)]
     env = {**os.environ, "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as checking:
+    # What runs in the background of a shell ignores Ctrl-C, and so does all it starts: these tests may, too.
+    minds = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env, **minds) as checking:
         while len(pids := list(tmp_path.glob("*.pid"))) < 2:
             assert checking.poll() is None
             time.sleep(0.05)
