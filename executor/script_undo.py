@@ -33,7 +33,11 @@ class Undo:
         found = reach((*NUMBERS, *ARRAYS, *OTHERS), ANY_SIZE if several else MOST_ELEMENTS)
         self._large: dict[str, weakref.ref[Any]] = {}
         self._leaves = {path: leaf for path, leaf in found.leaves.items() if self._stays(path, leaf.value, before)}
-        self._values = {path: _kept(leaf.value) for path, leaf in self._leaves.items()}
+        self._values = {
+            # A script's data are copied once, not for every batch.
+            path: before._values[path] if before and before._untouched(path, leaf.value) else _kept(leaf.value)
+            for path, leaf in self._leaves.items()
+        }
         self._versions = {
             path: leaf.value._version for path, leaf in self._leaves.items() if isinstance(leaf.value, Tensor)
         }
@@ -51,6 +55,16 @@ class Undo:
             return True
         self._large[path] = weakref.ref(value)
         return before is None or (path in before._large and before._large[path]() is value)
+
+    def _untouched(self, path: str, live: Any) -> bool:
+        """Whether it is the same large tensor or array as then, and holds the same."""
+        if path not in self._values or live is not self._leaves[path].value:
+            return False
+        if isinstance(live, Tensor):
+            return live.numel() > MOST_ELEMENTS and live._version == self._versions[path]
+        if isinstance(live, np.ndarray):
+            return live.size > MOST_ELEMENTS and np.array_equal(live, self._values[path])
+        return False
 
     def restore(self) -> None:
         """All is as it was."""
@@ -88,7 +102,7 @@ class Undo:
             if path in leave_out or self._is_weight(path):
                 continue
             if _has_fraction(leaf.value) and _alike(leaf.value, before):
-                moved[path] = leaf.value - before
+                moved[path] = 0.0 if self._untouched(path, leaf.value) else leaf.value - before
         for path, items in self._lists.items():
             if len(items) == self._lengths[path] + 1 and path not in leave_out and _has_fraction(items[-1]):
                 moved[_last(path)] = _kept(items[-1])
@@ -203,7 +217,7 @@ def _is_of_samples(item: Any, samples: int) -> bool:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    return bool((a == b).all()) if isinstance(a, ARRAYS) else bool(a == b)
+    return bool((a == b).all()) if isinstance(a, ARRAYS) or isinstance(b, ARRAYS) else bool(a == b)
 
 
 def _among(value: Any, settled: Container[float]) -> bool:
