@@ -33,7 +33,7 @@ class Undo:
         found = reach((*NUMBERS, *ARRAYS, *OTHERS), ANY_SIZE if several else MOST_ELEMENTS)
         self._large: dict[str, weakref.ref[Any]] = {}
         self._leaves = {path: leaf for path, leaf in found.leaves.items() if self._stays(path, leaf.value, before)}
-        self._values = {
+        self._values: dict[str, Any] = {
             # A script's data are copied once, not for every batch.
             path: before._values[path] if before and before._untouched(path, leaf.value) else _kept(leaf.value)
             for path, leaf in self._leaves.items()
