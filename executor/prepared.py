@@ -180,7 +180,8 @@ def identify(objects: Sequence[Any]) -> Prepared:
     trained = [module for module in modules if any(parameter in held for parameter in module.parameters())]
     for module in modules:
         _check_model(module)
-    if not any(parameter.requires_grad for parameter in held):
+    trains = any(parameter.requires_grad for parameter in held)
+    if not trains or (not trained and any(p.requires_grad for module in modules for p in module.parameters())):
         name = type(modules[0]).__name__
         raise ValueError(f"prepare: the model {name} has no parameter that requires a gradient and is optimized")
     for optimizer in optimizers:

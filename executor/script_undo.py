@@ -37,7 +37,7 @@ class Undo:
             path: leaf.value._version for path, leaf in self._leaves.items() if isinstance(leaf.value, Tensor)
         }
         # Data sets may lie in variables: what nobody has written to since is not copied again.
-        self._values = {
+        self._values: dict[str, Any] = {
             path: before._values[path]
             if before is not None and before._untouched(path, leaf.value)
             else _kept(leaf.value)
@@ -59,12 +59,13 @@ class Undo:
         return before is None or (path in before._large and before._large[path]() is value)
 
     def _untouched(self, path: str, value: Any) -> bool:
-        """Whether a value is a tensor that was here, and was never written to since."""
-        return (
-            isinstance(value, Tensor)
-            and self._versions.get(path) == value._version
-            and self._leaves[path].value is value
-        )
+        """Whether a value is a tensor or a large array that was here, and holds the same still."""
+        if path not in self._values or self._leaves[path].value is not value:
+            return False
+        if isinstance(value, Tensor):
+            return bool(self._versions.get(path) == value._version)
+        large = isinstance(value, np.ndarray) and value.size > MOST_ELEMENTS
+        return large and np.array_equal(value, self._values[path])
 
     def restore(self) -> None:
         """All is as it was."""

@@ -209,6 +209,7 @@ def test_what_cannot_be_trained_is_refused_in_one_sentence() -> None:
         ([model, torch.optim.LBFGS(model.parameters()), loader], "LBFGS"),
         ([model, optimizer, loader, 3], "argument 4 is a int"),
         ([nn.Embedding(3, 2, sparse=True), optimizer, loader], "sparse=True"),
+        ([nn.Linear(2, 1), optimizer, loader], "has no parameter that requires a gradient and is optimized"),
     ]
     for objects, sentence in cases:
         with pytest.raises((ValueError, TypeError), match=sentence) as caught:
