@@ -33,9 +33,15 @@ class Undo:
         found = reach((*NUMBERS, *ARRAYS, *OTHERS), ANY_SIZE if several else MOST_ELEMENTS)
         self._large: dict[str, weakref.ref[Any]] = {}
         self._leaves = {path: leaf for path, leaf in found.leaves.items() if self._stays(path, leaf.value, before)}
-        self._values = {path: _kept(leaf.value) for path, leaf in self._leaves.items()}
         self._versions = {
             path: leaf.value._version for path, leaf in self._leaves.items() if isinstance(leaf.value, Tensor)
+        }
+        # Data sets may lie in variables: what nobody has written to since is not copied again.
+        self._values: dict[str, Any] = {
+            path: before._values[path]
+            if before is not None and before._untouched(path, leaf.value)
+            else _kept(leaf.value)
+            for path, leaf in self._leaves.items()
         }
         self._lists = found.lists
         self._lengths = {path: len(items) for path, items in found.lists.items()}
@@ -51,6 +57,14 @@ class Undo:
             return True
         self._large[path] = weakref.ref(value)
         return before is None or (path in before._large and before._large[path]() is value)
+
+    def _untouched(self, path: str, value: Any) -> bool:
+        """Whether a value is a tensor that was here, and was never written to since."""
+        return (
+            isinstance(value, Tensor)
+            and self._versions.get(path) == value._version
+            and self._leaves[path].value is value
+        )
 
     def restore(self) -> None:
         """All is as it was."""
@@ -88,7 +102,7 @@ class Undo:
             if path in leave_out or self._is_weight(path):
                 continue
             if _has_fraction(leaf.value) and _alike(leaf.value, before):
-                moved[path] = leaf.value - before
+                moved[path] = 0.0 if self._untouched(path, leaf.value) else leaf.value - before
         for path, items in self._lists.items():
             if len(items) == self._lengths[path] + 1 and path not in leave_out and _has_fraction(items[-1]):
                 moved[_last(path)] = _kept(items[-1])
@@ -203,7 +217,8 @@ def _is_of_samples(item: Any, samples: int) -> bool:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    return bool((a == b).all()) if isinstance(a, ARRAYS) else bool(a == b)
+    same = a == b
+    return bool(same.all()) if isinstance(same, ARRAYS) else bool(same)
 
 
 def _among(value: Any, settled: Container[float]) -> bool:

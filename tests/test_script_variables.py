@@ -17,6 +17,7 @@ from coadapt.executor.script_undo import Undo
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Meter:
@@ -194,6 +195,35 @@ def test_what_another_replica_computes_too_is_counted_there() -> None:
         steps += 1
         mine.end_part(4, True, list)
     assert (seen, steps) == (8, 3)
+
+
+class Written(TorchDispatchMode):
+    """Counts the elements of tensors that operations make or fill."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        self.elements += made.numel() if isinstance(made, torch.Tensor) else 0
+        return made
+
+
+def test_a_data_set_in_a_variable_costs_batches_of_several_passes_nothing() -> None:
+    data, total = torch.ones(100_000), 0.0
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    with Written() as written:
+        for batch in range(4):
+            if batch == 2:
+                before = written.elements
+            mine.begin_batch(may_repeat=False, several=True)
+            for number in range(2):
+                mine.begin_part(number == 1, is_copy=False)
+                total += 1.0
+                mine.end_part(3, number == 1, list)
+    assert written.elements - before < 1000
+    assert data.shape == (100_000,)
 
 
 # --- replicas that come and go ------------------------------------------------------------------------------
