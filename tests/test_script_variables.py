@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
+from coadapt.executor import script_undo
 from coadapt.executor.own_variables import OwnVariables, share_of
-from coadapt.executor.script_frames import NUMBERS, put, reach
+from coadapt.executor.script_frames import MOST_ELEMENTS, NUMBERS, put, reach
 from coadapt.executor.script_sums import Known, as_alone, grows_by_samples, shared
 from coadapt.executor.script_undo import Undo
 from hypothesis import given
@@ -161,6 +163,42 @@ def test_while_a_batch_is_not_over_its_count_equals_nothing() -> None:
             mine.end_part(3, number == 1, list)
     assert steps == 6
     assert logged[-2:] == [(4, 1), (6, 1)]
+
+
+@pytest.mark.parametrize("make", [torch.zeros, np.zeros])
+def test_large_tensors_and_arrays_move_by_the_mean_of_all_passes(make: Callable) -> None:
+    first, last, still = (make(2 * MOST_ELEMENTS) for _ in range(3))
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for _ in range(3):
+        mine.begin_batch(may_repeat=False, several=True)
+        for number in range(2):
+            mine.begin_part(number == 1, is_copy=False)
+            if number == 0:
+                first += 1
+            else:
+                last += 1
+            mine.end_part(3, number == 1, list)
+    assert (float(first[-1]), float(last[-1]), float(still[-1])) == (1.5, 1.5, 0.0)
+
+
+@pytest.mark.parametrize("make", [torch.zeros, np.zeros])
+def test_data_in_memory_are_copied_once_not_for_every_batch(
+    make: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = make(2 * MOST_ELEMENTS)
+    copy = Mock(side_effect=script_undo._kept)
+    monkeypatch.setattr(script_undo, "_kept", copy)
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for _ in range(5):
+        mine.begin_batch(may_repeat=False, several=True)
+        for number in range(2):
+            mine.begin_part(number == 1, is_copy=False)
+            mine.end_part(3, number == 1, list)
+    assert sum(call.args[0] is data for call in copy.call_args_list) == 1
 
 
 def test_a_batch_that_has_to_be_done_again_leaves_nothing_behind() -> None:
