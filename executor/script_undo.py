@@ -33,15 +33,13 @@ class Undo:
         found = reach((*NUMBERS, *ARRAYS, *OTHERS), ANY_SIZE if several else MOST_ELEMENTS)
         self._large: dict[str, weakref.ref[Any]] = {}
         self._leaves = {path: leaf for path, leaf in found.leaves.items() if self._stays(path, leaf.value, before)}
+        self._values: dict[str, Any] = {
+            # A script's data are copied once, not for every batch.
+            path: before._values[path] if before and before._untouched(path, leaf.value) else _kept(leaf.value)
+            for path, leaf in self._leaves.items()
+        }
         self._versions = {
             path: leaf.value._version for path, leaf in self._leaves.items() if isinstance(leaf.value, Tensor)
-        }
-        # Data sets may lie in variables: what nobody has written to since is not copied again.
-        self._values: dict[str, Any] = {
-            path: before._values[path]
-            if before is not None and before._untouched(path, leaf.value)
-            else _kept(leaf.value)
-            for path, leaf in self._leaves.items()
         }
         self._lists = found.lists
         self._lengths = {path: len(items) for path, items in found.lists.items()}
@@ -58,13 +56,15 @@ class Undo:
         self._large[path] = weakref.ref(value)
         return before is None or (path in before._large and before._large[path]() is value)
 
-    def _untouched(self, path: str, value: Any) -> bool:
-        """Whether a value is a tensor that was here, and was never written to since."""
-        return (
-            isinstance(value, Tensor)
-            and self._versions.get(path) == value._version
-            and self._leaves[path].value is value
-        )
+    def _untouched(self, path: str, live: Any) -> bool:
+        """Whether it is the same large tensor or array as then, and holds the same."""
+        if path not in self._values or live is not self._leaves[path].value:
+            return False
+        if isinstance(live, Tensor):
+            return live.numel() > MOST_ELEMENTS and live._version == self._versions[path]
+        if isinstance(live, np.ndarray):
+            return live.size > MOST_ELEMENTS and np.array_equal(live, self._values[path])
+        return False
 
     def restore(self) -> None:
         """All is as it was."""
@@ -217,8 +217,7 @@ def _is_of_samples(item: Any, samples: int) -> bool:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    same = a == b
-    return bool(same.all()) if isinstance(same, ARRAYS) else bool(same)
+    return bool((a == b).all()) if isinstance(a, ARRAYS) or isinstance(b, ARRAYS) else bool(a == b)
 
 
 def _among(value: Any, settled: Container[float]) -> bool:
