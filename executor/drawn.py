@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any
 
 import numpy as np
+import torch
 
 from . import script_random
 from .alone import seen_alone
@@ -53,9 +54,9 @@ class Batches:
 
     @functools.cached_property
     def first(self) -> Any:
-        """The first batch, drawn ahead under the random numbers of a first draw; None where there is none."""
+        """The first batch, drawn ahead under the seed of the script; None where there is none."""
         if callable(self.draw):
-            with RandomState(draw_seed(0, 0)).borrowed(), seen_alone():
+            with RandomState(draw_seed(torch.initial_seed(), 0)).borrowed(), seen_alone():
                 return self.draw()
         batches = self.whole()
         first = next(batches, None)
@@ -160,6 +161,11 @@ class FunctionSource:
             self._draws, self._told = int(state["draws"]), bool(state["told"])
             script_random.restore(self._keeper, state["own"])
 
+    def _go_on_from(self, state: dict[str, Any]) -> None:
+        """Go on by itself from where another replica has drawn."""
+        script_random.restore(self._keeper, state["own"])
+        self._after = None
+
     def done_with(self) -> None:
         self._before = self._before[1:]
 
@@ -174,7 +180,8 @@ class FunctionSource:
     def _drawn(self, place: Place, group: Group | None) -> Iterator[Any]:
         seed = self._epoch_seed(place.epoch) + place.loop * LOOP_STRIDE
         for number in itertools.count(place.batch):
-            is_told = self._told and group is not None and group.world_size > 1
+            # The first batch was drawn before there was a group, under the seed of each process.
+            is_told = (self._told or self._draws == 0) and group is not None and group.world_size > 1
             self._before.append(self._state())
             if not is_told:
                 yield self._draw(seed, number, place)
@@ -185,11 +192,13 @@ class FunctionSource:
             else:
                 told = broadcast_state(group, None, 0)  # type: ignore[arg-type]
                 self._after = told["after"]
-                self._draws += 1
+                self._draws, self._told = self._draws + 1, self._after["told"]
                 yield told["batch"]
 
     def _draw(self, seed: int, number: int, place: Place) -> Any:
         draw: Any = self._batches.draw
+        if self._after is not None:
+            self._go_on_from(self._after)
         before = {} if self._told else script_random.capture(self._keeper)
         ahead = self._batches.__dict__.pop("first", None)
         if ahead is not None and self._draws == 0 and place == Place(0, 0, 0, 0):

@@ -63,6 +63,8 @@ HEARTBEAT_INTERVAL_S = 1.0
 # The noise is measured at every step at first and then at two in so many, which keeps its cost below 1 %.
 NOISE_EVERY = 16
 NOISE_FIRST = 48
+# The first reports come after so long, and then twice as long: whoever waits for a job sees that it trains.
+REPORT_FIRST_S = 2.0
 
 
 class Leaving(BaseException):
@@ -83,6 +85,7 @@ class _Act(IntEnum):
     SET_BATCH = 2
     SAVE = 3
     STOP = 4
+    MEET = 5  # in a loop in steps: combine what was reported, and look at the target
 
 
 class ManagedSession(GroupSession):
@@ -111,6 +114,7 @@ class ManagedSession(GroupSession):
         self._generation = -1  # the newest one that was tried
         self._next_control = 0  # iteration of the next control point
         self._saved_s = self._reported_s = self._heartbeat_s = time.monotonic()
+        self._report_after_s = REPORT_FIRST_S
         self._measured_steps = 0
         self._sampled, self._sampled_s = 0, 0.0
         channel.on_abort = self._on_abort
@@ -285,8 +289,16 @@ class ManagedSession(GroupSession):
             act, plan = _Act.SET_BATCH, batch.batch
         elif self.channel.take(Save) is not None or self._checkpoint_due():
             act = _Act.SAVE
+        elif self._has_news:
+            act = _Act.MEET
         following = 0 if self.channel.waiting else self._control_distance()
         return [act, argument, plan.local_bsz, plan.accumulation, plan.batch_size or 0, following]
+
+    @property
+    def _has_news(self) -> bool:
+        """Whether a loop in steps, which no end of an epoch interrupts, has reported its target."""
+        target = self.config.target
+        return self.step_count is not None and target is not None and target.metric in self.metrics.fresh
 
     def _sample_of_parameters(self, group: Group) -> tuple[int, int]:
         """Now and then the number of a parameter and what it looks like, for the others to compare; else -1."""
@@ -335,6 +347,11 @@ class ManagedSession(GroupSession):
                     self._try_to_save()
                 self.variables.forget_as_one()
                 self.timer.regrouped()
+            case _Act.MEET:
+                group = self.group
+                assert group is not None
+                if not self._combine_metrics(group):
+                    self.position.target_reached = self._target_reached()
             case _Act.STOP:
                 self._look_as_one()
                 self._leave(save=bool(argument) and self.rank == 0)
@@ -350,7 +367,8 @@ class ManagedSession(GroupSession):
         if now - self._heartbeat_s >= HEARTBEAT_INTERVAL_S:
             self._heartbeat_s = now
             self.channel.send(protocol.Heartbeat(self._generation, self.position.steps))
-        if now - self._reported_s >= self.config.report_interval_s:
+        if now - self._reported_s >= min(self.config.report_interval_s, self._report_after_s):
+            self._report_after_s *= 2
             self.send_report()
 
     # --- groups ----------------------------------------------------------------------------------------

@@ -122,6 +122,7 @@ class GroupSession:
         self.prepared = prepared
         self.device = prepared.device
         self.script_batch = config.initial_batch_size or prepared.batch_size
+        self.script_seed = torch.initial_seed() % 2**62  # rank 0's counts, also for those that come later
         self.noise = GradientNoise(initial_batch_size=self.script_batch)
         self.position = Position(schedule_credit=[0.0] * len(prepared.schedulers))
         self.source: Source = source_of(prepared.loader, self.epoch_seed, self.script_batch)
@@ -133,6 +134,7 @@ class GroupSession:
         self.gradients = Gradients(
             prepared.parameters, self.meter, self.timer, self.tell, self, loss, self.before_backward
         )
+        self.state.extras["seed"] = lambda: self.script_seed, self._take_seed
         self.state.extras["learned"] = lambda: self.learned, self.learn
         self.group: Group | None = None
         self.pace: Pace | None = None  # only on emulated nodes
@@ -470,7 +472,11 @@ class GroupSession:
         self.position.counted = True
 
     def epoch_seed(self, epoch: int) -> int:
-        return self.config.seed + epoch
+        """Of the order of an epoch's samples: by the job's seed and the script's own."""
+        return hash((self.config.seed, self.script_seed)) % 2**31 + epoch
+
+    def _take_seed(self, seed: int) -> None:
+        self.script_seed = seed
 
     @property
     def progress_epochs(self) -> float:
@@ -916,6 +922,7 @@ class TorchrunSession(GroupSession):
             0, dist.get_rank(), world, max(1, world // local), int(os.environ.get("LOCAL_RANK", 0)), local, "", 0
         )
         self.group = Group(join, self.device, {})
+        (self.script_seed,) = self.group.broadcast_ints([self.script_seed])
         tensors: list[Tensor] = [*prepared.parameters(), *prepared.buffers()]
         self.group.broadcast_tensors(tensors, 0)
         diversify(torch.initial_seed(), self.rank) if self.rank else None

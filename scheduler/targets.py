@@ -19,7 +19,7 @@ def ending(
     Epochs that are done are a success, with the target reached or not; a target that nobody ever reported is a
     mistake in the job file or the script, and fails the job.
     """
-    ended = f"ended by itself after {ended_early}" if ended_early else "finished its epochs"
+    ended = f"ended by itself after {ended_early}" if ended_early else "did all that was asked for"
     if reached or target is None:
         return Phase.SUCCEEDED, "reached its target" if reached else ended
     if target.metric not in metrics:

@@ -128,7 +128,7 @@ LOSS = {"target": {"metric": "loss", "at_most": 0.5}}
 @pytest.mark.parametrize(
     ("training", "metrics", "event", "phase", "reason"),
     [
-        ({}, {}, {}, "succeeded", "finished its epochs"),
+        ({}, {}, {}, "succeeded", "did all that was asked for"),
         (TARGET, {"accuracy": 0.98}, {"target_reached": True}, "succeeded", "reached its target"),
         (
             TARGET,
@@ -143,7 +143,7 @@ LOSS = {"target": {"metric": "loss", "at_most": 0.5}}
             {"loss": 0.69},
             {},
             "succeeded",
-            "finished its epochs; loss is 0.69, the target at most 0.5 was not reached",
+            "did all that was asked for; loss is 0.69, the target at most 0.5 was not reached",
         ),
         (
             LOSS,
@@ -157,7 +157,7 @@ LOSS = {"target": {"metric": "loss", "at_most": 0.5}}
             {"accuracy": 0.99},  # reported after the last epoch
             {},
             "succeeded",
-            "finished its epochs; accuracy is 0.99, the target at least 0.97 is reached",
+            "did all that was asked for; accuracy is 0.99, the target at least 0.97 is reached",
         ),
     ],
 )
