@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 from coadapt.scheduler import emulated, jobfile, laptop
 from coadapt.scheduler.client import Client
-from coadapt.scheduler.script_check import unprepared
+from coadapt.scheduler.script_check import mistaken
 from coadapt.scheduler.settings import Settings
 from coadapt.scheduler.views import JobRow
 
@@ -104,7 +104,7 @@ def scripts(timeout_s: float = 240.0) -> list[Row]:
 
 def submitted(client: Client, path: Path) -> str:
     """The job's id, or the sentence by which `coadapt submit` refuses it."""
-    return unprepared(jobfile.load(path)) or client.submit(path)
+    return mistaken(jobfile.load(path)) or client.submit(path)
 
 
 def _expected(case: BadScript) -> str:

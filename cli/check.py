@@ -14,7 +14,7 @@ from ..executor.worker_environment import tracking
 from ..scheduler import jobfile
 from ..scheduler.job import JobSpec
 from ..scheduler.packages import PackageError, pack
-from ..scheduler.script_check import unprepared
+from ..scheduler.script_check import mistaken
 from ..scheduler.settings import Settings
 from .offer import name_for
 
@@ -32,7 +32,7 @@ def checked(path: Path, args: Sequence[str], limit_s: float, tell: Callable[[str
             spec = jobfile.locate(_spec_of(path, args), path.parent, str(path))
         except jobfile.JobFileError as error:
             return path.name, Verdict(error.problems[0])
-    if told := unprepared(spec):
+    if told := mistaken(spec):
         return spec.script, Verdict(told.removeprefix("script: "))
     folder = Path(spec.working_dir)
     try:

@@ -191,7 +191,7 @@ def submit(
 ) -> int:
     """Submit jobs. Nothing is submitted unless every job file is good."""
     from ..scheduler import jobfile
-    from ..scheduler.script_check import unprepared
+    from ..scheduler.script_check import mistaken
 
     if follow and len(jobs) > 1:
         raise typer.BadParameter("--follow takes one job; use --wait for several")
@@ -206,7 +206,7 @@ def submit(
         raise typer.BadParameter("--write takes one Python script, for which it writes a job file")
     specs = [jobfile.load(path) for path in jobs]
     if not anyway:
-        _refuse(jobs, [[told] if (told := unprepared(spec)) else [] for spec in specs])
+        _refuse(jobs, [[told] if (told := mistaken(spec)) else [] for spec in specs])
     client = _connect()
     if not anyway:
         nodes = _nodes(client)

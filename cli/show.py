@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -210,7 +211,9 @@ def interruptions(job: JobRow) -> str:
 def _batch(job: JobRow) -> str:
     if not job["batch_size"]:
         return "-"
-    passes = (job["accumulation"] or 0) + 1
+    # A script that adds up several batches to a step makes more passes than each of its batches takes.
+    whole = math.ceil(job["batch_size"] / max(1, (job["local_bsz"] or 1) * (job["gpus"] or 1)))
+    passes = max((job["accumulation"] or 0) + 1, whole)
     steps = f"{passes} pass{'es' * (passes > 1)} a step"
     return f"{job['batch_size']} ({job['local_bsz']} per replica and pass, {steps})"
 

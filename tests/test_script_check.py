@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from coadapt.cli import main
 from coadapt.cli.exit_codes import Exit
+from coadapt.executor.config import MetricTarget, TrainingConfig
 from coadapt.scheduler.job import JobSpec
-from coadapt.scheduler.script_check import MOST_BYTES, unprepared
+from coadapt.scheduler.script_check import MOST_BYTES, mistaken
 
 ROOT = Path(__file__).resolve().parent.parent
 TOLD = "; give its model, optimizer and loader to coadapt.prepare"
@@ -17,7 +18,7 @@ def checked(folder: Path, files: dict[str, str], script: str = "train.py", **fie
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    return unprepared(JobSpec(name="j", script=script, working_dir=str(folder), **fields))  # type: ignore[arg-type]
+    return mistaken(JobSpec(name="j", script=script, working_dir=str(folder), **fields))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_every_example_prepares() -> None:
     assert scripts
     for script in scripts:
         spec = JobSpec(name="j", script=script.name, working_dir=str(ROOT / script.parent))
-        assert unprepared(spec) is None, script
+        assert mistaken(spec) is None, script
 
 
 def test_submit_refuses_it_before_it_asks_the_cluster_and_anyway_does_not(
@@ -127,3 +128,28 @@ def test_submit_refuses_it_before_it_asks_the_cluster_and_anyway_does_not(
     assert err.endswith("(--anyway submits it still)\n")
     assert main.run(["submit", str(tmp_path / "job.yaml"), "--anyway"]) == Exit.OK
     assert capsys.readouterr().out == "plain-1\n"
+
+
+@pytest.mark.parametrize(
+    ("reports", "told"),
+    [
+        ("coadapt.report(accuracy=1, loss=2)", "train.py reports accuracy, loss, and acc is needed"),
+        ("coadapt.report(combine={'loss': 'max'}, loss=2)", "train.py reports loss, and acc is needed"),
+        ("", "train.py never calls coadapt.report, and acc is needed"),
+        ("coadapt.report(acc=1)", None),
+        ("coadapt.report(**metrics)", None),
+        ("log = coadapt.report\nlog(acc=1)", None),
+        ("from coadapt import report\nreport(acc=1)", None),
+        ("import other\nother.run()", None),
+    ],
+)
+def test_a_target_that_no_report_names_is_told_where_that_can_be_seen(
+    tmp_path: Path, reports: str, told: str | None
+) -> None:
+    files = {
+        "train.py": f"import coadapt\ncoadapt.prepare(m)\n{reports}",
+        "other.py": "import coadapt\ncoadapt.report(acc=1)",
+    }
+    training = TrainingConfig(target=MetricTarget(metric="acc", at_least=0.9))
+    said = checked(tmp_path, files, training=training)
+    assert said == (f"training.target: {told}" if told else None)
