@@ -226,9 +226,11 @@ class _Check:
         before = job.group if job.group and job.group[0] in members else []
         job.group = list(before)
         generation = job.join(group, trial.batch, wait=False)
-        ended = lambda: group[0].first(Finished)  # noqa: E731
         joined = self._until(
-            lambda: ended() or group[0].first(Joined, lambda event: event.generation == generation), "step"
+            lambda: (
+                group[0].first(Finished) or group[0].first(Joined, lambda event: event.generation == generation)
+            ),
+            "step",
         )
         if isinstance(joined, Finished):
             return True, joined.steps

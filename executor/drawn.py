@@ -181,18 +181,18 @@ class FunctionSource:
         seed = self._epoch_seed(place.epoch) + place.loop * LOOP_STRIDE
         for number in itertools.count(place.batch):
             # The first batch was drawn before there was a group, under the seed of each process.
-            is_told = (self._told or self._draws == 0) and group is not None and group.world_size > 1
+            is_told = self._told or self._draws == 0
             self._before.append(self._state())
-            if not is_told:
+            if group is None or group.world_size == 1 or not is_told:
                 yield self._draw(seed, number, place)
-            elif group.rank == 0:  # type: ignore[union-attr]
+            elif group.rank == 0:
                 batch = self._draw(seed, number, place)
-                broadcast_state(group, {"batch": batch, "after": self._state()}, 0)  # type: ignore[arg-type]
+                broadcast_state(group, {"batch": batch, "after": self._state()}, 0)
                 yield batch
             else:
-                told = broadcast_state(group, None, 0)  # type: ignore[arg-type]
-                self._after = told["after"]
-                self._draws, self._told = self._draws + 1, self._after["told"]
+                told = broadcast_state(group, None, 0)
+                self._after = state = told["after"]
+                self._draws, self._told = state["draws"], state["told"]
                 yield told["batch"]
 
     def _draw(self, seed: int, number: int, place: Place) -> Any:
@@ -222,8 +222,8 @@ class IterableSource:
     def __init__(self, batches: Batches, epoch_seed: EpochSeed) -> None:
         self._batches = batches
         self._epoch_seed = epoch_seed
-        sized = isinstance(batches.draw, Sized) and batches.given_size is not None
-        self.size: int | None = len(batches.draw) if sized else None  # type: ignore[arg-type]
+        draw, size = batches.draw, batches.given_size
+        self.size: int | None = len(draw) if isinstance(draw, Sized) and size is not None else None
         self._key: list[int] = []  # epoch and loop of the loop whose begin is known
         self._begun: dict[str, Any] = {}  # what decides the order, when that loop began
         self._after: dict[str, Any] | None = None  # and where the replica is that takes batches for this one

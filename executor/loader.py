@@ -68,9 +68,10 @@ class IndexedSource:
             raise OrderDiffers(type(self._loader.sampler).__name__)
         # The inner loader seeds its workers from here, so the user's random numbers stay untouched.
         self._generator.manual_seed(hash((seed, place.loop, start, rank)) & (2**63 - 1))
-        cut: Callable[[], Iterator[tuple[int, Any]]] = lambda: (  # noqa: E731
-            self._items(order, start, group) if by_item else self._cut(order, start, split, group)
-        )
+
+        def cut() -> Iterator[tuple[int, Any]]:
+            return self._items(order, start, group) if by_item else self._cut(order, start, split, group)
+
         if self._ready_made:
             self._lists.lists = lambda: (items for _, items in cut())
             return Reader(slices(iter_later(self._inner), split, rank))
@@ -149,8 +150,8 @@ class StreamSource:
         self._inner: DataLoader[Any] = DataLoader(
             loader.dataset, batch_size=loader.batch_size, generator=self._generator, **settings
         )
-        sized = isinstance(loader.dataset, Sized) and not self._ready_made
-        self.size: int | None = len(loader.dataset) if sized else None  # type: ignore[arg-type]
+        data = loader.dataset
+        self.size: int | None = len(data) if isinstance(data, Sized) and not self._ready_made else None
 
     def begin(self, place: Place, split: Split, rank: int, group: Group | None) -> Reader:
         seed = self._epoch_seed(place.epoch) + place.loop * LOOP_STRIDE

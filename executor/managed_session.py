@@ -413,9 +413,11 @@ class ManagedSession(GroupSession):
 
     def _join(self, join: Join) -> None:
         self._detach()
-        given_up = lambda: (  # noqa: E731
-            self.channel.aborted(join.generation) or self.channel.membership(join.generation) is not None
-        )
+
+        def given_up() -> bool:
+            generation = join.generation
+            return self.channel.aborted(generation) or self.channel.membership(generation) is not None
+
         try:
             store = self._stores.get(join.store_host, join.store_port)
         except (RuntimeError, OSError) as error:
