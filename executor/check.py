@@ -226,18 +226,15 @@ class _Check:
         before = job.group if job.group and job.group[0] in members else []
         job.group = list(before)
         generation = job.join(group, trial.batch, wait=False)
-        joined = self._until(
-            lambda: (
-                group[0].first(Finished) or group[0].first(Joined, lambda event: event.generation == generation)
-            ),
-            "step",
-        )
+
+        def next_of(kind: Any, wanted: Callable[[Any], bool]) -> Any:
+            return self._until(lambda: group[0].first(Finished) or group[0].first(kind, wanted), "step")
+
+        joined = next_of(Joined, lambda event: event.generation == generation)
         if isinstance(joined, Finished):
             return True, joined.steps
         enough = joined.steps + STEPS
-        done = self._until(
-            lambda: ended() or group[0].first(object, lambda event: steps_told(event) >= enough), "step"
-        )
+        done = next_of(object, lambda event: steps_told(event) >= enough)
         return (True, done.steps) if isinstance(done, Finished) else (False, steps_told(done))
 
     def _of_its_steps(self, trial: Trial) -> Trial:
