@@ -233,7 +233,8 @@ def submit(
         _print(rows, True)
     failed = [row for row in rows if row["phase"] != "succeeded"]
     for row in failed:
-        print(f"coadapt: {row['id']} {row['phase']}: {row['reason']}", file=sys.stderr)
+        more = f"; `coadapt describe {row['id']}` tells more" if row["phase"] == "failed" else ""
+        print(f"coadapt: {row['id']} {row['phase']}: {row['reason']}{more}", file=sys.stderr)
     return Exit.JOB_FAILED if failed else Exit.OK
 
 

@@ -47,11 +47,11 @@ def duration(seconds: float | None) -> str:
 
 
 def where(job: Mapping[str, object]) -> str:
-    """`4 a100 (emulated)`, or `-` without GPUs. Profile runs may hold GPUs of several types: only their count."""
+    """`4 a100 (emulated)`, `2 GPUs` where those that measure it are of several types, or `-` without GPUs."""
     if not job.get("gpus"):
         return "-"
     label = f" ({EMULATED})" if job.get("emulated") else ""
-    kind = job["gpu_type"] if job.get("phase") != "profiling" else "GPU" if job["gpus"] == 1 else "GPUs"
+    kind = job["gpu_type"] or "GPUs"
     return f"{job['gpus']} {kind}{label}"
 
 

@@ -24,6 +24,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from .failures import MIXED_UP, SHARE_DECISIONS, different_ways
 from .protocol import Join
 
 # Waiting for the executor's store and for the connections between members that all said they are here.
@@ -34,7 +35,6 @@ _POLL = timedelta(milliseconds=100)
 LEAVE_S = 0.5  # an unbroken group ends within milliseconds
 REMEMBERED = 8  # collectives
 COMPARE_S = 1.0  # a wait as long as this is compared with what others wait for
-SHARE_DECISIONS = "decide by values that all share, such as coadapt.combine(value)"
 
 
 class GroupBroken(Exception):
@@ -157,7 +157,7 @@ class Group:
         except Disagreement:
             raise
         except (RuntimeError, OSError) as error:
-            mixed_up = _MIXED_UP in str(error)
+            mixed_up = MIXED_UP in str(error)
             if self._whereabouts is not None and not self.broken:
                 self._whereabouts.tell(self._places)
             self.fail()
@@ -352,13 +352,11 @@ class Whereabouts:
 
 
 LEAVES = "leaves its loop"
-# Part of what gloo says when ranks send each other amounts that differ: they make different collectives.
-_MIXED_UP = "preamble.length"
 
 
 def _parted(places: Sequence[tuple[int, str]]) -> str:
     told = ", ".join(f"replica {rank} {where}" for rank, where in sorted(places))
-    return f"replicas have gone different ways: {told}; {SHARE_DECISIONS}"
+    return different_ways(told)
 
 
 def describe_place(place: tuple[Any, ...]) -> str:

@@ -29,10 +29,10 @@ from .checkpoint import CheckpointError, CheckpointStore
 from .completion import fraction_done
 from .config import Adaptivity, TrainingConfig
 from .elastic_loader import number_batches
+from .failures import SHARE_DECISIONS
 from .gradient_noise import is_adam_type
 from .gradients import PartPlan, spans_gpus
 from .group import (
-    SHARE_DECISIONS,
     Abandoned,
     Disagreement,
     Group,

@@ -472,8 +472,8 @@ class GroupSession:
         self.position.counted = True
 
     def epoch_seed(self, epoch: int) -> int:
-        """Of the order of an epoch's samples: by the job's seed and the script's own."""
-        return hash((self.config.seed, self.script_seed)) % 2**31 + epoch
+        """Of the order of an epoch's samples, which is a `DistributedSampler`'s whose seed is the sum of both."""
+        return self.config.seed + self.script_seed + epoch
 
     def _take_seed(self, seed: int) -> None:
         self.script_seed = seed

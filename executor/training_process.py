@@ -22,14 +22,16 @@ from multiprocessing.connection import Connection
 from typing import IO, Protocol
 
 from . import template_client
+from .failures import error_behind
 from .lifecycle import Exited, Output, Started, WorkerEvent
-from .protocol import CHANNEL_FD, Command, Event
+from .protocol import CHANNEL_FD, Command, Crashed, Event
 from .template_wire import ForkRequest, Owner, with_paths, without_relative_paths
 
 log = logging.getLogger(__name__)
 
 PIECE_BYTES = 16384  # of output, at most; longer lines come in pieces
 MOMENT_S = 0.1  # what is no line yet comes so long after the script has written it
+LAST_CHARACTERS = 4000  # of output, in which the reason of an abort is looked for
 DRAIN_S = 2.0  # after the exit, for what is still in the pipes
 
 
@@ -76,6 +78,7 @@ class TrainingProcess:
         self._process: Process | None = None
         self._connection: Connection | None = None
         self._killed = False
+        self._last_output = ""
 
     def run(self) -> int:
         """Start the process and wait for its end. Returns the exit code, negative for a signal."""
@@ -107,6 +110,8 @@ class TrainingProcess:
             self._process = None
         for reader in readers:
             reader.join(DRAIN_S)
+        if told := error_behind(code, self._last_output):
+            self._emit(Crashed(told, ""))
         self._emit(Exited(code))
         return code
 
@@ -156,6 +161,7 @@ class TrainingProcess:
                 if not data or len(waiting) >= PIECE_BYTES:
                     whole = len(waiting)
                 if whole:
+                    self._last_output = (self._last_output + waiting[:whole])[-LAST_CHARACTERS:]
                     self._emit(Output(waiting[:whole]))
                     waiting = waiting[whole:]
                 if data == b"":

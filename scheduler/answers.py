@@ -24,6 +24,7 @@ from .views import ClusterView, JobDetails, JobEvent, JobRow, NodeRow, TargetVie
 def job_row(job: JobRecord) -> JobRow:
     """One line of `coadapt list`."""
     shown = job.group or job.target or tuple(run.slot for run in job.profiles if run.active and run.slot)
+    types = {slot.gpu_type for slot in shown} if job.active else set()
     report = job.report
     return JobRow(
         id=job.id,
@@ -31,7 +32,7 @@ def job_row(job: JobRecord) -> JobRow:
         phase=job.phase.value,
         status=status_of(job).value,
         reason=_reason(job),
-        gpu_type=shown[0].gpu_type if shown and job.active else None,
+        gpu_type=types.pop() if len(types) == 1 else None,
         gpus=sum(slot.gpus for slot in shown) if job.active else 0,
         nodes=sorted({slot.node_id for slot in shown}) if job.active else [],
         emulated=any(slot.emulated for slot in shown),

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .configuration import ConfigurationSet
+from ..estimators.goodput import BatchChoice, JobModel, best_batch
+from .configuration import Configuration, ConfigurationSet
 from .eligibility import Eligibility, eligibility
 from .placement import Placement
 from .policies.sia import restart_factors
 from .round import JobView, Plan, Round
+
+MOST_BETTER = 5  # options that are told to a person
+ALIKE = 1.005  # goodputs up to so many times another are the same to a person
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Option:
     goodput: initial-batch-size samples/s. relative: goodput over that of what the job has after this round, None
     where it has nothing. value: what the policy compared, normalised goodput with the restart factor. gain:
     what it adds to the objective over leaving the job out; cost: its GPUs at this round's prices.
-    verdict: why the job does or does not have it.
+    verdict: why the job does or does not have it. batch: the best batch there, None where nobody can tell.
     """
 
     configuration: str
@@ -34,11 +38,12 @@ class Option:
     gain: float | None
     cost: float
     verdict: str
+    batch: BatchChoice | None = None
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `coadapt explain JOB` shows. `options` has every configuration, `better` those of higher goodput."""
+    """What `coadapt explain JOB` shows. `options` has every configuration."""
 
     job_id: str
     name: str
@@ -48,12 +53,24 @@ class Explanation:
     prices: dict[str, float]
     options: tuple[Option, ...]
     notes: tuple[str, ...]
+    initial_batch_size: int | None = None
 
     @property
     def better(self) -> tuple[Option, ...]:
-        """Configurations with a higher goodput than the job gets, best first."""
-        got = next((o.goodput for o in self.options if o.configuration == self.chosen), 0.0)
-        return tuple(sorted((o for o in self.options if o.goodput > got), key=lambda o: -o.goodput))
+        """Configurations with a higher goodput than the job gets, by more than a person would see; best first."""
+        least = ALIKE * next((o.goodput for o in self.options if o.configuration == self.chosen), 0.0)
+        return tuple(sorted((o for o in self.options if o.goodput > least), key=lambda o: -o.goodput))
+
+    @property
+    def elsewhere(self) -> tuple[Option, ...]:
+        """The best configuration of each GPU type that neither is chosen nor has a better one, by type."""
+        named = {o.gpu_type for o in self.options if o.configuration == self.chosen}
+        named |= {o.gpu_type for o in self.better}
+        others = [o for o in self.options if o.gpu_type not in named]
+        return tuple(
+            max((o for o in others if o.gpu_type == gpu_type), key=lambda o: o.goodput)
+            for gpu_type in sorted({o.gpu_type for o in others})
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, for JSON."""
@@ -64,28 +81,50 @@ class Explanation:
         found = [self._decision()]
         if self.restart_factor is not None and self.before is not None:
             found.append(
-                f"A move costs a restart: other configurations count {self.restart_factor:.2f} of their goodput."
+                f"A move pauses training, so other GPUs count {self.restart_factor:.2f} of their goodput."
             )
         priced = [f"{t} {price:.3g}" for t, price in self.prices.items()]
         if priced:
             found.append("Price of one GPU this round, in units of the objective: " + ", ".join(priced) + ".")
-        for option in self.better[:5]:
-            times = f"{option.relative:.2f} x" if option.relative else f"{option.goodput:.4g} samples/s"
-            found.append(f"  {option.configuration}: {times}; {option.verdict}")
-        if not self.better and self.chosen is not None:
+        if self.better:
+            had = "than it has" if self.chosen is not None else "if it had them"
+            found.append(f"GPUs of higher goodput {had}:")
+            found += [_line(option) for option in self.better[:MOST_BETTER]]
+        elif self.chosen is not None:
             found.append("No configuration of this cluster would give it a higher goodput.")
+        if self.elsewhere:
+            found.append("On other GPU types, at best:")
+            found += [_line(option) for option in self.elsewhere]
         return [*found, *(f"note: {note}" for note in self.notes)]
 
     def _decision(self) -> str:
         if self.chosen is None:
             return f"{self.name} gets nothing this round" + (f"; it had {self.before}." if self.before else ".")
-        got = next((o.goodput for o in self.options if o.configuration == self.chosen), 0.0)
-        rate = f", goodput {got:.4g} samples/s" if got > 0 else ""
+        rate = next((self._rate(o) for o in self.options if o.configuration == self.chosen), "")
         if self.before is None:
             return f"{self.name} starts on {self.chosen}{rate}."
         if self.before == self.chosen:
             return f"{self.name} stays on {self.chosen}{rate}."
         return f"{self.name} moves from {self.before} to {self.chosen}{rate}."
+
+    def _rate(self, option: Option) -> str:
+        if option.goodput <= 0:
+            return ""
+        rate = f", goodput {option.goodput:.4g} samples/s"
+        batch = option.batch
+        if batch is None or batch.batch_size == self.initial_batch_size:
+            return rate
+        return (
+            f"{rate} with batches of {batch.batch_size}: {batch.throughput:.4g} samples/s, each worth "
+            f"{batch.efficiency:.2f} of one in its initial batches of {self.initial_batch_size}"
+        )
+
+
+def _line(option: Option) -> str:
+    if option.goodput <= 0:
+        return f"  {option.gpu_type}: {option.verdict}"
+    times = f"{option.relative:.2f} x" if option.relative else f"{option.goodput:.4g} samples/s"
+    return f"  {option.configuration}: {times}; {option.verdict}"
 
 
 def explain(job_id: str, round: Round, plan: Plan) -> Explanation:
@@ -124,6 +163,7 @@ def explain(job_id: str, round: Round, plan: Plan) -> Explanation:
             gain=float(gains[i]) if np.isfinite(gains[i]) else None,
             cost=float(cost[i]),
             verdict=reasons.of(i),
+            batch=_best_batch(job, c) if goodput[i] > 0 else None,
         )
         for i, c in enumerate(configurations.items)
     )
@@ -138,7 +178,16 @@ def explain(job_id: str, round: Round, plan: Plan) -> Explanation:
         notes=tuple(
             note for note in plan.notes if not note.startswith("job ") or note.startswith(f"job {job_id}:")
         ),
+        initial_batch_size=job.model.limits.initial_batch_size if isinstance(job.model, JobModel) else None,
     )
+
+
+def _best_batch(job: JobView, configuration: Configuration) -> BatchChoice | None:
+    per_replica = job.spec.gpus_per_replica(configuration.gpu_type)
+    if not isinstance(job.model, JobModel) or per_replica is None:
+        return None
+    replicas = configuration.gpus // per_replica
+    return best_batch(job.model, configuration.gpu_type, configuration.nodes, replicas) if replicas else None
 
 
 @dataclass(frozen=True)
@@ -199,8 +248,8 @@ class _Reasons:
         paid = self.cost[self.chosen] if self.chosen >= 0 else 0.0
         more, dearer = self.gains[i] - now, self.cost[i] - paid
         if more <= 0:
-            better = self.chosen < 0 or self.goodput[i] > self.goodput[self.chosen]
-            return "better, but not by enough to pay for a restart now" if better else "no better for the job"
+            better = self.chosen < 0 or self.goodput[i] > ALIKE * self.goodput[self.chosen]
+            return "better, but not by enough to pay for the pause of a move now" if better else "no better for it"
         if dearer >= more:
             return f"worth {more:.3g} more to it, but its GPUs are worth {dearer:.3g} more to other jobs"
         return (

@@ -328,13 +328,14 @@ def _who_left(job: JobRecord, gone: set[Slot]) -> list[str]:
     if given_up:
         clauses.append(f"training gave up {gpus_of(given_up)}: its workers could not start there")
     if moved:
-        clauses.append(f"training left {gpus_of(moved)}{_why_it_left(job)}")
+        clauses.append(f"training left {gpus_of(moved)}{_why_it_left(job, moved)}")
     return clauses
 
 
-def _why_it_left(job: JobRecord) -> str:
+def _why_it_left(job: JobRecord, moved: Iterable[Slot]) -> str:
     if job.target:
-        return f" for {gpus_of(job.target)}"
+        wanted = gpus_of(job.target)
+        return f" for {wanted}" if wanted != gpus_of(moved) else " for others of that type"
     told = {
         Stopped.EVICTED: ": evicted, other jobs get them",
         Stopped.DRAINED: ": their nodes are going away",

@@ -20,7 +20,7 @@ class JobRow(TypedDict):
     phase: str  # of `scheduler.job.Phase`
     status: str  # of `scheduler.status.Status`: what a person is told instead
     reason: str
-    gpu_type: str | None  # None: holds no GPUs
+    gpu_type: str | None  # None: holds no GPUs, or is measured on several types
     gpus: int
     nodes: list[str]
     emulated: bool  # some node it runs on is emulated

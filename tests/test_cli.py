@@ -352,4 +352,5 @@ def test_whoever_waits_elsewhere_reads_a_line_a_change(capsys: pytest.CaptureFix
 def test_tables_name_emulated_gpus(capsys) -> None:
     show.console().print(show.jobs_table([row(phase="running", gpus=2, gpu_type="t4")]))
     assert "2 t4 (emulated)" in capsys.readouterr().out
-    assert show.where(row(phase="profiling", gpus=1, gpu_type="t4")) == "1 GPU (emulated)"
+    assert show.where(row(phase="profiling", gpus=1, gpu_type="t4")) == "1 t4 (emulated)"
+    assert show.where(row(phase="profiling", gpus=2, gpu_type=None)) == "2 GPUs (emulated)"

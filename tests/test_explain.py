@@ -5,7 +5,8 @@ import json
 import pytest
 from coadapt.scheduler.explain import Explanation, explain
 from coadapt.scheduler.policies import make_policy
-from rounds import given, job, on
+from coadapt.scheduler.round import Round
+from rounds import cluster, given, job, model, on
 
 
 def explained(nodes: str, jobs: list, table: dict, id: str = "x") -> Explanation:
@@ -47,8 +48,33 @@ def test_a_restart_that_does_not_pay_is_named() -> None:
     view = job("x", placement=on("a", n0=1), restarts=60)
     found = explained("1x a:1, 1x b:1", [view], {"x": {"1xa": 1.0, "1xb": 1.5}})
     assert found.restart_factor == pytest.approx(0.5, abs=0.01)
-    assert verdicts(found)["1xb"] == "better, but not by enough to pay for a restart now"
+    assert verdicts(found)["1xb"] == "better, but not by enough to pay for the pause of a move now"
     assert any("stays on 1xa" in line for line in found.lines())
+
+
+def test_every_gpu_type_is_told_of_and_the_same_goodput_is_not_called_better() -> None:
+    found = explained("1x a:1, 1x b:1, 1x c:1", [job("x")], {"x": {"1xa": 1.0, "1xb": 1.001, "1xc": 0.25}})
+    assert found.chosen == "1xb"
+    assert found.lines()[-4:] == [
+        "No configuration of this cluster would give it a higher goodput.",
+        "On other GPU types, at best:",
+        "  1xa: 1.00 x; no better for it",
+        "  1xc: 0.25 x; no better for it",
+    ]
+
+
+def test_a_larger_batch_is_told_with_what_its_samples_are_worth() -> None:
+    view = job("x", model=model({"a": 100.0}, link=0.2))
+    round = Round(0.0, 60.0, cluster("1x a:4"), [view])
+    found = explain("x", round, make_policy("sia").plan(round))
+    first = found.lines()[0]
+    assert first.startswith("x starts on 4xa, goodput ")
+    assert first.endswith(" of one in its initial batches of 32.")
+    batch = next(o.batch for o in found.options if o.configuration == "4xa")
+    assert batch is not None
+    assert batch.batch_size > 32
+    assert f"with batches of {batch.batch_size}: " in first
+    assert json.loads(json.dumps(found.to_dict()))["initial_batch_size"] == 32
 
 
 def test_a_batch_that_fits_nowhere_is_named() -> None:

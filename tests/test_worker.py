@@ -170,6 +170,23 @@ def test_a_real_script_that_never_prepares_is_not_tried_again(tmp_path: Path) ->
     assert is_final(crashed.summary)
 
 
+GLOO = "terminate called after throwing 'gloo::EnforceNotMet'\n op.preamble.length <= op.nbytes. 8 vs 4"
+
+
+def test_a_replica_that_gloo_ends_for_what_the_others_send_is_an_error_of_the_script(start) -> None:
+    events = start(f"import os\nos.write(2, {GLOO.encode()!r})\nos.abort()\n").end()
+    assert [event.summary for event in events if isinstance(event, Crashed)] == [
+        "replicas have gone different ways: what they send each other differs in size; "
+        "decide by values that all share, such as coadapt.combine(value)"
+    ]
+    assert events[-1] == Exited(-signal.SIGABRT)
+
+
+def test_any_other_abort_is_a_lost_worker(start) -> None:
+    events = start("import os\nos.abort()\n").end()
+    assert not [event for event in events if isinstance(event, Crashed)]
+
+
 def test_neighbouring_output_is_sent_together() -> None:
     events = [Output("a\n"), Output("b"), Exited(0), Output("c")]
     assert compact(events) == [Output("a\nb"), Exited(0), Output("c")]
