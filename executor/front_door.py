@@ -19,7 +19,8 @@ from .loss_kind import Kind
 from .managed_session import ManagedSession
 from .prepared import Prepared, identify
 from .profile_session import ProfileSession
-from .session import AloneSession, Session, TorchrunSession
+from .session import AloneSession, Session
+from .torchrun_session import TorchrunSession
 
 _session: Session | None = None
 _channel: Channel | None = None

@@ -42,6 +42,7 @@ from .group import (
     backend_for,
     leave_group,
 )
+from .group_session import GroupSession
 from .loop_habits import LoopHabits
 from .loss_kind import Kind
 from .metrics import combine_reports
@@ -51,7 +52,6 @@ from .prepared import Prepared
 from .profiling import largest_local_bsz
 from .protocol import BatchPlan, Join, Leave, Save, SetBatch, Stop
 from .rng import capture_rng, restore_rng
-from .session import GroupSession
 from .step_backup import StepBackup
 from .training_state import broadcast_state
 from .units import Part
@@ -170,12 +170,12 @@ class ManagedSession(GroupSession):
         """Let a loop that counts what it takes run to where the others are: on one batch, and for nothing."""
         batch = unit.fetch()
         before = StepBackup(self.prepared), Beside(self.prepared, full=True), capture_rng()
-        self._void = self.in_iteration = True
+        self._step.void = self.in_iteration = True
         for _ in range(self._given, self.position.batch):
             self.gradients.begin_part(PartPlan(1, 1, visible=False, void=True))
             yield batch
             self._given += 1
-        self._void = self.in_iteration = False
+        self._step.void = self.in_iteration = False
         step, beside, rng = before
         step.restore()
         beside.restore()
@@ -230,11 +230,11 @@ class ManagedSession(GroupSession):
             self.variables.look_as_one(group, self._samples_weight())
 
     def _capture_accumulated(self) -> dict[int, Any]:
-        return self.gradients.accumulated() if self._unstepped else {}
+        return self.gradients.accumulated() if self._step.unstepped else {}
 
     def _load_accumulated(self, gradients: dict[int, Any]) -> None:
         self.gradients.load_accumulated(gradients)
-        self._unstepped = bool(gradients)
+        self._step.unstepped = bool(gradients)
 
     # --- control points --------------------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ class ManagedSession(GroupSession):
                     changed = True
                     continue
                 waits = self.position.iterations < self._next_control
-                if self._unstepped or (waits and (group.world_size > 1 or not self.channel.waiting)):
+                if self._step.unstepped or (waits and (group.world_size > 1 or not self.channel.waiting)):
                     return changed
                 group.place = "batch", self.position.batch, self.position.epoch
                 if self._prepared_changed():
@@ -582,7 +582,7 @@ class ManagedSession(GroupSession):
 
     def _begin_script_step(self) -> None:
         super()._begin_script_step()
-        if self.world_size > 1 and not self._ahead:
+        if self.world_size > 1 and not self._step.ahead:
             self.variables.begin_step()
             self._beside_step = Beside(self.prepared, full=self._little_beside)
 

@@ -21,13 +21,13 @@ from .channel import Channel
 from .config import TrainingConfig
 from .gradient_noise import MIN_PRECONDITIONER_STEPS
 from .group import Group, backend_for
+from .group_session import GroupSession
 from .loss_kind import Kind
 from .managed_session import Leaving, ready, warm_up
 from .pace import Pace
 from .prepared import Prepared
 from .profiling import profile_plan
 from .protocol import BatchPlan, Join, Profiled, ProfileProgress, Stop, Trying
-from .session import GroupSession
 from .step_timer import StepTimer
 
 

@@ -1,0 +1,51 @@
+"""What is known of the optimizer step that is being put together, from its first batch to the step itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from .batches import Unit
+from .step_backup import StepBackup
+from .units import Part
+
+
+@dataclass
+class StepInHand:
+    """One step of a group; several batches, and several steps of the script, may go into it.
+
+    ahead: batches that are given out and not combined yet. parts: of how many its gradient is put together, over
+    all replicas. running: what the script has been given and is not done with. batch: the last one it was given.
+    backup: its parameters before this batch. void: nothing that is done now counts. started_s: by
+    `time.perf_counter`.
+
+    Of the script's own steps: asked, asked_in_part: it made one in this batch, in this part of it. stepped: and it
+    happened. asked_of: the optimizers whose steps were asked for and not made yet. unstepped: gradients were made
+    since its last. since_step: batches since then. progress_ahead: samples, weighted by progress, since then.
+
+    Of a loop in steps: done: batches of the running step that are done with. begun: the position when it began.
+    """
+
+    ahead: list[Unit] = field(default_factory=list)
+    parts: int = 0
+    running: tuple[Unit, Part] | None = None
+    batch: Any = None
+    backup: StepBackup | None = None
+    void: bool = False
+    started_s: float = 0.0
+    asked: bool = False
+    asked_in_part: bool = False
+    stepped: bool = False
+    asked_of: dict[torch.optim.Optimizer, None] = field(default_factory=dict)
+    unstepped: bool = False
+    since_step: int = 0
+    progress_ahead: float = 0.0
+    done: int = 0
+    begun: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def samples(self) -> int:
+        """Of all replicas, in the batches that are ahead."""
+        return sum(unit.samples for unit in self.ahead)

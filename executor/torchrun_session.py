@@ -1,0 +1,51 @@
+"""Training under `torchrun`: the script's processes form one group for good."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from .config import TrainingConfig
+from .group import Group, backend_for
+from .group_session import GroupSession
+from .loss_kind import Kind
+from .prepared import Prepared
+from .protocol import BatchPlan, Join
+from .training_state import diversify
+
+
+class TorchrunSession(GroupSession):
+    """`torchrun train.py`: one group for the whole run, the script's own global batch size.
+
+    A loader whose sampler shards by itself is iterated as it is; any other is sharded here.
+    """
+
+    def __init__(self, prepared: Prepared, loss: Kind = Kind.UNKNOWN) -> None:
+        super().__init__(prepared, TrainingConfig(), loss)
+        if not dist.is_initialized():
+            dist.init_process_group(backend_for(self.device))
+        world = dist.get_world_size()
+        local = int(os.environ.get("LOCAL_WORLD_SIZE", world))
+        join = Join(
+            0, dist.get_rank(), world, max(1, world // local), int(os.environ.get("LOCAL_RANK", 0)), local, "", 0
+        )
+        self.group = Group(join, self.device, {})
+        (self.script_seed,) = self.group.broadcast_ints([self.script_seed])
+        tensors: list[Tensor] = [*prepared.parameters(), *prepared.buffers()]
+        self.group.broadcast_tensors(tensors, 0)
+        diversify(torch.initial_seed(), self.rank) if self.rank else None
+        local_bsz = -(-self.script_batch // world)
+        self.plan = BatchPlan(local_bsz, 0, self.script_batch)
+        self.gradients.attach(self.group)
+
+    def _control_point(self) -> bool:
+        if self.group is not None and self.group.broken:
+            raise RuntimeError("a process of this torchrun group is gone")
+        return False
+
+    def _after_loop(self) -> None:
+        if self.group is not None:
+            self.group.broadcast_tensors(self.prepared.buffers(), 0)
