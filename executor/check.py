@@ -295,8 +295,12 @@ class _Check:
     def _crashed(self, event: Crashed) -> str:
         place = "" if event.unfit else place_of(event.traceback, self.subject.folder)
         summary = re.sub(r"^coadapt\.[\w.]+: ", "", event.summary)  # what the session says is a whole sentence
-        said = f"{summary} ({place})" if place else summary
-        return f"{self._doing}: {said}" if self._todo else said
+        if place:
+            summary += f" ({place})"
+        elif re.search(r" exited with status \d+$", summary):  # why was written, as argparse does
+            lines = [line for leader in self._leaders for line in leader.output().splitlines() if line.strip()]
+            summary += f": {lines[-1].strip()}" if lines else ""
+        return f"{self._doing}: {summary}" if self._todo else summary
 
 
 def place_of(traceback: str, folder: Path) -> str:

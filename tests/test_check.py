@@ -184,8 +184,12 @@ def test_a_script_of_two_steps_is_tried_in_every_way_too(script: Path, capfd: py
             PREPARE + "for epoch in coadapt.epochs(50):\n    while True: time.sleep(0.1)\n",
             "with one replica: no step in the 20 s of this check",
         ),
+        (
+            "import argparse\nargparse.ArgumentParser().parse_args(['--bad'])\n",
+            "train.py exited with status 2: train.py: error: unrecognized arguments: --bad",
+        ),
     ],
-    ids=["refused", "crashes", "replicas part", "stands still"],
+    ids=["refused", "crashes", "replicas part", "stands still", "wrong arguments"],
 )
 def test_what_will_not_work_is_one_sentence(
     script: Path, capfd: pytest.CaptureFixture[str], lines: str, sentence: str
