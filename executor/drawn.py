@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -23,6 +24,16 @@ from .units import Split
 _END = object()
 
 
+class _Generated:
+    """What a generator function makes, anew in each loop."""
+
+    def __init__(self, make: Callable[[], Iterator[Any]]) -> None:
+        self.make = make
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.make()
+
+
 class Batches:
     """What `coadapt.batches` returns: batches drawn by a function, or given by an iterable.
 
@@ -40,7 +51,8 @@ class Batches:
             )
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"batches: batch_size {batch_size} is less than 1")
-        self.draw = draw
+        # A generator function makes the batches of one loop at a time.
+        self.draw = _Generated(draw) if inspect.isgeneratorfunction(draw) else draw
         self.given_size = batch_size
         self._drawn: Iterator[Any] | None = None
 
@@ -58,8 +70,11 @@ class Batches:
         if callable(self.draw):
             with RandomState(draw_seed(torch.initial_seed(), 0)).borrowed(), seen_alone():
                 return self.draw()
+        before = script_random.capture(self.draw)
         batches = self.whole()
         first = next(batches, None)
+        if not self.gives_once:
+            script_random.restore(self.draw, before)
         if self.gives_once and first is not None:
             self.draw = itertools.chain([first], batches)
         return first

@@ -86,7 +86,7 @@ def batches(draw: Callable[[], Any] | Iterable[Any], batch_size: int | None = No
 
     `draw` is a function without arguments that returns a batch (each replica gets its part of it: of every tensor,
     array and list along the first dimension), or an iterable of batches or of indices, `batch_size` of which make
-    a batch. Loop over what it returns, or take `next(…)` of it.
+    a batch, or a generator function, which is called for each loop. Loop over what it returns, or take `next(…)`.
     """
     return Batches(draw, batch_size)
 

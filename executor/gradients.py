@@ -141,11 +141,12 @@ class Gradients:
         self.group = None
         self.meter.forget()
 
-    def parameters_changed(self) -> None:
-        """Look at the parameters again: some were added."""
-        self._parameters = list(self._parameters_now())
+    def parameters_changed(self) -> list[Tensor]:
+        """Look at the parameters again; returns those that were added."""
+        known, self._parameters = self._number, list(self._parameters_now())
         self._number = {parameter: i for i, parameter in enumerate(self._parameters)}
         self._unhook()
+        return [parameter for parameter in self._parameters if parameter not in known]
 
     def _unhook(self) -> None:
         for handle in self._hooks.values():

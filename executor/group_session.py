@@ -800,6 +800,15 @@ class GroupSession:
         """Do what the ranks agree on before the next batch. True when group, batch plan or position changed."""
         return False
 
+    def _look_at_parameters(self) -> None:
+        """Take in parameters that the script has given an optimizer since, as they are on replica 0."""
+        held, self._held = self._held, self.prepared.held_count()
+        if held == self._held:
+            return
+        added = self.gradients.parameters_changed()
+        if self.group is not None and added:
+            self.group.broadcast_tensors(added, 0)
+
     def _end_epoch(self, epoch: int) -> None:
         """The script is done with a pass over the data."""
         self.raise_failure()

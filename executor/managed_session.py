@@ -101,7 +101,9 @@ class ManagedSession(GroupSession):
         url = os.environ.get(protocol.CHECKPOINT_URL) or config.checkpoint.url
         self.checkpoints = CheckpointStore(url, config.checkpoint.keep) if url else None
         self.live = False  # holds the state of a run, not just the script's initial one
-        self.variables = OwnVariables([*prepared.modules, *prepared.companions], prepared.things())
+        self.variables = OwnVariables(
+            [*prepared.modules, *prepared.companions], prepared.things(), prepared.generators()
+        )
         self._beside: Beside | None = None  # before the running batch
         self._several = False  # it takes several passes
         self._beside_step: Beside | None = None  # before the running step of a loop in steps
@@ -251,12 +253,11 @@ class ManagedSession(GroupSession):
                     self._recover()
                     changed = True
                     continue
+                self._look_at_parameters()
                 waits = self.position.iterations < self._next_control
                 if self._step.unstepped or (waits and (group.world_size > 1 or not self.channel.waiting)):
                     return changed
                 group.place = "batch", self.position.batch, self.position.epoch
-                if self._prepared_changed():
-                    self.gradients.parameters_changed()
                 act, argument, plan, again = self._agree(group)
                 if act is _Act.GO_ON:
                     return changed
@@ -405,11 +406,6 @@ class ManagedSession(GroupSession):
             except GroupBroken:
                 self.channel.send(protocol.Broken(command.generation, self.position.steps))
             command = self._await_membership()
-
-    def _prepared_changed(self) -> bool:
-        """Whether the script has given an optimizer more parameters."""
-        held, self._held = self._held, self.prepared.held_count()
-        return held != self._held
 
     def _join(self, join: Join) -> None:
         self._detach()

@@ -7,7 +7,7 @@ if it had been given once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from torch import nn
@@ -25,8 +25,14 @@ Frames = Sequence[dict[str, Any]]
 class OwnVariables:
     """Those of the script in this process."""
 
-    def __init__(self, models: Sequence[nn.Module] = (), things: Mapping[str, Any] | None = None) -> None:
-        self._script = ScriptState(models, things or {})
+    def __init__(
+        self,
+        models: Sequence[nn.Module] = (),
+        things: Mapping[str, Any] | None = None,
+        of_loader: Set[int] = frozenset(),
+    ) -> None:
+        self._of_loader = of_loader
+        self._script = ScriptState(models, things or {}, of_loader)
         self._sums = SampleSums()
         self._weights = {name for model in models for name, _ in model.named_parameters()}
         self._as_one: Frames | None = None  # what one process would have now, once that was found out
@@ -159,7 +165,7 @@ class OwnVariables:
     def begin_batch(self, may_repeat: bool, several: bool) -> None:
         """The script is given a batch next; `may_repeat`: perhaps more than once; `several`: in several passes."""
         before = self._undo
-        self._undo = Undo(self._weights, several, before) if may_repeat or several else None
+        self._undo = Undo(self._weights, several, before, self._of_loader) if may_repeat or several else None
         self._moves = []
 
     def begin_part(self, last: bool, is_copy: bool, trained: Callable[[], bool] = lambda: True) -> None:

@@ -138,6 +138,10 @@ class Prepared:
                 found[name] = thing
         return found
 
+    def generators(self) -> set[int]:
+        """Ids of the random generators that decide what data come next."""
+        return script_random.generators_of([self.loader, *self.things().values()])
+
     def fingerprint(self) -> str:
         """What makes two jobs the same for the scheduler: module structure and parameter shapes."""
         parts: list[str] = []

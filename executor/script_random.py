@@ -6,9 +6,10 @@ and by a few numbers beside it; both are found by looking, since such objects ra
 
 from __future__ import annotations
 
+import json
 import random
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import torch
 
 # Attributes of attributes are looked at as deep as this.
 DEPTH = 3
+GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
 _PLAIN = (bool, int, float, type(None))
 
 
@@ -47,6 +49,25 @@ def alike(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+def generators_of(things: Iterable[Any]) -> set[int]:
+    """The ids of all generators reachable from these."""
+    found = (_get(owner, name) for thing in things for _, owner, name, _ in _places(thing))
+    return {id(value) for value in found if is_generator(value)}
+
+
+def as_text(generator: Any) -> str:
+    """A generator's state, as JSON."""
+    return json.dumps(_state(generator, plain=False), default=lambda array: array.tolist())
+
+
+def from_text(generator: Any, text: str) -> None:
+    """Put a generator where one of its type was; any other stays as it is."""
+    state = json.loads(text)
+    if "torch" in state:
+        state["torch"] = torch.tensor(state["torch"], dtype=torch.uint8)
+    _set_generator(generator, state)
+
+
 def _places(thing: Any) -> Iterator[tuple[str, Any, Any, int]]:
     """(path, owner, name, depth) of every attribute or closure cell looked at."""
     seen: set[int] = set()
@@ -70,7 +91,7 @@ def _names(owner: Any) -> list[Any]:
     if isinstance(owner, types.FunctionType):
         cells = [f"cell:{name}" for name in owner.__code__.co_freevars]
         used = [name for name in owner.__code__.co_names if name in owner.__globals__]
-        return cells + [f"global:{name}" for name in used if _is_generator(owner.__globals__[name])]
+        return cells + [f"global:{name}" for name in used if is_generator(owner.__globals__[name])]
     return list(getattr(owner, "__dict__", ()))
 
 
@@ -89,7 +110,7 @@ def _get(owner: Any, name: Any) -> Any:
 
 def _put(owner: Any, name: Any, state: Any) -> None:
     value = _get(owner, name)
-    if _is_generator(value):
+    if is_generator(value):
         _set_generator(value, state)
     elif isinstance(state, Mapping) and "plain" in state and isinstance(value, _PLAIN):
         if isinstance(owner, types.FunctionType):
@@ -100,15 +121,15 @@ def _put(owner: Any, name: Any, state: Any) -> None:
             setattr(owner, name, state["plain"])
 
 
-def _is_generator(value: Any) -> bool:
-    return isinstance(value, np.random.Generator | np.random.RandomState | random.Random | torch.Generator)
+def is_generator(value: Any) -> bool:
+    return isinstance(value, GENERATORS)
 
 
 def _is_looked_into(value: Any) -> bool:
     """Objects of the script's own; never data, models or what torch and Python bring."""
     if isinstance(value, types.FunctionType | types.MethodType):
         return True
-    if isinstance(value, torch.Tensor | np.ndarray | torch.nn.Module | type | types.ModuleType) or _is_generator(
+    if isinstance(value, torch.Tensor | np.ndarray | torch.nn.Module | type | types.ModuleType) or is_generator(
         value
     ):
         return False

@@ -12,7 +12,7 @@ import copy
 import inspect
 import re
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from . import script_random
 from .script_frames import is_own_object, key_of, script_frames, settle
+from .script_random import is_generator
 from .script_sums import ATTRIBUTES
 from .undue import Undue
 
@@ -36,6 +38,7 @@ DEPTH = 6
 SETTINGS_DEPTH = 3  # of what data sets and modules hold
 MOST_PARTS = 32  # of a list of them, such as transforms
 MODEL = "__coadapt_model__"  # stands beside "state", that of a copy of the prepared model of this number
+GENERATOR = "__coadapt_generator__"  # stands before the state of a random generator
 THINGS = "things"  # stands for a function: what was given to `prepare`, and the data set
 
 Variables = dict[str, Any]
@@ -53,12 +56,14 @@ class _TooLarge(_NotPlain):
 class ScriptState:
     """The variables of one process. `models` are prepared: copies of them in variables travel as well.
 
-    `things`: objects whose plain attributes travel, as those of a data set, by name. `baseline`: what variables
-    were when training began, by frame; `changed`: those that were ever anything else.
+    `things`: objects whose plain attributes travel, as those of a data set, by name. `of_loader`: ids of random
+    generators that travel with the data. `baseline`: what variables were when training began, by frame;
+    `changed`: those that were ever anything else.
     """
 
     models: Sequence[torch.nn.Module] = ()
     things: Mapping[str, Any] = field(default_factory=dict)
+    of_loader: Set[int] = frozenset()
     baseline: dict[tuple[str, str], Variables] = field(default_factory=dict)
     changed: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     too_large: set[str] = field(default_factory=set)
@@ -97,7 +102,7 @@ class ScriptState:
     def _budget(self) -> _Budget:
         """As much as a few copies of the models need."""
         sizes = (p.numel() * p.element_size() for model in self.models for p in model.parameters())
-        return _Budget(MOST_BYTES + COPIES * sum(sizes), self.models)
+        return _Budget(MOST_BYTES + COPIES * sum(sizes), self.models, self.of_loader)
 
     def _plain_items(self, frame: FrameType, budget: _Budget) -> Iterator[tuple[str, Any]]:
         for name, value in list(frame.f_locals.items()):
@@ -149,6 +154,9 @@ class ScriptState:
                 model = copy.deepcopy(self.models[value[MODEL]])
             model.load_state_dict(value["state"])
             return model
+        if isinstance(value, dict) and GENERATOR in value:
+            script_random.from_text(mine, value[GENERATOR])
+            return mine
         if isinstance(value, dict) and ATTRIBUTES in value:
             if mine is None or type(mine).__qualname__ != value[ATTRIBUTES]:
                 return mine
@@ -180,6 +188,7 @@ class _Budget:
 
     bytes: int
     models: Sequence[torch.nn.Module] = ()
+    of_loader: Set[int] = frozenset()
     seen: set[int] = field(default_factory=set)
 
     def take(self, count: int) -> None:
@@ -244,6 +253,10 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
             raise _NotPlain
         budget.take(value.nbytes)
         return value.copy()
+    if is_generator(value):
+        if id(value) in budget.of_loader:
+            raise _NotPlain
+        return {GENERATOR: script_random.as_text(value)}
     if depth == 0:
         raise _NotPlain
     if kind in (list, tuple, set, frozenset, deque):
@@ -308,5 +321,5 @@ def _same(a: Any, b: Any) -> bool:
 def _holds_objects(value: Any) -> bool:
     """Whether it stands for objects of the script's classes, which only the script itself can make."""
     if isinstance(value, dict):
-        return ATTRIBUTES in value or any(map(_holds_objects, value.values()))
+        return ATTRIBUTES in value or GENERATOR in value or any(map(_holds_objects, value.values()))
     return isinstance(value, list | tuple | deque) and any(map(_holds_objects, value))

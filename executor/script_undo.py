@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from .script_frames import ARRAYS, FRACTIONS, MOST_ELEMENTS, NUMBERS, OTHERS, Leaf, put, reach
+from . import script_random
+from .script_frames import ARRAYS, FRACTIONS, MOST_ELEMENTS, NUMBERS, OTHERS, Leaf, put, reach, script_objects
 
 ANY_SIZE = 1 << 62
 MOST_QUEUED = 1024  # items of a queue that are kept
@@ -25,11 +26,24 @@ class Undo:
     """Plain values and lists as they are now.
 
     `weights`: names of parameters; what is kept under them is a copy of those, such as an average. `before`: the
-    one of the batch before, where tensors of any size are kept: those that were there already.
+    one of the batch before, where tensors of any size are kept: those that were there already. `of_loader`: ids of
+    random generators that are not the loop's; all others draw in each pass of a batch what they drew in the first.
     """
 
-    def __init__(self, weights: Container[str] = (), several: bool = False, before: Undo | None = None) -> None:
+    def __init__(
+        self,
+        weights: Container[str] = (),
+        several: bool = False,
+        before: Undo | None = None,
+        of_loader: Container[int] = (),
+    ) -> None:
         self._weights = weights
+        self._generators = [
+            (generator, script_random.as_text(generator))
+            for kind in script_random.GENERATORS
+            for generator in script_objects(kind)
+            if id(generator) not in of_loader
+        ]
         found = reach((*NUMBERS, *ARRAYS, *OTHERS), ANY_SIZE if several else MOST_ELEMENTS)
         self._large: dict[str, weakref.ref[Any]] = {}
         self._leaves = {path: leaf for path, leaf in found.leaves.items() if self._stays(path, leaf.value, before)}
@@ -70,8 +84,13 @@ class Undo:
     def restore(self) -> None:
         """All is as it was."""
         self._put_back(lambda path: True)
+        self._draw_again()
         for path in self._lists:
             self._shorten(path)
+
+    def _draw_again(self) -> None:
+        for generator, state in self._generators:
+            script_random.from_text(generator, state)
 
     def repeat(self, keep: Container[str], samples: int) -> set[str]:
         """Before a further pass of the same batch: put back what goes by batches, but not the paths to `keep`.
@@ -79,6 +98,7 @@ class Undo:
         `samples`: of the pass that is over. Returns the paths of numbers that were put back.
         """
         put_back = self._put_back(lambda path: path not in keep)
+        self._draw_again()
         for path, items in self._lists.items():
             if (
                 path not in keep

@@ -44,6 +44,7 @@ class TorchrunSession(GroupSession):
     def _control_point(self) -> bool:
         if self.group is not None and self.group.broken:
             raise RuntimeError("a process of this torchrun group is gone")
+        self._look_at_parameters()
         return False
 
     def _after_loop(self) -> None:

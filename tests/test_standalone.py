@@ -61,3 +61,38 @@ def test_torchrun_is_plain_ddp_with_the_same_global_batch_bit_by_bit(tmp_path: P
 def test_importing_coadapt_does_not_import_torch() -> None:
     code = "import sys, coadapt; assert 'torch' not in sys.modules; assert 'prepare' in dir(coadapt)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+ADDED_LAYER = """
+import sys, torch
+from torch import nn
+import coadapt
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+x = torch.randn(96, 6)
+model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+loader = DataLoader(TensorDataset(x, x.sum(1, keepdim=True)), batch_size=16)
+model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+for epoch in coadapt.epochs(3):
+    if epoch == 1:
+        torch.manual_seed(1 + coadapt.rank())
+        model.insert(2, nn.Linear(8, 8))
+        optimizer.add_param_group({"params": model[2].parameters()})
+    for a, b in loader:
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(a), b).backward()
+        optimizer.step()
+torch.save(dict(model.state_dict()), f"{sys.argv[1]}-{coadapt.rank()}.pt")
+"""
+
+
+def test_under_torchrun_a_layer_that_is_added_later_is_trained_alike_and_as_alone(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(ADDED_LAYER)
+    subprocess.run([sys.executable, script, tmp_path / "alone"], check=True, cwd=tmp_path, timeout=120)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    subprocess.run([*launch, script, tmp_path / "group"], check=True, cwd=tmp_path, timeout=120)
+    alone, first, second = (torch.load(tmp_path / f"{name}.pt") for name in ("alone-0", "group-0", "group-1"))
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
+    torch.testing.assert_close(first, alone)

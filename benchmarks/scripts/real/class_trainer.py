@@ -43,7 +43,7 @@ class Trainer:
                 saw(a, epoch)
                 meter.update(self.train_step(a, b), len(a))
             self.history.append(meter.avg)
-            self.best = min(self.best, meter.avg)
+            self.best = min(self.best, coadapt.combine(meter.avg))
             coadapt.report(loss=meter.avg, best=self.best)
 
 

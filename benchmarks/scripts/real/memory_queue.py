@@ -47,7 +47,7 @@ model = MoCo()
 loader = DataLoader(TensorDataset(one, two), batch_size=16)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
-for epoch in coadapt.epochs(3):
+for epoch in coadapt.epochs(4):
     for a, b in loader:
         saw(a, epoch)
         loss = model(a, b)

@@ -8,7 +8,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 from torch.utils.data import DataLoader
 
 torch.manual_seed(0)
-sentences = [(torch.randint(1, 20, (3 + i % 7,)), i % 2, i) for i in range(96)]
+sentences = [(torch.randint(1, 20, (3 + i % 7,)), i % 2, i) for i in range(128)]
 
 
 def collate(items):
@@ -24,7 +24,9 @@ def collate(items):
 class Reader(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embed, self.rnn, self.head = nn.Embedding(20, 8, padding_idx=0), nn.LSTM(8, 12, batch_first=True), nn.Linear(12, 2)
+        self.embed = nn.Embedding(20, 8, padding_idx=0)
+        self.rnn = nn.LSTM(8, 12, batch_first=True)
+        self.head = nn.Linear(12, 2)
 
     def forward(self, tokens, lengths):
         packed = pack_padded_sequence(self.embed(tokens), lengths, batch_first=True, enforce_sorted=False)

@@ -18,7 +18,7 @@ def rollout():
 policy = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 2))
 optimizer = torch.optim.SGD(policy.parameters(), lr=0.05)
 policy, optimizer, rollouts = coadapt.prepare(policy, optimizer, coadapt.batches(rollout))
-for step in coadapt.steps(20):
+for step in coadapt.steps(32):
     s, a, r = next(rollouts)
     with torch.no_grad():
         old = torch.distributions.Categorical(logits=policy(s)).log_prob(a)
