@@ -311,6 +311,12 @@ class Gradients:
         self._shown = {i for i, parameter in enumerate(self._parameters) if parameter.grad is not None}
         self._below = {}
 
+    def undo(self) -> None:
+        """Nothing of the running part counts, whose backwards are over."""
+        self._take_back()
+        self._aside = {i: p.grad for i, p in enumerate(self._parameters) if p.grad is not None}
+        self._undo()
+
     def _undo(self) -> None:
         """Nothing of this part counts; what the script had accumulated before waits for it to be done again."""
         self.undone = True

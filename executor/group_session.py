@@ -52,6 +52,12 @@ CANNOT_DO_AGAIN = (
 )
 # The least progress that a pass lacks to count as a whole one.
 ROUNDING = 1e-6
+# Batches of several passes after whose passes parameters are compared.
+WATCHED = 32
+BY_HAND = (
+    "the script changes parameters itself between two steps, so that a batch takes one pass on each replica and "
+    "its batch size stays"
+)
 
 
 class GroupSession:
@@ -97,6 +103,8 @@ class GroupSession:
         self.one_pass = False  # the script makes several steps per batch
         self.by_next = False  # it takes its batches by calls, and so counts them
         self._ahead_watch: AheadWatch | None = None
+        self._watched = 0  # batches whose passes were looked at for parameters that the script changes itself
+        self._changes_nothing = False  # it writes to them what they are
         self._given = 0  # batches of the running loop that the script was given in this process
         self._read_by: Split | None = None  # how the batches are cut that are read now
         self._failure: BaseException | None = None
@@ -304,6 +312,8 @@ class GroupSession:
         """
         if self._ahead_watch is not None:
             self._ahead_watch.trained()
+        if self.gradients.backwards:
+            self._look_for_changes()
         if not self._step.asked_in_part:
             return True
         self.one_pass = True
@@ -556,7 +566,7 @@ class GroupSession:
         if not self._step.ahead:
             self._begin_step(split, unit)
         self._open_unit(unit)
-        self._step.backup = StepBackup(self.prepared) if self._may_undo_steps else None
+        self._keep_parameters(divided=not last or len(unit.parts) > 1)
         self._step.ahead.append(unit)
         self._batches_here += 1
         self._given += 1
@@ -606,11 +616,50 @@ class GroupSession:
         self.gradients.weights.learn(whole, counted)
         self.one_pass |= one_pass
 
-    @property
-    def _may_undo_steps(self) -> bool:
-        """Whether a step of this batch may have to be undone: one is made before another backward."""
-        several = self.one_pass or (self._given == 0 and len(self.prepared.optimizers) > 1)
-        return several and self.world_size > 1
+    def _keep_parameters(self, divided: bool) -> None:
+        """Be able to do this batch again, in whose midst the script may change its model.
+
+        `divided`: gradients of some of its passes are kept back. A change between them is looked for in the first
+        batches by values, and in all by versions.
+        """
+        step, several = self._step, len(self.prepared.optimizers) > 1
+        step.backup, step.versions, step.touched = None, (), False
+        if self.one_pass:
+            step.backup = StepBackup(self.prepared) if self.world_size > 1 else None
+        elif divided:
+            step.versions = self._versions()
+            if self._watched < WATCHED:
+                step.backup = StepBackup(self.prepared, steps=several)
+            self._watched += 1
+        elif several and self._given == 0 and self.world_size > 1:
+            step.backup = StepBackup(self.prepared)
+
+    def _versions(self) -> Sequence[int]:
+        return [parameter._version for parameter in self.prepared.parameters()]
+
+    def _look_for_changes(self) -> None:
+        """Whether the script has changed parameters itself in a pass whose gradients are kept back."""
+        step = self._step
+        if not self.gradients.hidden or step.void or step.touched:
+            return
+        if step.backup is not None:
+            step.touched = step.backup.moved()
+            self._changes_nothing |= not step.touched and step.versions != self._versions()
+        elif step.versions and not self._changes_nothing:
+            step.touched = step.versions != self._versions()
+
+    def _undo_changes(self) -> None:
+        """Do the batch again, in one pass."""
+        self._step.touched = False
+        self.one_pass = True
+        self.tell(BY_HAND)
+        if self._step.backup is None:
+            self._found_out()
+            raise RuntimeError(f"{BY_HAND}; the training goes on from its last checkpoint")
+        self.gradients.undo()
+
+    def _found_out(self) -> None:
+        """Something about the script that whoever starts it again should know."""
 
     def _void_parts(self) -> Iterator[Any]:
         """The last batch again, for nothing, until a step that has to be done again is over."""
@@ -626,11 +675,15 @@ class GroupSession:
         unit, part = running
         partial, self.in_iteration = self.partial, False
         self.raise_failure()
+        self._look_for_changes()
+        if self._step.touched:
+            self._undo_changes()
         if self.gradients.undone:
             self._undo_step()
             if self._step.backup is not None:
                 self._step.backup.restore()
             elif self._step.stepped:
+                self._found_out()
                 raise RuntimeError(
                     "a step of the script was made before a batch had to be done again; the training goes on from "
                     "its last checkpoint"

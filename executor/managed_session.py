@@ -709,6 +709,9 @@ class ManagedSession(GroupSession):
             always = self.config.fuse_batches == "always"
             position.whole = not (always or (self._looked and not position.counted))
 
+    def _found_out(self) -> None:
+        self.send_report()
+
     def send_report(self) -> None:
         """Rank 0's measurements since the last report."""
         self._reported_s = time.monotonic()

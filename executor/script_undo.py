@@ -140,7 +140,10 @@ class Undo:
         common = set.intersection(*(set(moves) for _, moves in passes))
         mean = {path: sum(moves[path] * (weight / whole) for weight, moves in passes) for path in common}
         now, others = self._now(), {}
-        apart = {path for path in common if not _equal(passes[-1][1][path], mean[path])}
+        *earlier, (_, last) = passes
+        # A tensor that only the last pass has written to goes by what that pass alone does, as by a step.
+        by_step = {p for p in common if isinstance(last[p], ARRAYS) and all(_is_still(m[p]) for _, m in earlier)}
+        apart = {p for p in common - by_step if not _equal(last[p], mean[p])}
         settled = set(of_all()) if apart else set()
         for path, move in mean.items():
             if path not in apart or path not in now or _among(now[path].value, settled):
@@ -244,6 +247,10 @@ def _equal(a: Any, b: Any) -> bool:
 
 def _among(value: Any, settled: Container[float]) -> bool:
     return not isinstance(value, ARRAYS) and float(value) in settled
+
+
+def _is_still(move: Any) -> bool:
+    return not isinstance(move, ARRAYS) and move == 0
 
 
 def _last(path: str) -> str:

@@ -1,6 +1,7 @@
-"""What a batch changes, kept until its end: for scripts that step more than once per batch.
+"""What a batch changes, kept until its end: for scripts that change their model more than once per batch.
 
-Where a replica is lost between two of the steps, the survivors do the whole batch again from here.
+Where a replica is lost between two steps, or a pass is seen to change parameters whose gradients are not whole
+yet, the batch is done again from here.
 """
 
 from __future__ import annotations
@@ -14,27 +15,34 @@ from .prepared import Prepared
 
 
 class StepBackup:
-    """Copies of parameters, buffers and optimizers' tensors; as much memory again."""
+    """Copies of parameters and, with `steps`, of buffers and optimizers' tensors; as much memory again."""
 
     @torch.no_grad()
-    def __init__(self, prepared: Prepared) -> None:
-        self._prepared = prepared
-        self._tensors = [(live, live.detach().clone()) for live in _tensors(prepared)]
-        self._steps = [_plain(optimizer) for optimizer in prepared.optimizers]
+    def __init__(self, prepared: Prepared, steps: bool = True) -> None:
+        self._parameters = [(p.data, p.detach().clone()) for p in prepared.parameters()]
+        self._tensors = [(live, live.detach().clone()) for live in (_others(prepared) if steps else ())]
+        self._steps = [(optimizer, _plain(optimizer)) for optimizer in prepared.optimizers] if steps else []
+
+    @torch.no_grad()
+    def moved(self) -> bool:
+        """Whether parameters are other than they were."""
+        return not all(
+            torch.allclose(live, kept, rtol=0, atol=0, equal_nan=True) for live, kept in self._parameters
+        )
 
     @torch.no_grad()
     def restore(self) -> None:
-        for live, kept in self._tensors:
+        for live, kept in [*self._parameters, *self._tensors]:
             live.copy_(kept)
-        for optimizer, states in zip(self._prepared.optimizers, self._steps, strict=True):
+        for optimizer, states in self._steps:
             for parameter in [p for p in optimizer.state if p not in states]:
                 del optimizer.state[parameter]
             for parameter, values in states.items():
                 optimizer.state[parameter].update(values)
 
 
-def _tensors(prepared: Prepared) -> list[Tensor]:
-    found = [parameter.data for parameter in prepared.parameters()] + prepared.buffers()
+def _others(prepared: Prepared) -> list[Tensor]:
+    found = prepared.buffers()
     for optimizer in prepared.optimizers:
         for state in optimizer.state.values():
             found += [value for value in state.values() if isinstance(value, Tensor)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,8 @@ class StepInHand:
 
     ahead: batches that are given out and not combined yet. parts: of how many its gradient is put together, over
     all replicas. running: what the script has been given and is not done with. batch: the last one it was given.
-    backup: its parameters before this batch. void: nothing that is done now counts. started_s: by
+    backup: its parameters before this batch; versions: those of its tensors. touched: the script has changed them
+    itself in a pass whose gradients are kept back. void: nothing that is done now counts. started_s: by
     `time.perf_counter`.
 
     Of the script's own steps: asked, asked_in_part: it made one in this batch, in this part of it. stepped: and it
@@ -33,6 +35,8 @@ class StepInHand:
     running: tuple[Unit, Part] | None = None
     batch: Any = None
     backup: StepBackup | None = None
+    versions: Sequence[int] = ()
+    touched: bool = False
     void: bool = False
     started_s: float = 0.0
     asked: bool = False

@@ -1,4 +1,5 @@
 # kind: 1 SAM: the gradient at a point that lies uphill, two passes for one step
+# leave out: repeats of accumulate: a batch is done again, in one pass, when it is seen that the script climbs
 import coadapt
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
 # kind: 11 a Wasserstein critic: parameters are clamped by hand after each step, the generator steps every third batch
+# leave out: repeats of accumulate: a batch is done again, in one pass, when it is seen that the script clamps
 import coadapt
 import torch
 from results import save, saw
@@ -6,8 +7,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 torch.manual_seed(0)
-real_data = torch.randn(96, 2) * 0.5 + 1
-noise = torch.randn(96, 3)
+real_data = torch.randn(128, 2) * 0.5 + 1
+noise = torch.randn(128, 3)
 critic = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 1))
 maker = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 2))
 opt_c = torch.optim.RMSprop(critic.parameters(), lr=5e-3, eps=1e-3)
