@@ -29,16 +29,21 @@ class Beside:
 
     @torch.no_grad()
     def __init__(
-        self, prepared: Prepared, full: bool, several: bool = False, earlier: Beside | None = None
+        self,
+        prepared: Prepared,
+        full: bool,
+        several: bool = False,
+        earlier: Beside | None = None,
+        followers: Iterable[Tensor] = (),
     ) -> None:
         """`earlier`: one of the same pass over the data, which is not needed any more."""
         self._options = [(group, _options_of(group)) for opt in prepared.optimizers for group in opt.param_groups]
-        self._kept: list[tuple[Tensor, Tensor]] = []
+        self._kept: list[tuple[Tensor, Tensor]] = [(live, live.detach().clone()) for live in followers]
         self._users: list[tuple[Stateful, dict[str, Any]]] = []
         if full:
             trained = {id(module) for model in prepared.modules for module in model.modules()}
             others = [*prepared.companions, *(m for m in script_objects(nn.Module) if id(m) not in trained)]
-            self._kept = [(live, live.detach().clone()) for live in _tensors_of(others)]
+            self._kept += [(live, live.detach().clone()) for live in _tensors_of(others)]
             self._users = [(user, copy.deepcopy(user.state_dict())) for user in prepared.users]
         self._statistics: list[Tensor] = earlier._statistics if earlier is not None else _statistics_of(prepared)
         self._before: list[Tensor] = (
@@ -54,7 +59,7 @@ class Beside:
         for group, options in self._options:
             group.update(options)
         for live, before in self._kept:
-            live.copy_(before)
+            live.data.copy_(before)  # which a script may have replaced
         if self._statistics:
             torch._foreach_copy_(self._statistics, self._before)
         for user, state in self._users:
@@ -71,6 +76,24 @@ class Beside:
                     live.copy_(before + moved / self._samples)
         if not last:
             self.restore()
+
+
+class Followers:
+    """Frozen parameters of the models that a script moves itself, such as those of a slow copy of an encoder."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._prepared = prepared
+        self._seen: dict[Tensor, tuple[int, int]] = {}
+        self.moving: dict[Tensor, None] = {}
+
+    def look(self) -> Iterable[Tensor]:
+        """Those that have ever moved between two looks."""
+        for parameter in self._prepared.parameters():
+            if not parameter.requires_grad and parameter not in self.moving:
+                now = parameter.data_ptr(), parameter._version
+                if self._seen.setdefault(parameter, now) != now:
+                    self.moving[parameter] = None
+        return list(self.moving)
 
 
 def _statistics_of(prepared: Prepared) -> list[Tensor]:
@@ -95,5 +118,5 @@ def _tensors_of(modules: Iterable[nn.Module]) -> list[Tensor]:
     found: dict[int, Tensor] = {}
     for module in modules:
         for tensor in [*module.parameters(), *module.buffers()]:
-            found[id(tensor)] = tensor.data if isinstance(tensor, nn.Parameter) else tensor
+            found[id(tensor)] = tensor
     return list(found.values())

@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
 from . import alone, backward
+from .batch_memory import BatchMemory
 from .batches import Place, Reader, Source, Unit
 from .config import Count, TrainingConfig
 from .drawn import Batches
@@ -103,6 +104,7 @@ class GroupSession:
         self.one_pass = False  # the script makes several steps per batch
         self.by_next = False  # it takes its batches by calls, and so counts them
         self._ahead_watch: AheadWatch | None = None
+        self._memory = BatchMemory(prepared.modules)
         self._watched = 0  # batches whose passes were looked at for parameters that the script changes itself
         self._changes_nothing = False  # it writes to them what they are
         self._given = 0  # batches of the running loop that the script was given in this process
@@ -623,7 +625,10 @@ class GroupSession:
         batches by values, and in all by versions.
         """
         step, several = self._step, len(self.prepared.optimizers) > 1
-        step.backup, step.versions, step.touched = None, (), False
+        step.backup, step.versions, step.memory, step.touched = None, (), (), False
+        in_parts = (divided or self.world_size > 1) and not self.gradients.weights.whole
+        if in_parts and self._memory:
+            step.memory, several = self._memory.mark(), True
         if self.one_pass:
             step.backup = StepBackup(self.prepared) if self.world_size > 1 else None
         elif divided:
@@ -631,8 +636,9 @@ class GroupSession:
             if self._watched < WATCHED:
                 step.backup = StepBackup(self.prepared, steps=several)
             self._watched += 1
-        elif several and self._given == 0 and self.world_size > 1:
+        elif self.world_size > 1 and ((several and self._given == 0) or (step.memory and self._watched < WATCHED)):
             step.backup = StepBackup(self.prepared)
+            self._watched += 1
 
     def _versions(self) -> Sequence[int]:
         return [parameter._version for parameter in self.prepared.parameters()]
@@ -658,6 +664,20 @@ class GroupSession:
             raise RuntimeError(f"{BY_HAND}; the training goes on from its last checkpoint")
         self.gradients.undo()
 
+    def _look_at_memory(self) -> None:
+        """Whether the model has put something of a part of a batch into a buffer, where all of it belongs."""
+        step = self._step
+        name = self._memory.changed(step.memory) if step.memory and not step.void else ""
+        if not name:
+            return
+        whole = f"{name} changes with each batch; every replica computes whole batches, so that it is as alone"
+        self.gradients.weights.only_whole(whole)
+        if step.backup is None:
+            self._found_out()
+            raise RuntimeError(f"{whole}; the training goes on from its last checkpoint")
+        self._memory.put_back(step.memory)
+        self.gradients.undo()
+
     def _found_out(self) -> None:
         """Something about the script that whoever starts it again should know."""
 
@@ -678,6 +698,7 @@ class GroupSession:
         self._look_for_changes()
         if self._step.touched:
             self._undo_changes()
+        self._look_at_memory()
         if self.gradients.undone:
             self._undo_step()
             if self._step.backup is not None:

@@ -259,7 +259,7 @@ class LossWeights:
             return
         alike = len({one.key for one in everyone}) == 1
         if any(one.only_whole for one in everyone) or not alike:
-            self._only_whole()
+            self.only_whole(WHOLE_BATCHES)
             raise Again
         entry = decided(everyone, entries.get(told.key))
         if entry is None:
@@ -273,10 +273,11 @@ class LossWeights:
     def _note(self, entries: Mapping[int, Agreed]) -> None:
         self.counted |= any(e.kind is Kind.MIXED and Kind.WEIGHTED in e.terms for e in entries.values())
 
-    def _only_whole(self) -> None:
+    def only_whole(self, why: str) -> None:
+        """Only whole batches give what the script gives alone."""
         self.whole, self.trial = True, False
         self._tried, self._told = {}, {}
-        self.tell(WHOLE_BATCHES)
+        self.tell(why)
 
     # --- trials ---------------------------------------------------------------------------------------------
 
@@ -309,7 +310,7 @@ class LossWeights:
         elif self._trials < MOST_TRIALS:
             self._shared.discard(ordinal)  # another batch may tell
         else:
-            self._only_whole()
+            self.only_whole(WHOLE_BATCHES)
 
     # --- shares ---------------------------------------------------------------------------------------------
 

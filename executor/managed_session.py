@@ -23,7 +23,7 @@ from torch import Tensor
 
 from . import protocol
 from .batches import Unit
-from .beside import Beside, is_small
+from .beside import Beside, Followers, is_small
 from .channel import Channel
 from .checkpoint import CheckpointError, CheckpointStore
 from .completion import fraction_done
@@ -105,6 +105,7 @@ class ManagedSession(GroupSession):
             [*prepared.modules, *prepared.companions], prepared.things(), prepared.generators()
         )
         self._beside: Beside | None = None  # before the running batch
+        self._followers = Followers(prepared)
         self._several = False  # it takes several passes
         self._beside_step: Beside | None = None  # before the running step of a loop in steps
         self._little_beside = is_small(prepared) and bool(prepared.companions or prepared.users)
@@ -191,7 +192,8 @@ class ManagedSession(GroupSession):
         self.variables.begin_batch(self.world_size > 1, several)
         earlier, self._beside = self._beside, None
         if several or self.world_size > 1:
-            self._beside = Beside(self.prepared, several or self._little_beside, several, earlier)
+            full = several or self._little_beside
+            self._beside = Beside(self.prepared, full, several, earlier, self._followers.look())
 
     def _before_part(self, part: Part) -> None:
         self.gradients.keeps_loss = self.variables.looks

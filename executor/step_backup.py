@@ -19,20 +19,20 @@ class StepBackup:
 
     @torch.no_grad()
     def __init__(self, prepared: Prepared, steps: bool = True) -> None:
-        self._parameters = [(p.data, p.detach().clone()) for p in prepared.parameters()]
+        self._parameters = [(p, p.detach().clone()) for p in prepared.parameters()]
         self._tensors = [(live, live.detach().clone()) for live in (_others(prepared) if steps else ())]
         self._steps = [(optimizer, _plain(optimizer)) for optimizer in prepared.optimizers] if steps else []
 
     @torch.no_grad()
     def moved(self) -> bool:
         """Whether parameters are other than they were."""
-        return not all(
-            torch.allclose(live, kept, rtol=0, atol=0, equal_nan=True) for live, kept in self._parameters
-        )
+        return not all(torch.allclose(p, kept, rtol=0, atol=0, equal_nan=True) for p, kept in self._parameters)
 
     @torch.no_grad()
     def restore(self) -> None:
-        for live, kept in [*self._parameters, *self._tensors]:
+        for parameter, kept in self._parameters:
+            parameter.data.copy_(kept)  # which a script may have replaced
+        for live, kept in self._tensors:
             live.copy_(kept)
         for optimizer, states in self._steps:
             for parameter in [p for p in optimizer.state if p not in states]:

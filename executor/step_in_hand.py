@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from .batch_memory import Mark
 from .batches import Unit
 from .step_backup import StepBackup
 from .units import Part
@@ -19,7 +20,8 @@ class StepInHand:
 
     ahead: batches that are given out and not combined yet. parts: of how many its gradient is put together, over
     all replicas. running: what the script has been given and is not done with. batch: the last one it was given.
-    backup: its parameters before this batch; versions: those of its tensors. touched: the script has changed them
+    backup: its parameters before this batch; versions: those of its tensors; memory: buffers, as `BatchMemory`
+    marks them. touched: the script has changed them
     itself in a pass whose gradients are kept back. void: nothing that is done now counts. started_s: by
     `time.perf_counter`.
 
@@ -36,6 +38,7 @@ class StepInHand:
     batch: Any = None
     backup: StepBackup | None = None
     versions: Sequence[int] = ()
+    memory: Mark = ()
     touched: bool = False
     void: bool = False
     started_s: float = 0.0

@@ -1,4 +1,5 @@
 # kind: 11 MoCo: a queue of keys and a slow copy of the encoder, both changed by hand at each batch
+# leave out: repeats of all: every replica computes whole batches, since the queue takes all of one
 import copy
 
 import coadapt

@@ -1,0 +1,57 @@
+"""Buffers that hold something of each batch, such as a queue of keys or a codebook of means.
+
+A replica that is given a part of a batch would put only that part into them. Running statistics of normalisation
+layers are averaged instead (`beside.py`), and what is not persistent is a cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from torch import Tensor, nn
+
+Mark = Sequence[tuple[Tensor, int]]
+
+
+class BatchMemory:
+    """Those of the models that are trained which may be of the kind."""
+
+    def __init__(self, models: Iterable[nn.Module]) -> None:
+        self._places = [place for model in models for place in _candidates(model)]
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    def mark(self) -> Mark:
+        """What they are now, without a copy."""
+        buffers = [module._buffers[name] for module, name in self._places]
+        return [(buffer, buffer._version) for buffer in buffers if buffer is not None]
+
+    def changed(self, mark: Mark) -> str:
+        """The name of one that has been written to or replaced since; "" where none has."""
+        for (module, name), (before, version) in zip(self._places, mark, strict=False):
+            now = module._buffers.get(name)
+            if now is not before or before._version != version:
+                return f"{type(module).__name__}.{name}"
+        return ""
+
+    def put_back(self, mark: Mark) -> None:
+        """Have the same tensors again, whose values somebody else restores."""
+        for (module, name), (before, _) in zip(self._places, mark, strict=False):
+            module._buffers[name] = before
+
+
+def _candidates(model: nn.Module) -> Iterator[tuple[nn.Module, str]]:
+    for module in model.modules():
+        if isinstance(module, nn.modules.batchnorm._NormBase):
+            continue
+        for name, buffer in module._buffers.items():
+            cached = name in module._non_persistent_buffers_set
+            if buffer is not None and buffer.numel() > 1 and not cached and not _is_statistic(module, name):
+                yield module, name
+
+
+def _is_statistic(module: nn.Module, name: str) -> bool:
+    """Whether it is averaged, or made of the weights alone as by `spectral_norm`, old and new."""
+    of_weights = type(module).__name__ == "_SpectralNorm" or hasattr(module, f"{name[:-2]}_orig")
+    return name.startswith("running_") or of_weights
