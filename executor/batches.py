@@ -39,10 +39,14 @@ class Unit:
 
 
 class Reader:
-    """The batches of one loop; the next one can be looked at before it is taken."""
+    """The batches of one loop; the next one can be looked at before it is taken.
 
-    def __init__(self, units: Iterator[Unit]) -> None:
+    Those without an end (`endless`) are not: what draws them may go by the script's variables as they are then.
+    """
+
+    def __init__(self, units: Iterator[Unit], endless: bool = False) -> None:
         self._units = units
+        self._endless = endless
         self._next: list[Unit | None] = []
 
     def peek(self) -> Unit | None:
@@ -50,6 +54,10 @@ class Reader:
         if not self._next:
             self._next.append(next(self._units, None))
         return self._next[0]
+
+    @property
+    def has_next(self) -> bool:
+        return self._endless or self.peek() is not None
 
     def take(self) -> Unit | None:
         unit = self.peek()

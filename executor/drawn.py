@@ -160,7 +160,7 @@ class FunctionSource:
         self.load_state_dict(self.state_dict())  # batches drawn ahead are drawn again
         if group is not None and group.world_size > 1:
             self._share_state(group)
-        return Reader(slices(self._drawn(place, group), split, rank))
+        return Reader(slices(self._drawn(place, group), split, rank), endless=True)
 
     def state_dict(self) -> dict[str, Any]:
         return self._before[0] if self._before else self._state()

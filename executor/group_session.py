@@ -460,7 +460,7 @@ class GroupSession:
             try:
                 # The end of the data is no control point: whoever went on from there would run what follows the
                 # loop without having been in it.
-                if reader is None or reader.peek() is not None:
+                if reader is None or reader.has_next:
                     if not self._step.ahead and self._control_point():
                         reader = None
                     if (position.epoch, position.loop) != here:
@@ -468,6 +468,8 @@ class GroupSession:
                         return False  # the others were already further
                     if reader is None or (not self._step.ahead and self.split != self._read_by):
                         reader = self._begin_reading()
+                if entered or not self._is_behind:
+                    self._arrive()
                 unit = reader.take()
                 if unit is None:
                     self._end_loop()
@@ -490,14 +492,22 @@ class GroupSession:
             self.note_counting("next")
             self._ahead_watch = AheadWatch()
 
+    @property
+    def _is_behind(self) -> bool:
+        """Whether the script has to be brought to where the others are in this loop."""
+        return False
+
     def _enter_loop(self, unit: Unit) -> Generator[Any, None, Unit]:
         """The script is given the first batch of a loop next, perhaps in its midst."""
         return unit
         yield
 
+    def _arrive(self) -> None:
+        """The script is where the training is, and has its variables as they are there."""
+
     def _ahead_is_enough(self, reader: Reader) -> bool:
         """Whether gradients may be kept back after this batch: there is another one to bring them."""
-        return len(self._step.ahead) + 1 < self._units_per_step and reader.peek() is not None
+        return len(self._step.ahead) + 1 < self._units_per_step and reader.has_next
 
     @property
     def _units_per_step(self) -> int:

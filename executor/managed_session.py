@@ -163,11 +163,18 @@ class ManagedSession(GroupSession):
             self.position.pass_samples, self.position.pass_progress = before
 
     def _enter_loop(self, unit: Unit) -> Generator[Any, None, Unit]:
-        if self.by_next and self.step_count is None and self._given < self.position.batch:
+        if self._is_behind:
             unit = yield from self._catch_up(unit)
+            self._arrive()
+        return unit
+
+    @property
+    def _is_behind(self) -> bool:
+        return self.by_next and self.step_count is None and self._given < self.position.batch
+
+    def _arrive(self) -> None:
         samples = self.variables.begin_loop(self.rank, self.world_size)
         self._local_samples = self._local_samples if samples is None else samples
-        return unit
 
     def _catch_up(self, unit: Unit) -> Generator[Any, None, Unit]:
         """Let a loop that counts what it takes run to where the others are: on one batch, and for nothing."""

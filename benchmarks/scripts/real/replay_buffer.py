@@ -1,4 +1,5 @@
 # kind: 4 a value function learned from a replay buffer that random.sample draws from
+# reference: one: a function draws under random numbers of its own
 import random
 from collections import deque
 
@@ -38,7 +39,8 @@ q, optimizer, batches = coadapt.prepare(q, optimizer, coadapt.batches(batch))
 for step in coadapt.steps(40):
     s, a, r, n = next(batches)
     with torch.no_grad():
-        best = torch.maximum(slow(torch.cat([n, -torch.ones_like(n)], 1)), slow(torch.cat([n, torch.ones_like(n)], 1)))
+        left, right = torch.cat([n, -torch.ones_like(n)], 1), torch.cat([n, torch.ones_like(n)], 1)
+        best = torch.maximum(slow(left), slow(right))
     loss = F.mse_loss(q(torch.cat([s, a], 1)), r + 0.9 * best)
     optimizer.zero_grad()
     loss.backward()

@@ -1,4 +1,4 @@
-# kind: 8 semi-supervised: labelled batches from the loader, unlabelled ones from an iterator that begins anew at its end
+# kind: 8 semi-supervised: unlabelled batches come from an iterator that begins anew at its end
 import coadapt
 import torch
 import torch.nn.functional as F

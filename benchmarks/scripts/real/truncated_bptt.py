@@ -17,7 +17,7 @@ loader = DataLoader(TensorDataset(x, y), batch_size=8)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
 model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
 for epoch in coadapt.epochs(4):
-    hidden = torch.zeros(1, 8, 16)
+    hidden = None
     for a, b in loader:
         saw(a, epoch)
         out, hidden = model["rnn"](model["embed"](a), hidden)

@@ -1,4 +1,4 @@
-# kind: 11 a Wasserstein critic: parameters are clamped by hand after each step, the generator steps every third batch
+# kind: 11 a Wasserstein critic, clamped by hand after each step; the generator steps every third batch
 # leave out: repeats of accumulate: a batch is done again, in one pass, when it is seen that the script clamps
 import coadapt
 import torch

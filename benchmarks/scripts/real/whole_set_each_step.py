@@ -25,7 +25,9 @@ class GCN(nn.Module):
 
 model = GCN()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=5e-4)
-model, optimizer, batches = coadapt.prepare(model, optimizer, coadapt.batches(lambda: (features, links)))
+model, optimizer, batches = coadapt.prepare(
+    model, optimizer, coadapt.batches(lambda: (features, links)), loss="batch"
+)
 for step in coadapt.steps(30):
     x, a = next(batches)
     model.train()
