@@ -22,6 +22,7 @@ from torch.utils.data import DataLoader
 from . import alone, backward
 from .batch_memory import BatchMemory
 from .batches import Place, Reader, Source, Unit
+from .carried_state import CARRIED, CarriedState
 from .config import Count, TrainingConfig
 from .drawn import Batches
 from .elastic_loader import make_elastic
@@ -105,6 +106,8 @@ class GroupSession:
         self.by_next = False  # it takes its batches by calls, and so counts them
         self._ahead_watch: AheadWatch | None = None
         self._memory = BatchMemory(prepared.modules)
+        self._carried = CarriedState(() if loss is Kind.BATCH else prepared.modules, self._carries)
+        self._unwatched = WATCHED  # parts in which a state that goes on is still looked for
         self._watched = 0  # batches whose passes were looked at for parameters that the script changes itself
         self._changes_nothing = False  # it writes to them what they are
         self._given = 0  # batches of the running loop that the script was given in this process
@@ -610,6 +613,7 @@ class GroupSession:
             self._place_group()
             self._step.asked_in_part = False
             self._before_part(part)
+            self._watch_state()
             self.in_iteration, self._step.running = True, (unit, part)
             yield batch
             self._close_part()
@@ -617,6 +621,10 @@ class GroupSession:
                 yield from self._void_parts()
                 return False
         return True
+
+    def _watch_state(self) -> None:
+        self._unwatched -= 1
+        self._carried.begin_part() if self._unwatched else self._carried.stop()
 
     @property
     def learned(self) -> list[bool]:
@@ -687,6 +695,18 @@ class GroupSession:
             raise RuntimeError(f"{whole}; the training goes on from its last checkpoint")
         self._memory.put_back(step.memory)
         self.gradients.undo()
+
+    def _carries(self, layer: str) -> None:
+        """A recurrent layer goes on from the last batch. Raises ValueError where batches are divided."""
+        sentence = CARRIED.format(layer)
+        if self._divides:
+            raise ValueError(sentence)
+        self.gradients.weights.only_whole(sentence)
+
+    @property
+    def _divides(self) -> bool:
+        """Whether the script is given other batches than its own."""
+        return not self.gradients.weights.whole and (self.world_size > 1 or self.split.passes > 1)
 
     def _found_out(self) -> None:
         """Something about the script that whoever starts it again should know."""

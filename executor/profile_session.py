@@ -57,6 +57,10 @@ class ProfileSession(GroupSession):
         channel.send(ready(prepared, self.script_batch, self.source.size, False))
 
     @property
+    def _divides(self) -> bool:
+        return self.plan.local_bsz != self.script_batch
+
+    @property
     def completed(self) -> bool:
         """Epochs and steps go on until all is measured, which raises `Leaving`."""
         return False

@@ -1,4 +1,6 @@
 # kind: 8 a recurrent network whose hidden state goes on from batch to batch
+# expect: refused torchrun, shrink, accumulate, lose, crash: batches that are divided from the first one on
+# leave out: repeats of all: every replica computes whole batches, once the state is seen to go on
 import coadapt
 import torch
 import torch.nn.functional as F
