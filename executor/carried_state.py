@@ -14,9 +14,11 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 CARRIED = (
-    "the hidden state of {} goes on from batch to batch and has a row for each sample, so that its batches cannot "
-    'be divided; say coadapt.prepare(…, loss="batch"), and every replica computes whole batches'
+    "the hidden state of {} goes on from batch to batch and has a row for each sample, so that its batches are "
+    "not divided; "
 )
+SAY_IT = 'say coadapt.prepare(…, loss="batch"), and every replica computes whole batches'
+SEEN = "every replica computes whole batches"
 _RECURRENT = (nn.RNNBase, nn.RNNCellBase)
 
 

@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader
 from . import alone, backward
 from .batch_memory import BatchMemory
 from .batches import Place, Reader, Source, Unit
-from .carried_state import CARRIED, CarriedState
+from .carried_state import CARRIED, SAY_IT, SEEN, CarriedState
 from .config import Count, TrainingConfig
 from .drawn import Batches
 from .elastic_loader import make_elastic
@@ -700,8 +700,8 @@ class GroupSession:
         """A recurrent layer goes on from the last batch. Raises ValueError where batches are divided."""
         sentence = CARRIED.format(layer)
         if self._divides:
-            raise ValueError(sentence)
-        self.gradients.weights.only_whole(sentence)
+            raise ValueError(sentence + SAY_IT)
+        self.gradients.weights.only_whole(sentence + SEEN)
 
     @property
     def _divides(self) -> bool:

@@ -16,7 +16,7 @@ from .group import Group
 from .script_frames import NUMBERS, WHOLE, put, reach
 from .script_state import ScriptState
 from .script_sums import Known, SampleSums, as_alone, shared
-from .script_undo import Undo
+from .script_undo import Undo, have_moved
 from .undue import Late
 
 Frames = Sequence[dict[str, Any]]
@@ -41,6 +41,7 @@ class OwnVariables:
         self._undo: Undo | None = None  # before the running batch
         self._undo_step: Undo | None = None  # before the running step of a loop in steps
         self._undo_copy: Undo | None = None  # before a part that another replica computes as well
+        self._early: set[str] = set()  # paths of what has ever moved before the last pass of a batch
         self._moves: list[tuple[float, dict[str, Any]]] = []
 
     # --- travelling -----------------------------------------------------------------------------------------
@@ -196,10 +197,12 @@ class OwnVariables:
             self._undo_copy.restore_only(kept)
         if self._undo is None or (last and not self._moves):
             return
-        self._moves.append((float(samples), self._undo.moves(kept)))
+        moves = self._undo.moves(kept)
+        self._moves.append((float(samples), moves))
         if last:
-            self._undo.average(self._moves, of_all)
+            self._undo.average(self._moves, self._early, of_all)
         else:
+            self._early |= have_moved(moves)
             self._sums.put_back(self._undo.repeat(kept, samples))
 
     def begin_step(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections import deque
-from collections.abc import Callable, Container, Mapping, Sequence, Sized
+from collections.abc import Callable, Container, Mapping, Sequence, Set, Sized
 from typing import Any
 
 import numpy as np
@@ -130,20 +130,18 @@ class Undo:
         return moved
 
     def average(
-        self, passes: Sequence[tuple[float, Mapping[str, Any]]], of_all: Callable[[], list[float]]
+        self, passes: Sequence[tuple[float, Mapping[str, Any]]], early: Set[str], of_all: Callable[[], list[float]]
     ) -> None:
         """After the last pass: what moved has moved by the mean of all; `passes`: weights and moves.
 
+        `early`: paths that have ever moved before a last pass. All others go by what only that does, as by a step.
         `of_all()`: values that are of the whole batch in the last pass; what has become one of them stays.
         """
         whole = sum(weight for weight, _ in passes)
         common = set.intersection(*(set(moves) for _, moves in passes))
         mean = {path: sum(moves[path] * (weight / whole) for weight, moves in passes) for path in common}
         now, others = self._now(), {}
-        *earlier, (_, last) = passes
-        # A tensor that only the last pass has written to goes by what that pass alone does, as by a step.
-        by_step = {p for p in common if isinstance(last[p], ARRAYS) and all(_is_still(m[p]) for _, m in earlier)}
-        apart = {p for p in common - by_step if not _equal(last[p], mean[p])}
+        apart = {path for path in common & early if not _equal(passes[-1][1][path], mean[path])}
         settled = set(of_all()) if apart else set()
         for path, move in mean.items():
             if path not in apart or path not in now or _among(now[path].value, settled):
@@ -215,6 +213,11 @@ class Undo:
             del items[self._lengths[path] :]
 
 
+def have_moved(moves: Mapping[str, Any]) -> set[str]:
+    """Paths of what has moved, and of all that was appended to a list."""
+    return {p for p, move in moves.items() if isinstance(move, ARRAYS) or move != 0 or p.endswith(_last(""))}
+
+
 def _kept(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.detach().clone()
@@ -247,10 +250,6 @@ def _equal(a: Any, b: Any) -> bool:
 
 def _among(value: Any, settled: Container[float]) -> bool:
     return not isinstance(value, ARRAYS) and float(value) in settled
-
-
-def _is_still(move: Any) -> bool:
-    return not isinstance(move, ARRAYS) and move == 0
 
 
 def _last(path: str) -> str:

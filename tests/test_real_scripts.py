@@ -27,6 +27,14 @@ CELLS = [
     ("stream_whole", "crash"),
     ("vae_methods", "torchrun"),
     ("drop_last_batchnorm", "grow"),
+    ("wgan_clipped", "accumulate"),
+    ("sharpness_aware", "accumulate"),
+    ("lookahead", "accumulate"),
+    ("memory_queue", "lose"),
+    ("scaled_by_numpy", "restart"),
+    ("replay_buffer", "grow"),
+    ("slices_of_a_permutation", "move"),
+    ("truncated_bptt", "grow"),
 ]
 
 
@@ -41,6 +49,12 @@ def test_what_cannot_be_done_is_refused_in_one_sentence(tmp_path: Path, scenario
     verdict = Trials(scripts()["read_ahead"], tmp_path).verdict(scenario)
     assert verdict.outcome == REFUSED
     assert "asks for its next batch before it has trained on the last one" in verdict.sentence
+
+
+def test_a_hidden_state_that_goes_on_is_no_matter_of_parts(tmp_path: Path) -> None:
+    verdict = Trials(scripts()["truncated_bptt"], tmp_path).verdict("shrink")
+    assert verdict.outcome == REFUSED
+    assert "the hidden state of GRU goes on from batch to batch" in verdict.sentence
 
 
 @pytest.mark.slow

@@ -166,8 +166,8 @@ def test_while_a_batch_is_not_over_its_count_equals_nothing() -> None:
 
 
 @pytest.mark.parametrize("make", [torch.zeros, np.zeros])
-def test_large_tensors_and_arrays_move_by_the_mean_of_all_passes(make: Callable) -> None:
-    first, last, still = (make(2 * MOST_ELEMENTS) for _ in range(3))
+def test_large_tensors_and_arrays_move_by_the_mean_of_all_passes_or_by_the_step(make: Callable) -> None:
+    first, last, both, still = (make(2 * MOST_ELEMENTS) for _ in range(4))
     mine = OwnVariables()
     mine.begin()
     mine.begin_pass(0, 1)
@@ -178,9 +178,26 @@ def test_large_tensors_and_arrays_move_by_the_mean_of_all_passes(make: Callable)
             if number == 0:
                 first += 1
             else:
-                last += 1
+                last += 1  # only the last pass makes a step
+            both += 0.5 + number
             mine.end_part(3, number == 1, list)
-    assert (float(first[-1]), float(last[-1]), float(still[-1])) == (1.5, 1.5, 0.0)
+    assert (float(first[-1]), float(last[-1]), float(both[-1]), float(still[-1])) == (1.5, 3.0, 3.0, 0.0)
+
+
+def test_a_number_that_only_steps_move_moves_as_much_as_alone() -> None:
+    temperature, mean = 1.0, 0.0
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for _ in range(3):
+        mine.begin_batch(may_repeat=False, several=True)
+        for number in range(2):
+            mine.begin_part(number == 1, is_copy=False)
+            mean += 0.25 + number
+            if number == 1:
+                temperature *= 0.5
+            mine.end_part(3, number == 1, list)
+    assert (temperature, mean) == (0.125, 3 * 0.75)
 
 
 @pytest.mark.parametrize("make", [torch.zeros, np.zeros])
