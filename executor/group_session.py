@@ -56,6 +56,10 @@ CANNOT_DO_AGAIN = (
 ROUNDING = 1e-6
 # Batches of several passes after whose passes parameters are compared.
 WATCHED = 32
+SKIPS = (
+    "the script leaves out batches that are smaller than its own, as parts of a batch are; every replica computes "
+    "whole batches. Where it means the last batch of a pass, say drop_last=True instead"
+)
 BY_HAND = (
     "the script changes parameters itself between two steps, so that a batch takes one pass on each replica and "
     "its batch size stays"
@@ -108,6 +112,10 @@ class GroupSession:
         self._memory = BatchMemory(prepared.modules)
         self._carried = CarriedState(() if loss is Kind.BATCH else prepared.modules, self._carries)
         self._unwatched = WATCHED  # parts in which a state that goes on is still looked for
+        self._tries_whole = False  # this batch, of which no part was trained on
+        self._left_out: set[tuple[int, int]] = (
+            set()
+        )  # loops and sizes of batches that the script does not train on
         self._watched = 0  # batches whose passes were looked at for parameters that the script changes itself
         self._changes_nothing = False  # it writes to them what they are
         self._given = 0  # batches of the running loop that the script was given in this process
@@ -581,6 +589,7 @@ class GroupSession:
         if not self._step.ahead:
             self._begin_step(split, unit)
         self._open_unit(unit)
+        self._step.backwards = 0
         self._keep_parameters(divided=not last or len(unit.parts) > 1)
         self._step.ahead.append(unit)
         self._batches_here += 1
@@ -682,6 +691,26 @@ class GroupSession:
             raise RuntimeError(f"{BY_HAND}; the training goes on from its last checkpoint")
         self.gradients.undo()
 
+    def _look_for_skips(self, unit: Unit, part: Part) -> None:
+        """Whether the script leaves a batch out because of its size: then it is given the whole of it.
+
+        It may as well do so with the whole batch, as where the loss is no number, or in a loop without training.
+        """
+        weights, place = self.gradients.weights, (self.position.loop, unit.samples)
+        if self._tries_whole:
+            self._tries_whole = weights.trial = False
+            if self._step.backwards:
+                weights.only_whole(SKIPS)
+            else:
+                self._left_out.add(place)
+            return
+        divided = part.samples < unit.samples and not weights.undivided and len(self._step.ahead) == 1
+        if divided and not (
+            self._step.backwards or self._step.void or self.gradients.undone or place in self._left_out
+        ):
+            self._tries_whole = weights.trial = True
+            self.gradients.undo()
+
     def _look_at_memory(self) -> None:
         """Whether the model has put something of a part of a batch into a buffer, where all of it belongs."""
         step = self._step
@@ -729,6 +758,9 @@ class GroupSession:
         if self._step.touched:
             self._undo_changes()
         self._look_at_memory()
+        self._step.backwards += self.gradients.backwards
+        if not partial:
+            self._look_for_skips(unit, part)
         if self.gradients.undone:
             self._undo_step()
             if self._step.backup is not None:

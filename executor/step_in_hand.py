@@ -21,7 +21,7 @@ class StepInHand:
     ahead: batches that are given out and not combined yet. parts: of how many its gradient is put together, over
     all replicas. running: what the script has been given and is not done with. batch: the last one it was given.
     backup: its parameters before this batch; versions: those of its tensors; memory: buffers, as `BatchMemory`
-    marks them. touched: the script has changed them
+    marks them. backwards: of this batch so far. touched: the script has changed them
     itself in a pass whose gradients are kept back. void: nothing that is done now counts. started_s: by
     `time.perf_counter`.
 
@@ -40,6 +40,7 @@ class StepInHand:
     versions: Sequence[int] = ()
     memory: Mark = ()
     touched: bool = False
+    backwards: int = 0
     void: bool = False
     started_s: float = 0.0
     asked: bool = False
