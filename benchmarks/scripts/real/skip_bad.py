@@ -15,13 +15,13 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
 
 skipped = 0
-for epoch in coadapt.epochs(4):
+for epoch in coadapt.epochs(6):
     for a, b in loader:
         saw(a, epoch)
         optimizer.zero_grad()
         F.cross_entropy(model(a), b).backward()
         norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        if norm > 0.4:
+        if norm > 0.7:
             skipped += 1
             continue
         optimizer.step()
