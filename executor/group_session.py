@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
-from . import alone, backward
+from . import alone, backward, side_loaders
 from .batches import Place, Reader, Source, Unit
 from .config import Count, TrainingConfig
 from .drawn import Batches
@@ -37,6 +37,7 @@ from .pace import Pace
 from .prepared import Prepared, rest_ddp
 from .protocol import BatchPlan
 from .session import check_count
+from .side_loaders import SideLoaders
 from .step_backup import StepBackup
 from .step_in_hand import StepInHand
 from .step_timer import StepTimer
@@ -74,6 +75,8 @@ class GroupSession:
         self.gradients = Gradients(
             prepared.parameters, self.meter, self.timer, self.tell, self, loss, self.before_backward
         )
+        self.sides = SideLoaders(self)
+        self.state.extras["sides"] = self.sides.capture, self.sides.load
         self.state.extras["seed"] = lambda: self.script_seed, self._take_seed
         self.state.extras["learned"] = lambda: self.learned, self.learn
         self.group: Group | None = None
@@ -385,6 +388,20 @@ class GroupSession:
         """Batches of the running loop that were handed out, the running one included."""
         return self.position.batch + len(self._step.ahead)
 
+    # --- what loaders beside it ask (`side_loaders.Loop`) --------------------------------------------------
+
+    @property
+    def batch_key(self) -> tuple[int, int, int]:
+        return self.position.epoch, self.position.loop, self._number_in_loop()
+
+    @property
+    def in_loop(self) -> bool:
+        return self._in_loop
+
+    @property
+    def in_script_step(self) -> bool:
+        return self._in_loop and self.step_count is not None
+
     @property
     def trained(self) -> bool:
         return self.gradients.backwards > 0
@@ -477,6 +494,7 @@ class GroupSession:
             self.by_next = True
             self.note_counting("next")
             self._ahead_watch = AheadWatch()
+        self.sides.begin_loop(self.by_next)
 
     def _enter_loop(self, unit: Unit) -> Generator[Any, None, Unit]:
         """The script is given the first batch of a loop next, perhaps in its midst."""
@@ -555,6 +573,7 @@ class GroupSession:
         split = self.split
         if not self._step.ahead:
             self._begin_step(split, unit)
+        self.sides.open(begins_step=not self._step.ahead and self.step_count is None)
         self._open_unit(unit)
         self._step.backup = StepBackup(self.prepared) if self._may_undo_steps else None
         self._step.ahead.append(unit)
@@ -588,6 +607,7 @@ class GroupSession:
             self._place_group()
             self._step.asked_in_part = False
             self._before_part(part)
+            self.sides.begin_part()
             self.in_iteration, self._step.running = True, (unit, part)
             yield batch
             self._close_part()
@@ -689,11 +709,13 @@ class GroupSession:
         """A step of a loop in steps begins, perhaps one that will be done again."""
         if not self._step.ahead:
             self._step.begun = asdict(self.position)
+            self.sides.begin_step()
 
     def _do_step_again(self) -> None:
         """Go back to where the step began that was undone."""
         self._step.void, self._step.done = False, 0
         self.position.load(self._step.begun)
+        self.sides.again()
         self.gradients.forget_step()
         self.gradients.load_accumulated({})
         self._step.unstepped, self._step.since_step = False, 0
@@ -824,6 +846,7 @@ class GroupSession:
             elif isinstance(item, DistributedDataParallel):
                 rest_ddp(item)
         backward.watch(self.gradients)
+        side_loaders.watch(self.sides)
         alone.install()
 
     @property

@@ -171,6 +171,7 @@ class ManagedSession(GroupSession):
         batch = unit.fetch()
         before = StepBackup(self.prepared), Beside(self.prepared, full=True), capture_rng()
         self._step.void = self.in_iteration = True
+        self.sides.catch_up()
         for _ in range(self._given, self.position.batch):
             self.gradients.begin_part(PartPlan(1, 1, visible=False, void=True))
             yield batch
