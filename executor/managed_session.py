@@ -198,7 +198,11 @@ class ManagedSession(GroupSession):
 
     def _after_part(self, part: Part) -> None:
         self.variables.end_part(
-            part.samples, not self.partial, lambda: self._added_losses(part.samples), self._whole_values
+            part.samples,
+            not self.partial,
+            lambda: self._added_losses(part.samples),
+            self._whole_values,
+            last_alone=self.sides.looked_aside,
         )
         if self._several and self._beside is not None:
             self._beside.pass_done(part.samples, not self.partial)

@@ -175,11 +175,12 @@ class OwnVariables:
         last: bool,
         losses: Callable[[], Sequence[float]],
         of_all: Callable[[], list[float]] = list,
+        last_alone: bool = False,
     ) -> None:
         """The script is done with a part; before a further one, what goes by batches is as it was before the
         first.
 
-        `losses()` as for `SampleSums.after_part`, `of_all()` as for `Undo.average`.
+        `losses()` as for `SampleSums.after_part`, `of_all()` and `last_alone` as for `Undo.average`.
         """
         self._sums.after_part(samples, losses)
         if lost := self._sums.take_decided():
@@ -192,7 +193,7 @@ class OwnVariables:
             return
         self._moves.append((float(samples), self._undo.moves(kept)))
         if last:
-            self._undo.average(self._moves, of_all)
+            self._undo.average(self._moves, of_all, last_alone)
         else:
             self._sums.put_back(self._undo.repeat(kept, samples))
 

@@ -1,4 +1,4 @@
-"""Loaders that the script did not give to `prepare`, whose batches its training loop takes beside the prepared one's.
+"""Loaders that the script did not give to `prepare`, of which its training loop takes batches as well.
 
 An iterator that the loop advances is a side loader's: a batch that is given in several passes, or again, finds the
 same side batches each time, and a process that comes in goes on with them where the others are. What is made and
@@ -28,8 +28,8 @@ from .script_frames import is_own_object, script_frames
 Key = tuple[int, int, int]  # of a batch: epoch, loop, number
 
 LEADS = (
-    "zip takes a batch of another loader before the prepared loader's, which may be given in several passes; write "
-    "the prepared loader first: zip(loader, other)"
+    "zip takes a batch of another loader before the prepared loader's, which may be given in several passes; "
+    "write the prepared loader first: zip(loader, other)"
 )
 _STOPPED: Any = object()
 _TAG = "_coadapt_taken"
@@ -60,9 +60,9 @@ class Loop(Protocol):
 class Taken:
     """What was taken of one iterator.
 
-    It was made before training, or as the `number`-th of an `epoch` outside of its loops, or `in_part`: in the body
-    of a loop, when the batch `born` was given. `lasting`: by a generator, which outlives the batch. `watched`: None
-    until it is advanced in the body of a loop.
+    It was made before training, or as the `number`-th of an `epoch` outside of its loops, or `in_part`: in the
+    body of a loop, when the batch `born` was given. `lasting`: by a generator, which outlives the batch.
+    `watched`: None until it is advanced in the body of a loop.
     """
 
     side: Side
@@ -86,9 +86,9 @@ class Taken:
 class Side:
     """One loader: what its iterators gave to the step in hand, and how much of that the running pass has `had`.
 
-    `made`: its iterators that were made in the step's parts, which passes have had as well. `current`: the one that
-    the loop advanced last. `lasting`: one that is made in a part is used in others. `of_epoch`: those that were made
-    outside of parts in `epoch`.
+    `made`: its iterators that were made in the step's parts, which passes have had as well. `current`: the one
+    that the loop advanced last. `lasting`: one that is made in a part is used in others. `of_epoch`: those that
+    were made outside of parts in `epoch`.
     """
 
     loader: weakref.ref[Any] | None = None
@@ -168,6 +168,7 @@ class SideLoaders:
         self._pending: dict[str, dict[str, Any]] = {}  # of the process that this one goes on for
         self._leading: tuple[FrameType, int] | None = None  # where one was advanced outside of a part just now
         self._thread = threading.get_ident()
+        self._asides: list[bool] = []  # of each pass of the batch: a loop within its body went over another loader
 
     # --- what the session says --------------------------------------------------------------------------
 
@@ -179,7 +180,8 @@ class SideLoaders:
 
     def open(self, begins_step: bool) -> None:
         """A batch is given next, perhaps again."""
-        key = self._running = self._loop.batch_key
+        key, self._asides = self._loop.batch_key, []
+        self._running = key
         if key in self._marks:
             self._rewind(key)
             return
@@ -191,8 +193,14 @@ class SideLoaders:
 
     def begin_part(self) -> None:
         """A pass of that batch begins."""
+        self._asides.append(False)
         if self._running in self._marks:
             self._rewind(self._running)
+
+    @property
+    def looked_aside(self) -> bool:
+        """Whether a loop within the body, such as a validation, went over another loader in this pass alone."""
+        return self._asides[-1:] == [True] and not any(self._asides[:-1])
 
     def begin_step(self) -> None:
         """What was taken until now will not be asked for again."""
@@ -237,7 +245,7 @@ class SideLoaders:
     # --- iterators --------------------------------------------------------------------------------------
 
     def made_before(self, loader: DataLoader[Any]) -> Any:
-        """The iterator that an earlier pass made where the running one iterates `loader`; None where there is none."""
+        """The iterator that an earlier pass made where the running one iterates `loader`; None: there is none."""
         side = _side_of(loader)
         if not self._is_watching or side.had_made >= len(side.made) or not self._in_part:
             return None
@@ -272,7 +280,10 @@ class SideLoaders:
             taken.watched = not taken.in_part or takes_by_next()
             if not taken.watched:
                 taken.side.leave_alone(taken.iterator())
-        return _given(self._taken(taken, step) if taken.watched else _take(taken, step))
+        if taken.watched:
+            return _given(self._taken(taken, step))
+        self._asides[-1:] = [True]
+        return _given(_take(taken, step))
 
     def _taken(self, taken: Taken, step: Callable[[], Any]) -> Any:
         """What the running pass finds: what an earlier one has had, or the next batch."""
@@ -427,7 +438,7 @@ def install() -> None:
     real = itertools.cycle
     if not hasattr(real, "_coadapt"):
 
-        class cycle(real):  # type: ignore[type-arg]
+        class cycle(real):  # type: ignore[misc, valid-type]
             __doc__ = real.__doc__
             _coadapt = True
 

@@ -12,9 +12,9 @@ loader = DataLoader(TensorDataset(torch.randn(96, 4)), batch_size=16)
 second = DataLoader(TensorDataset(torch.randn(52, 4)), batch_size=12)
 model = nn.Linear(4, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+model, optimizer, loader = coadapt.prepare(model, optimizer, loader, loss="mean")
 endless = itertools.cycle(second)
-for epoch in coadapt.epochs(4):
+for epoch in coadapt.epochs(6):
     for (a,), (b,) in zip(loader, endless):
         saw(a, epoch)
         optimizer.zero_grad()

@@ -24,7 +24,7 @@ model = nn.Linear(6, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
 best = float("inf")
-for epoch in coadapt.epochs(4):
+for epoch in coadapt.epochs(6):
     for i, (a, b) in enumerate(loader):
         saw(a, epoch)
         optimizer.zero_grad()

@@ -1,4 +1,5 @@
-# kind: 8 a second loader with worker processes, begun anew in each epoch, and one that a generator repeats without end
+# kind: 8 a second loader with workers, begun anew in each epoch, and one that a generator repeats without end
+# leave out: repeats of grow: three parts are no shares of the second loader's batch: each computes whole ones
 import coadapt
 import torch
 from results import save, saw
@@ -20,7 +21,7 @@ others = DataLoader(TensorDataset(v), batch_size=16, num_workers=1, persistent_w
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
 again = forever(others)
-for epoch in coadapt.epochs(4):
+for epoch in coadapt.epochs(6):
     noise = iter(noisy)
     for (a,) in loader:
         saw(a, epoch)
