@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol
 
+import torch
+from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
@@ -62,11 +64,13 @@ class Taken:
 
     It was made before training, or as the `number`-th of an `epoch` outside of its loops, or `in_part`: in the
     body of a loop, when the batch `born` was given. `lasting`: by a generator, which outlives the batch.
-    `watched`: None until it is advanced in the body of a loop.
+    `watched`: None until it is advanced in the body of a loop. `drew_from`: states of the loader's own generators
+    before.
     """
 
     side: Side
     iterator: weakref.ref[Any]
+    drew_from: list[Tensor] = field(default_factory=list)
     epoch: int = -1
     number: int = -1
     in_part: bool = False
@@ -120,14 +124,23 @@ class Side:
             self.made.remove(iterator)
 
     def state(self, epoch: int) -> dict[str, Any]:
-        """How far it is, in plain values. `taken`: of the current iterator; None where there is none."""
-        current = self.current
+        """How far it is, in plain values. `taken`: of the current iterator; None where there is none.
+
+        `generators`: states of the loader's own now, and before the current iterator and each other was made.
+        """
+        current, loader = self.current, self.loader() if self.loader is not None else None
+        mine = self.of_epoch if self.epoch == epoch else []
         return {
             "name": self.name,
             "taken": None if current is None else self._taken(current),
+            "generators": {
+                "now": [generator.get_state() for generator in _generators(loader)],
+                "taken": [] if current is None else current.drew_from,
+                "of_epoch": [one.drew_from for one in mine],
+            },
             "lasting": self.lasting,
             "epoch": epoch,
-            "of_epoch": [self._taken(one) for one in self.of_epoch] if self.epoch == epoch else [],
+            "of_epoch": [self._taken(one) for one in mine],
         }
 
     def _taken(self, one: Taken) -> int | None:
@@ -139,20 +152,37 @@ class Side:
         return sum(owner is one and item is not _STOPPED for owner, item in self.given[self.had :])
 
 
-def passed_by(taken: Taken, state: dict[str, Any]) -> int:
-    """Batches that the others have had of the iterator that this one stands for, by their loader's state.
+def counterpart(taken: Taken, state: dict[str, Any]) -> str | int | None:
+    """Which of the others' iterators, by their loader's state, this one stands for.
 
-    An iterator that the others' script made anew in the midst stands for itself in the process that comes in.
+    "taken": the current one; a number: that of the running epoch; None: none, it is a new one for the others, too.
     """
-    now: int = state["taken"] or 0
     if taken.in_part:
-        return now if state["lasting"] else 0
+        return "taken" if state["lasting"] and state["taken"] is not None else None
     if taken.epoch < state["epoch"]:
-        return now
+        return "taken" if state["taken"] is not None else None
     if taken.epoch > state["epoch"] or taken.number >= len(state["of_epoch"]):
+        return None
+    if state["of_epoch"][taken.number] is not None:
+        return taken.number
+    return "taken" if state["taken"] is not None else None
+
+
+def passed_by(taken: Taken, state: dict[str, Any]) -> int:
+    """Batches that the others have had of the iterator that this one stands for, by their loader's state."""
+    theirs = counterpart(taken, state)
+    if theirs is None:
         return 0
-    theirs = state["of_epoch"][taken.number]
-    return now if theirs is None else int(theirs)
+    return int(state["taken"] if theirs == "taken" else state["of_epoch"][theirs])
+
+
+def drawn_from(taken: Taken, state: dict[str, Any]) -> list[Tensor]:
+    """What the loader's own generators were at when that one was made."""
+    theirs, known = counterpart(taken, state), state["generators"]
+    found: list[Tensor] = (
+        known["now"] if theirs is None else known["taken"] if theirs == "taken" else known["of_epoch"][theirs]
+    )
+    return found
 
 
 class SideLoaders:
@@ -309,6 +339,8 @@ class SideLoaders:
         side = taken.side
         side.lasting |= state["lasting"]
         rng = capture_rng()
+        if not taken.count:
+            _draw_again(taken, drawn_from(taken, state))
         for _ in range(passed_by(taken, state) - (taken.count - side.ahead(taken))):
             if side.had < len(side.given):
                 del side.given[side.had]
@@ -459,8 +491,9 @@ def _install_in(loader: type, iterator: type) -> None:
             return make(self)
         if _watching is not None and (found := _watching.made_before(self)) is not None:
             return found
+        drew_from = _order_begins(self)
         made = make(self)
-        _tag(made, _side_of(self))
+        _tag(made, _side_of(self), drew_from)
         return made
 
     def __next__(self: Any) -> Any:
@@ -473,8 +506,52 @@ def _install_in(loader: type, iterator: type) -> None:
     loader.__iter__, iterator.__next__ = __iter__, __next__  # type: ignore[attr-defined]
 
 
-def _tag(iterator: Any, side: Side) -> Taken:
-    taken = Taken(side, weakref.ref(iterator))
+def _generators(loader: Any) -> list[torch.Generator]:
+    """A loader's own, and its samplers'."""
+    samplers = [getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
+    holders = [loader, *samplers, *(getattr(sampler, "sampler", None) for sampler in samplers)]
+    found = [getattr(holder, "generator", None) for holder in holders]
+    return list({id(one): one for one in found if isinstance(one, torch.Generator)}.values())
+
+
+def _order_begins(loader: Any) -> list[Tensor]:
+    """States of its generators where an iterator that is made now draws its order."""
+    states = [generator.get_state() for generator in _generators(loader)]
+    if loader.generator is not None and _persists(loader) and loader._iterator is None:
+        seeded = torch.Generator()  # the workers' seed is drawn once, before the first order
+        seeded.set_state(states[0])
+        torch.empty((), dtype=torch.int64).random_(generator=seeded)
+        states[0] = seeded.get_state()
+    return states
+
+
+def _persists(loader: Any) -> bool:
+    return bool(loader.persistent_workers and loader.num_workers)
+
+
+def _draw_again(taken: Taken, states: list[Tensor]) -> None:
+    """Make an iterator that gave nothing yet draw its order from generators in these states."""
+    iterator, loader = taken.iterator(), taken.side.loader() if taken.side.loader is not None else None
+    generators = _generators(loader)
+    if loader is None or not generators or len(generators) != len(states):
+        return
+    for generator, state in zip(generators, states, strict=True):
+        generator.set_state(state.cpu())
+    taken.drew_from = states
+    if isinstance(iterator, Cycle):
+        iterator.begin(loader)
+        return
+    if _persists(loader):
+        iterator._reset(loader)
+        return
+    # The script holds the iterator itself: it becomes the new one, and the old one goes with what it had.
+    other = loader._get_iterator()
+    iterator.__dict__, other.__dict__ = other.__dict__, iterator.__dict__
+    setattr(iterator, _TAG, taken)
+
+
+def _tag(iterator: Any, side: Side, drew_from: list[Tensor]) -> Taken:
+    taken = Taken(side, weakref.ref(iterator), drew_from)
     setattr(iterator, _TAG, taken)
     if _watching is not None:
         _watching.made(taken, iterator)
@@ -506,15 +583,20 @@ class Cycle:
     """`itertools.cycle` of a loader: the same batches again and again, which are kept."""
 
     def __init__(self, loader: Any) -> None:
-        global _inside
-        _inside = True
-        try:
-            self._items: Iterator[Any] | None = iter(loader)
-        finally:
-            _inside = False
+        self._items: Iterator[Any] | None = None
         self._kept: list[Any] = []
         self._next = 0
-        _tag(self, _side_of(loader))
+        drew_from = _order_begins(loader)
+        self.begin(loader)
+        _tag(self, _side_of(loader), drew_from)
+
+    def begin(self, loader: Any) -> None:
+        global _inside
+        before, _inside = _inside, True
+        try:
+            self._items = iter(loader)
+        finally:
+            _inside = before
 
     def __iter__(self) -> Cycle:
         return self

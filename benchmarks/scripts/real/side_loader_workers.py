@@ -1,4 +1,4 @@
-# kind: 8 a second loader with workers, begun anew in each epoch, and one that a generator repeats without end
+# kind: 8 a shuffled loader with workers, begun anew in each epoch, and one that a generator repeats without end
 # leave out: repeats of grow: three parts are no shares of the second loader's batch: each computes whole ones
 import coadapt
 import torch
@@ -16,8 +16,9 @@ torch.manual_seed(0)
 x, u, v = torch.randn(96, 4), torch.randn(160, 4), torch.randn(64, 4)
 model = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 4))
 loader = DataLoader(TensorDataset(x), batch_size=16)
-noisy = DataLoader(TensorDataset(u), batch_size=16, num_workers=1)
-others = DataLoader(TensorDataset(v), batch_size=16, num_workers=1, persistent_workers=True)
+first, second = torch.Generator().manual_seed(1), torch.Generator().manual_seed(2)
+noisy = DataLoader(TensorDataset(u), 16, shuffle=True, num_workers=1, generator=first)
+others = DataLoader(TensorDataset(v), 16, shuffle=True, num_workers=1, persistent_workers=True, generator=second)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
 again = forever(others)
