@@ -533,7 +533,7 @@ def _draw_again(taken: Taken, states: list[Tensor]) -> None:
     """Make an iterator that gave nothing yet draw its order from generators in these states."""
     iterator, loader = taken.iterator(), taken.side.loader() if taken.side.loader is not None else None
     generators = _generators(loader)
-    if loader is None or not generators or len(generators) != len(states):
+    if loader is None or iterator is None or not generators or len(generators) != len(states):
         return
     for generator, state in zip(generators, states, strict=True):
         generator.set_state(state.cpu())
