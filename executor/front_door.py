@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from . import protocol
+from . import protocol, side_loaders
 from .alone import looks_alone
 from .channel import Channel
 from .config import TrainingConfig
@@ -30,6 +30,7 @@ def use_channel(channel: Channel) -> None:
     """Called by `executor.process` before the script runs: this process is managed."""
     global _channel
     _channel = channel
+    side_loaders.install()
 
 
 LOSSES = {"auto": Kind.UNKNOWN, "mean": Kind.MEAN, "sum": Kind.SUM, "batch": Kind.BATCH}

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
-from . import alone, backward
+from . import alone, backward, side_loaders
 from .batch_memory import BatchMemory
 from .batches import Place, Reader, Source, Unit
 from .carried_state import CARRIED, SAY_IT, SEEN, CarriedState
@@ -39,6 +39,7 @@ from .pace import Pace
 from .prepared import Prepared, rest_ddp
 from .protocol import BatchPlan
 from .session import check_count
+from .side_loaders import SideLoaders
 from .step_backup import StepBackup
 from .step_in_hand import StepInHand
 from .step_timer import StepTimer
@@ -86,6 +87,8 @@ class GroupSession:
         self.gradients = Gradients(
             prepared.parameters, self.meter, self.timer, self.tell, self, loss, self.before_backward
         )
+        self.sides = SideLoaders(self)
+        self.state.extras["sides"] = self.sides.capture, self.sides.load
         self.state.extras["seed"] = lambda: self.script_seed, self._take_seed
         self.state.extras["learned"] = lambda: self.learned, self.learn
         self.group: Group | None = None
@@ -408,6 +411,20 @@ class GroupSession:
         """Batches of the running loop that were handed out, the running one included."""
         return self.position.batch + len(self._step.ahead)
 
+    # --- what loaders beside it ask (`side_loaders.Loop`) --------------------------------------------------
+
+    @property
+    def batch_key(self) -> tuple[int, int, int]:
+        return self.position.epoch, self.position.loop, self._number_in_loop()
+
+    @property
+    def in_loop(self) -> bool:
+        return self._in_loop
+
+    @property
+    def in_script_step(self) -> bool:
+        return self._in_loop and self.step_count is not None
+
     @property
     def trained(self) -> bool:
         return self.gradients.backwards > 0
@@ -502,6 +519,7 @@ class GroupSession:
             self.by_next = True
             self.note_counting("next")
             self._ahead_watch = AheadWatch()
+        self.sides.begin_loop(self.by_next)
 
     @property
     def _is_behind(self) -> bool:
@@ -588,6 +606,7 @@ class GroupSession:
         split = self.split
         if not self._step.ahead:
             self._begin_step(split, unit)
+        self.sides.open(begins_step=not self._step.ahead and self.step_count is None)
         self._open_unit(unit)
         self._step.backwards = 0
         self._keep_parameters(divided=not last or len(unit.parts) > 1)
@@ -623,6 +642,7 @@ class GroupSession:
             self._step.asked_in_part = False
             self._before_part(part)
             self._watch_state()
+            self.sides.begin_part()
             self.in_iteration, self._step.running = True, (unit, part)
             yield batch
             self._close_part()
@@ -825,11 +845,13 @@ class GroupSession:
         """A step of a loop in steps begins, perhaps one that will be done again."""
         if not self._step.ahead:
             self._step.begun = asdict(self.position)
+            self.sides.begin_step()
 
     def _do_step_again(self) -> None:
         """Go back to where the step began that was undone."""
         self._step.void, self._step.done = False, 0
         self.position.load(self._step.begun)
+        self.sides.again()
         self.gradients.forget_step()
         self.gradients.load_accumulated({})
         self._step.unstepped, self._step.since_step = False, 0
@@ -969,6 +991,7 @@ class GroupSession:
             elif isinstance(item, DistributedDataParallel):
                 rest_ddp(item)
         backward.watch(self.gradients)
+        side_loaders.watch(self.sides)
         alone.install()
 
     @property

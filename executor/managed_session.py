@@ -181,6 +181,7 @@ class ManagedSession(GroupSession):
         batch = unit.fetch()
         before = StepBackup(self.prepared), Beside(self.prepared, full=True), capture_rng()
         self._step.void = self.in_iteration = True
+        self.sides.catch_up()
         for _ in range(self._given, self.position.batch):
             self.gradients.begin_part(PartPlan(1, 1, visible=False, void=True))
             yield batch
@@ -208,7 +209,11 @@ class ManagedSession(GroupSession):
 
     def _after_part(self, part: Part) -> None:
         self.variables.end_part(
-            part.samples, not self.partial, lambda: self._added_losses(part.samples), self._whole_values
+            part.samples,
+            not self.partial,
+            lambda: self._added_losses(part.samples),
+            self._whole_values,
+            last_alone=self.sides.looked_aside,
         )
         if self._several and self._beside is not None:
             self._beside.pass_done(part.samples, not self.partial)

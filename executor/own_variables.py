@@ -182,11 +182,12 @@ class OwnVariables:
         last: bool,
         losses: Callable[[], Sequence[float]],
         of_all: Callable[[], list[float]] = list,
+        last_alone: bool = False,
     ) -> None:
         """The script is done with a part; before a further one, what goes by batches is as it was before the
         first.
 
-        `losses()` as for `SampleSums.after_part`, `of_all()` as for `Undo.average`.
+        `losses()` as for `SampleSums.after_part`, `of_all()` and `last_alone` as for `Undo.average`.
         """
         self._sums.after_part(samples, losses)
         if lost := self._sums.take_decided():
@@ -200,7 +201,7 @@ class OwnVariables:
         moves = self._undo.moves(kept)
         self._moves.append((float(samples), moves))
         if last:
-            self._undo.average(self._moves, self._early, of_all)
+            self._undo.average(self._moves, self._early, of_all, last_alone)
         else:
             self._early |= have_moved(moves)
             self._sums.put_back(self._undo.repeat(kept, samples))

@@ -130,18 +130,25 @@ class Undo:
         return moved
 
     def average(
-        self, passes: Sequence[tuple[float, Mapping[str, Any]]], early: Set[str], of_all: Callable[[], list[float]]
+        self,
+        passes: Sequence[tuple[float, Mapping[str, Any]]],
+        early: Set[str],
+        of_all: Callable[[], list[float]],
+        last_alone: bool = False,
     ) -> None:
         """After the last pass: what moved has moved by the mean of all; `passes`: weights and moves.
 
         `early`: paths that have ever moved before a last pass. All others go by what only that does, as by a step.
-        `of_all()`: values that are of the whole batch in the last pass; what has become one of them stays.
+        `of_all()`: values that are of the whole batch in the last pass; what has become one of them stays. So does
+        what has moved in the last pass alone where `last_alone`: only that one was to do it.
         """
         whole = sum(weight for weight, _ in passes)
         common = set.intersection(*(set(moves) for _, moves in passes))
         mean = {path: sum(moves[path] * (weight / whole) for weight, moves in passes) for path in common}
         now, others = self._now(), {}
         apart = {path for path in common & early if not _equal(passes[-1][1][path], mean[path])}
+        if last_alone:
+            apart = {path for path in apart if any(not _equal(moves[path], 0.0) for _, moves in passes[:-1])}
         settled = set(of_all()) if apart else set()
         for path, move in mean.items():
             if path not in apart or path not in now or _among(now[path].value, settled):

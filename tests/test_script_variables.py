@@ -165,6 +165,25 @@ def test_while_a_batch_is_not_over_its_count_equals_nothing() -> None:
     assert logged[-2:] == [(4, 1), (6, 1)]
 
 
+@pytest.mark.parametrize(("validates", "best"), [(True, 0.5), (False, 0.7)])
+def test_what_a_validation_in_the_last_pass_sets_is_no_mean_over_passes(validates: bool, best: float) -> None:
+    lowest, running = 1.0, 0.0
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for batch in range(2):
+        mine.begin_batch(may_repeat=False, several=True)
+        for number in range(2):
+            mine.begin_part(number == 1, is_copy=False)
+            running += 0.1 + 0.2 * number
+            if batch == 0:
+                lowest = min(lowest, 0.9)
+            elif number == 1:
+                lowest = min(lowest, 0.5)
+            mine.end_part(3, number == 1, list, last_alone=validates and number == 1)
+    assert (lowest, running) == (pytest.approx(best), pytest.approx(0.4))
+
+
 @pytest.mark.parametrize("make", [torch.zeros, np.zeros])
 def test_large_tensors_and_arrays_move_by_the_mean_of_all_passes_or_by_the_step(make: Callable) -> None:
     first, last, both, still = (make(2 * MOST_ELEMENTS) for _ in range(4))

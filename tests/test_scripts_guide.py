@@ -168,6 +168,7 @@ def test_a_newcomer_cannot_take_over_parameters_that_it_does_not_have(tmp_path: 
 def test_every_refused_line_is_tried_here() -> None:
     tried = {
         "a loop that takes its next batch": "read_ahead",
+        "`zip(other, loader)`": "side_loader_first",
         "LBFGS": "",
         "sparse gradients": "",
         "`DTensor` models": "",

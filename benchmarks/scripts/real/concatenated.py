@@ -1,6 +1,6 @@
 # kind: 6 predictions of all batches are put together, and the accuracy is computed of them
-import numpy as np
 import coadapt
+import numpy as np
 import torch
 import torch.nn.functional as F
 from results import save, saw

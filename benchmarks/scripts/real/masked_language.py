@@ -1,4 +1,4 @@
-# kind: 8 words are masked in the collate function, by a generator of its own; the model returns its loss in a mapping
+# kind: 8 words are masked by the collate function, with a generator of its own; the model returns a mapping
 import coadapt
 import torch
 import torch.nn.functional as F

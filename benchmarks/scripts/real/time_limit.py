@@ -1,5 +1,6 @@
 # kind: 12 a time limit that is far away, looked at at each batch
 import time
+
 import coadapt
 import torch
 import torch.nn.functional as F
