@@ -676,6 +676,7 @@ class GroupSession:
         in_parts = (divided or self.world_size > 1) and not self.gradients.weights.whole
         if in_parts and self._memory:
             step.memory, several = self._memory.mark(), True
+        step.rows = self._mark_rows() if in_parts and self._watched < WATCHED else ()
         if self.one_pass:
             step.backup = StepBackup(self.prepared) if self.world_size > 1 else None
         elif divided:
@@ -683,8 +684,10 @@ class GroupSession:
             if self._watched < WATCHED:
                 step.backup = StepBackup(self.prepared, steps=several)
             self._watched += 1
-        elif self.world_size > 1 and ((several and self._given == 0) or (step.memory and self._watched < WATCHED)):
-            step.backup = StepBackup(self.prepared)
+        elif self.world_size > 1:
+            first = (several and self._given == 0) or (step.rows and self._watched == 0)
+            if first or (step.memory and self._watched < WATCHED):
+                step.backup = StepBackup(self.prepared)
             self._watched += 1
 
     def _versions(self) -> Sequence[int]:
@@ -731,14 +734,26 @@ class GroupSession:
             self._tries_whole = weights.trial = True
             self.gradients.undo()
 
+    def _mark_rows(self) -> Sequence[tuple[str, Tensor, int]]:
+        """Tensors of the script that may hold something of each sample, as `OwnVariables.rows`."""
+        return ()
+
+    def _rows_written(self) -> str:
+        """The name of one that was written to, and that replicas fill with their own samples only."""
+        written = (path for path, tensor, version in self._step.rows if tensor._version != version)
+        return next(written, "").rpartition("/")[2] if self.world_size > 1 else ""
+
     def _look_at_memory(self) -> None:
-        """Whether the model has put something of a part of a batch into a buffer, where all of it belongs."""
+        """Whether the model or the script has put something of a part of a batch where all of it belongs."""
         step = self._step
-        name = self._memory.changed(step.memory) if step.memory and not step.void else ""
-        if not name:
+        name = (self._memory.changed(step.memory) if step.memory else "") or self._rows_written()
+        if not name or step.void:
             return
+        step.rows = ()
         whole = f"{name} changes with each batch; every replica computes whole batches, so that it is as alone"
         self.gradients.weights.only_whole(whole)
+        if step.backup is None and not step.memory:
+            return  # what others have put in since this replica was first given a batch is written anew in a pass
         if step.backup is None:
             self._found_out()
             raise RuntimeError(f"{whole}; the training goes on from its last checkpoint")

@@ -12,7 +12,7 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from typing import Any
@@ -52,6 +52,7 @@ from .prepared import Prepared
 from .profiling import largest_local_bsz
 from .protocol import BatchPlan, Join, Leave, Save, SetBatch, Stop
 from .rng import capture_rng, restore_rng
+from .script_frames import leave_out
 from .step_backup import StepBackup
 from .training_state import broadcast_state
 from .units import Part
@@ -102,8 +103,13 @@ class ManagedSession(GroupSession):
         self.checkpoints = CheckpointStore(url, config.checkpoint.keep) if url else None
         self.live = False  # holds the state of a run, not just the script's initial one
         self.variables = OwnVariables(
-            [*prepared.modules, *prepared.companions], prepared.things(), prepared.generators()
+            [*prepared.modules, *prepared.companions],
+            prepared.things(),
+            prepared.ordering_generators(),
+            prepared.reading_generators(),
         )
+        for maker in (getattr(prepared.loader, "draw", None), getattr(prepared.loader, "collate_fn", None)):
+            leave_out(maker)
         self._beside: Beside | None = None  # before the running batch
         self._followers = Followers(prepared)
         self._several = False  # it takes several passes
@@ -233,6 +239,9 @@ class ManagedSession(GroupSession):
         elif term is not None and term.kind is Kind.SUM:
             added.append(value)
         return added
+
+    def _mark_rows(self) -> Sequence[tuple[str, Tensor, int]]:
+        return self.variables.rows(self.source.size) if self.source.size else ()
 
     def _undo_step(self) -> None:
         super()._undo_step()

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from .group import Group
 from .script_frames import NUMBERS, WHOLE, put, reach
 from .script_state import ScriptState
 from .script_sums import Known, SampleSums, as_alone, shared
-from .script_undo import Undo, have_moved
+from .script_undo import ANY_SIZE, Undo, have_moved
 from .undue import Late
 
 Frames = Sequence[dict[str, Any]]
@@ -29,10 +29,12 @@ class OwnVariables:
         self,
         models: Sequence[nn.Module] = (),
         things: Mapping[str, Any] | None = None,
-        of_loader: Set[int] = frozenset(),
+        ordering: Set[int] = frozenset(),
+        reading: Set[int] = frozenset(),
     ) -> None:
-        self._of_loader = of_loader
-        self._script = ScriptState(models, things or {}, of_loader)
+        """`ordering`, `reading`: ids of random generators, as `Prepared` has them."""
+        self._reading = reading
+        self._script = ScriptState(models, things or {}, ordering)
         self._sums = SampleSums()
         self._weights = {name for model in models for name, _ in model.named_parameters()}
         self._as_one: Frames | None = None  # what one process would have now, once that was found out
@@ -151,6 +153,12 @@ class OwnVariables:
         alike = {path for path, leaf in reach(WHOLE).leaves.items() if leaf.value == value}
         return bool(alike) and alike <= self._sums.known.over_samples
 
+    def rows(self, samples: int) -> list[tuple[str, Tensor, int]]:
+        """Tensors with a row for each sample of the data set: path, tensor and version."""
+        leaves = reach((Tensor,), ANY_SIZE).leaves.items()
+        found = [(path, leaf.value) for path, leaf in leaves if leaf.value.ndim and len(leaf.value) == samples]
+        return [(path, tensor, tensor._version) for path, tensor in found]
+
     # --- batches --------------------------------------------------------------------------------------------
 
     @property
@@ -166,7 +174,7 @@ class OwnVariables:
     def begin_batch(self, may_repeat: bool, several: bool) -> None:
         """The script is given a batch next; `may_repeat`: perhaps more than once; `several`: in several passes."""
         before = self._undo
-        self._undo = Undo(self._weights, several, before, self._of_loader) if may_repeat or several else None
+        self._undo = Undo(self._weights, several, before, self._reading) if may_repeat or several else None
         self._moves = []
 
     def begin_part(self, last: bool, is_copy: bool, trained: Callable[[], bool] = lambda: True) -> None:

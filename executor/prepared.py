@@ -138,9 +138,18 @@ class Prepared:
                 found[name] = thing
         return found
 
-    def generators(self) -> set[int]:
-        """Ids of the random generators that decide what data come next."""
-        return script_random.generators_of([self.loader, *self.things().values()])
+    def ordering_generators(self) -> set[int]:
+        """Ids of the random generators that decide which samples come next, and are kept with that."""
+        if isinstance(self.loader, Batches):
+            return script_random.generators_of([self.loader.draw])
+        samplers = [getattr(self.loader, name, None) for name in ("sampler", "batch_sampler")]
+        own = [sampler for sampler in samplers if not type(sampler).__module__.startswith("torch.")]
+        held = [getattr(thing, "generator", None) for thing in (self.loader, *samplers)]
+        return script_random.generators_of(own) | {id(generator) for generator in held if generator is not None}
+
+    def reading_generators(self) -> set[int]:
+        """Ids of all random generators that are drawn from while data are read."""
+        return self.ordering_generators() | script_random.generators_of([self.loader, *self.things().values()])
 
     def fingerprint(self) -> str:
         """What makes two jobs the same for the scheduler: module structure and parameter shapes."""

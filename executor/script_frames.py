@@ -12,9 +12,9 @@ import os
 import sys
 import sysconfig
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from types import FrameType
+from types import CellType, FrameType, FunctionType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -31,10 +31,11 @@ WHOLE = (int, np.int64, np.int32)
 FRACTIONS = (float, np.float64, np.float32)
 NUMBERS = (*WHOLE, *FRACTIONS)
 ARRAYS = (torch.Tensor, np.ndarray)
+CONTAINERS = (list, deque, dict, tuple, set, frozenset)
 OTHERS = (bool, complex, str, bytes, type(None))
 # Types that hold nothing of the script's own.
 _NO_HOLDERS = frozenset(
-    {type(sys), type(lambda: 0), type(len), type, torch.Tensor, torch.nn.Parameter, np.ndarray, *NUMBERS, *OTHERS}
+    {type(sys), type(len), type, torch.Tensor, torch.nn.Parameter, np.ndarray, *NUMBERS, *OTHERS}
 )
 DEPTH = 4  # from a variable to what is found in what it holds
 MOST_LEAVES = 64  # of one mapping or list
@@ -59,13 +60,17 @@ class Leaf(NamedTuple):
 
 @dataclass
 class Reach:
-    """What was found, by path: plain values, and lists. `aliases`: further paths to mappings and lists."""
+    """What was found, by path: plain values, and lists. `aliases`: further paths to mappings and lists.
+
+    `containers`: where these, tuples and sets stand, which a script may replace by others.
+    """
 
     kinds: tuple[type, ...]
     elements: int = MOST_ELEMENTS
     leaves: dict[str, Leaf] = field(default_factory=dict)
     lists: dict[str, list[Any] | deque[Any]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    containers: dict[str, Leaf] = field(default_factory=dict)
     _seen: dict[int, str] = field(default_factory=dict)
 
     def look(self, path: str, owner: Any, key: Any, depth: int, frame: FrameType | None = None) -> None:
@@ -76,19 +81,23 @@ class Reach:
             if kind not in ARRAYS or self._is_kept(value):
                 self.leaves[path] = Leaf(owner, key, value, frame)
             return
+        if kind in CONTAINERS:
+            self.containers[path] = Leaf(owner, key, value, frame)
         if depth == 0 or kind in _NO_HOLDERS or isinstance(value, type):
             return
+        inner: MutableMapping[Any, Any] | list[Any] | deque[Any]
+        keys: list[Any]
         if isinstance(value, dict):
             inner, keys = value, list(value)
         elif kind is list or kind is deque:
             self.lists[path] = value
             inner, keys = value, list(range(len(value)))
-        elif is_own_object(value):
-            inner, keys = vars(value), list(vars(value))
+        elif (held := holdings_of(value)) is not None:
+            inner, keys = held, list(held)
         else:
             return
         if (first := self._seen.setdefault(id(value), path)) != path:
-            if not is_own_object(value):
+            if isinstance(value, dict | list | deque):
                 self.aliases[path] = first
             return
         if len(keys) > MOST_LEAVES or len(self._seen) > MOST_HOLDERS:
@@ -174,6 +183,57 @@ def _is_own_class(kind: type) -> bool:
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
     return kind.__module__ == "__main__" or (file is not None and _is_own_file(file))
+
+
+class Enclosed(MutableMapping[str, Any]):
+    """The variables of an outer function that has returned, as an inner one still has them."""
+
+    def __init__(self, function: FunctionType) -> None:
+        names, cells = function.__code__.co_freevars, function.__closure__ or ()
+        self._cells: dict[str, CellType] = {n: c for n, c in zip(names, cells, strict=True) if _is_bound(c)}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._cells[name].cell_contents
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._cells[name].cell_contents = value
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("variables of a function cannot be deleted")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+
+def _is_bound(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+# Functions that make batches, whose variables go with the data.
+_of_data: set[int] = set()
+
+
+def leave_out(function: Any) -> None:
+    """Let somebody else keep the variables that this function encloses."""
+    _of_data.add(id(function))
+
+
+def holdings_of(value: Any) -> MutableMapping[str, Any] | None:
+    """What an object of the script's own classes holds, or a function of its own encloses; None for all else."""
+    if isinstance(value, FunctionType):
+        if not value.__closure__ or id(value) in _of_data or not _is_own_file(value.__code__.co_filename):
+            return None
+        outer = value.__qualname__.rpartition(".<locals>.")[0]
+        running = any(frame.f_code.co_qualname == outer for frame in script_frames())
+        return None if running else Enclosed(value)
+    return vars(value) if is_own_object(value) else None
 
 
 _own_files: dict[str, bool] = {}

@@ -14,14 +14,14 @@ import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 import numpy as np
 import torch
 
 from . import script_random
-from .script_frames import is_own_object, key_of, script_frames, settle
+from .script_frames import holdings_of, key_of, script_frames, settle
 from .script_random import is_generator
 from .script_sums import ATTRIBUTES
 from .undue import Undue
@@ -56,14 +56,14 @@ class _TooLarge(_NotPlain):
 class ScriptState:
     """The variables of one process. `models` are prepared: copies of them in variables travel as well.
 
-    `things`: objects whose plain attributes travel, as those of a data set, by name. `of_loader`: ids of random
-    generators that travel with the data. `baseline`: what variables were when training began, by frame;
-    `changed`: those that were ever anything else.
+    `things`: objects whose plain attributes travel, as those of a data set, by name. `ordering`: ids of random
+    generators that decide on samples and travel with them. `baseline`: what variables were when training began,
+    by frame; `changed`: those that were ever anything else.
     """
 
     models: Sequence[torch.nn.Module] = ()
     things: Mapping[str, Any] = field(default_factory=dict)
-    of_loader: Set[int] = frozenset()
+    ordering: Set[int] = frozenset()
     baseline: dict[tuple[str, str], Variables] = field(default_factory=dict)
     changed: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     too_large: set[str] = field(default_factory=set)
@@ -73,7 +73,7 @@ class ScriptState:
         budget = self._budget()
         for frame in script_frames():
             self.baseline[key_of(frame)] = dict(self._plain_items(frame, budget))
-        self.baseline["", THINGS] = {path: getattr(*place) for path, place in self._settings().items()}
+        self.baseline["", THINGS] = self._set_now()
 
     def capture(self) -> list[dict[str, Any]]:
         """Variables that have changed since, outermost frame first; plain values only."""
@@ -81,8 +81,15 @@ class ScriptState:
         captured = [
             self._changed(key_of(frame), dict(self._plain_items(frame, budget))) for frame in script_frames()
         ]
-        settings = {path: getattr(*place) for path, place in self._settings().items()}
-        return [*captured, self._changed(("", THINGS), settings)]
+        return [*captured, self._changed(("", THINGS), self._set_now())]
+
+    def _set_now(self) -> Variables:
+        values = {path: getattr(*place) for path, place in self._settings().items()}
+        return {
+            path: {GENERATOR: script_random.as_text(value)} if is_generator(value) else value
+            for path, value in values.items()
+            if id(value) not in self.ordering
+        }
 
     def _changed(self, key: tuple[str, str], values: Variables) -> dict[str, Any]:
         before, changed = self.baseline.get(key, {}), self.changed.setdefault(key, set())
@@ -102,7 +109,7 @@ class ScriptState:
     def _budget(self) -> _Budget:
         """As much as a few copies of the models need."""
         sizes = (p.numel() * p.element_size() for model in self.models for p in model.parameters())
-        return _Budget(MOST_BYTES + COPIES * sum(sizes), self.models, self.of_loader)
+        return _Budget(MOST_BYTES + COPIES * sum(sizes), self.models, self.ordering)
 
     def _plain_items(self, frame: FrameType, budget: _Budget) -> Iterator[tuple[str, Any]]:
         for name, value in list(frame.f_locals.items()):
@@ -136,7 +143,9 @@ class ScriptState:
         settings = self._settings()
         for one in waiting:
             for path, value in one["variables"].items() if one["function"] == THINGS else ():
-                if path in settings:
+                if path in settings and isinstance(value, dict):
+                    script_random.from_text(getattr(*settings[path]), value[GENERATOR])
+                elif path in settings:
                     setattr(*settings[path], value)
 
     def _write(self, frame: FrameType, values: Variables) -> None:
@@ -160,8 +169,10 @@ class ScriptState:
         if isinstance(value, dict) and ATTRIBUTES in value:
             if mine is None or type(mine).__qualname__ != value[ATTRIBUTES]:
                 return mine
+            held = holdings_of(mine) or {}
             for name, attribute in value["values"].items():
-                mine.__dict__[name] = self._merged(mine.__dict__.get(name), attribute)
+                if name in held or not isinstance(mine, FunctionType):
+                    held[name] = self._merged(held.get(name), attribute)
             return mine
         if isinstance(mine, list) and type(value) is list:
             if any(map(_holds_objects, value[len(mine) :])):
@@ -188,7 +199,7 @@ class _Budget:
 
     bytes: int
     models: Sequence[torch.nn.Module] = ()
-    of_loader: Set[int] = frozenset()
+    ordering: Set[int] = frozenset()
     seen: set[int] = field(default_factory=set)
 
     def take(self, count: int) -> None:
@@ -211,7 +222,7 @@ def _find_settings(path: str, thing: Any, depth: int, found: dict[str, tuple[Any
         for name, value in vars(child).items():
             if name.startswith("_"):
                 continue
-            if type(value) in _SCALARS:
+            if type(value) in _SCALARS or is_generator(value):
                 found[f"{path}/{place}/{name}"] = (child, name)
             elif not isinstance(value, torch.Tensor | torch.nn.Module | np.ndarray | dict):
                 _find_settings(f"{path}/{place}/{name}", value, depth - 1, found, seen)
@@ -254,7 +265,7 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
         budget.take(value.nbytes)
         return value.copy()
     if is_generator(value):
-        if id(value) in budget.of_loader:
+        if id(value) in budget.ordering:
             raise _NotPlain
         return {GENERATOR: script_random.as_text(value)}
     if depth == 0:
@@ -271,11 +282,11 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
         budget.take(8 * len(value))
         pairs = {_plain(k, budget, 1): _plain(v, budget, depth - 1) for k, v in value.items()}
         return Counter(pairs) if kind is Counter else pairs
-    if is_own_object(value):
+    if (held := holdings_of(value)) is not None:
         attributes: dict[str, Any] = {}
         is_new = id(value) not in budget.seen
         budget.seen.add(id(value))
-        for name, attribute in vars(value).items() if is_new else ():
+        for name, attribute in list(held.items()) if is_new else ():
             try:
                 attributes[name] = _plain(attribute, budget, depth - 1)
             except _NotPlain:

@@ -26,7 +26,7 @@ class Undo:
     """Plain values and lists as they are now.
 
     `weights`: names of parameters; what is kept under them is a copy of those, such as an average. `before`: the
-    one of the batch before, where tensors of any size are kept: those that were there already. `of_loader`: ids of
+    one of the batch before, where tensors of any size are kept: those that were there already. `reading`: ids of
     random generators that are not the loop's; all others draw in each pass of a batch what they drew in the first.
     """
 
@@ -35,14 +35,14 @@ class Undo:
         weights: Container[str] = (),
         several: bool = False,
         before: Undo | None = None,
-        of_loader: Container[int] = (),
+        reading: Container[int] = (),
     ) -> None:
         self._weights = weights
         self._generators = [
             (generator, script_random.as_text(generator))
             for kind in script_random.GENERATORS
             for generator in script_objects(kind)
-            if id(generator) not in of_loader
+            if id(generator) not in reading
         ]
         found = reach((*NUMBERS, *ARRAYS, *OTHERS), ANY_SIZE if several else MOST_ELEMENTS)
         self._large: dict[str, weakref.ref[Any]] = {}
@@ -57,6 +57,7 @@ class Undo:
             else _kept(leaf.value)
             for path, leaf in self._leaves.items()
         }
+        self._containers = found.containers
         self._lists = found.lists
         self._lengths = {path: len(items) for path, items in found.lists.items()}
         self._queues = {
@@ -142,9 +143,8 @@ class Undo:
         `of_all()`: values that are of the whole batch in the last pass; what has become one of them stays. So does
         what has moved in the last pass alone where `last_alone`: only that one was to do it.
         """
-        whole = sum(weight for weight, _ in passes)
         common = set.intersection(*(set(moves) for _, moves in passes))
-        mean = {path: sum(moves[path] * (weight / whole) for weight, moves in passes) for path in common}
+        mean = {path: _mean([(weight, moves[path]) for weight, moves in passes]) for path in common}
         now, others = self._now(), {}
         apart = {path for path in common & early if not _equal(passes[-1][1][path], mean[path])}
         if last_alone:
@@ -182,19 +182,11 @@ class Undo:
         return path.rpartition("/")[2] in self._weights
 
     def _now(self) -> dict[str, Leaf]:
-        for frame in {id(leaf.frame): leaf.frame for leaf in self._leaves.values() if leaf.frame}.values():
-            frame.f_locals  # noqa: B018 (its mapping is as of now)
-        found = {}
-        for path, leaf in self._leaves.items():
-            try:
-                value = leaf.now
-            except (KeyError, IndexError):
-                continue
-            found[path] = leaf._replace(value=value)
-        return found
+        return _as_of_now(self._leaves)
 
     def _put_back(self, chosen: Callable[[str], bool]) -> set[str]:
         """A tensor that was changed in place is changed back; one that was replaced comes back itself."""
+        self._put_containers_back(chosen)
         now, others = self._now(), {}
         for path, value in self._values.items():
             if path not in now or not chosen(path):
@@ -210,6 +202,14 @@ class Undo:
         put(others, now)
         return set(others)
 
+    def _put_containers_back(self, chosen: Callable[[str], bool]) -> None:
+        """Lists, mappings and the like that were replaced by others, as in `window = [*window[1:], value]`."""
+        now = _as_of_now(self._containers)
+        replaced = {
+            p: leaf.value for p, leaf in self._containers.items() if p in now and now[p].value is not leaf.value
+        }
+        put({path: value for path, value in replaced.items() if chosen(path)}, now)
+
     def _shorten(self, path: str) -> None:
         items = self._lists[path]
         if isinstance(items, deque):
@@ -223,6 +223,29 @@ class Undo:
 def have_moved(moves: Mapping[str, Any]) -> set[str]:
     """Paths of what has moved, and of all that was appended to a list."""
     return {p for p, move in moves.items() if isinstance(move, ARRAYS) or move != 0 or p.endswith(_last(""))}
+
+
+def _mean(moves: Sequence[tuple[float, Any]]) -> Any:
+    """The mean by weight; of an element of an array, over the passes that have moved it, as its row's alone."""
+    whole = sum(weight for weight, _ in moves)
+    if not any(isinstance(move, ARRAYS) for _, move in moves):
+        return sum(move * (weight / whole) for weight, move in moves)
+    total = sum(move * weight for weight, move in moves)
+    by = sum((move != 0) * weight for weight, move in moves)
+    return total / (by + (by == 0))
+
+
+def _as_of_now(leaves: Mapping[str, Leaf]) -> dict[str, Leaf]:
+    for frame in {id(leaf.frame): leaf.frame for leaf in leaves.values() if leaf.frame}.values():
+        frame.f_locals  # noqa: B018 (its mapping is as of now)
+    found = {}
+    for path, leaf in leaves.items():
+        try:
+            value = leaf.now
+        except (KeyError, IndexError):
+            continue
+        found[path] = leaf._replace(value=value)
+    return found
 
 
 def _kept(value: Any) -> Any:

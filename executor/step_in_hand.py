@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .batch_memory import Mark
 from .batches import Unit
@@ -20,10 +21,11 @@ class StepInHand:
 
     ahead: batches that are given out and not combined yet. parts: of how many its gradient is put together, over
     all replicas. running: what the script has been given and is not done with. batch: the last one it was given.
-    backup: its parameters before this batch; versions: those of its tensors; memory: buffers, as `BatchMemory`
-    marks them. backwards: of this batch so far. touched: the script has changed them
-    itself in a pass whose gradients are kept back. void: nothing that is done now counts. started_s: by
-    `time.perf_counter`.
+    void: nothing that is done now counts. started_s: by `time.perf_counter`.
+
+    Before this batch: backup: parameters; versions: of their tensors; memory: buffers, as `BatchMemory` marks them;
+    rows: tensors of the script with a row for each sample. backwards: of this batch so far. touched: the script has
+    changed parameters itself in a pass whose gradients are kept back.
 
     Of the script's own steps: asked, asked_in_part: it made one in this batch, in this part of it. stepped: and it
     happened. asked_of: the optimizers whose steps were asked for and not made yet. unstepped: gradients were made
@@ -39,6 +41,7 @@ class StepInHand:
     backup: StepBackup | None = None
     versions: Sequence[int] = ()
     memory: Mark = ()
+    rows: Sequence[tuple[str, Tensor, int]] = ()
     touched: bool = False
     backwards: int = 0
     void: bool = False

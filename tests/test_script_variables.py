@@ -185,7 +185,7 @@ def test_what_a_validation_in_the_last_pass_sets_is_no_mean_over_passes(validate
 
 
 @pytest.mark.parametrize("make", [torch.zeros, np.zeros])
-def test_large_tensors_and_arrays_move_by_the_mean_of_all_passes_or_by_the_step(make: Callable) -> None:
+def test_tensors_and_arrays_move_by_the_mean_of_the_passes_that_move_them(make: Callable) -> None:
     first, last, both, still = (make(2 * MOST_ELEMENTS) for _ in range(4))
     mine = OwnVariables()
     mine.begin()
@@ -200,7 +200,15 @@ def test_large_tensors_and_arrays_move_by_the_mean_of_all_passes_or_by_the_step(
                 last += 1  # only the last pass makes a step
             both += 0.5 + number
             mine.end_part(3, number == 1, list)
-    assert (float(first[-1]), float(last[-1]), float(both[-1]), float(still[-1])) == (1.5, 3.0, 3.0, 0.0)
+    assert (float(first[-1]), float(last[-1]), float(both[-1]), float(still[-1])) == (3.0, 3.0, 3.0, 0.0)
+    half = len(first) // 2
+    mine.begin_batch(may_repeat=False, several=True)
+    for number in range(2):
+        mine.begin_part(number == 1, is_copy=False)
+        first[:half] += 1 - number  # each pass writes its samples' rows
+        first[half:] += number
+        mine.end_part(3, number == 1, list)
+    assert (float(first[0]), float(first[-1])) == (4.0, 4.0)
 
 
 def test_a_number_that_only_steps_move_moves_as_much_as_alone() -> None:

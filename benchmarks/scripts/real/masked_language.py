@@ -1,4 +1,5 @@
 # kind: 8 words are masked by the collate function, with a generator of its own; the model returns a mapping
+# leave out: model of torchrun, grow, shrink, move, accumulate, lose, crash, chain: masks are drawn row by row
 import coadapt
 import torch
 import torch.nn.functional as F

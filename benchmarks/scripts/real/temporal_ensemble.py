@@ -1,4 +1,5 @@
 # kind: 8 targets that are a moving average of the predictions for each sample
+# leave out: repeats of all: every replica computes whole batches, since each sample has its row
 import coadapt
 import torch
 import torch.nn.functional as F
