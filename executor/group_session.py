@@ -727,7 +727,9 @@ class GroupSession:
             else:
                 self._left_out.add(place)
             return
+        # A loop that takes batches by calls may have read one ahead.
         divided = part.samples < unit.samples and not weights.undivided and len(self._step.ahead) == 1
+        divided &= not self.by_next
         if divided and not (
             self._step.backwards or self._step.void or self.gradients.undone or place in self._left_out
         ):

@@ -23,9 +23,9 @@ class StepInHand:
     all replicas. running: what the script has been given and is not done with. batch: the last one it was given.
     void: nothing that is done now counts. started_s: by `time.perf_counter`.
 
-    Before this batch: backup: parameters; versions: of their tensors; memory: buffers, as `BatchMemory` marks them;
-    rows: tensors of the script with a row for each sample. backwards: of this batch so far. touched: the script has
-    changed parameters itself in a pass whose gradients are kept back.
+    Before this batch: backup: parameters; versions: of their tensors; memory: buffers, as `BatchMemory` marks
+    them; rows: tensors of the script with a row for each sample. backwards: of this batch so far. touched: the
+    script has changed parameters itself in a pass whose gradients are kept back.
 
     Of the script's own steps: asked, asked_in_part: it made one in this batch, in this part of it. stepped: and it
     happened. asked_of: the optimizers whose steps were asked for and not made yet. unstepped: gradients were made
