@@ -16,7 +16,9 @@ from torch import Tensor
 from .loss_kind import Kind, Term
 from .loss_terms import Look, Unclear, all_nodes, names, samples_meet, shape_of, shape_of_input, terms_of
 
-_CHOOSE = names("Slice", "Select", "Index", "IndexSelect", "Split", "SplitWithSizes", "Unbind", "Topk", "MaskedSelect")
+_CHOOSE = names(
+    "Slice", "Select", "Index", "IndexSelect", "Split", "SplitWithSizes", "Unbind", "Topk", "MaskedSelect"
+)
 _VIEWS = names("View", "UnsafeView", "ReshapeAlias")
 _ROUND_OFF = 1e-6
 

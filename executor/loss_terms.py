@@ -122,7 +122,7 @@ class Look:
             Kind.WEIGHTED,
             node._saved_total_weight.detach(),
             all_items=None if weighted else float(target.numel()),
-            partial=target.dim() > 0 and not self._holds(target.shape[0]),
+            partial=not self._holds(target.shape[0]) if target.dim() else self.samples > 1,
         )
 
     def _reduced(self, node: Any, kind: Kind) -> bool:

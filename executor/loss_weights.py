@@ -130,7 +130,7 @@ class LossWeights:
     _missed: dict[int, list[Told]] = field(default_factory=dict)  # by backward: what did not fit what was agreed
     _seen: list[Piece] = field(default_factory=list)  # of the running part's backwards
     _records: dict[int, list[Piece]] = field(default_factory=dict)  # by samples of a part: all its backwards
-    _in_pieces: bool = False
+    _in_pieces: bool = False  # the script makes several backwards, each of some samples of its part
 
     def __post_init__(self) -> None:
         self.whole = self.given is Kind.BATCH
@@ -156,12 +156,13 @@ class LossWeights:
         return [entry.kind for _, entries in sorted(self._agreed.items()) for entry in entries.values()]
 
     @property
-    def learned(self) -> tuple[bool, bool]:
+    def learned(self) -> tuple[bool, bool, bool]:
         """What holds from now on, for those who come later."""
-        return self.whole, self.counted
+        return self.whole, self.counted, self._in_pieces
 
-    def learn(self, whole: bool, counted: bool) -> None:
+    def learn(self, whole: bool, counted: bool, in_pieces: bool = False) -> None:
         self.whole, self.counted = self.whole or whole, self.counted or counted
+        self._in_pieces |= in_pieces
 
     def regrouped(self) -> None:
         """Others may have come who know nothing of what was agreed."""
@@ -221,7 +222,8 @@ class LossWeights:
             return Share(even, even)
         entry = self._agreed[ordinal].get(told.key)
         if entry is None or not _holds(entry, told):
-            self._missed.setdefault(ordinal, []).append(told)
+            if told.pieces >= 0:
+                self._missed.setdefault(ordinal, []).append(told)
             self.stale = 1.0
             return Share(even, even)
         self.stale = self._unlike_means(entry, terms)
