@@ -89,7 +89,7 @@ def _is_uneven(term: Term) -> bool:
 
 
 def _shapes_of_data(roots: Sequence[Any], samples: int) -> Iterator[tuple[int, ...]]:
-    """Of what is computed from data and parameters alone, and of views of that."""
+    """Of what data comes into, or is computed from data and parameters alone, and of views of that."""
     look = Look(samples, samples)
     for node in all_nodes(roots):
         if shape_of(node) and not look.is_constant(node) and _is_of_data(_seen_through(node), look):
@@ -103,12 +103,14 @@ def _seen_through(node: Any) -> Any:
 
 
 def _is_of_data(node: Any, look: Look) -> bool:
-    return all(child is None or look.is_constant(child) for child, _ in node.next_functions)
+    children = [child for child, _ in node.next_functions]
+    return None in children or all(map(look.is_constant, children))
 
 
 def _covers(shape: tuple[int, ...], samples: int) -> bool:
     """Whether all samples are in the first dimension, or in the second one behind those of time."""
-    return bool(shape) and ((shape[0] > 0 and shape[0] % samples == 0) or samples in shape[1:2])
+    behind_time = len(shape) in (2, 3) and shape[1] == samples
+    return bool(shape) and ((shape[0] > 0 and shape[0] % samples == 0) or behind_time)
 
 
 def _leaves_out(node: Any, samples: int) -> bool:

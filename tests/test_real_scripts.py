@@ -27,6 +27,13 @@ CELLS = [
     ("stream_whole", "crash"),
     ("vae_methods", "torchrun"),
     ("drop_last_batchnorm", "grow"),
+    ("chunks_of_a_batch", "grow"),
+    ("micro_batches", "grow"),
+    ("one_class_only", "accumulate"),
+    ("both_classes_alike", "grow"),
+    ("half_of_the_batch", "grow"),
+    ("chunks_divided", "chain"),
+    ("uncertainty_weights", "grow"),
 ]
 
 
