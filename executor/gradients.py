@@ -103,6 +103,7 @@ class Gradients:
         self._number: dict[Tensor, int] = {}
         self._hooks: dict[int, Any] = {}
         self._plan: PartPlan | None = None
+        self._part: PartPlan | None = None  # the last one, even where its step is forgotten
         self._aside: dict[int, Tensor] = {}
         self._redo: dict[int, Tensor] = {}  # put aside before a part that is to be done again
         self._stash: dict[int, dict[int, Tensor]] = {}  # by backward: gradients kept back, by number
@@ -168,8 +169,9 @@ class Gradients:
             self._parameters[i].grad = gradient
         self._redo = {}
         self.undone = False
-        self._plan, self.backwards = plan, 0
-        self.weights.begin_part()
+        self.weights.begin_part(self._part, self.backwards)
+        self._plan = self._part = plan
+        self.backwards = 0
 
     def forget_step(self) -> None:
         """Drop what is left of a step that did not come to its end."""
@@ -221,6 +223,8 @@ class Gradients:
             self.loss, self.loss_term = losses[0].detach(), self.weights.first_term(losses, plan)
         if ordinal:
             self.meter.drop()
+        if self._plan is not None and not plan.void and (self.undone or self.weights.looks_at(plan)):
+            self.weights.look(losses, plan)
         if fits and self._nothing_to_do(plan):
             yield scales
             return
@@ -334,6 +338,8 @@ class Gradients:
 
     def _norm_factor(self, plan: PartPlan) -> Any:
         """From the squared norm of a part's weighted gradient to samples x squared norm of its mean gradient."""
+        if not isinstance(self._share, Tensor) and self._share == 0:  # of no sample
+            return 0.0
         divided_by = plan.samples if self.weights.sums else 1 / plan.per_step
         return plan.samples / (self._share * divided_by) ** 2
 

@@ -661,8 +661,8 @@ class GroupSession:
         return [*self.gradients.weights.learned, self.one_pass]
 
     def learn(self, found: Sequence[bool]) -> None:
-        whole, counted, one_pass = found
-        self.gradients.weights.learn(whole, counted)
+        *of_losses, one_pass = found
+        self.gradients.weights.learn(*of_losses)
         self.one_pass |= one_pass
 
     def _keep_parameters(self, divided: bool) -> None:

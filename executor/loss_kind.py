@@ -33,7 +33,8 @@ class Term:
 
     `weight`: the items that a mean is over, or what a sum was divided by; None where there is no such.
     `all_items`: the weight at which a counted mean is a plain one. `sure`: False where other parts may tell
-    another kind.
+    another kind. `items`: what a plain mean is over, where it may be counted elsewhere. `partial`: not all samples
+    are in it. `per_row`: the factor of each sample in the loss; None where it is not known.
     """
 
     node: Any
@@ -41,6 +42,9 @@ class Term:
     weight: Tensor | float | None = None
     all_items: float | None = None
     sure: bool = True
+    items: float | None = None
+    partial: bool = False
+    per_row: float | None = None
 
 
 def summary(terms: Sequence[Term]) -> Kind:

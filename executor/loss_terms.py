@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -24,21 +24,21 @@ MOST_DEEP_NODES = 20_000
 MOST_OPERATIONS = 24
 
 
-def _names(*names: str) -> frozenset[str]:
+def names(*names: str) -> frozenset[str]:
     return frozenset(f"{name}Backward{number}" for name in names for number in (0, 1))
 
 
-_LINEAR = _names(
+_LINEAR = names(
     "Add", "Sub", "Neg", "Clone", "View", "ReshapeAlias", "UnsafeView", "Squeeze", "Unsqueeze", "ToCopy", "Alias",
     "Expand", "Select", "Stack", "Cat", "Rsub", "Detach", "Split", "Unbind", "Repeat",
 )  # fmt: skip
-_MEANS = _names("Mean")
-_SUMS = _names("Sum", "Nansum")
-_STATISTICS = _names("Mean", "Sum", "Nansum", "Var", "Std", "VarMean", "StdMean", "Amax", "Amin", "Logsumexp")
-_ALONG = _names("Softmax", "LogSoftmax", "Cumsum", "Sort", "Topk", "Flip")
-_ELEMENTWISE = _names("Add", "Sub", "Rsub", "Mul", "Div", "Pow", "Neg", "Abs", "Exp", "Log", "Sqrt", "Clone")
-_TAKES_INDICES = _names("Embedding", "EmbeddingBag", "Index", "IndexSelect", "Gather")
-_DISTANCES = _names("Cdist", "EuclideanDist", "Pdist")
+_MEANS = names("Mean")
+_SUMS = names("Sum", "Nansum")
+_STATISTICS = names("Mean", "Sum", "Nansum", "Var", "Std", "VarMean", "StdMean", "Amax", "Amin", "Logsumexp")
+_ALONG = names("Softmax", "LogSoftmax", "Cumsum", "Sort", "Topk", "Flip")
+_ELEMENTWISE = names("Add", "Sub", "Rsub", "Mul", "Div", "Pow", "Neg", "Abs", "Exp", "Log", "Sqrt", "Clone")
+_TAKES_INDICES = names("Embedding", "EmbeddingBag", "Index", "IndexSelect", "Gather")
+_DISTANCES = names("Cdist", "EuclideanDist", "Pdist")
 
 
 class Unclear(Exception):
@@ -54,7 +54,7 @@ def terms_of(losses: Sequence[Tensor], samples: int, batch: int) -> list[Term]:
 
     Raises `Unclear` where the graph does not tell, as behind a custom autograd function or a square root.
     """
-    look = _Look(samples, batch)
+    look = Look(samples, batch)
     for loss in losses:
         if loss.numel() != 1:
             raise Unclear(opaque=False)
@@ -64,12 +64,13 @@ def terms_of(losses: Sequence[Tensor], samples: int, batch: int) -> list[Term]:
 
 
 @dataclass
-class _Look:
+class Look:
     samples: int
     batch: int
     terms: dict[int, Term] = field(default_factory=dict)
     nodes: int = 0
     opaque: bool = False
+    factor: float | None = 1.0  # by which the loss counts what is looked at; None: not known
     _constant: dict[int, bool] = field(default_factory=dict)
 
     def at(self, node: Any) -> bool:
@@ -94,26 +95,44 @@ class _Look:
             case 1 if name.startswith("NllLoss"):
                 return self._counted(node)
             case 1:
-                return self._add(node, Kind.MEAN)
+                return self._mean_loss(node)
         self.opaque |= isinstance(node, torch.autograd.function.BackwardCFunction)
         return False
 
     def _add(self, node: Any, kind: Kind, weight: Any = None, **more: Any) -> bool:
-        self.terms[id(node)] = Term(node, kind, weight, **more)
+        per_row = self.factor if self.factor is None or kind is Kind.SUM else self.factor / self.samples
+        self.terms[id(node)] = Term(node, kind, weight, **({"per_row": per_row} | more))
         return True
+
+    def _mean_loss(self, node: Any) -> bool:
+        """A mean over all that a loss function was given: of some samples only where a mask has chosen them."""
+        shape = shape_of_input(node)
+        if not shape and self.samples > 1:  # of what was made one number before
+            return False
+        if not shape or self._holds(shape[0]):
+            return self._add(node, Kind.MEAN, items=float(math.prod(shape)))
+        return self._add(node, Kind.WEIGHTED, float(math.prod(shape)), partial=True)
 
     def _counted(self, node: Any) -> bool:
         """A mean over targets: of all of them, unless some are ignored or weighted."""
         weighted = node._saved_weight is not None
-        all_items = None if weighted else float(node._saved_target.numel())
-        return self._add(node, Kind.WEIGHTED, node._saved_total_weight.detach(), all_items=all_items)
+        target = node._saved_target
+        return self._add(
+            node,
+            Kind.WEIGHTED,
+            node._saved_total_weight.detach(),
+            all_items=None if weighted else float(target.numel()),
+            partial=not self._holds(target.shape[0]) if target.dim() else self.samples > 1,
+        )
 
     def _reduced(self, node: Any, kind: Kind) -> bool:
         """The innermost reduction over samples counts: what is added up above it is linear."""
-        before = dict(self.terms)
+        before, factor = dict(self.terms), self.factor
+        self.factor = None if kind is Kind.MEAN else factor
         if all(self.at(child) for child, _ in node.next_functions):
+            self.factor = factor
             return True
-        self.terms = before
+        self.terms, self.factor = before, factor
         return self._takes_samples(node) and self._add(node, kind)
 
     def _takes_samples(self, node: Any) -> bool:
@@ -136,41 +155,55 @@ class _Look:
             return False
         if any(child is not None and child is not tied[0] for child in children):
             return self._times_trained(node, tied[0])
-        inner = _Look(self.samples, self.batch, nodes=self.nodes, _constant=self._constant)
+        inner = Look(self.samples, self.batch, nodes=self.nodes, _constant=self._constant)
+        number = _number(other := node._saved_other if children[0] is tied[0] else node._saved_self)
+        if self.factor is not None and number:
+            inner.factor = self.factor * number if name == "Mul" else self.factor / number
+        else:
+            inner.factor = None
         if not inner.at(tied[0]):
             return False
-        if len(inner.terms) == 1 and (scaled := self._by_a_count(node, name, *inner.terms.values())) is not None:
+        if len(inner.terms) == 1 and (scaled := self._by_a_count(other, name, *inner.terms.values())) is not None:
             inner.terms = {id(scaled.node): scaled}
         self.terms.update(inner.terms)
         return True
 
     def _times_trained(self, node: Any, tied: Any) -> bool:
         """A term times something that is trained, such as a temperature: the product is the term."""
-        inner = _Look(self.samples, self.batch, nodes=self.nodes, _constant=self._constant)
+        inner = Look(self.samples, self.batch, nodes=self.nodes, _constant=self._constant)
         if not inner.at(tied):
             return False
         first, *others = inner.terms.values()
         if not others:
-            return self._add(node, first.kind, first.weight, all_items=first.all_items, sure=first.sure)
-        alike = all(term.kind is first.kind for term in others)
-        return alike and first.kind is not Kind.WEIGHTED and self._add(node, first.kind)
+            self.terms[id(node)] = replace(first, node=node, per_row=None)
+            return True
+        if any(term.partial for term in inner.terms.values()):
+            return False
+        if all(term.kind is first.kind for term in others) and first.kind is not Kind.WEIGHTED:
+            return self._add(node, first.kind, per_row=None)
+        counted = [term for term in inner.terms.values() if term.kind is not Kind.MEAN]
+        if any(term.kind is not Kind.WEIGHTED or term.all_items is None for term in counted):
+            return False
+        # Means over all samples as long as no target is left out.
+        weight = torch.stack([torch.as_tensor(term.weight) for term in counted]).sum()
+        all_items = math.fsum(term.all_items or 0.0 for term in counted)
+        return self._add(node, Kind.MEAN, weight, all_items=all_items, per_row=None)
 
-    def _by_a_count(self, node: Any, name: str, term: Term) -> Term | None:
+    def _by_a_count(self, other: Any, name: str, term: Term) -> Term | None:
         """A sum divided by what was counted is a mean; None: the factor leaves the term what it is."""
         if term.kind is not Kind.SUM:
             return None
-        other = node._saved_other
         if isinstance(other, Tensor):
             if other.numel() != 1 or other.requires_grad:
                 return None
             if other.device.type != "cpu":  # a number would not be on a GPU
                 is_count = name == "Div"
-                return Term(term.node, Kind.WEIGHTED, other.detach().reshape(())) if is_count else None
+                return replace(term, kind=Kind.WEIGHTED, weight=other.detach().reshape(())) if is_count else None
         value = float(other) if name == "Div" else 1.0 / float(other) if float(other) else math.inf
         if abs(value - self.samples) < 1e-6 * value and self.samples != self.batch:
-            return Term(term.node, Kind.MEAN, float(self.samples))
+            return replace(term, kind=Kind.MEAN, weight=float(self.samples))
         # It may be a constant of the script, such as its batch size, which leaves it a sum; or a count.
-        return Term(term.node, Kind.SUM, value, sure=False) if name == "Div" else None
+        return replace(term, kind=Kind.SUM, weight=value, sure=False) if name == "Div" else None
 
     # --- what is of no samples ------------------------------------------------------------------------------
 
@@ -199,8 +232,24 @@ class _Look:
         """Whether a value that is not trained is of a parameter's own shape or smaller: no data."""
         if name not in _ELEMENTWISE:
             return False
-        shapes = [_shape(child) for child in children if child is not None]
-        return bool(shapes) and _shape(node) in shapes
+        shapes = [shape_of(child) for child in children if child is not None]
+        return bool(shapes) and shape_of(node) in shapes
+
+
+def shape_of_input(node: Any) -> tuple[int, ...]:
+    """Of what a node was given first."""
+    child, output = node.next_functions[0]
+    if child is not None and type(child).__name__ != "AccumulateGrad":
+        return tuple(child._input_metadata[output].shape) if child._input_metadata else ()
+    given = getattr(node, "_saved_self", None)
+    return tuple(given.shape) if isinstance(given, Tensor) else ()
+
+
+def _number(value: Any) -> float | None:
+    """A factor that is no data: a number of the script's."""
+    if isinstance(value, Tensor):
+        return float(value) if value.numel() == 1 and value.device.type == "cpu" else None
+    return float(value) if isinstance(value, int | float) else None
 
 
 def samples_meet(terms: Sequence[Term], samples: int) -> bool:
@@ -210,12 +259,12 @@ def samples_meet(terms: Sequence[Term], samples: int) -> bool:
     """
     if samples == 1:
         return False
-    look = _Look(samples, samples)
+    look = Look(samples, samples)
     below = [child for term in terms for child, _ in term.node.next_functions if child is not None]
-    return any(_meets(node, samples, look) for node in _all_nodes(below))
+    return any(_meets(node, samples, look) for node in all_nodes(below))
 
 
-def _all_nodes(roots: Sequence[Any]) -> Iterator[Any]:
+def all_nodes(roots: Sequence[Any]) -> Iterator[Any]:
     seen: set[Any] = set()
     todo = list(roots)
     while todo and len(seen) < MOST_DEEP_NODES:
@@ -227,9 +276,9 @@ def _all_nodes(roots: Sequence[Any]) -> Iterator[Any]:
         todo += [child for child, _ in node.next_functions if child is not None]
 
 
-def _meets(node: Any, samples: int, look: _Look) -> bool:
+def _meets(node: Any, samples: int, look: Look) -> bool:
     name = type(node).__name__
-    shape = _shape(node)
+    shape = shape_of(node)
     children = [child for child, _ in node.next_functions]
     if name in ("MmBackward0", "AddmmBackward0", "BmmBackward0", "BaddbmmBackward0"):
         if len(shape) < 2 or (name.startswith("B") and shape[0] % samples == 0 and shape[0] > 1):
@@ -241,14 +290,14 @@ def _meets(node: Any, samples: int, look: _Look) -> bool:
         return not _has_weight(node, children, look)
     if name in _DISTANCES:
         return all(_few_times(size, samples) for size in shape[-2:]) and (len(shape) < 3 or shape[0] == 1)
-    if name in _names("Sub", "Add", "Mul", "Div"):
-        return _crosses(shape, [_shape(child) for child in children if child is not None], samples)
-    if name in _STATISTICS or name in _ALONG or name in _names("Roll"):
+    if name in names("Sub", "Add", "Mul", "Div"):
+        return _crosses(shape, [shape_of(child) for child in children if child is not None], samples)
+    if name in _STATISTICS or name in _ALONG or name in names("Roll"):
         return _over_first(node, children, samples)
     return False
 
 
-def _has_weight(node: Any, children: Sequence[Any], look: _Look) -> bool:
+def _has_weight(node: Any, children: Sequence[Any], look: Look) -> bool:
     """Whether one factor of a product is a parameter, or is made of parameters alone; a frozen one, too."""
     if any(child is not None and look.is_constant(child) for child in children[-2:]):
         return True
@@ -274,7 +323,7 @@ def _crosses(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]], sample
 
 def _over_first(node: Any, children: Sequence[Any], samples: int) -> bool:
     """Whether a statistic, or an order, is one over the first dimension alone, in which the samples are."""
-    below = [_shape(child) for child in children if child is not None]
+    below = [shape_of(child) for child in children if child is not None]
     if not below or len(below[0]) < 2 or not _few_times(below[0][0], samples):
         return False
     dims = _dims_of(node, len(below[0]))
@@ -293,7 +342,7 @@ def _dims_of(node: Any, count: int) -> set[int]:
     return {(dim - 2**64 if dim >= 2**63 else dim) % count for dim in found} if count else set()
 
 
-def _shape(node: Any) -> tuple[int, ...]:
+def shape_of(node: Any) -> tuple[int, ...]:
     """Of what the node gave, forward."""
     if type(node).__name__ == "AccumulateGrad":
         return tuple(node.variable.shape)

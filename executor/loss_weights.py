@@ -8,7 +8,7 @@ the batch is done again as a whole, and compared with its parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from .group import Group
 from .loss_kind import Kind, Term, agreed, summary
+from .loss_pieces import Piece, add_up, chosen_by_place, piece_of
 from .loss_terms import Unclear, fits, samples_meet, terms_of
 
 WHOLE_BATCHES = (
@@ -71,17 +72,25 @@ class Share:
 
 @dataclass(frozen=True)
 class Agreed:
-    """What all replicas take a loss for. `divisors`: constants that sums were divided by; `items` per sample."""
+    """What all replicas take a loss for. `divisors`: constants that sums were divided by; `items` per sample.
+
+    `partial`: samples may be left out. `pieces`: backwards that are a part together; 0 where each is all of it.
+    """
 
     kind: Kind
     terms: tuple[Kind, ...] = ()
     divisors: tuple[float | None, ...] = ()
     items: float = 1.0
+    partial: bool = False
+    pieces: int = 0
 
 
 @dataclass(frozen=True)
 class Told:
-    """What one replica says of a loss. `kinds` is None where it cannot be looked into."""
+    """What one replica says of a loss. `kinds` is None where it cannot be looked into.
+
+    `pieces` is -1 where it is one of several backwards of a part that were not all seen yet.
+    """
 
     kinds: tuple[Kind, ...] | None
     counts: tuple[float | None, ...]
@@ -89,6 +98,8 @@ class Told:
     only_whole: bool
     samples: int
     known: Mapping[int, Agreed]
+    partial: bool = False
+    pieces: int = 0
 
     @property
     def key(self) -> int:
@@ -116,6 +127,10 @@ class LossWeights:
     _tried: dict[int, list[tuple[int, float]]] = field(default_factory=dict)  # samples and losses of parts
     _told: dict[int, Told] = field(default_factory=dict)  # what parts were seen to be, while there is a trial
     _trials: int = 0
+    _missed: dict[int, list[Told]] = field(default_factory=dict)  # by backward: what did not fit what was agreed
+    _seen: list[Piece] = field(default_factory=list)  # of the running part's backwards
+    _records: dict[int, list[Piece]] = field(default_factory=dict)  # by samples of a part: all its backwards
+    _in_pieces: bool = False  # the script makes several backwards, each of some samples of its part
 
     def __post_init__(self) -> None:
         self.whole = self.given is Kind.BATCH
@@ -141,23 +156,37 @@ class LossWeights:
         return [entry.kind for _, entries in sorted(self._agreed.items()) for entry in entries.values()]
 
     @property
-    def learned(self) -> tuple[bool, bool]:
+    def learned(self) -> tuple[bool, bool, bool]:
         """What holds from now on, for those who come later."""
-        return self.whole, self.counted
+        return self.whole, self.counted, self._in_pieces
 
-    def learn(self, whole: bool, counted: bool) -> None:
+    def learn(self, whole: bool, counted: bool, in_pieces: bool = False) -> None:
         self.whole, self.counted = self.whole or whole, self.counted or counted
+        self._in_pieces |= in_pieces
 
     def regrouped(self) -> None:
         """Others may have come who know nothing of what was agreed."""
-        self._shared, self._tried, self._told, self.trial = set(), {}, {}, False
+        self._shared, self._tried, self._told, self._missed, self.trial = set(), {}, {}, {}, False
 
     def disagreed(self, ordinal: int) -> None:
         """Some replica saw another kind than was agreed."""
         self._shared.discard(ordinal)
 
-    def begin_part(self) -> None:
-        self._weight = None
+    def begin_part(self, before: Plan | None = None, backwards: int = 0) -> None:
+        """Another part comes; `before` is the one that is over, with so many backwards."""
+        if before is not None and self._seen and len(self._seen) == backwards:
+            self._records[before.samples] = self._seen
+            self._in_pieces |= any(piece.rows < before.samples for piece in self._seen)
+        self._weight, self._seen = None, []
+
+    def looks_at(self, plan: Plan) -> bool:
+        """Whether a backward that needs no share is looked at: those of the first whole batch are."""
+        return plan.samples == plan.batch > 1 and not self._records and self.given is Kind.UNKNOWN
+
+    def look(self, losses: Sequence[Tensor], plan: Plan) -> Piece:
+        """See what a backward is of."""
+        self._seen.append(piece_of(losses, plan.samples, plan.batch))
+        return self._seen[-1]
 
     def weigh(self, weight: Tensor | float) -> None:
         """The loss of this part is a mean over `weight` items."""
@@ -193,6 +222,8 @@ class LossWeights:
             return Share(even, even)
         entry = self._agreed[ordinal].get(told.key)
         if entry is None or not _holds(entry, told):
+            if told.pieces >= 0:
+                self._missed.setdefault(ordinal, []).append(told)
             self.stale = 1.0
             return Share(even, even)
         self.stale = self._unlike_means(entry, terms)
@@ -207,24 +238,40 @@ class LossWeights:
         if self._weight is not None:
             terms = [Term(None, Kind.WEIGHTED, self._weight)]
             return terms, Told((Kind.WEIGHTED,), (_as_float(self._weight),), True, False, plan.samples, known)
+        new = ordinal not in self._shared
+        if new or self._in_pieces:
+            piece = self.look(losses, plan)
+            if self._in_pieces or piece.rows < plan.samples:
+                return [Term(None, piece.kind)], self._told_of_piece(piece, plan, known)
         try:
             terms = terms_of(losses, plan.samples, plan.batch)
         except Unclear as unclear:
             return [], Told(None, (), False, not unclear.opaque, plan.samples, known)
-        only_whole = ordinal not in self._shared and samples_meet(terms, plan.samples)
+        partial = any(term.partial for term in terms)
+        only_whole = new and (
+            samples_meet(terms, plan.samples)
+            or (partial and chosen_by_place(terms, plan.samples))
+            or any(term.kind is Kind.MEAN and not _is_of_all(term) for term in terms)
+        )
         terms = self._with_one_count(terms, ordinal)
         kinds = tuple(_now(term, known.get(len(terms)), i) for i, term in enumerate(terms))
         several = len([kind for kind in kinds if kind is not Kind.CONSTANT]) > 1
         if not several:  # one that counts its targets does so for nothing
             kinds = tuple(term.kind for term in terms)
         counts = tuple(_as_float(term.weight) for term in terms)
-        return terms, Told(kinds, counts, all(term.sure for term in terms), only_whole, plan.samples, known)
+        sure = all(term.sure for term in terms)
+        return terms, Told(kinds, counts, sure, only_whole, plan.samples, known, partial)
+
+    def _told_of_piece(self, piece: Piece, plan: Plan, known: Mapping[int, Agreed]) -> Told:
+        record = self._records.get(plan.samples, [])
+        add = not record or (add_up(record, plan.samples) and piece.kind is record[0].kind)
+        return Told((piece.kind,), (None,), True, not add, plan.samples, known, pieces=len(record) or -1)
 
     def _with_one_count(self, terms: list[Term], ordinal: int) -> list[Term]:
         """Terms that are all means over the same count are one, as those of a smoothed cross entropy."""
         counted = [term for term in terms if term.kind is not Kind.CONSTANT]
         weights = [term.weight for term in counted]
-        if len(counted) < 2 or any(weight is None for weight in weights):
+        if len(counted) < 2 or any(term.weight is None or term.partial for term in counted):
             return terms
         on_gpu = [weight for weight in weights if isinstance(weight, Tensor) and weight.is_cuda]
         if not on_gpu or ordinal not in self._shared:
@@ -248,7 +295,9 @@ class LossWeights:
     # --- agreeing -------------------------------------------------------------------------------------------
 
     def _agree(self, losses: Sequence[Tensor], told: Told, plan: Plan, ordinal: int, group: Group | None) -> None:
-        everyone = _gathered(told, group)
+        everyone = [one for mine in _gathered([told, *self._missed.pop(ordinal, [])], group) for one in mine]
+        if any(one.pieces for one in everyone):
+            self._agree_on_pieces(everyone)
         self._shared.add(ordinal)
         entries = self._agreed.setdefault(ordinal, {})
         for one in everyone:
@@ -270,13 +319,25 @@ class LossWeights:
         if self.counted and not plan.visible:
             raise Again
 
+    def _agree_on_pieces(self, everyone: Sequence[Told]) -> None:
+        """Raises `Again` unless all parts are of as many pieces that add up to them."""
+        self._in_pieces = True
+        if any(one.only_whole for one in everyone):
+            self.only_whole(WHOLE_BATCHES)
+            raise Again
+        if any(one.pieces < 1 for one in everyone):  # the part is gone through for nothing, to see them all
+            raise Again
+        if len({(one.pieces, one.kinds) for one in everyone}) > 1:
+            self.only_whole(WHOLE_BATCHES)
+            raise Again
+
     def _note(self, entries: Mapping[int, Agreed]) -> None:
         self.counted |= any(e.kind is Kind.MIXED and Kind.WEIGHTED in e.terms for e in entries.values())
 
     def only_whole(self, why: str) -> None:
         """Only whole batches give what the script gives alone."""
         self.whole, self.trial = True, False
-        self._tried, self._told = {}, {}
+        self._tried, self._told, self._missed = {}, {}, {}
         self.tell(why)
 
     # --- trials ---------------------------------------------------------------------------------------------
@@ -357,7 +418,9 @@ def decided(everyone: Sequence[Told], before: Agreed | None) -> Agreed | None:
             mixed = Kind.SUM in seen and Kind.MEAN in seen  # a count that is one part's samples by chance
             kinds.append(Kind.WEIGHTED if mixed else agreed([*seen, *earlier]))
             divisors.append(None)
-    return _agreed_on(kinds, divisors, everyone[0])
+    found = _agreed_on(kinds, divisors, everyone[0])
+    partial = any(one.partial for one in everyone) or (before is not None and before.partial)
+    return replace(found, partial=partial, pieces=everyone[0].pieces)
 
 
 def _told_by_whole(parts: Told, whole: Told) -> Agreed:
@@ -393,6 +456,8 @@ def _now(term: Term, before: Agreed | None, place: int) -> Kind:
 
 def _holds(entry: Agreed, told: Told) -> bool:
     """Whether what was agreed still fits what one replica sees."""
+    if told.pieces != entry.pieces or (told.partial and not entry.partial):
+        return False
     if told.kinds is None:
         return True
     for i, (agreed_kind, kind) in enumerate(zip(entry.terms, told.kinds, strict=True)):
@@ -417,7 +482,14 @@ def _share_of(entry: Agreed, terms: Sequence[Term], plan: Plan) -> Share:
 
 
 def _count_of(term: Term, samples: int) -> Any:
-    return float(samples) if term.weight is None else term.weight
+    if term.weight is None:
+        return float(samples) if term.items is None else term.items
+    return term.weight
+
+
+def _is_of_all(term: Term) -> bool:
+    """Whether no target was left out of a mean over all of them."""
+    return term.all_items is None or float(term.weight or 0.0) == term.all_items
 
 
 def _totals(counts: Sequence[Any], copies: int, group: Group | None) -> list[Any]:

@@ -139,6 +139,85 @@ def with_a_weight(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> N
     ((model(x).square().sum(1) * (y > 0)).sum() / (y > 0).sum()).backward()
 
 
+def in_pieces(size: Callable[[int], int], loss: Callable[[Tensor, Tensor, int], Tensor]) -> Backward:
+    """A script that cuts what it is given into pieces, and makes a backward for each."""
+
+    def act(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> None:
+        for a, b in zip(x.split(size(len(x))), y.split(size(len(x))), strict=True):
+            loss(model(a), b, len(x)).backward()
+
+    return act
+
+
+def a_quarter(samples: int) -> int:
+    """As `Tensor.chunk(4)` cuts."""
+    return -(-samples // 4)
+
+
+def mean(scores: Tensor, y: Tensor, samples: int) -> Tensor:
+    return F.cross_entropy(scores, y) * len(y) / samples
+
+
+def squares(scores: Tensor, y: Tensor, samples: int) -> Tensor:
+    return (scores - F.one_hot(y, CLASSES)).square().mean() * (len(y) / samples)
+
+
+def total(scores: Tensor, y: Tensor, samples: int) -> Tensor:
+    return F.cross_entropy(scores, y, reduction="sum")
+
+
+def quartered(scores: Tensor, y: Tensor, samples: int) -> Tensor:
+    return F.cross_entropy(scores, y) / 4
+
+
+PIECES: dict[str, Backward] = {
+    "pairs, weighed": in_pieces(lambda samples: 2, mean),
+    "pairs, weighed by hand": in_pieces(lambda samples: 2, squares),
+    "pairs, summed": in_pieces(lambda samples: 2, total),
+    "pairs, summed, over the part": in_pieces(lambda samples: 2, lambda s, y, n: total(s, y, n) / n),
+    "pairs, over the batch": in_pieces(lambda samples: 2, lambda s, y, n: mean(s, y, SAMPLES)),
+    "fours": in_pieces(lambda samples: 4, mean),
+    "quarters": in_pieces(a_quarter, mean),
+    "quarters, divided by four": in_pieces(a_quarter, quartered),
+    "pairs with padding": in_pieces(
+        lambda samples: 2,
+        lambda s, y, n: F.cross_entropy(s, torch.where(y == 0, -100, y).index_fill(0, y[:1] * 0, 1)),
+    ),
+    "pairs and weight decay": in_pieces(
+        lambda samples: 2, lambda s, y, n: mean(s, y, n) + 0.1 * s.square().mean()
+    ),
+    "pairs that meet": in_pieces(lambda samples: 2, lambda s, y, n: (s @ s.T).mean() * len(y) / n),
+    "an opaque mean": in_pieces(lambda samples: 2, lambda s, y, n: OpaqueMean.apply(s.square()) * len(y) / n),
+}
+
+
+def both_classes(model: Model, x: Tensor, y: Tensor) -> Tensor:
+    scores, mask, wanted = model(x), y > 0, F.one_hot(y, CLASSES).float()
+    return F.mse_loss(scores[mask], wanted[mask]) + 0.5 * F.mse_loss(scores[~mask], wanted[~mask])
+
+
+CHOSEN: dict[str, Backward] = {
+    "one class": of(lambda m, x, y: F.mse_loss(m(x)[y > 0], F.one_hot(y, CLASSES).float()[y > 0])),
+    "one class of targets": of(lambda m, x, y: F.cross_entropy(m(x)[y > 0], y[y > 0])),
+    "one class of inputs": of(lambda m, x, y: F.mse_loss(m(x[y > 0]), F.one_hot(y, CLASSES).float()[y > 0])),
+    "both classes": of(both_classes),
+    "values, not samples": of(lambda m, x, y: F.mse_loss(s := m(x)[m(x) > 0], s.detach() * 2)),
+    "half of the inputs": of(lambda m, x, y: m.loss(x[: len(x) // 2], y[: len(x) // 2])),
+    "half of the outputs": of(lambda m, x, y: F.cross_entropy(m(x)[: len(x) // 2], y[: len(x) // 2])),
+    "half, by indices": of(lambda m, x, y: F.cross_entropy(m(x)[torch.arange(len(x) // 2)], y[: len(x) // 2])),
+    "the first sample": of(lambda m, x, y: F.cross_entropy(m(x)[0], y[0])),
+    "a loss of a mean": of(lambda m, x, y: F.mse_loss(m(x).mean(), torch.tensor(3.0))),
+    "a loss of means": of(lambda m, x, y: F.mse_loss(m(x).mean(0), torch.ones(CLASSES))),
+}
+
+
+def two_tasks(model: Model, x: Tensor, y: Tensor, targets: Tensor) -> Tensor:
+    """Two means times trained weights, plus these weights."""
+    losses = torch.stack([model.loss(x, y), F.cross_entropy(model(x), targets)])
+    weights = model.aside.bias[:2]
+    return (torch.exp(-weights) * losses + weights).sum()
+
+
 ACTS: dict[str, Backward] = {
     "a method of the model": of(lambda m, x, y: m.loss(x, y)),
     "cross_entropy": of(lambda m, x, y: F.cross_entropy(m(x), y)),
@@ -159,6 +238,11 @@ ACTS: dict[str, Backward] = {
     "an opaque mean": of(lambda m, x, y: OpaqueMean.apply((m(x) - F.one_hot(y, CLASSES)).square())),
     "a root of a mean": of(lambda m, x, y: m.loss(x, y).sqrt()),
     "pairs of samples": of(lambda m, x, y: (m(x)[:, None] - m(x)[None]).square().mean()),
+    "two tasks, weighed by what is trained": of(lambda m, x, y: two_tasks(m, x, y, y)),
+    "two tasks, one of them with padding": of(lambda m, x, y: two_tasks(m, x, y, tokens(x, y))),
+    "a factor that is a tensor": of(lambda m, x, y: torch.tensor(2.0) * m(x).square().sum()),
+    **{f"in pieces: {name}": act for name, act in PIECES.items()},
+    **{f"of some samples: {name}": act for name, act in CHOSEN.items()},
     "all at once": lambda g, m, x, y: torch.autograd.backward([m.loss(x, y), m(x).square().mean()]),
 }
 
@@ -182,6 +266,88 @@ def test_a_batch_is_done_again_only_until_it_is_known_what_its_loss_is(name: str
 @pytest.mark.parametrize("name", ["a root of a mean", "pairs of samples"])
 def test_a_loss_that_is_no_sum_over_samples_is_computed_from_whole_batches(name: str) -> None:
     check(on_all(2, 2, ACTS[name], loss=Kind.BATCH), alone(ACTS[name]))
+
+
+def is_whole(replicas: int, act: Backward, batches: int = 2) -> bool:
+    """Whether each replica computes whole batches, after some of them."""
+
+    def train(group: Group) -> bool:
+        model = Model()
+        gradients = gradients_of(model, group)
+        for _ in range(batches):
+            in_parts(gradients, model, act, Split(replicas, SAMPLES), group, data())
+        return gradients.weights.whole
+
+    (found,) = set(on_ranks(replicas, train))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("replicas", "name", "whole"),
+    [
+        (2, "pairs, weighed", True),  # parts of 7 and 6 samples are 4 and 3 pieces
+        (2, "fours", False),  # 4 + 3 and 4 + 2
+        (2, "quarters, divided by four", True),
+        (2, "pairs and weight decay", True),
+        (3, "quarters", True),  # 2 + 2 + 1 and 1 + 1 + 1 + 1
+        (7, "pairs, weighed", False),  # each part is one piece
+        (7, "quarters", True),
+    ],
+)
+def test_pieces_of_parts_add_up_where_each_is_weighed_by_its_samples_and_parts_have_as_many(
+    replicas: int, name: str, whole: bool
+) -> None:
+    assert is_whole(replicas, PIECES[name]) is whole
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [
+        ("one class", False),
+        ("one class of targets", False),
+        ("one class of inputs", True),  # looks like a half
+        ("both classes", False),
+        ("half of the inputs", True),
+        ("half of the outputs", True),
+        ("half, by indices", True),
+        ("the first sample", True),
+    ],
+)
+def test_a_mean_over_what_a_mask_chooses_is_divided_and_one_over_places_is_not(name: str, whole: bool) -> None:
+    assert is_whole(2, CHOSEN[name]) is whole
+
+
+def test_two_tasks_that_are_weighed_by_what_is_trained_are_divided_as_long_as_no_target_is_left_out() -> None:
+    assert not is_whole(2, ACTS["two tasks, weighed by what is trained"])
+    assert is_whole(2, ACTS["two tasks, one of them with padding"])
+
+
+def test_who_has_seen_whole_batches_tells_that_they_are_in_pieces() -> None:
+    """A part as small as one piece looks like no piece; a factor for all four pieces is wrong there."""
+
+    act = in_pieces(lambda samples: 4, quartered)
+
+    def train(group: Group) -> tuple[bool, list[Tensor | None]]:
+        model, (x, y) = Model(), data()
+        x, y = x[:12], y[:12]
+        gradients = gradients_of(model)
+        if group.rank == 0:
+            gradients.begin_part(PartPlan(12, 12))
+            act(gradients, model, x, y)
+            gradients.begin_part(PartPlan(12, 12))
+        gradients.attach(group)
+        model.zero_grad()
+        in_parts(gradients, model, act, Split(3, 12), group, (x, y))
+        backward.watch(None)
+        return gradients.weights.whole, grads(model)
+
+    backward.watch(None)
+    model, (x, y) = Model(), data()
+    for a, b in zip(x[:12].split(4), y[:12].split(4), strict=True):
+        quartered(model(a), b, 12).backward()
+    for whole, found in on_ranks(3, train):
+        assert whole
+        check([(found, 1)], grads(model))
 
 
 def test_parameters_that_only_some_replicas_reach_are_combined_and_those_that_none_does_stay_without() -> None:

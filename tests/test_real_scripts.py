@@ -35,6 +35,13 @@ CELLS = [
     ("replay_buffer", "grow"),
     ("slices_of_a_permutation", "move"),
     ("truncated_bptt", "grow"),
+    ("chunks_of_a_batch", "grow"),
+    ("micro_batches", "grow"),
+    ("one_class_only", "accumulate"),
+    ("both_classes_alike", "grow"),
+    ("half_of_the_batch", "grow"),
+    ("chunks_divided", "chain"),
+    ("uncertainty_weights", "grow"),
 ]
 
 

@@ -1,4 +1,5 @@
 # kind: 3 each batch is cut into chunks by the script itself, whose gradients it adds up
+# leave out: repeats of all: a batch is done again where its parts are of a new size, to see their pieces
 import coadapt
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
 # kind: 7 online hard example mining: only the half of a batch with the largest losses counts
+# leave out: repeats of all: every replica computes whole batches, as the worst half of a batch is that of no part
 import coadapt
 import torch
 import torch.nn.functional as F
