@@ -100,6 +100,7 @@ class Told:
     known: Mapping[int, Agreed]
     partial: bool = False
     pieces: int = 0
+    factors: tuple[float | None, ...] = ()
 
     @property
     def key(self) -> int:
@@ -127,6 +128,7 @@ class LossWeights:
     _tried: dict[int, list[tuple[int, float]]] = field(default_factory=dict)  # samples and losses of parts
     _told: dict[int, Told] = field(default_factory=dict)  # what parts were seen to be, while there is a trial
     _trials: int = 0
+    _factors: dict[int, Sequence[float | None]] = field(default_factory=dict)  # of losses in an earlier pass
     _missed: dict[int, list[Told]] = field(default_factory=dict)  # by backward: what did not fit what was agreed
     _seen: list[Piece] = field(default_factory=list)  # of the running part's backwards
     _records: dict[int, list[Piece]] = field(default_factory=dict)  # by samples of a part: all its backwards
@@ -215,6 +217,9 @@ class LossWeights:
         if self.given in (Kind.MEAN, Kind.SUM) and self._weight is None:
             return _share_of(Agreed(self.given), [], plan)
         terms, told = self._see(losses, plan, ordinal)
+        if told.only_whole and ordinal in self._shared:
+            self.only_whole(WHOLE_BATCHES)
+            raise Again
         if ordinal not in self._shared:
             self._agree(losses, told, plan, ordinal, group)
         if ordinal in self._told:
@@ -260,7 +265,16 @@ class LossWeights:
             kinds = tuple(term.kind for term in terms)
         counts = tuple(_as_float(term.weight) for term in terms)
         sure = all(term.sure for term in terms)
-        return terms, Told(kinds, counts, sure, only_whole, plan.samples, known, partial)
+        factors = tuple(_factor_of(term, plan.samples) for term in terms)
+        only_whole |= self._other_factors(factors, plan, ordinal)
+        return terms, Told(kinds, counts, sure, only_whole, plan.samples, known, partial, factors=factors)
+
+    def _other_factors(self, factors: Sequence[float | None], plan: Plan, ordinal: int) -> bool:
+        """Whether a loss is multiplied by another number than in an earlier pass of this batch."""
+        before = self._factors.pop(ordinal, factors)
+        if not plan.last:
+            self._factors[ordinal] = factors
+        return _differ([before, factors])
 
     def _told_of_piece(self, piece: Piece, plan: Plan, known: Mapping[int, Agreed]) -> Told:
         record = self._records.get(plan.samples, [])
@@ -306,7 +320,7 @@ class LossWeights:
         if all(one.key in entries and _holds(entries[one.key], one) for one in everyone):
             self._note(entries)
             return
-        alike = len({one.key for one in everyone}) == 1
+        alike = len({one.key for one in everyone}) == 1 and not _differ([one.factors for one in everyone])
         if any(one.only_whole for one in everyone) or not alike:
             self.only_whole(WHOLE_BATCHES)
             raise Again
@@ -479,6 +493,21 @@ def _share_of(entry: Agreed, terms: Sequence[Term], plan: Plan) -> Share:
     counted = next(term for kind, term in zip(entry.terms, terms, strict=True) if kind is Kind.WEIGHTED)
     share = _count_of(counted, plan.samples) / (entry.items * plan.batch) * even
     return Share(share, share)
+
+
+def _factor_of(term: Term, samples: int) -> float | None:
+    """What a mean over samples is multiplied by in its loss; None where that is not known, or of any other."""
+    is_mean = term.kind in (Kind.MEAN, Kind.WEIGHTED) and not term.partial
+    return term.per_row * samples if is_mean and term.per_row is not None else None
+
+
+def _differ(told: Sequence[Sequence[float | None]]) -> bool:
+    """Whether parts multiply their losses by numbers of their own, so that they are no loss of one batch."""
+    for values in zip(*told, strict=False):
+        known = [value for value in values if value is not None]
+        if known and max(known) - min(known) > 1e-6 * max(map(abs, known)):
+            return True
+    return False
 
 
 def _count_of(term: Term, samples: int) -> Any:

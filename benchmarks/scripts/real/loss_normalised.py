@@ -1,4 +1,6 @@
 # kind: 8 the loss is divided by its own moving average
+# leave out: repeats of all: every replica computes whole batches, since the average is of whole ones
+# leave out: model of torchrun: the first batch is given twice, and moves the average twice
 import coadapt
 import torch
 import torch.nn.functional as F
