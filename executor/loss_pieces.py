@@ -109,7 +109,7 @@ def _is_of_data(node: Any, look: Look) -> bool:
 
 def _covers(shape: tuple[int, ...], samples: int) -> bool:
     """Whether all samples are in the first dimension, or in the second one behind those of time."""
-    behind_time = len(shape) in (2, 3) and shape[1] == samples
+    behind_time = len(shape) == 3 and shape[1] == samples
     return bool(shape) and ((shape[0] > 0 and shape[0] % samples == 0) or behind_time)
 
 
