@@ -298,8 +298,9 @@ class _Check:
         if place:
             summary += f" ({place})"
         elif re.search(r" exited with status \d+$", summary):  # why was written, as argparse does
-            lines = [line for leader in self._leaders for line in leader.output().splitlines() if line.strip()]
-            summary += f": {lines[-1].strip()}" if lines else ""
+            written = [line.strip() for leader in self._leaders for line in leader.output().splitlines()]
+            told = [line for line in written if line and not line.endswith(summary)]
+            summary += f": {told[-1]}" if told else ""
         return f"{self._doing}: {summary}" if self._todo else summary
 
 

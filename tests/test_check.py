@@ -185,7 +185,7 @@ def test_a_script_of_two_steps_is_tried_in_every_way_too(script: Path, capfd: py
             "with one replica: no step in the 20 s of this check",
         ),
         (
-            "import argparse\nargparse.ArgumentParser().parse_args(['--bad'])\n",
+            "import argparse\nargparse.ArgumentParser().parse_args(['--bad'])\n" + PREPARE + LOOP,
             "train.py exited with status 2: train.py: error: unrecognized arguments: --bad",
         ),
     ],
