@@ -608,7 +608,7 @@ class GroupSession:
             self._begin_step(split, unit)
         self.sides.open(begins_step=not self._step.ahead and self.step_count is None)
         self._open_unit(unit)
-        self._step.backwards = 0
+        self._step.trained = False
         self._keep_parameters(divided=not last or len(unit.parts) > 1)
         self._step.ahead.append(unit)
         self._batches_here += 1
@@ -722,7 +722,7 @@ class GroupSession:
         weights, place = self.gradients.weights, (self.position.loop, unit.samples)
         if self._tries_whole:
             self._tries_whole = weights.trial = False
-            if self._step.backwards:
+            if self._step.trained:
                 weights.only_whole(SKIPS)
             else:
                 self._left_out.add(place)
@@ -731,7 +731,7 @@ class GroupSession:
         divided = part.samples < unit.samples and not weights.undivided and len(self._step.ahead) == 1
         divided &= not self.by_next
         if divided and not (
-            self._step.backwards or self._step.void or self.gradients.undone or place in self._left_out
+            self._step.trained or self._step.void or self.gradients.undone or place in self._left_out
         ):
             self._tries_whole = weights.trial = True
             self.gradients.undo()
@@ -795,7 +795,7 @@ class GroupSession:
         if self._step.touched:
             self._undo_changes()
         self._look_at_memory()
-        self._step.backwards += self.gradients.backwards
+        self._step.trained |= self.gradients.backwards > 0 or self._step.asked_in_part
         if not partial:
             self._look_for_skips(unit, part)
         if self.gradients.undone:

@@ -122,13 +122,13 @@ def reach(kinds: tuple[type, ...], elements: int = MOST_ELEMENTS) -> Reach:
     return found
 
 
-def script_objects(kind: type[_Kind]) -> list[_Kind]:
-    """Objects of a kind that variables of the script hold, or attributes of its objects."""
+def script_objects(*kinds: type[_Kind]) -> list[_Kind]:
+    """Objects of some kinds that variables of the script hold, or attributes of its objects."""
     found: dict[int, _Kind] = {}
     for frame in script_frames():
         for value in list(frame.f_locals.values()):
             held = vars(value).values() if is_own_object(value) else ()
-            found.update({id(item): item for item in (value, *held) if isinstance(item, kind)})
+            found.update({id(item): item for item in (value, *held) if isinstance(item, kinds)})
     return list(found.values())
 
 

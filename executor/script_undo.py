@@ -40,8 +40,7 @@ class Undo:
         self._weights = weights
         self._generators = [
             (generator, script_random.as_text(generator))
-            for kind in script_random.GENERATORS
-            for generator in script_objects(kind)
+            for generator in script_objects(*script_random.GENERATORS)
             if id(generator) not in reading
         ]
         found = reach((*NUMBERS, *ARRAYS, *OTHERS), ANY_SIZE if several else MOST_ELEMENTS)

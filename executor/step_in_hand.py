@@ -24,8 +24,8 @@ class StepInHand:
     void: nothing that is done now counts. started_s: by `time.perf_counter`.
 
     Before this batch: backup: parameters; versions: of their tensors; memory: buffers, as `BatchMemory` marks
-    them; rows: tensors of the script with a row for each sample. backwards: of this batch so far. touched: the
-    script has changed parameters itself in a pass whose gradients are kept back.
+    them; rows: tensors of the script with a row for each sample. trained: it made a backward or a step in this
+    batch. touched: the script has changed parameters itself in a pass whose gradients are kept back.
 
     Of the script's own steps: asked, asked_in_part: it made one in this batch, in this part of it. stepped: and it
     happened. asked_of: the optimizers whose steps were asked for and not made yet. unstepped: gradients were made
@@ -43,7 +43,7 @@ class StepInHand:
     memory: Mark = ()
     rows: Sequence[tuple[str, Tensor, int]] = ()
     touched: bool = False
-    backwards: int = 0
+    trained: bool = False
     void: bool = False
     started_s: float = 0.0
     asked: bool = False

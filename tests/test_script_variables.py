@@ -395,3 +395,58 @@ def test_a_newcomer_gets_what_training_has_made_of_variables_and_keeps_what_is_i
     newcomer, again = begins(state)
     assert newcomer == {**there, "device": "cuda:1"}
     assert again["now"][-2]["variables"].keys() == state["now"][-2]["variables"].keys()
+
+
+def counter() -> Callable[[], int]:
+    count, window = 0, [0, 0]
+
+    def one() -> int:
+        nonlocal count, window
+        count += 1
+        window = [*window[1:], count]
+        return sum(window)
+
+    return one
+
+
+def test_what_a_returned_function_encloses_is_kept_and_undone() -> None:
+    one = counter()
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    mine.begin_batch(may_repeat=True, several=False)
+    assert [one(), one()] == [1, 3]
+    mine.undo_batch()
+    assert one() == 1  # as for the first time
+    state = mine.state(in_pass=False, pass_samples=0)
+    held = {name: value for frame in state["now"] for name, value in frame["variables"].items()}
+    assert held["one"]["values"] == {"count": 1, "window": [0, 1]}
+
+
+def test_a_generator_in_a_variable_draws_in_each_pass_what_it_drew_in_the_first() -> None:
+    draw = np.random.default_rng(0)
+    expected = np.random.default_rng(0).random(2).tolist()
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    drawn = []
+    for _ in range(2):
+        mine.begin_batch(may_repeat=False, several=True)
+        for number in range(2):
+            mine.begin_part(number == 1, is_copy=False)
+            drawn.append(float(draw.random()))
+            mine.end_part(3, number == 1, list)
+    assert drawn == expected
+
+
+def test_a_generator_that_decides_on_samples_is_left_to_the_data() -> None:
+    order = torch.Generator().manual_seed(1)
+    mine = OwnVariables(ordering={id(order)}, reading={id(order)})
+    mine.begin()
+    mine.begin_pass(0, 1)
+    mine.begin_batch(may_repeat=True, several=False)
+    first = torch.rand(1, generator=order)
+    mine.undo_batch()
+    assert float(torch.rand(1, generator=order)) != float(first)
+    state = mine.state(in_pass=False, pass_samples=0)
+    assert not any("order" in frame["variables"] for frame in state["now"])
