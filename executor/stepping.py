@@ -15,6 +15,11 @@ import torch
 from torch import Tensor
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+EVALUATED_AGAIN = (
+    "an optimizer evaluates its closure again in a step, for which the batch has to be one pass on each replica; the "
+    "training goes on from its last checkpoint"
+)
+
 
 class Stepping(Protocol):
     """What the session says of the running batch."""
@@ -87,14 +92,22 @@ class ScaledOptimizers:
             return step(*args, **kwargs) if stepping.step_happens else None
 
         def with_closure(closure: Any, *args: Any, **kwargs: Any) -> Any:
-            """The closure's backward comes before its step."""
-            if stepping.step_happens:
-                result = step(closure, *args, **kwargs)
-            else:
-                with torch.enable_grad():
-                    result = closure()
+            """Whether the step happens is known when the closure's backward is over."""
+            with torch.enable_grad():
+                result = closure()
+            stepping.before_step(optimizer)
             stepping.ask_step(optimizer)
-            return result
+            known = [result]
+
+            def evaluated() -> Any:
+                if known:
+                    return known.pop()
+                again = closure()
+                if not stepping.step_happens:
+                    raise RuntimeError(EVALUATED_AGAIN)
+                return again
+
+            return step(evaluated, *args, **kwargs) if stepping.step_happens else result
 
         return asked
 
