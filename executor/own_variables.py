@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from .group import Group
-from .script_frames import NUMBERS, WHOLE, put, reach
+from .script_frames import NUMBERS, WHOLE, put, reach, script_objects
 from .script_state import ScriptState
 from .script_sums import Known, SampleSums, as_alone, shared
 from .script_undo import ANY_SIZE, Undo, have_moved
@@ -126,6 +127,9 @@ class OwnVariables:
     def begin(self) -> None:
         """The script has set itself up; from here on its variables travel."""
         if not self._script.baseline:
+            theirs = _generators_of_loaders()
+            self._reading |= theirs
+            self._script.ordering |= theirs
             self._script.begin()
 
     def begin_pass(self, rank: int, replicas: int) -> bool:
@@ -227,6 +231,12 @@ class OwnVariables:
         if self._undo is not None:
             self._undo.restore()
         self._undo = None
+
+
+def _generators_of_loaders() -> set[int]:
+    """Ids of those that loaders in the script's variables draw from; they go with the loaders (`side_loaders`)."""
+    drawn_by: list[Any] = [thing for loader in script_objects(DataLoader) for thing in (loader, loader.sampler)]
+    return {id(thing.generator) for thing in drawn_by if getattr(thing, "generator", None) is not None}
 
 
 def _path(frame: dict[str, Any]) -> str:

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 EVALUATED_AGAIN = (
-    "an optimizer evaluates its closure again in a step, for which the batch has to be one pass on each replica; the "
-    "training goes on from its last checkpoint"
+    "an optimizer evaluates its closure again in a step, for which the batch has to be one pass on each replica; "
+    "the training goes on from its last checkpoint"
 )
 
 
