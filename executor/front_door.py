@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from . import protocol, side_loaders
+from . import loader_watch, protocol
 from .alone import looks_alone
 from .channel import Channel
 from .config import TrainingConfig
@@ -30,7 +30,7 @@ def use_channel(channel: Channel) -> None:
     """Called by `executor.process` before the script runs: this process is managed."""
     global _channel
     _channel = channel
-    side_loaders.install()
+    loader_watch.install()
 
 
 LOSSES = {"auto": Kind.UNKNOWN, "mean": Kind.MEAN, "sum": Kind.SUM, "batch": Kind.BATCH}

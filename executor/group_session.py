@@ -19,10 +19,9 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
-from . import alone, backward, side_loaders
-from .batch_memory import BatchMemory
+from . import alone, backward, loader_watch
+from .batch_watch import GOES_BACK, BatchWatch, Rows
 from .batches import Place, Reader, Source, Unit
-from .carried_state import CARRIED, SAY_IT, SEEN, CarriedState
 from .config import Count, TrainingConfig
 from .drawn import Batches
 from .elastic_loader import make_elastic
@@ -40,7 +39,6 @@ from .prepared import Prepared, rest_ddp
 from .protocol import BatchPlan
 from .session import check_count
 from .side_loaders import SideLoaders
-from .step_backup import StepBackup
 from .step_in_hand import StepInHand
 from .step_timer import StepTimer
 from .stepping import ScaledOptimizers, adapt_scaler, adapt_scheduler
@@ -55,16 +53,6 @@ CANNOT_DO_AGAIN = (
 )
 # The least progress that a pass lacks to count as a whole one.
 ROUNDING = 1e-6
-# Batches of several passes after whose passes parameters are compared.
-WATCHED = 32
-SKIPS = (
-    "the script leaves out batches that are smaller than its own, as parts of a batch are; every replica computes "
-    "whole batches. Where it means the last batch of a pass, say drop_last=True instead"
-)
-BY_HAND = (
-    "the script changes parameters itself between two steps, so that a batch takes one pass on each replica and "
-    "its batch size stays"
-)
 
 
 class GroupSession:
@@ -112,15 +100,7 @@ class GroupSession:
         self.one_pass = False  # the script makes several steps per batch
         self.by_next = False  # it takes its batches by calls, and so counts them
         self._ahead_watch: AheadWatch | None = None
-        self._memory = BatchMemory(prepared.modules)
-        self._carried = CarriedState(() if loss is Kind.BATCH else prepared.modules, self._carries)
-        self._unwatched = WATCHED  # parts in which a state that goes on is still looked for
-        self._tries_whole = False  # this batch, of which no part was trained on
-        self._left_out: set[tuple[int, int]] = (
-            set()
-        )  # loops and sizes of batches that the script does not train on
-        self._watched = 0  # batches whose passes were looked at for parameters that the script changes itself
-        self._changes_nothing = False  # it writes to them what they are
+        self._watch = BatchWatch(prepared, self.gradients, self, loss)
         self._given = 0  # batches of the running loop that the script was given in this process
         self._read_by: Split | None = None  # how the batches are cut that are read now
         self._failure: BaseException | None = None
@@ -328,8 +308,7 @@ class GroupSession:
         """
         if self._ahead_watch is not None:
             self._ahead_watch.trained()
-        if self.gradients.backwards:
-            self._look_for_changes()
+        self._watch.before_backward()
         if not self._step.asked_in_part:
             return True
         self.one_pass = True
@@ -608,8 +587,7 @@ class GroupSession:
             self._begin_step(split, unit)
         self.sides.open(begins_step=not self._step.ahead and self.step_count is None)
         self._open_unit(unit)
-        self._step.trained = False
-        self._keep_parameters(divided=not last or len(unit.parts) > 1)
+        self._watch.begin(divided=not last or len(unit.parts) > 1, first=self._given == 0)
         self._step.ahead.append(unit)
         self._batches_here += 1
         self._given += 1
@@ -641,7 +619,7 @@ class GroupSession:
             self._place_group()
             self._step.asked_in_part = False
             self._before_part(part)
-            self._watch_state()
+            self._watch.begin_part()
             self.sides.begin_part()
             self.in_iteration, self._step.running = True, (unit, part)
             yield batch
@@ -650,10 +628,6 @@ class GroupSession:
                 yield from self._void_parts()
                 return False
         return True
-
-    def _watch_state(self) -> None:
-        self._unwatched -= 1
-        self._carried.begin_part() if self._unwatched else self._carried.stop()
 
     @property
     def learned(self) -> list[bool]:
@@ -665,117 +639,17 @@ class GroupSession:
         self.gradients.weights.learn(*of_losses)
         self.one_pass |= one_pass
 
-    def _keep_parameters(self, divided: bool) -> None:
-        """Be able to do this batch again, in whose midst the script may change its model.
-
-        `divided`: gradients of some of its passes are kept back. A change between them is looked for in the first
-        batches by values, and in all by versions.
-        """
-        step, several = self._step, len(self.prepared.optimizers) > 1
-        step.backup, step.versions, step.memory, step.touched = None, (), (), False
-        in_parts = (divided or self.world_size > 1) and not self.gradients.weights.whole
-        if in_parts and self._memory:
-            step.memory, several = self._memory.mark(), True
-        step.rows = self._mark_rows() if in_parts and self._watched < WATCHED else ()
-        if self.one_pass:
-            step.backup = StepBackup(self.prepared) if self.world_size > 1 else None
-        elif divided:
-            step.versions = self._versions()
-            if self._watched < WATCHED:
-                step.backup = StepBackup(self.prepared, steps=several)
-            self._watched += 1
-        elif self.world_size > 1:
-            first = (several and self._given == 0) or (step.rows and self._watched == 0)
-            if first or (step.memory and self._watched < WATCHED):
-                step.backup = StepBackup(self.prepared)
-            self._watched += 1
-
-    def _versions(self) -> Sequence[int]:
-        return [parameter._version for parameter in self.prepared.parameters()]
-
-    def _look_for_changes(self) -> None:
-        """Whether the script has changed parameters itself in a pass whose gradients are kept back."""
-        step = self._step
-        if not self.gradients.hidden or step.void or step.touched:
-            return
-        if step.backup is not None:
-            step.touched = step.backup.moved()
-            self._changes_nothing |= not step.touched and step.versions != self._versions()
-        elif step.versions and not self._changes_nothing:
-            step.touched = step.versions != self._versions()
-
-    def _undo_changes(self) -> None:
-        """Do the batch again, in one pass."""
-        self._step.touched = False
-        self.one_pass = True
-        self.tell(BY_HAND)
-        if self._step.backup is None:
-            self._found_out()
-            raise RuntimeError(f"{BY_HAND}; the training goes on from its last checkpoint")
-        self.gradients.undo()
-
-    def _look_for_skips(self, unit: Unit, part: Part) -> None:
-        """Whether the script leaves a batch out because of its size: then it is given the whole of it.
-
-        It may as well do so with the whole batch, as where the loss is no number, or in a loop without training.
-        """
-        weights, place = self.gradients.weights, (self.position.loop, unit.samples)
-        if self._tries_whole:
-            self._tries_whole = weights.trial = False
-            if self._step.trained:
-                weights.only_whole(SKIPS)
-            else:
-                self._left_out.add(place)
-            return
-        # A loop that takes batches by calls may have read one ahead.
-        divided = part.samples < unit.samples and not weights.undivided and len(self._step.ahead) == 1
-        divided &= not self.by_next
-        if divided and not (
-            self._step.trained or self._step.void or self.gradients.undone or place in self._left_out
-        ):
-            self._tries_whole = weights.trial = True
-            self.gradients.undo()
-
-    def _mark_rows(self) -> Sequence[tuple[str, Tensor, int]]:
-        """Tensors of the script that may hold something of each sample, as `OwnVariables.rows`."""
-        return ()
-
-    def _rows_written(self) -> str:
-        """The name of one that was written to, and that replicas fill with their own samples only."""
-        written = (path for path, tensor, version in self._step.rows if tensor._version != version)
-        return next(written, "").rpartition("/")[2] if self.world_size > 1 else ""
-
-    def _look_at_memory(self) -> None:
-        """Whether the model or the script has put something of a part of a batch where all of it belongs."""
-        step = self._step
-        name = (self._memory.changed(step.memory) if step.memory else "") or self._rows_written()
-        if not name or step.void:
-            return
-        step.rows = ()
-        whole = f"{name} changes with each batch; every replica computes whole batches, so that it is as alone"
-        self.gradients.weights.only_whole(whole)
-        if step.backup is None and not step.memory:
-            return  # what others have put in since this replica was first given a batch is written anew in a pass
-        if step.backup is None:
-            self._found_out()
-            raise RuntimeError(f"{whole}; the training goes on from its last checkpoint")
-        self._memory.put_back(step.memory)
-        self.gradients.undo()
-
-    def _carries(self, layer: str) -> None:
-        """A recurrent layer goes on from the last batch. Raises ValueError where batches are divided."""
-        sentence = CARRIED.format(layer)
-        if self._divides:
-            raise ValueError(sentence + SAY_IT)
-        self.gradients.weights.only_whole(sentence + SEEN)
-
     @property
-    def _divides(self) -> bool:
+    def divides(self) -> bool:
         """Whether the script is given other batches than its own."""
         return not self.gradients.weights.whole and (self.world_size > 1 or self.split.passes > 1)
 
-    def _found_out(self) -> None:
+    def found_out(self) -> None:
         """Something about the script that whoever starts it again should know."""
+
+    def mark_rows(self) -> Rows:
+        """Tensors of the script that may hold something of each sample."""
+        return ()
 
     def _void_parts(self) -> Iterator[Any]:
         """The last batch again, for nothing, until a step that has to be done again is over."""
@@ -791,22 +665,21 @@ class GroupSession:
         unit, part = running
         partial, self.in_iteration = self.partial, False
         self.raise_failure()
-        self._look_for_changes()
-        if self._step.touched:
-            self._undo_changes()
-        self._look_at_memory()
-        self._step.trained |= self.gradients.backwards > 0 or self._step.asked_in_part
-        if not partial:
-            self._look_for_skips(unit, part)
+        if not self._step.void:
+            self._watch.end_part(
+                part,
+                unit.samples,
+                last=not partial,
+                alone=len(self._step.ahead) == 1,
+                asked=self._step.asked_in_part,
+                loop=self.position.loop,
+            )
         if self.gradients.undone:
             self._undo_step()
-            if self._step.backup is not None:
-                self._step.backup.restore()
-            elif self._step.stepped:
-                self._found_out()
+            if not self._watch.restore() and self._step.stepped:
+                self.found_out()
                 raise RuntimeError(
-                    "a step of the script was made before a batch had to be done again; the training goes on from "
-                    "its last checkpoint"
+                    f"a step of the script was made before a batch had to be done again; {GOES_BACK}"
                 )
             return
         self._after_part(part)
@@ -1008,7 +881,7 @@ class GroupSession:
             elif isinstance(item, DistributedDataParallel):
                 rest_ddp(item)
         backward.watch(self.gradients)
-        side_loaders.watch(self.sides)
+        loader_watch.watch(self.sides)
         alone.install()
 
     @property

@@ -12,7 +12,7 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import replace
 from enum import IntEnum
 from typing import Any
@@ -22,6 +22,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from . import protocol
+from .batch_watch import Rows
 from .batches import Unit
 from .beside import Beside, Followers, is_small
 from .channel import Channel
@@ -240,7 +241,7 @@ class ManagedSession(GroupSession):
             added.append(value)
         return added
 
-    def _mark_rows(self) -> Sequence[tuple[str, Tensor, int]]:
+    def mark_rows(self) -> Rows:
         return self.variables.rows(self.source.size) if self.source.size else ()
 
     def _undo_step(self) -> None:
@@ -732,7 +733,7 @@ class ManagedSession(GroupSession):
             always = self.config.fuse_batches == "always"
             position.whole = not (always or (self._looked and not position.counted))
 
-    def _found_out(self) -> None:
+    def found_out(self) -> None:
         self.send_report()
 
     def send_report(self) -> None:

@@ -57,7 +57,7 @@ class ProfileSession(GroupSession):
         channel.send(ready(prepared, self.script_batch, self.source.size, False))
 
     @property
-    def _divides(self) -> bool:
+    def divides(self) -> bool:
         return self.plan.local_bsz != self.script_batch
 
     @property

@@ -209,11 +209,7 @@ class Enclosed(MutableMapping[str, Any]):
 
 
 def _is_bound(cell: CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True
+    return cell != CellType()
 
 
 # Functions that make batches, whose variables go with the data.

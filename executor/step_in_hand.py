@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from .batch_memory import Mark
 from .batches import Unit
-from .step_backup import StepBackup
 from .units import Part
 
 
@@ -22,10 +18,6 @@ class StepInHand:
     ahead: batches that are given out and not combined yet. parts: of how many its gradient is put together, over
     all replicas. running: what the script has been given and is not done with. batch: the last one it was given.
     void: nothing that is done now counts. started_s: by `time.perf_counter`.
-
-    Before this batch: backup: parameters; versions: of their tensors; memory: buffers, as `BatchMemory` marks
-    them; rows: tensors of the script with a row for each sample. trained: it made a backward or a step in this
-    batch. touched: the script has changed parameters itself in a pass whose gradients are kept back.
 
     Of the script's own steps: asked, asked_in_part: it made one in this batch, in this part of it. stepped: and it
     happened. asked_of: the optimizers whose steps were asked for and not made yet. unstepped: gradients were made
@@ -38,12 +30,6 @@ class StepInHand:
     parts: int = 0
     running: tuple[Unit, Part] | None = None
     batch: Any = None
-    backup: StepBackup | None = None
-    versions: Sequence[int] = ()
-    memory: Mark = ()
-    rows: Sequence[tuple[str, Tensor, int]] = ()
-    touched: bool = False
-    trained: bool = False
     void: bool = False
     started_s: float = 0.0
     asked: bool = False

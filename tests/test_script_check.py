@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from coadapt.cli import main
@@ -14,11 +15,11 @@ ROOT = Path(__file__).resolve().parent.parent
 TOLD = "; give its model, optimizer and loader to coadapt.prepare"
 
 
-def checked(folder: Path, files: dict[str, str], script: str = "train.py", **fields: object) -> str | None:
+def checked(folder: Path, files: dict[str, str], script: str = "train.py", **fields: Any) -> str | None:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    return mistaken(JobSpec(name="j", script=script, working_dir=str(folder), **fields))  # type: ignore[arg-type]
+    return mistaken(JobSpec(name="j", script=script, working_dir=str(folder), **fields))
 
 
 @pytest.mark.parametrize(

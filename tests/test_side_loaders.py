@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from coadapt.executor import side_loaders
-from coadapt.executor.side_loaders import LEADS, SideLoaders, passed_by
+from coadapt.executor import loader_watch
+from coadapt.executor.side_iterators import Side, Taken, passed_by
+from coadapt.executor.side_loaders import LEADS, SideLoaders
 from torch.utils.data import DataLoader, IterableDataset
 from torchdata.stateful_dataloader import StatefulDataLoader
 
@@ -32,7 +33,7 @@ class Loop:
         self.counted = ""
         self.state: dict[str, Any] = {}
         self.sides = SideLoaders(self)
-        side_loaders.watch(self.sides)
+        loader_watch.watch(self.sides)
 
     @property
     def batch_key(self) -> tuple[int, int, int]:
@@ -71,9 +72,9 @@ class Loop:
 @pytest.fixture(autouse=True)
 def _unwatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(itertools, "cycle", itertools.cycle)
-    side_loaders.install()
+    loader_watch.install()
     yield
-    side_loaders.watch(None)
+    loader_watch.watch(None)
 
 
 class Stream(IterableDataset):
@@ -82,7 +83,8 @@ class Stream(IterableDataset):
 
 
 def loader(**settings: Any) -> DataLoader[Any]:
-    return DataLoader(range(7), batch_size=None, **settings)  # type: ignore[arg-type]
+    data: Any = range(7)
+    return DataLoader(data, batch_size=None, **settings)
 
 
 def shuffled() -> DataLoader[Any]:
@@ -161,7 +163,7 @@ def alone(script: Script, side: Any) -> dict[tuple[int, int], Any]:
     """What batches find where nothing watches."""
     seen: Seen = {}
     loop = Loop()
-    side_loaders.watch(None)
+    loader_watch.watch(None)
     script(loop, side, seen)
     assert len(seen) == EPOCHS * BATCHES
     return {key: items[0] for key, items in seen.items()}
@@ -356,5 +358,5 @@ def test_a_function_that_validates_and_trains_is_not_taken_for_a_zip() -> None:
 def test_an_iterator_stands_for_the_one_that_the_others_made_in_its_place(
     made: dict[str, Any], state: dict[str, Any], expected: int
 ) -> None:
-    taken = side_loaders.Taken(side_loaders.Side(), iter, **made)  # type: ignore[arg-type]
+    taken = Taken(Side(), iter, **made)
     assert passed_by(taken, {"lasting": False, "epoch": 2, "of_epoch": [], **state}) == expected

@@ -1,6 +1,7 @@
 """A loop in steps ends at its target; what a job draws goes by the script's own seed."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from coadapt.executor.config import CheckpointConfig, MetricTarget, TrainingConfig
@@ -43,11 +44,11 @@ for epoch in coadapt.epochs(1):
 """
 
 
-def job(folder: Path, loop: str, seed: int, **training: object) -> TrainingGroup:
+def job(folder: Path, loop: str, seed: int, **training: Any) -> TrainingGroup:
     folder.mkdir(exist_ok=True)
     script = folder / "train.py"
     script.write_text(SCRIPT.replace("LOOP", loop))
-    config = TrainingConfig(checkpoint=CheckpointConfig(at_epoch_end=False), **training)  # type: ignore[arg-type]
+    config = TrainingConfig(checkpoint=CheckpointConfig(at_epoch_end=False), **training)
     return TrainingGroup(script, folder, config, args=[str(seed)])
 
 

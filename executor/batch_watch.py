@@ -1,0 +1,221 @@
+"""What a script does with a batch that it is given in parts, and whether it may be given one so.
+
+A script may change parameters itself between two steps, keep something of each batch, go on from a hidden state,
+or leave out what is smaller than its own batches. Where that is seen, the batch is done again, in one pass on each
+replica or as a whole, and all later ones are given so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from torch import Tensor
+
+from .batch_memory import BatchMemory, Mark
+from .carried_state import CARRIED, SAY_IT, SEEN, CarriedState
+from .gradients import Gradients
+from .loss_kind import Kind
+from .prepared import Prepared
+from .step_backup import StepBackup
+from .units import Part
+
+Rows = Sequence[tuple[str, Tensor, int]]
+
+# Batches in which everything is looked at, parameters by their values; later ones are looked at by versions.
+WATCHED = 32
+SKIPS = (
+    "the script leaves out batches that are smaller than its own, as parts of a batch are; every replica computes "
+    "whole batches. Where it means the last batch of a pass, say drop_last=True instead"
+)
+BY_HAND = (
+    "the script changes parameters itself between two steps, so that a batch takes one pass on each replica and "
+    "its batch size stays"
+)
+GOES_BACK = "the training goes on from its last checkpoint"
+
+
+class Watched(Protocol):
+    """What the session says of itself, and is told."""
+
+    one_pass: bool  # a batch is one pass on each replica
+    by_next: bool  # the loop takes its batches by calls
+
+    @property
+    def world_size(self) -> int: ...
+
+    @property
+    def divides(self) -> bool:
+        """Whether the script is given other batches than its own."""
+
+    def tell(self, sentence: str) -> None:
+        """Say something to the script's owner, once."""
+
+    def found_out(self) -> None:
+        """Something was found out that whoever starts the script again should know."""
+
+    def mark_rows(self) -> Rows:
+        """Tensors of the script that may hold something of each sample, as `OwnVariables.rows`."""
+
+
+@dataclass
+class _Before:
+    """The running batch: what was before it, and what was seen of it so far.
+
+    `touched`: the script has changed parameters in a pass whose gradients are kept back. `trained`: it has made a
+    backward or a step.
+    """
+
+    backup: StepBackup | None = None
+    versions: Sequence[int] = ()
+    memory: Mark = ()
+    rows: Rows = field(default=())
+    touched: bool = False
+    trained: bool = False
+
+
+class BatchWatch:
+    """Looks at each batch that is given in parts, or to several replicas."""
+
+    def __init__(self, prepared: Prepared, gradients: Gradients, session: Watched, loss: Kind) -> None:
+        self._prepared, self._gradients, self._session = prepared, gradients, session
+        self._memory = BatchMemory(prepared.modules)
+        self._carried = CarriedState(() if loss is Kind.BATCH else prepared.modules, self._carries)
+        self._batch = _Before()
+        self._batches = 0  # that were looked at
+        self._parts = 0
+        self._writes_the_same = False  # to parameters
+        self._tries_whole = False  # this batch, of which no part was trained on
+        self._left_out: set[tuple[int, int]] = set()  # loops and sizes of batches that are not trained on
+
+    def begin(self, divided: bool, first: bool) -> None:
+        """A batch is given next, the `first` of its loop. `divided`: gradients of some passes are kept back."""
+        self._batch = batch = _Before()
+        replicas, steps = self._session.world_size > 1, len(self._prepared.optimizers) > 1
+        if not (divided or replicas):
+            return
+        early = self._batches < WATCHED
+        if not self._gradients.weights.whole:
+            batch.memory = self._memory.mark()
+            batch.rows = self._session.mark_rows() if early else ()
+        if self._session.one_pass:
+            batch.backup = StepBackup(self._prepared) if replicas else None
+            return
+        if divided:
+            batch.versions = self._versions()
+            batch.backup = StepBackup(self._prepared, steps or bool(batch.memory)) if early else None
+        elif (early and batch.memory) or (steps and first) or (batch.rows and not self._batches):
+            batch.backup = StepBackup(self._prepared)
+        self._batches += 1
+
+    def begin_part(self) -> None:
+        self._parts += 1
+        if self._parts < WATCHED:
+            self._carried.begin_part()
+        else:
+            self._carried.stop()
+
+    def before_backward(self) -> None:
+        """Another backward follows, perhaps of what the script has changed since the last one."""
+        if self._gradients.backwards:
+            self._look_for_changes()
+
+    def end_part(self, part: Part, samples: int, *, last: bool, alone: bool, asked: bool, loop: int) -> None:
+        """The script is done with a part of a batch of `samples`, the `last` of it.
+
+        `alone`: no other batch goes into the step. `asked`: it made a step. Afterwards the gradients are `undone`
+        where the batch has to be done again.
+        """
+        self._look_for_changes()
+        if self._batch.touched:
+            self._in_one_pass()
+        self._look_at_memory()
+        self._batch.trained |= asked or self._gradients.backwards > 0
+        if last:
+            self._look_for_skips((loop, samples), alone and part.samples < samples)
+
+    def restore(self) -> bool:
+        """Put the model back to where it was before the batch; False where nothing was kept."""
+        if self._batch.backup is not None:
+            self._batch.backup.restore()
+        return self._batch.backup is not None
+
+    # --- parameters -----------------------------------------------------------------------------------------
+
+    def _versions(self) -> Sequence[int]:
+        return [parameter._version for parameter in self._prepared.parameters()]
+
+    def _look_for_changes(self) -> None:
+        """Whether the script has changed parameters itself in a pass whose gradients are kept back."""
+        batch = self._batch
+        if not batch.versions or batch.touched or not self._gradients.hidden:
+            return
+        written = batch.versions != self._versions()
+        if batch.backup is not None:
+            batch.touched = batch.backup.moved()
+            self._writes_the_same |= written and not batch.touched
+        else:
+            batch.touched = written and not self._writes_the_same
+
+    def _in_one_pass(self) -> None:
+        self._batch.touched = False
+        self._session.one_pass = True
+        self._session.tell(BY_HAND)
+        self._do_again(BY_HAND)
+
+    def _do_again(self, why: str) -> None:
+        if self._batch.backup is None:
+            self._session.found_out()
+            raise RuntimeError(f"{why}; {GOES_BACK}")
+        self._gradients.undo()
+
+    # --- what is kept of a batch ----------------------------------------------------------------------------
+
+    def _look_at_memory(self) -> None:
+        """Whether the model or the script has put something of a part of a batch where all of it belongs."""
+        batch = self._batch
+        kept = self._memory.changed(batch.memory) if batch.memory else ""
+        name = kept or self._rows_written()
+        if not name:
+            return
+        whole = f"{name} changes with each batch; every replica computes whole batches, so that it is as alone"
+        self._gradients.weights.only_whole(whole)
+        batch.rows = ()
+        if not kept and batch.backup is None:
+            return  # rows that others have filled until now are written anew in the next pass over the data
+        self._do_again(whole)
+        self._memory.put_back(batch.memory)
+
+    def _rows_written(self) -> str:
+        """The name of a tensor that replicas have filled with rows of their own samples only."""
+        written = (path for path, tensor, version in self._batch.rows if tensor._version != version)
+        return next(written, "").rpartition("/")[2] if self._session.world_size > 1 else ""
+
+    def _carries(self, layer: str) -> None:
+        """A recurrent layer goes on from the last batch. Raises ValueError where batches are divided."""
+        sentence = CARRIED.format(layer)
+        if self._session.divides:
+            raise ValueError(sentence + SAY_IT)
+        self._gradients.weights.only_whole(sentence + SEEN)
+
+    # --- what is left out -----------------------------------------------------------------------------------
+
+    def _look_for_skips(self, place: tuple[int, int], in_parts: bool) -> None:
+        """Whether the script leaves a batch out because of its size: then it is given the whole of it.
+
+        It may as well do so with the whole batch, as where the loss is no number, or in a loop without training.
+        """
+        weights, trained = self._gradients.weights, self._batch.trained
+        if self._tries_whole:
+            self._tries_whole = weights.trial = False
+            if trained:
+                weights.only_whole(SKIPS)
+            else:
+                self._left_out.add(place)
+            return
+        # A loop that takes batches by calls may have read one ahead.
+        in_parts &= not (weights.undivided or self._session.by_next or self._gradients.undone)
+        if in_parts and not trained and place not in self._left_out:
+            self._tries_whole = weights.trial = True
+            self._gradients.undo()
