@@ -109,7 +109,7 @@ class ManagedSession(GroupSession):
             prepared.ordering_generators(),
             prepared.reading_generators(),
         )
-        for maker in (getattr(prepared.loader, "draw", None), getattr(prepared.loader, "collate_fn", None)):
+        for maker in prepared.makers():
             leave_out(maker)
         self._beside: Beside | None = None  # before the running batch
         self._followers = Followers(prepared)

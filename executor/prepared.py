@@ -138,6 +138,11 @@ class Prepared:
                 found[name] = thing
         return found
 
+    def makers(self) -> list[Any]:
+        """What puts batches together: what they are drawn by, and the loader's `collate_fn`."""
+        draw = getattr(self.loader, "draw", None)
+        return [draw, getattr(draw, "make", None), getattr(self.loader, "collate_fn", None)]
+
     def ordering_generators(self) -> set[int]:
         """Ids of the random generators that decide which samples come next, and are kept with that."""
         if isinstance(self.loader, Batches):

@@ -11,6 +11,7 @@ import inspect
 import os
 import sys
 import sysconfig
+import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
@@ -213,18 +214,19 @@ def _is_bound(cell: CellType) -> bool:
 
 
 # Functions that make batches, whose variables go with the data.
-_of_data: set[int] = set()
+_of_data: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 
 
 def leave_out(function: Any) -> None:
     """Let somebody else keep the variables that this function encloses."""
-    _of_data.add(id(function))
+    if isinstance(function, FunctionType):
+        _of_data.add(function)
 
 
 def holdings_of(value: Any) -> MutableMapping[str, Any] | None:
     """What an object of the script's own classes holds, or a function of its own encloses; None for all else."""
     if isinstance(value, FunctionType):
-        if not value.__closure__ or id(value) in _of_data or not _is_own_file(value.__code__.co_filename):
+        if not value.__closure__ or value in _of_data or not _is_own_file(value.__code__.co_filename):
             return None
         outer = value.__qualname__.rpartition(".<locals>.")[0]
         running = any(frame.f_code.co_qualname == outer for frame in script_frames())
