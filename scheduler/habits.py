@@ -23,7 +23,9 @@ def habits_of(measurements_json: str, spec: JobSpec) -> list[str]:
             "them, or fails with fewer"
         )
     if info.one_pass:
-        told.append("it makes several steps for a batch: its batch size stays, and a batch is one pass")
+        told.append(
+            "it changes its parameters several times a batch: its batch size stays, and a batch is one pass"
+        )
     elif info.undivided:
         told.append("a batch is one pass on each replica; for a larger batch size several make one step")
     if info.per_step > 1:
@@ -31,3 +33,14 @@ def habits_of(measurements_json: str, spec: JobSpec) -> list[str]:
     if not info.whole_batches:
         told.append("its loop does not count its batches, and may be given larger ones")
     return told
+
+
+def fits_nowhere(measurements_json: str, spec: JobSpec) -> str:
+    """Why a job cannot run on any GPU type that it was measured on, however many GPUs it gets; "" where it can."""
+    measured = Measurements.from_json(measurements_json) if measurements_json else Measurements()
+    limits = measured.batch_limits(spec.training, spec.fewest_replicas)
+    most = {gpu_type: measured.max_local_bsz(gpu_type, spec.training) for gpu_type in measured.profiles}
+    if limits is None or not most or max(most.values()) >= limits.min_local_bsz:
+        return ""
+    fit = ", ".join(f"{gpu_type} {samples}" for gpu_type, samples in sorted(most.items()))
+    return f"no batch fits: a replica needs at least {limits.min_local_bsz} samples, and at most these fit: {fit}"

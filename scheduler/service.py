@@ -26,6 +26,7 @@ from ..executor.workplace import Site
 from . import answers, dejavu, job_logs
 from .executors import Executors, gpus_per_replica
 from .explain import explain
+from .habits import fits_nowhere
 from .job import JobSpec, Phase
 from .launcher import Action, Assign, Holding, less_given_up, slots_of, step
 from .lifecycle import advance
@@ -407,7 +408,9 @@ class SchedulerService:
         waited = now - job.state.submitted_s > self._settings.profile_patience_s
         if open_runs and not (known and waited and not any(run.active for run in open_runs)):
             return
-        if known or not job.profiles:
+        if known and not open_runs and (why := fits_nowhere(job.measurements_json, job.spec)):
+            self._apply(end(job, Phase.FAILED, why, now))
+        elif known or not job.profiles:
             self._store.save(replace(job, state=advance(job.state, Phase.QUEUED, now, "waiting for GPUs")))
             self._ask_round()
         else:

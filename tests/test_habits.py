@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 from coadapt.executor.measurements import Measurements
-from coadapt.executor.protocol import Habits, Ready
+from coadapt.executor.protocol import Habits, Ready, StepRow
 from coadapt.scheduler.answers import job_details
+from coadapt.scheduler.habits import fits_nowhere
 from coadapt.scheduler.job import JobSpec, JobState, Phase
 from coadapt.scheduler.record import JobRecord
 
@@ -28,7 +29,7 @@ ONE_PASS = "a batch is one pass on each replica; for a larger batch size several
         (
             READY,
             Habits(one_pass=True),
-            ["it makes several steps for a batch: its batch size stays, and a batch is one pass"],
+            ["it changes its parameters several times a batch: its batch size stays, and a batch is one pass"],
         ),
         (READY, Habits(per_step=4), ["it makes a step of 4 batches, which counts as its initial batch size"]),
         (
@@ -50,3 +51,19 @@ def test_a_floor_is_as_low_as_the_fewest_gpus_of_the_job_ask_for() -> None:
     spec = JobSpec.model_validate({"name": "j", "script": "t.py", "resources": {"min_gpus": 4}})
     job = JobRecord("j-1", 1, spec, JobState(Phase.RUNNING), measurements_json=measured.to_json())
     assert job_details(job, [])["habits"] == [FLOOR.format(8)]
+
+
+@pytest.mark.parametrize(
+    ("floor", "told"),
+    [
+        (4, ""),
+        (16, ""),
+        (24, "no batch fits: a replica needs at least 24 samples, and at most these fit: a100 16, t4 8"),
+    ],
+)
+def test_a_job_whose_least_batch_fits_nowhere_does_not_wait_for_gpus(floor: int, told: str) -> None:
+    measured = Measurements().with_info(replace(READY, least_local_bsz=floor))
+    for gpu_type, largest in (("t4", 8), ("a100", 16)):
+        measured = measured.with_rows(gpu_type, [StepRow(1, 1, largest, 0, 0.1, 0.0, 5)])
+    assert fits_nowhere(measured.to_json(), JobSpec(name="j", script="t.py")) == told
+    assert fits_nowhere("", JobSpec(name="j", script="t.py")) == ""
