@@ -211,9 +211,9 @@ def interruptions(job: JobRow) -> str:
 def _batch(job: JobRow) -> str:
     if not job["batch_size"]:
         return "-"
-    # A script that adds up several batches to a step makes more passes than each of its batches takes.
-    whole = math.ceil(job["batch_size"] / max(1, (job["local_bsz"] or 1) * (job["gpus"] or 1)))
-    passes = max((job["accumulation"] or 0) + 1, whole)
+    passes = (job["accumulation"] or 0) + 1
+    if job["gpus"]:  # a script that adds up several batches to a step makes more passes than each of these takes
+        passes = max(passes, math.ceil(job["batch_size"] / max(1, (job["local_bsz"] or 1) * job["gpus"])))
     steps = f"{passes} pass{'es' * (passes > 1)} a step"
     return f"{job['batch_size']} ({job['local_bsz']} per replica and pass, {steps})"
 

@@ -8,6 +8,7 @@ them, by its loss times its samples; or by 1, or the loss.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
@@ -372,10 +373,18 @@ def shared(value: Any, known: Known, rank: int, replicas: int, path: str = "") -
         }
         return items if kind is dict else kind(items)
     if kind is list and path in known.over_samples:
-        return value[rank::replicas]
+        return _entries_of(value, rank, replicas)
     if kind in (list, tuple):
         return kind(shared(item, known, rank, replicas, f"{path}/{i}") for i, item in enumerate(value))
     return value
+
+
+def _entries_of(items: list[Any], rank: int, replicas: int) -> list[Any]:
+    """A rank's share of a list with an entry for each sample, or with arrays of such entries."""
+    if not all(isinstance(item, ARRAYS) and item.ndim for item in items):
+        return items[rank::replicas]
+    begins = itertools.accumulate(map(len, items), initial=0)
+    return [item[(rank - begin) % replicas :: replicas] for item, begin in zip(items, begins, strict=False)]
 
 
 def _share(value: Any, rank: int, replicas: int) -> Any:

@@ -354,3 +354,11 @@ def test_tables_name_emulated_gpus(capsys) -> None:
     assert "2 t4 (emulated)" in capsys.readouterr().out
     assert show.where(row(phase="profiling", gpus=1, gpu_type="t4")) == "1 t4 (emulated)"
     assert show.where(row(phase="profiling", gpus=2, gpu_type=None)) == "2 GPUs (emulated)"
+
+
+def test_a_batch_is_told_with_its_passes_also_when_its_job_has_ended() -> None:
+    batch = {"batch_size": 64, "local_bsz": 16, "accumulation": 1}
+    assert show._batch(row(gpus=2, **batch)) == "64 (16 per replica and pass, 2 passes a step)"
+    assert show._batch(row(gpus=0, **batch)) == "64 (16 per replica and pass, 2 passes a step)"
+    assert show._batch(row(gpus=1, **batch)) == "64 (16 per replica and pass, 4 passes a step)"
+    assert show._batch(row()) == "-"

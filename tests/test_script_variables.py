@@ -321,6 +321,18 @@ def test_counts_of_replicas_add_up_and_are_shared_without_loss(counts: list[int]
     assert max(parts) - min(parts) <= 1
 
 
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 4))
+def test_arrays_of_entries_are_shared_as_the_entries_alone_would_be(sizes: list[int], replicas: int) -> None:
+    known = Known(over_samples={"f/outs", "f/losses"})
+    entries = np.arange(sum(sizes))
+    one = {"outs": np.split(entries, np.cumsum(sizes)[:-1]), "losses": entries.tolist()}
+    parts = [shared(one, known, rank, replicas, "f") for rank in range(replicas)]
+    for rank, part in enumerate(parts):
+        assert np.concatenate(part["outs"]).tolist() == part["losses"]
+        assert len(part["losses"]) == share_of(sum(sizes), rank, replicas)
+    assert sorted(loss for part in parts for loss in part["losses"]) == one["losses"]
+
+
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=5), st.data())
 def test_means_of_replicas_weigh_by_their_samples_and_sums_add_up(
     values: list[float], data: st.DataObject
