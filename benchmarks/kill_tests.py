@@ -277,7 +277,13 @@ def _parent(process: psutil.Process) -> psutil.Process | None:
 
 def _named(record: laptop.ClusterRecord, title: str) -> list[psutil.Process]:
     """Actors by their process title."""
-    return [p for p in _descendants(record) if (p.cmdline() or [""])[0].startswith(title)]
+    return [p for p in _descendants(record) if _title(p).startswith(title)]
+
+
+def _title(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return str((process.cmdline() or [""])[0])
+    return ""
 
 
 def _descendants(record: laptop.ClusterRecord) -> list[psutil.Process]:

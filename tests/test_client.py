@@ -70,9 +70,17 @@ def tell(folder: str) -> dict[str, Any]:
             emulation=Emulation(time_scale=2.0),
         )
 
-    def is_template(process: psutil.Process) -> bool:
+    def words_of(process: psutil.Process) -> list[str]:
         with suppress(psutil.Error):
-            return "coadapt.executor.template" in process.cmdline()
+            return process.cmdline()
+        return []  # it ended meanwhile
+
+    def is_template(process: psutil.Process) -> bool:
+        return "coadapt.executor.template" in words_of(process)
+
+    def lives(process: psutil.Process) -> bool:
+        with suppress(psutil.Error):
+            return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
         return False
 
     def mark_of(process: psutil.Process) -> str:
@@ -130,14 +138,14 @@ def tell(folder: str) -> dict[str, Any]:
         templates = [p for p in psutil.process_iter() if is_template(p) and mark_of(p).startswith(record.mark)]
         told["trains"] = [len(template.children()) for template in templates]
         children += templates
-        (service,) = [p for p in children if "SchedulerService" in " ".join(p.cmdline())]
+        (service,) = [p for p in children if "SchedulerService" in " ".join(words_of(p))]
         os.kill(service.pid, signal.SIGKILL)
         told["after kill"] = {row["id"]: row["phase"] for row in client.list()}
         told["cancelled"] = (client.cancel(absent), client.cancel(absent))
         told["steps before"] = client.describe(long)["steps"]
         client.close()
         told["down"] = laptop.down(state_dir)
-        told["left over"] = [p.pid for p in children if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+        told["left over"] = [p.pid for p in children if lives(p)]
 
         client = laptop.up("1x t4:2", settings=settings)
         client.close()
