@@ -87,6 +87,7 @@ class BatchWatch:
         self._parts = 0
         self._writes_the_same = False  # to parameters
         self._tries_whole = False  # this batch, of which no part was trained on
+        self._sees_whole = False  # this batch, whose parts may have been one piece each
         self._left_out: set[tuple[int, int]] = set()  # loops and sizes of batches that are not trained on
 
     def begin(self, divided: bool, first: bool) -> None:
@@ -95,7 +96,7 @@ class BatchWatch:
         replicas, steps = self._session.world_size > 1, len(self._prepared.optimizers) > 1
         if not (divided or replicas):
             return
-        early = self._batches < WATCHED
+        early, new = self._batches < WATCHED, self._gradients.weights.new
         if not self._gradients.weights.whole:
             batch.memory = self._memory.mark()
             batch.rows = self._session.mark_rows() if early else ()
@@ -104,8 +105,8 @@ class BatchWatch:
             return
         if divided:
             batch.versions = self._versions()
-            batch.backup = StepBackup(self._prepared, steps or bool(batch.memory)) if early else None
-        elif (early and batch.memory) or (steps and first) or (batch.rows and not self._batches):
+            batch.backup = StepBackup(self._prepared, steps or new or bool(batch.memory)) if early else None
+        elif (early and batch.memory) or (steps and first) or new:
             batch.backup = StepBackup(self._prepared)
         self._batches += 1
 
@@ -132,6 +133,7 @@ class BatchWatch:
             self._in_one_pass()
         self._look_at_memory()
         self._batch.trained |= asked or self._gradients.backwards > 0
+        self._look_for_pieces(asked)
         if last:
             self._look_for_skips((loop, samples), alone and part.samples < samples)
 
@@ -198,6 +200,18 @@ class BatchWatch:
         if self._session.divides:
             raise ValueError(sentence + SAY_IT)
         self._gradients.weights.only_whole(sentence + SEEN)
+
+    # --- pieces ---------------------------------------------------------------------------------------------
+
+    def _look_for_pieces(self, asked: bool) -> None:
+        """Whether this part may be one piece of those that the script cuts of a batch: then all of it is seen."""
+        weights = self._gradients.weights
+        if self._sees_whole:
+            self._sees_whole = weights.trial = False
+        elif weights.take_doubt() and asked and self._gradients.backwards == 1 and not self._gradients.undone:
+            self._sees_whole = weights.trial = True
+            self._gradients.undo()
+        weights.new &= not asked or self._gradients.undone
 
     # --- what is left out -----------------------------------------------------------------------------------
 

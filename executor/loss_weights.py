@@ -101,6 +101,7 @@ class Told:
     partial: bool = False
     pieces: int = 0
     factors: tuple[float | None, ...] = ()
+    may_be_piece: bool = False  # one of equal pieces of the whole batch, as large as this part or larger
 
     @property
     def key(self) -> int:
@@ -119,6 +120,7 @@ class LossWeights:
     given: Kind = Kind.UNKNOWN
     trial: bool = False
     counted: bool = False
+    new: bool = True  # no batch was trained on
     stale: Any = 0.0  # of the running backward: not 0 where what was agreed does not hold; may be on a GPU
     whole: bool = False
     _unlike: Any = 0.0  # not 0 where counts on a GPU differ that were taken for one
@@ -133,6 +135,7 @@ class LossWeights:
     _seen: list[Piece] = field(default_factory=list)  # of the running part's backwards
     _records: dict[int, list[Piece]] = field(default_factory=dict)  # by samples of a part: all its backwards
     _in_pieces: bool = False  # the script makes several backwards, each of some samples of its part
+    _may_be_piece: bool = False  # the first loss, as far as parts show
 
     def __post_init__(self) -> None:
         self.whole = self.given is Kind.BATCH
@@ -169,6 +172,7 @@ class LossWeights:
     def regrouped(self) -> None:
         """Others may have come who know nothing of what was agreed."""
         self._shared, self._tried, self._told, self._missed, self.trial = set(), {}, {}, {}, False
+        self._may_be_piece = False
 
     def disagreed(self, ordinal: int) -> None:
         """Some replica saw another kind than was agreed."""
@@ -181,9 +185,15 @@ class LossWeights:
             self._in_pieces |= any(piece.rows < before.samples for piece in self._seen)
         self._weight, self._seen = None, []
 
+    def take_doubt(self) -> bool:
+        """Whether a part's only loss may be a piece of the batch, which the whole batch would show; told once."""
+        doubt, self._may_be_piece = self._may_be_piece, False
+        return doubt
+
     def looks_at(self, plan: Plan) -> bool:
         """Whether a backward that needs no share is looked at: those of the first whole batch are."""
-        return plan.samples == plan.batch > 1 and not self._records and self.given is Kind.UNKNOWN
+        unseen = plan.batch not in self._records
+        return plan.samples == plan.batch > 1 and unseen and self.given is Kind.UNKNOWN
 
     def look(self, losses: Sequence[Tensor], plan: Plan) -> Piece:
         """See what a backward is of."""
@@ -267,7 +277,11 @@ class LossWeights:
         sure = all(term.sure for term in terms)
         factors = tuple(_factor_of(term, plan.samples) for term in terms)
         only_whole |= self._other_factors(factors, plan, ordinal)
-        return terms, Told(kinds, counts, sure, only_whole, plan.samples, known, partial, factors=factors)
+        doubt = self.new and not ordinal and may_be_piece(terms, plan)
+        told = Told(
+            kinds, counts, sure, only_whole, plan.samples, known, partial, factors=factors, may_be_piece=doubt
+        )
+        return terms, told
 
     def _other_factors(self, factors: Sequence[float | None], plan: Plan, ordinal: int) -> bool:
         """Whether a loss is multiplied by another number than in an earlier pass of this batch."""
@@ -325,6 +339,7 @@ class LossWeights:
             self.only_whole(WHOLE_BATCHES)
             raise Again
         entry = decided(everyone, entries.get(told.key))
+        self._may_be_piece |= all(one.may_be_piece for one in everyone)
         if entry is None:
             self._told[ordinal] = told
             return
@@ -499,6 +514,16 @@ def _factor_of(term: Term, samples: int) -> float | None:
     """What a mean over samples is multiplied by in its loss; None where that is not known, or of any other."""
     is_mean = term.kind in (Kind.MEAN, Kind.WEIGHTED) and not term.partial
     return term.per_row * samples if is_mean and term.per_row is not None else None
+
+
+def may_be_piece(terms: Sequence[Term], plan: Plan) -> bool:
+    """Whether a loss is divided by a number of pieces, of which each holds all samples of this part."""
+    factors = {_factor_of(term, plan.samples) for term in terms if term.kind is not Kind.CONSTANT}
+    factor = factors.pop() if len(factors) == 1 else None
+    if not factor:
+        return False
+    pieces = round(1.0 / abs(factor))
+    return pieces > 1 and abs(pieces * abs(factor) - 1.0) < 1e-6 and plan.samples * pieces <= plan.batch
 
 
 def _differ(told: Sequence[Sequence[float | None]]) -> bool:

@@ -211,3 +211,32 @@ def test_newcomers_are_told_what_the_others_know() -> None:
     first, second = on_ranks(2, act)
     assert first == second
     assert first[0] == [Kind.WEIGHTED]
+
+
+@pytest.mark.parametrize(
+    ("loss", "doubt"),
+    [
+        (lambda x, y: x.square().mean() / 3, True),  # three pieces of four samples
+        (lambda x, y: F.cross_entropy(x, y) / 3 + 0.1 * TRAINED.square().sum(), True),
+        (lambda x, y: x.square().mean() / 2, True),
+        (lambda x, y: x.square().mean() / 4, False),  # pieces of three would have been seen
+        (lambda x, y: x.square().mean(), False),
+        (lambda x, y: 0.3 * x.square().mean(), False),
+        (lambda x, y: x.square().mean() + 0.5 * x.abs().mean(), False),
+    ],
+)
+def test_a_part_that_may_be_one_piece_of_its_batch_asks_for_the_whole(loss: Loss, doubt: bool) -> None:
+    mine, _ = weights()
+    shares(mine, loss, [4, 8])
+    assert mine.take_doubt() is doubt
+    assert not mine.take_doubt()  # it is told once
+
+
+def test_nobody_asks_for_the_whole_once_a_batch_was_trained_on() -> None:
+    def act(group: Group) -> bool:
+        mine, _ = weights()
+        mine.new = group.rank > 0  # a newcomer's word does not count
+        mine.of([F.cross_entropy(scores(0, 6), Y[:6]) / 2], plan(6), 0, group)
+        return mine.take_doubt()
+
+    assert on_ranks(2, act) == [False, False]
