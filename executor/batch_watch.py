@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from .batch_memory import BatchMemory, Mark
 from .carried_state import CARRIED, SAY_IT, SEEN, CarriedState
@@ -32,6 +32,10 @@ SKIPS = (
 BY_HAND = (
     "the script changes parameters itself between two steps, so that a batch takes one pass on each replica and "
     "its batch size stays"
+)
+RENORMALISED = (
+    "{} brings rows to its max_norm where a batch holds them; every replica computes whole batches, so that all "
+    "have the same rows"
 )
 GOES_BACK = "the training goes on from its last checkpoint"
 
@@ -84,7 +88,8 @@ class BatchWatch:
         self._carried = CarriedState(() if loss is Kind.BATCH else prepared.modules, self._carries)
         self._batch = _Before()
         self._batches = 0  # that were looked at
-        self._parts = 0
+        self.parts = 0  # that were given
+        self._renormalised = _renormalised(prepared)
         self._writes_the_same = False  # to parameters
         self._tries_whole = False  # this batch, of which no part was trained on
         self._sees_whole = False  # this batch, whose parts may have been one piece each
@@ -96,6 +101,9 @@ class BatchWatch:
         replicas, steps = self._session.world_size > 1, len(self._prepared.optimizers) > 1
         if not (divided or replicas):
             return
+        if self._renormalised:
+            self._gradients.weights.only_whole(RENORMALISED.format(self._renormalised))
+            self._renormalised = ""
         early, new = self._batches < WATCHED, self._gradients.weights.new
         if not self._gradients.weights.whole:
             batch.memory = self._memory.mark()
@@ -106,13 +114,13 @@ class BatchWatch:
         if divided:
             batch.versions = self._versions()
             batch.backup = StepBackup(self._prepared, steps or new or bool(batch.memory)) if early else None
-        elif (early and batch.memory) or (steps and first) or new:
+        elif (early and batch.memory) or (steps and first) or new or (batch.rows and not self._batches):
             batch.backup = StepBackup(self._prepared)
         self._batches += 1
 
     def begin_part(self) -> None:
-        self._parts += 1
-        if self._parts < WATCHED:
+        self.parts += 1
+        if self.parts < WATCHED:
             self._carried.begin_part()
         else:
             self._carried.stop()
@@ -233,3 +241,16 @@ class BatchWatch:
         if in_parts and not trained and place not in self._left_out:
             self._tries_whole = weights.trial = True
             self._gradients.undo()
+
+
+def _renormalised(prepared: Prepared) -> str:
+    """The name of an embedding that changes its rows whenever they are looked up."""
+    layers = (layer for model in prepared.modules for layer in model.named_modules())
+    return next(
+        (
+            name
+            for name, layer in layers
+            if isinstance(layer, nn.Embedding | nn.EmbeddingBag) and layer.max_norm is not None
+        ),
+        "",
+    )

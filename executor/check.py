@@ -298,7 +298,8 @@ class _Check:
         if place:
             summary += f" ({place})"
         elif re.search(r" exited with status \d+$", summary):  # why was written, as argparse does
-            written = [line.strip() for leader in self._leaders for line in leader.output().splitlines()]
+            # By any of them: the first one to end may not be the one whose log is shown.
+            written = [line.strip() for member in self._job.members for line in member.output().splitlines()]
             told = [line for line in written if line and not line.endswith(summary)]
             summary += f": {told[-1]}" if told else ""
         return f"{self._doing}: {summary}" if self._todo else summary

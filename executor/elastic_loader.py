@@ -1,26 +1,23 @@
 """The prepared training loader: the script's own object, whose batches come from the session.
 
-A loop sees what it would see alone: `len(loader)`, the numbers of `enumerate(loader)`, as many batches. Where a
-batch takes several passes, all but the last have numbers that equal nothing (`Undue`), so that what a script does
-at every n-th batch is done once.
+A loop sees what it would see alone: `len(loader)`, as many batches, and their numbers (`counted_loops`).
 """
 
 from __future__ import annotations
 
-import builtins
 import copy
+import weakref
 from collections.abc import Iterator
+from types import GeneratorType
 from typing import Any, Protocol
 
 from .drawn import Batches
-from .undue import Late
 
-# What is enumerated all the time, and never is training batches.
-_COMMON = frozenset(
-    {list, tuple, dict, str, set, range, zip, map, type({}.items()), type({}.keys()), type({}.values())}
-)
 # Marks the class of a loader whose batches come from a session.
 _ELASTIC = "_coadapt_elastic"
+
+
+_iterators: weakref.WeakSet[Iterator[Any]] = weakref.WeakSet()  # that hand out batches
 
 
 class Loop(Protocol):
@@ -30,18 +27,6 @@ class Loop(Protocol):
 
     def batch_count(self) -> int:
         """Batches of a loop; raises TypeError where that is not known."""
-
-    @property
-    def batch_number(self) -> int:
-        """The number of the batch that was handed out last, from 0 in each loop."""
-
-    @property
-    def partial(self) -> bool:
-        """Whether the running pass is one before the last of its batch."""
-
-    @property
-    def trained(self) -> bool:
-        """Whether there was a backward in the running pass."""
 
     @property
     def samples_shared(self) -> int | None:
@@ -61,7 +46,9 @@ def make_elastic(loader: Any, loop: Loop) -> None:
     kind = type(loader)
 
     def iterate(self: Any) -> Iterator[Any]:
-        return loop.batches()
+        batches = loop.batches()
+        _iterators.add(batches)
+        return batches
 
     def length(self: Any) -> int:
         loop.note_counting("len(loader)")
@@ -77,6 +64,16 @@ def make_elastic(loader: Any, loop: Loop) -> None:
         for name in ("dataset", "sampler"):
             members[name] = property(_share_of(name, loop))
     loader.__class__ = type(kind.__name__, (kind,), members)
+
+
+def feeds(thing: Any) -> bool:
+    """Whether it is such a loader."""
+    return hasattr(type(thing), _ELASTIC)
+
+
+def hands_out(thing: Any) -> bool:
+    """Whether it is an iterator of such a loader."""
+    return isinstance(thing, GeneratorType) and thing in _iterators
 
 
 def _share_of(name: str, loop: Loop) -> Any:
@@ -114,47 +111,3 @@ class _Share:
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._real, name, value)
-
-
-class _Numbered:
-    """`enumerate` over the training batches: the script's batch numbers, wherever this process came in."""
-
-    def __init__(self, items: Iterator[Any], start: int, loop: Loop) -> None:
-        self._items, self._start, self._loop = items, start, loop
-
-    def __iter__(self) -> _Numbered:
-        return self
-
-    def __next__(self) -> tuple[int, Any]:
-        item = next(self._items)
-        loop = self._loop  # a number must not keep its loop from ending
-        number = self._start + loop.batch_number
-        return (Late(number, lambda: loop.trained) if loop.partial else number), item
-
-
-def number_batches(loop: Loop) -> None:
-    """Replace `enumerate` by one that numbers training batches as the script would by itself.
-
-    Called once, in a managed process. Whatever else is enumerated is as before.
-    """
-    real = builtins.enumerate
-    if hasattr(real, "_coadapt"):
-        real._coadapt = loop
-        return
-
-    class enumerate(real):  # type: ignore[misc, valid-type]
-        __doc__ = real.__doc__
-        _coadapt: Loop = loop
-
-        def __new__(cls, iterable: Any, start: int = 0) -> Any:
-            if type(iterable) in _COMMON or not _feeds(iterable):
-                return real(iterable, start)
-            cls._coadapt.note_counting("enumerate(loader)")
-            return _Numbered(iter(iterable), start, cls._coadapt)
-
-    builtins.enumerate = enumerate  # type: ignore[misc]
-
-
-def _feeds(iterable: Any) -> bool:
-    """Whether these are training batches, as they are or inside of a progress bar such as tqdm's."""
-    return hasattr(type(iterable), _ELASTIC) or hasattr(type(getattr(iterable, "iterable", None)), _ELASTIC)

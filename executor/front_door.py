@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from . import loader_watch, protocol
+from . import counted_loops, loader_watch, protocol
 from .alone import looks_alone
 from .channel import Channel
 from .config import TrainingConfig
@@ -31,6 +31,7 @@ def use_channel(channel: Channel) -> None:
     global _channel
     _channel = channel
     loader_watch.install()
+    counted_loops.install()
 
 
 LOSSES = {"auto": Kind.UNKNOWN, "mean": Kind.MEAN, "sum": Kind.SUM, "batch": Kind.BATCH}

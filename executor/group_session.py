@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
-from . import alone, backward, loader_watch
+from . import alone, backward, counted_loops, loader_watch, script_random
 from .batch_watch import GOES_BACK, BatchWatch, Rows
 from .batches import Place, Reader, Source, Unit
 from .config import Count, TrainingConfig
@@ -29,6 +29,7 @@ from .gradient_noise import GradientNoise, Preconditioner
 from .gradients import Gradients, PartPlan
 from .group import Group, GroupBroken
 from .learning_rate import lr_rule
+from .left_out import check_schedulers, watch_optimizers
 from .loader import OrderDiffers, source_of
 from .loop_habits import AheadWatch, takes_by_next
 from .loss_kind import Kind, as_weight
@@ -37,6 +38,7 @@ from .noise_meter import NoiseMeter
 from .pace import Pace
 from .prepared import Prepared, rest_ddp
 from .protocol import BatchPlan
+from .script_random import GLOBALS
 from .session import check_count
 from .side_loaders import SideLoaders
 from .step_in_hand import StepInHand
@@ -108,6 +110,7 @@ class GroupSession:
         self._split = Split(1, self.script_batch)
         self._local_samples = 0  # that this replica was given in the running pass
         self._shared: int | None = None
+        self._aligned = -1  # the generation of the group whose members have begun alike
         self._adapt()
 
     def tell(self, sentence: str) -> None:
@@ -204,6 +207,7 @@ class GroupSession:
 
     def begin_script(self) -> None:
         """The script has set itself up; training begins, or goes on."""
+        check_schedulers(self.prepared)
 
     def report(self, metrics: dict[str, Any], how: dict[str, str]) -> None:
         self.metrics.add(metrics, how)
@@ -385,6 +389,18 @@ class GroupSession:
     def batch_number(self) -> int:
         """Of the batch that was handed out last."""
         return max(self._number_in_loop() - 1, 0)
+
+    @property
+    def pass_number(self) -> int:
+        return self._watch.parts
+
+    def next_number(self) -> int:
+        number = self._number_in_loop()
+        if self._step.running is not None:
+            partial, redos = self.partial, self._redos
+            self._close_part()
+            number = self._number_in_loop() - int(partial and redos == self._redos)
+        return number
 
     def _number_in_loop(self) -> int:
         """Batches of the running loop that were handed out, the running one included."""
@@ -848,6 +864,23 @@ class GroupSession:
         """Do what the ranks agree on before the next batch. True when group, batch plan or position changed."""
         return False
 
+    def _align(self, group: Group) -> None:
+        """Before the first step: have replica 0's weights, and what it draws next.
+
+        A script may set weights at random between `prepare` and its loop.
+        """
+        if self.position.iterations or self._aligned == group.generation:
+            return
+        self._aligned = group.generation
+        if group.world_size == 1:
+            return
+        prepared = self.prepared
+        beside = [t for module in prepared.companions for t in (*module.parameters(), *module.buffers())]
+        group.broadcast_tensors([*prepared.parameters(), *prepared.buffers(), *beside], 0)
+        mine = [script_random.state_of(generator) for generator in GLOBALS]
+        for generator, state in zip(GLOBALS, group.gather_objects(mine)[0], strict=True):
+            script_random.put_back(generator, state)
+
     def _look_at_parameters(self) -> None:
         """Take in parameters that the script has given an optimizer since, as they are on replica 0."""
         held, self._held = self._held, self.prepared.held_count()
@@ -882,6 +915,8 @@ class GroupSession:
                 rest_ddp(item)
         backward.watch(self.gradients)
         loader_watch.watch(self.sides)
+        counted_loops.count_batches(self)
+        watch_optimizers(self.prepared, lambda: self._in_loop)
         alone.install()
 
     @property

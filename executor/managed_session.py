@@ -12,11 +12,12 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from enum import IntEnum
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -29,7 +30,6 @@ from .channel import Channel
 from .checkpoint import CheckpointError, CheckpointStore
 from .completion import fraction_done
 from .config import Adaptivity, TrainingConfig
-from .elastic_loader import number_batches
 from .failures import SHARE_DECISIONS
 from .gradient_noise import is_adam_type
 from .gradients import PartPlan, spans_gpus
@@ -52,10 +52,11 @@ from .pace import Pace
 from .prepared import Prepared
 from .profiling import largest_local_bsz
 from .protocol import BatchPlan, Join, Leave, Save, SetBatch, Stop
-from .rng import capture_rng, restore_rng
+from .rng import RandomState, capture_rng, restore_rng
 from .script_frames import leave_out
+from .script_sums import Given
 from .step_backup import StepBackup
-from .training_state import broadcast_state
+from .training_state import as_current, broadcast_state
 from .units import Part
 from .whole_values import norms, rates_of
 
@@ -122,6 +123,9 @@ class ManagedSession(GroupSession):
         self._finished = False
         self._stores = Stores()
         self._generation = -1  # the newest one that was tried
+        self._began = False  # the script's loop
+        # A state that a script may change before its loop, which goes on from here all the same.
+        self._taken_over: dict[str, Any] | None = None
         self._next_control = 0  # iteration of the next control point
         self._saved_s = self._reported_s = self._heartbeat_s = time.monotonic()
         self._report_after_s = REPORT_FIRST_S
@@ -130,7 +134,6 @@ class ManagedSession(GroupSession):
         channel.on_abort = self._on_abort
         self.state.extras["variables"] = self._variables_state, self.variables.load
         self.state.extras["accumulated"] = self._capture_accumulated, self._load_accumulated
-        number_batches(self)
 
     def start(self) -> None:
         """Say `Ready` and wait for a group. Raises `Leaving` when there will be none."""
@@ -141,6 +144,10 @@ class ManagedSession(GroupSession):
     # --- the script's own variables ----------------------------------------------------------------------
 
     def begin_script(self) -> None:
+        super().begin_script()
+        self._began = True
+        if self._taken_over is not None:
+            self.state.put_back(self._taken_over, self.rank)
         self.variables.begin()
 
     def report(self, metrics: dict[str, Any], how: dict[str, str]) -> None:
@@ -159,8 +166,7 @@ class ManagedSession(GroupSession):
                 f"{', '.join(sorted(left))} of the script is too large to be kept in checkpoints and handed to "
                 "newcomers; give prepare an object with state_dict and load_state_dict"
             )
-        in_pass = self._in_loop and self.position.key[1:] != (0, 0, 0)
-        return self.variables.state(in_pass, self.position.pass_samples)
+        return self.variables.state(self._in_loop, self.position.pass_samples)
 
     def _begin_pass(self) -> None:
         before = self.position.pass_samples, self.position.pass_progress
@@ -180,6 +186,9 @@ class ManagedSession(GroupSession):
         return self.by_next and self.step_count is None and self._given < self.position.batch
 
     def _arrive(self) -> None:
+        taken, self._taken_over = self._taken_over, None
+        if taken is not None and taken["variables"]["in_pass"]:
+            self.state.put_back(taken, self.rank)
         samples = self.variables.begin_loop(self.rank, self.world_size)
         self._local_samples = self._local_samples if samples is None else samples
 
@@ -215,10 +224,16 @@ class ManagedSession(GroupSession):
         self.variables.begin_part(not self.partial, not part.counts, lambda: self.trained)
 
     def _after_part(self, part: Part) -> None:
-        self.variables.end_part(
+        batch = self._step.batch
+        given = Given(
             part.samples,
-            not self.partial,
+            self._step.ahead[-1].samples,
             lambda: self._added_losses(part.samples),
+            lambda: set(_sizes_in(batch)),
+        )
+        self.variables.end_part(
+            given,
+            not self.partial,
             self._whole_values,
             last_alone=self.sides.looked_aside,
         )
@@ -277,6 +292,7 @@ class ManagedSession(GroupSession):
                     self._recover()
                     changed = True
                     continue
+                self._align(group)
                 self._look_at_parameters()
                 waits = self.position.iterations < self._next_control
                 if self._step.unstepped or (waits and (group.world_size > 1 or not self.channel.waiting)):
@@ -505,7 +521,7 @@ class ManagedSession(GroupSession):
         why = ""
         if not here:
             try:
-                self.state.apply(state, group.rank)
+                self._take_over(state, group.rank)
             except ValueError as error:
                 why = str(error)
         fits = group.gather_ints([not why])
@@ -521,9 +537,15 @@ class ManagedSession(GroupSession):
         (restored,) = group.broadcast_ints([int(found is not None)])
         state = (found[1] if found is not None else self.state.capture()) if group.rank == 0 else None
         state = broadcast_state(group, state, 0) if group.world_size > 1 else state
-        if state is not None and (restored or group.rank != 0):
+        if state is not None and restored:
+            self._take_over(state, group.rank)
+        elif state is not None and group.rank != 0:
             self.state.apply(state, group.rank)
         return "checkpoint" if restored else "fresh"
+
+    def _take_over(self, state: dict[str, Any], rank: int) -> None:
+        self.state.apply(state, rank)
+        self._taken_over = None if self._began else as_current(state)
 
     def _default_plan(self, replicas: int) -> BatchPlan:
         """The initial batch size, in as few passes as local limits allow."""
@@ -598,6 +620,7 @@ class ManagedSession(GroupSession):
             self._save()
         elif self.rank == 0 and self.config.checkpoint.at_epoch_end:
             self._try_to_save()
+        self.variables.forget_as_one()
         self.send_report()
 
     def _begin_script_step(self) -> None:
@@ -630,6 +653,8 @@ class ManagedSession(GroupSession):
                 return
             self.position.target_reached = self._target_reached()
             self._sync_buffers()
+            if self.config.checkpoint.at_epoch_end and self.checkpoints is not None:
+                self._look_as_one()
         except GroupBroken:
             self._recover()
 
@@ -822,11 +847,22 @@ def ready(prepared: Prepared, script_batch: int, dataset_size: int | None, has_s
     )
 
 
+def _sizes_in(batch: Any) -> Iterator[int]:
+    """Elements of each tensor or array of a batch."""
+    if isinstance(batch, Tensor | np.ndarray):
+        yield batch.numel() if isinstance(batch, Tensor) else batch.size
+    elif isinstance(batch, dict | list | tuple):
+        for item in batch.values() if isinstance(batch, dict) else batch:
+            yield from _sizes_in(item)
+
+
 def warm_up(device: torch.device) -> None:
     """Pay for torch's lazy imports and the device's context before the others wait for this process."""
     leave_group()
     dist.init_process_group(backend_for(device), store=dist.HashStore(), rank=0, world_size=1)
-    torch.nn.Linear(1, 1).to(device)(torch.zeros(1, 1, device=device)).sum().backward()
+    with RandomState(0).borrowed():  # what the script draws next is as alone
+        layer = torch.nn.Linear(1, 1)
+    layer.to(device)(torch.zeros(1, 1, device=device)).sum().backward()
     dist.all_reduce(torch.zeros(1, device=device))
     leave_group()
 

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 from .group import Group
 from .script_frames import NUMBERS, WHOLE, put, reach, script_objects
 from .script_state import ScriptState
-from .script_sums import Known, SampleSums, as_alone, shared
+from .script_sums import Given, Known, SampleSums, as_alone, shared, whole_numbers
 from .script_undo import ANY_SIZE, Undo, have_moved
 from .undue import Late
 
@@ -44,6 +44,9 @@ class OwnVariables:
         self._undo: Undo | None = None  # before the running batch
         self._undo_step: Undo | None = None  # before the running step of a loop in steps
         self._undo_copy: Undo | None = None  # before a part that another replica computes as well
+        self._lent: dict[str, int] = {}  # by path: what others took of a count over samples
+        self._owed: dict[str, int] = {}  # the same, of what is none
+        self._several = False
         self._early: set[str] = set()  # paths of what has ever moved before the last pass of a batch
         self._moves: list[tuple[float, dict[str, Any]]] = []
 
@@ -110,7 +113,9 @@ class OwnVariables:
             )
 
         if frames:
-            self._script.apply(self._shares(frames, rank, replicas), moves)
+            shares = self._shares(frames, rank, replicas)
+            self._script.apply(shares, moves)
+            self._lend(frames, shares)
 
     def forget_as_one(self) -> None:
         self._as_one = None
@@ -121,6 +126,16 @@ class OwnVariables:
             {**frame, "variables": shared(frame["variables"], known, rank, replicas, _path(frame))}
             for frame in frames
         ]
+
+    def _lend(self, frames: Frames, shares: Frames) -> None:
+        """Remember what others took, in case that it was no sum over samples."""
+        known = self._sums.known.over_samples
+        self._lent = {}
+        for frame, share in zip(frames, shares, strict=True):
+            mine = whole_numbers(share["variables"], known, _path(share))
+            every = whole_numbers(frame["variables"], known, _path(frame))
+            self._lent |= {path: value - mine[path] for path, value in every.items() if path in mine}
+        self._sums.look_again()
 
     # --- putting in place -----------------------------------------------------------------------------------
 
@@ -136,10 +151,13 @@ class OwnVariables:
         """A pass over the data begins; True where it goes on in the midst of one."""
         taken = self._taken
         self._sums.begin_pass()
-        if taken:
-            self._script.apply(taken["pass"] if taken["in_pass"] else self._shares(taken["now"], rank, replicas))
         in_pass = bool(taken) and taken["in_pass"]
-        if not in_pass:
+        if in_pass:
+            self._script.apply(taken["pass"])
+        elif taken:
+            shares = self._shares(taken["now"], rank, replicas)
+            self._script.apply(shares)
+            self._lend(taken["now"], shares)
             self._taken = {}
         self._pass_begun = self._capture()
         return in_pass
@@ -149,7 +167,9 @@ class OwnVariables:
         taken, self._taken = self._taken, {}
         if not taken:
             return None
-        self._script.apply(self._shares(taken["now"], rank, replicas))
+        shares = self._shares(taken["now"], rank, replicas)
+        self._script.apply(shares)
+        self._lend(taken["now"], shares)
         return share_of(taken["samples"], rank, replicas)
 
     def counts_samples(self, value: int) -> bool:
@@ -177,6 +197,9 @@ class OwnVariables:
 
     def begin_batch(self, may_repeat: bool, several: bool) -> None:
         """The script is given a batch next; `may_repeat`: perhaps more than once; `several`: in several passes."""
+        if several and not self._several:
+            self._sums.look_again()
+        self._several = several
         before = self._undo
         self._undo = Undo(self._weights, several, before, self._reading) if may_repeat or several else None
         self._moves = []
@@ -190,18 +213,19 @@ class OwnVariables:
 
     def end_part(
         self,
-        samples: int,
+        given: Given,
         last: bool,
-        losses: Callable[[], Sequence[float]],
         of_all: Callable[[], list[float]] = list,
         last_alone: bool = False,
     ) -> None:
         """The script is done with a part; before a further one, what goes by batches is as it was before the
         first.
 
-        `losses()` as for `SampleSums.after_part`, `of_all()` and `last_alone` as for `Undo.average`.
+        `of_all()` and `last_alone` as for `Undo.average`.
         """
-        self._sums.after_part(samples, losses)
+        samples = given.samples
+        self._sums.after_part(given)
+        self._pay_back(last)
         if lost := self._sums.take_decided():
             leaves = reach(NUMBERS).leaves
             put({path: leaves[path].value + more for path, more in lost.items() if path in leaves}, leaves)
@@ -217,6 +241,14 @@ class OwnVariables:
         else:
             self._early |= have_moved(moves)
             self._sums.put_back(self._undo.repeat(kept, samples))
+
+    def _pay_back(self, last: bool) -> None:
+        """After the last pass of a batch: counts that are none over samples have what others took of them."""
+        self._owed |= {p: self._lent.pop(p) for p in self._sums.take_revoked() if p in self._lent}
+        if last and self._owed:
+            leaves = reach(WHOLE).leaves
+            put({path: leaves[path].value + more for path, more in self._owed.items() if path in leaves}, leaves)
+            self._owed = {}
 
     def begin_step(self) -> None:
         """A step of a loop in steps begins, which may have to be done again."""

@@ -21,6 +21,10 @@ GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.G
 _PLAIN = (bool, int, float, type(None))
 
 
+# What `random.…` and `np.random.…` draw from, where a script has no generator of its own.
+GLOBALS: tuple[random.Random, np.random.RandomState] = (random._inst, np.random.mtrand._rand)
+
+
 def capture(thing: Any) -> dict[str, Any]:
     """State of the generators and plain attributes reachable from `thing`, by path; plain Python values."""
     found = {}
@@ -53,6 +57,17 @@ def generators_of(things: Iterable[Any]) -> set[int]:
     """The ids of all generators reachable from these."""
     found = (_get(owner, name) for thing in things for _, owner, name, _ in _places(thing))
     return {id(value) for value in found if is_generator(value)}
+
+
+def state_of(generator: Any) -> Mapping[str, Any]:
+    """A generator's state."""
+    state: Mapping[str, Any] = _state(generator, plain=False)
+    return state
+
+
+def put_back(generator: Any, state: Mapping[str, Any]) -> None:
+    """Put a generator where `state_of` found it."""
+    _set_generator(generator, state)
 
 
 def as_text(generator: Any) -> str:

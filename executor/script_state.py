@@ -22,7 +22,7 @@ import torch
 
 from . import script_random
 from .script_frames import holdings_of, key_of, script_frames, settle
-from .script_random import is_generator
+from .script_random import GLOBALS, is_generator
 from .script_sums import ATTRIBUTES
 from .undue import Undue
 
@@ -39,6 +39,7 @@ SETTINGS_DEPTH = 3  # of what data sets and modules hold
 MOST_PARTS = 32  # of a list of them, such as transforms
 MODEL = "__coadapt_model__"  # stands beside "state", that of a copy of the prepared model of this number
 GENERATOR = "__coadapt_generator__"  # stands before the state of a random generator
+_GLOBALS: dict[str, Any] = {f"global/{i}": generator for i, generator in enumerate(GLOBALS)}
 THINGS = "things"  # stands for a function: what was given to `prepare`, and the data set
 
 Variables = dict[str, Any]
@@ -84,7 +85,7 @@ class ScriptState:
         return [*captured, self._changed(("", THINGS), self._set_now())]
 
     def _set_now(self) -> Variables:
-        values = {path: getattr(*place) for path, place in self._settings().items()}
+        values = {path: getattr(*place) for path, place in self._settings().items()} | _GLOBALS
         return {
             path: {GENERATOR: script_random.as_text(value)} if is_generator(value) else value
             for path, value in values.items()
@@ -143,8 +144,9 @@ class ScriptState:
         settings = self._settings()
         for one in waiting:
             for path, value in one["variables"].items() if one["function"] == THINGS else ():
-                if path in settings and isinstance(value, dict):
-                    script_random.from_text(getattr(*settings[path]), value[GENERATOR])
+                if isinstance(value, dict) and (path in settings or path in _GLOBALS):
+                    generator = _GLOBALS.get(path) or getattr(*settings[path])
+                    script_random.from_text(generator, value[GENERATOR])
                 elif path in settings:
                     setattr(*settings[path], value)
 

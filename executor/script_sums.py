@@ -3,14 +3,15 @@
 Each replica adds up over its own part of the data. When replicas come and go, and when a state is saved, their
 sums become what one process would have: those over samples are added, those over batches averaged. Replicas that
 go on share them again. Which is which is seen from how they grow: by the samples of a part, by a count of some of
-them, by its loss times its samples; or by 1, or the loss.
+them, by its loss times its samples; or by 1, by the samples of the whole batch, or the loss. One process alone
+cannot tell a part from its batch; what it has taken for a sum over samples is looked at again in the first parts.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Container, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +25,25 @@ ATTRIBUTES = "__coadapt_attributes__"
 # Parts of a pass that are looked at, in the first passes.
 LOOKS = 8
 PASSES = 3
+LOOKS_AGAIN = 3  # parts that are looked at after batches have come to be divided otherwise
 TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the script was given: `samples` of a batch of `batch`. `sizes`: elements of its tensors.
+
+    `losses()`: what losses add up to over these samples.
+    """
+
+    samples: int
+    batch: int
+    losses: Callable[[], Sequence[float]] = list
+    sizes: Callable[[], Set[int]] = set
+
+    @property
+    def is_part(self) -> bool:
+        return self.samples < self.batch
 
 
 @dataclass
@@ -95,16 +114,22 @@ class SampleSums:
         self._has_counted = False  # counters were looked at
         # Growths by 1 in passes that are undone: of counters, which is right, or of counts of some samples.
         self._undecided: dict[str, int] = {}
+        self._looks_again = 0
+        self._revoked: set[str] = set()
         self._no_quotients: set[str] = set()
 
     @property
     def looks(self) -> bool:
-        return self._passes <= PASSES and self._looks < LOOKS
+        return self._looks_again > 0 or (self._passes <= PASSES and self._looks < LOOKS)
 
     def begin_pass(self) -> None:
         self._passes += 1
         self._looks = 0
         self._undecided = {}
+
+    def look_again(self) -> None:
+        """Batches are divided otherwise from now on."""
+        self._looks_again = LOOKS_AGAIN
 
     def before_part(self, late: bool) -> None:
         """The script is given its part of a batch next; `late`: counters are shown not to be there yet."""
@@ -114,13 +139,15 @@ class SampleSums:
             self._before = {path: _copied(leaf.value) for path, leaf in found.leaves.items()}
             self._lengths = {path: len(items) for path, items in found.lists.items()}
 
-    def after_part(self, samples: int, losses: Callable[[], Sequence[float]]) -> None:
-        """The script is done with its part of so many samples; `losses()`: what its losses add up to over them."""
+    def after_part(self, given: Given) -> None:
+        """The script is done with its part of a batch."""
         self._ones = set()
         if not self._before:
             return
         before, self._before = self._before, {}
+        samples = given.samples
         self._looks += 1
+        self._looks_again = max(0, self._looks_again - 1)
         found, known = reach((*NUMBERS, *ARRAYS)), self.known
         grown = {
             path: growth
@@ -129,9 +156,12 @@ class SampleSums:
         }
         known.moving |= grown.keys()
         self._note_counters(grown)
-        added = losses() if any(isinstance(growth, float) for growth in grown.values()) else ()
+        added = given.losses() if any(isinstance(growth, float) for growth in grown.values()) else ()
+        sizes = given.sizes() if given.is_part else set()
         for path, growth in grown.items():
             by_samples = _by_samples(growth, samples, added)
+            if by_samples and given.is_part and is_of_batches(growth, given.samples, given.batch, sizes):
+                by_samples = False
             if by_samples is not True and self._beside_count(path, growth, grown, found, samples):
                 by_samples = True
             self._note(path, by_samples)
@@ -146,6 +176,11 @@ class SampleSums:
         for path in (self._ones & paths) - self.known.over_samples:
             self._undecided[path] = self._undecided.get(path, 0) + 1
 
+    def take_revoked(self) -> set[str]:
+        """What was taken for sums over samples, and is none."""
+        revoked, self._revoked = self._revoked, set()
+        return revoked
+
     def take_decided(self) -> dict[str, int]:
         """What was put back of counts, by path, before they were known to be over samples."""
         decided = {path: lost for path, lost in self._undecided.items() if path in self.known.over_samples}
@@ -157,6 +192,8 @@ class SampleSums:
         if by_samples and path not in self.known.others:
             self.known.over_samples.add(path)
         elif by_samples is False:
+            if path in self.known.over_samples:
+                self._revoked.add(path)
             self.known.over_samples.discard(path)
             self.known.others.add(path)
 
@@ -281,6 +318,27 @@ def grows_by_samples(growth: float, samples: int, losses: Sequence[float]) -> bo
         return True if growth > 1 else None
     known = [loss for loss in losses if math.isfinite(loss)]
     return any(_close(loss, growth) for loss in known) if known else None
+
+
+def is_of_batches(growth: Any, samples: int, batch: int, sizes: Set[int]) -> bool:
+    """Whether a count grew by what is of the whole batch, as by its number of samples, where a part was given.
+
+    `sizes`: elements of the part's tensors; a count of those, such as one of tokens, is one over samples.
+    """
+    if not isinstance(growth, int) or growth == samples:
+        return False
+    return growth == batch or (growth not in sizes and any(growth * samples == size * batch for size in sizes))
+
+
+def whole_numbers(value: Any, paths: Container[str], path: str = "") -> dict[str, int]:
+    """Whole numbers in captured variables, by path; of some paths only."""
+    if isinstance(value, dict):
+        is_object = ATTRIBUTES in value
+        found: dict[str, int] = {}
+        for key, item in value.items():
+            found |= whole_numbers(item, paths, path if is_object else f"{path}/{key}")
+        return found
+    return {path: int(value)} if path in paths and isinstance(value, WHOLE) else {}
 
 
 def as_alone(

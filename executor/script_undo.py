@@ -17,6 +17,7 @@ from torch import Tensor
 
 from . import script_random
 from .script_frames import ARRAYS, FRACTIONS, MOST_ELEMENTS, NUMBERS, OTHERS, Leaf, put, reach, script_objects
+from .script_random import GLOBALS
 
 ANY_SIZE = 1 << 62
 MOST_QUEUED = 1024  # items of a queue that are kept
@@ -38,9 +39,10 @@ class Undo:
         reading: Container[int] = (),
     ) -> None:
         self._weights = weights
+        own = script_objects(*script_random.GENERATORS)
         self._generators = [
-            (generator, script_random.as_text(generator))
-            for generator in script_objects(*script_random.GENERATORS)
+            (generator, script_random.state_of(generator))
+            for generator in (*own, *GLOBALS)
             if id(generator) not in reading
         ]
         found = reach((*NUMBERS, *ARRAYS, *OTHERS), ANY_SIZE if several else MOST_ELEMENTS)
@@ -90,7 +92,7 @@ class Undo:
 
     def _draw_again(self) -> None:
         for generator, state in self._generators:
-            script_random.from_text(generator, state)
+            script_random.put_back(generator, state)
 
     def repeat(self, keep: Container[str], samples: int) -> set[str]:
         """Before a further pass of the same batch: put back what goes by batches, but not the paths to `keep`.

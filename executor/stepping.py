@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import types
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -78,13 +79,15 @@ class ScaledOptimizers:
         for optimizer in optimizers:
             optimizer.register_step_pre_hook(self._before)
             optimizer.register_step_post_hook(self._after)
-            optimizer.step = self._asked(optimizer, optimizer.step)  # type: ignore[method-assign]
+            # A method, as schedulers take it for that are made later.
+            asked = types.MethodType(self._asked(optimizer, optimizer.step), optimizer)
+            optimizer.step = asked  # type: ignore[method-assign]
 
     def _asked(self, optimizer: torch.optim.Optimizer, step: Any) -> Any:
         stepping = self._stepping
 
         @functools.wraps(step)
-        def asked(closure: Any = None, *args: Any, **kwargs: Any) -> Any:
+        def asked(_: torch.optim.Optimizer, closure: Any = None, *args: Any, **kwargs: Any) -> Any:
             if closure is not None:
                 return with_closure(closure, *args, **kwargs)
             stepping.before_step(optimizer)

@@ -44,6 +44,8 @@ class TorchrunSession(GroupSession):
     def _control_point(self) -> bool:
         if self.group is not None and self.group.broken:
             raise RuntimeError("a process of this torchrun group is gone")
+        if self.group is not None:
+            self._align(self.group)
         self._look_at_parameters()
         return False
 

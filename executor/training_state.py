@@ -111,6 +111,15 @@ class TrainingState:
         way.
         """
         state = as_current(state)
+        self.put_back(state, rank)
+        self.noise.load_state_dict(state["noise"])
+        self.position.load(state["position"])
+        for name, (_, take_over) in self.extras.items():
+            if name in state:
+                take_over(state[name])
+
+    def put_back(self, state: dict[str, Any], rank: int) -> None:
+        """What `prepare` was given as it is in `state`, and random numbers as for `apply`, which counts it all."""
         prepared = self.prepared
         for kind, mine in self._by_kind().items():
             if len(state[kind]) != len(mine):
@@ -132,15 +141,10 @@ class TrainingState:
         with torch.no_grad():
             for parameter, value in zip(prepared.strays(), state.get("strays", []), strict=False):
                 parameter.copy_(value)
-        self.noise.load_state_dict(state["noise"])
-        self.position.load(state["position"])
-        for name, (_, take_over) in self.extras.items():
-            if name in state:
-                take_over(state[name])
         if rank == 0:
             restore_rng(state["rng"])
         else:
-            diversify(self.position.iterations, rank)
+            diversify(state["position"]["iterations"], rank)
 
     def _by_kind(self) -> dict[str, Sequence[Stateful | nn.Module]]:
         prepared = self.prepared

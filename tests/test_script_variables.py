@@ -14,7 +14,7 @@ import torch
 from coadapt.executor import script_undo
 from coadapt.executor.own_variables import OwnVariables, share_of
 from coadapt.executor.script_frames import MOST_ELEMENTS, NUMBERS, put, reach
-from coadapt.executor.script_sums import Known, as_alone, grows_by_samples, shared
+from coadapt.executor.script_sums import Given, Known, as_alone, grows_by_samples, is_of_batches, shared
 from coadapt.executor.script_undo import Undo
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,7 +97,7 @@ def test_variables_of_a_running_function_can_be_set() -> None:
 def trained(passes: int) -> dict[str, Any]:
     """What a script has in its variables after four batches of six, each in so many passes."""
     data = torch.arange(24.0).reshape(4, 6).square() + 1
-    steps = seen = large = 0
+    steps = seen = large = constant = tokens = tokens_at_once = 0
     total = of_batches = running = mean = 0.0
     losses: list[float] = []
     every: list[float] = []
@@ -117,6 +117,9 @@ def trained(passes: int) -> dict[str, Any]:
             loss = float(part.mean())
             steps += 1
             seen += n
+            constant += len(batch)
+            tokens += 7 * n
+            tokens_at_once += 7 * len(batch)
             total += loss * n
             of_batches += loss
             running = 0.9 * running + 0.1 * loss
@@ -131,8 +134,10 @@ def trained(passes: int) -> dict[str, Any]:
             trainer.meters["loss"].update(loss, n)
             trainer.left -= 1
             flag, note = not flag, f"step {steps}"
-            mine.end_part(n, last, lambda added=loss * n: [added])
+            sizes = {n, 7 * n}  # as of labels and tokens
+            mine.end_part(Given(n, len(batch), lambda added=loss * n: [added], lambda sizes=sizes: sizes), last)
     return {
+        "constant": constant, "tokens": tokens, "tokens at once": tokens_at_once,
         "steps": steps, "seen": seen, "large": large, "total": total, "of_batches": of_batches, "running": running,
         "losses": losses, "every": sorted(every), "arrays": sorted(torch.cat(arrays).tolist()),
         "recent": list(recent), "by_size": by_size["large"], "counts": counts.tolist(), "mean": mean,
@@ -160,7 +165,7 @@ def test_while_a_batch_is_not_over_its_count_equals_nothing() -> None:
             steps += 1
             if steps % 2 == 0:
                 logged.append((int(steps), number))
-            mine.end_part(3, number == 1, list)
+            mine.end_part(Given(3, 3), number == 1)
     assert steps == 6
     assert logged[-2:] == [(4, 1), (6, 1)]
 
@@ -180,7 +185,7 @@ def test_what_a_validation_in_the_last_pass_sets_is_no_mean_over_passes(validate
                 lowest = min(lowest, 0.9)
             elif number == 1:
                 lowest = min(lowest, 0.5)
-            mine.end_part(3, number == 1, list, last_alone=validates and number == 1)
+            mine.end_part(Given(3, 3), number == 1, last_alone=validates and number == 1)
     assert (lowest, running) == (pytest.approx(best), pytest.approx(0.4))
 
 
@@ -199,7 +204,7 @@ def test_tensors_and_arrays_move_by_the_mean_of_the_passes_that_move_them(make: 
             else:
                 last += 1  # only the last pass makes a step
             both += 0.5 + number
-            mine.end_part(3, number == 1, list)
+            mine.end_part(Given(3, 3), number == 1)
     assert (float(first[-1]), float(last[-1]), float(both[-1]), float(still[-1])) == (3.0, 3.0, 3.0, 0.0)
     half = len(first) // 2
     mine.begin_batch(may_repeat=False, several=True)
@@ -207,7 +212,7 @@ def test_tensors_and_arrays_move_by_the_mean_of_the_passes_that_move_them(make: 
         mine.begin_part(number == 1, is_copy=False)
         first[:half] += 1 - number  # each pass writes its samples' rows
         first[half:] += number
-        mine.end_part(3, number == 1, list)
+        mine.end_part(Given(3, 3), number == 1)
     assert (float(first[0]), float(first[-1])) == (4.0, 4.0)
 
 
@@ -223,7 +228,7 @@ def test_a_number_that_only_steps_move_moves_as_much_as_alone() -> None:
             mean += 0.25 + number
             if number == 1:
                 temperature *= 0.5
-            mine.end_part(3, number == 1, list)
+            mine.end_part(Given(3, 3), number == 1)
     assert (temperature, mean) == (0.125, 3 * 0.75)
 
 
@@ -241,7 +246,7 @@ def test_data_in_memory_are_copied_once_not_for_every_batch(
         mine.begin_batch(may_repeat=False, several=True)
         for number in range(2):
             mine.begin_part(number == 1, is_copy=False)
-            mine.end_part(3, number == 1, list)
+            mine.end_part(Given(3, 3), number == 1)
     assert sum(call.args[0] is data for call in copy.call_args_list) == 1
 
 
@@ -275,7 +280,7 @@ def test_what_another_replica_computes_too_is_counted_there() -> None:
         mine.begin_part(True, is_copy)
         seen += 4
         steps += 1
-        mine.end_part(4, True, list)
+        mine.end_part(Given(4, 4), True)
     assert (seen, steps) == (8, 3)
 
 
@@ -303,7 +308,7 @@ def test_a_data_set_in_a_variable_costs_batches_of_several_passes_nothing() -> N
             for number in range(2):
                 mine.begin_part(number == 1, is_copy=False)
                 total += 1.0
-                mine.end_part(3, number == 1, list)
+                mine.end_part(Given(3, 3), number == 1)
     assert written.elements - before < 1000
     assert data.shape == (100_000,)
 
@@ -447,7 +452,7 @@ def test_a_generator_in_a_variable_draws_in_each_pass_what_it_drew_in_the_first(
         for number in range(2):
             mine.begin_part(number == 1, is_copy=False)
             drawn.append(float(draw.random()))
-            mine.end_part(3, number == 1, list)
+            mine.end_part(Given(3, 3), number == 1)
     assert drawn == expected
 
 
@@ -462,3 +467,14 @@ def test_a_generator_that_decides_on_samples_is_left_to_the_data() -> None:
     assert float(torch.rand(1, generator=order)) != float(first)
     state = mine.state(in_pass=False, pass_samples=0)
     assert not any("order" in frame["variables"] for frame in state["now"])
+
+
+@pytest.mark.parametrize(
+    ("growth", "of_batches"),
+    [(4, False), (8, True), (20, False), (40, True), (3, False), (7, False), (4.0, False)],
+)
+def test_a_count_that_grows_by_the_whole_batch_where_a_part_was_given_is_none_over_samples(
+    growth: float, of_batches: bool
+) -> None:
+    """Four samples of eight, each of five tokens."""
+    assert is_of_batches(growth, 4, 8, {4, 20}) is of_batches

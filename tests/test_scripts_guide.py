@@ -151,6 +151,17 @@ def test_a_step_outside_of_the_loop_is_refused(tmp_path: Path) -> None:
     assert crashed.summary.startswith("RuntimeError: SGD.step is called outside of")
 
 
+def test_an_optimizer_that_is_made_later_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    late = "optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)"
+    script.write_text(SCRIPT.replace("BEFORE", late).replace("AFTER", ""))
+    with TrainingGroup(script, tmp_path) as job:
+        (member,) = job.start(1)
+        job.join([member], wait=False)
+        crashed = member.wait(Crashed)
+    assert crashed.summary.startswith("RuntimeError: a SGD that was not given to prepare steps parameters")
+
+
 def test_a_newcomer_cannot_take_over_parameters_that_it_does_not_have(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     late = "if epoch == 0: optimizer.add_param_group({'params': [nn.Parameter(torch.zeros(1))]})"
@@ -176,6 +187,8 @@ def test_every_refused_line_is_tried_here() -> None:
         "lazy modules": "",
         "two training loaders": "",
         "a step outside": "",
+        "an LR scheduler that is not given": "scheduler_late",
+        "an optimizer that is made later": "",
         "an optimizer that is given parameters": "",
         "`prepare` twice": "",
     }

@@ -1,0 +1,65 @@
+"""Optimizers and schedulers that a script uses in its loop and has not given to `prepare`.
+
+Their steps would count passes and not batches, and no checkpoint would hold their state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from .prepared import Prepared
+from .script_frames import script_objects
+
+_GIVE_ALL = "make all of them before, and give them to coadapt.prepare"
+
+
+def check_schedulers(prepared: Prepared) -> None:
+    """Raises RuntimeError for a scheduler of a prepared optimizer that is not prepared itself."""
+    known = {id(thing) for thing in _held_by([*prepared.schedulers, *prepared.users])}
+    for scheduler in script_objects(LRScheduler):
+        optimizer = getattr(scheduler, "optimizer", None)
+        if id(scheduler) not in known and any(optimizer is one for one in prepared.optimizers):
+            raise RuntimeError(
+                f"a {type(scheduler).__name__} of the script was not given to prepare, and would lose its place "
+                f"whenever the job is moved or started again; {_GIVE_ALL}"
+            )
+
+
+def watch_optimizers(prepared: Prepared, in_loop: Callable[[], bool]) -> None:
+    """Raise RuntimeError as soon as an optimizer that is not prepared steps prepared parameters in the loop."""
+    accepted: set[int] = set()
+
+    def look(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if id(optimizer) in accepted or not in_loop():
+            return
+        trained = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        if _belongs(optimizer, prepared.optimizers) or trained.isdisjoint(map(id, prepared.parameters())):
+            accepted.add(id(optimizer))
+            return
+        raise RuntimeError(
+            f"a {type(optimizer).__name__} that was not given to prepare steps parameters of the prepared model; "
+            f"{_GIVE_ALL}"
+        )
+
+    register_optimizer_step_pre_hook(look)
+
+
+def _belongs(optimizer: torch.optim.Optimizer, prepared: Iterable[torch.optim.Optimizer]) -> bool:
+    """Whether it is prepared, or one that a prepared one is made of or made around."""
+    inside = {id(thing) for thing in _held_by([optimizer])}
+    return any(id(one) in inside or any(thing is optimizer for thing in _held_by([one])) for one in prepared)
+
+
+def _held_by(things: Iterable[Any]) -> list[Any]:
+    """These and what they hold, in lists too."""
+    found: list[Any] = []
+    for thing in things:
+        found.append(thing)
+        for value in getattr(thing, "__dict__", {}).values():
+            found += value if isinstance(value, list | tuple) else [value]
+    return found
