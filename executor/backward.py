@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -20,6 +21,9 @@ class Watcher(Protocol):
     ) -> AbstractContextManager[Sequence[Tensor | None]]:
         """Surround one backward; gives the gradients of `losses` that it starts with (None: 1)."""
 
+    def taken(self, inputs: Sequence[Any]) -> None:
+        """The script takes gradients of these by itself, as by `torch.autograd.grad`."""
+
 
 def watch(watcher: Watcher | None) -> None:
     """Let `watcher` surround each backward of this process, but not those that run inside of one."""
@@ -27,6 +31,17 @@ def watch(watcher: Watcher | None) -> None:
     _watching = watcher
     if _real is None and watcher is not None:
         _real, torch.autograd.backward = torch.autograd.backward, _backward
+        torch.autograd.grad = _grad_told(torch.autograd.grad)
+
+
+def _grad_told(real: Any) -> Any:
+    @functools.wraps(real)
+    def grad(outputs: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+        if _watching is not None and not _inside:
+            _watching.taken([inputs] if isinstance(inputs, Tensor) else list(inputs))
+        return real(outputs, inputs, *args, **options)
+
+    return grad
 
 
 def _backward(

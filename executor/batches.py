@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -145,3 +147,13 @@ def _leaves(batch: Any) -> Iterator[Any]:
             yield from _leaves(value)
     else:
         yield batch
+
+
+def another(batch: Any, deep: bool = False) -> Any:
+    """The same batch in containers of its own, as a script may take it apart; `deep`: it may write to it, too."""
+    if deep:
+        with suppress(Exception):  # what cannot be copied is given as it is
+            return copy.deepcopy(batch)
+    if type(batch) is dict:
+        return {key: another(item) for key, item in batch.items()}
+    return [another(item) for item in batch] if type(batch) is list else batch

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import functools
 import itertools
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -186,6 +187,37 @@ class _Zipped(Counted):
         return tuple(row[i] for i in range(len(row)))
 
 
+class _Paired:
+    """`zip` of epochs or steps with plain columns, which go by their numbers."""
+
+    def __init__(self, columns: tuple[Any, ...]) -> None:
+        numbers = next(column for column in columns if _is_numbers(column))
+        self._columns = [
+            _Column(column) if isinstance(column, _PLAIN) else numbers if column is numbers else iter(column)
+            for column in columns
+        ]
+        self._numbers: Iterator[int] | None = numbers
+
+    def __iter__(self) -> _Paired:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        if self._numbers is None:
+            raise StopIteration
+        number = next(self._numbers)
+        if not all(column.reaches(int(number)) for column in self._columns if isinstance(column, _Column)):
+            self._numbers, self._columns = None, []
+            raise StopIteration
+        return tuple(
+            column.at(int(number))
+            if isinstance(column, _Column)
+            else number
+            if column is self._numbers
+            else next(column)
+            for column in self._columns
+        )
+
+
 class _Column:
     """What is drawn once for each batch."""
 
@@ -229,6 +261,8 @@ class _Enumerate(enumerate, metaclass=_Counting):
         numbers = _Counting.numbers
         if numbers is None or type(iterable) in _COMMON:
             return _enumerate(iterable, start)
+        if _is_numbers(iterable):
+            return ((number + start, number) for number in iterable)
         if _is_fed(iterable):
             numbers.note_counting("enumerate(loader)")
             return _Enumerated(iterable, numbers, start)
@@ -240,9 +274,14 @@ class _Zip(zip, metaclass=_Counting):
 
     def __new__(cls, *iterables: Any, **options: Any) -> Any:
         numbers = _Counting.numbers
-        if numbers is None or not any(type(one) not in _COMMON and _is_fed(one) for one in iterables):
+        others = [one for one in iterables if type(one) not in _COMMON]
+        if numbers is None or not others or options.get("strict"):
             return _zip(*iterables, **options)
-        if options.get("strict") or not any(isinstance(one, _PLAIN) for one in iterables):
+        if not any(isinstance(one, _PLAIN) for one in iterables):
+            return _zip(*iterables, **options)
+        if any(map(_is_numbers, others)):
+            return _Paired(iterables)
+        if not any(map(_is_fed, others)):
             return _zip(*iterables, **options)
         numbers.note_counting("zip(…, loader)")
         return _Zipped(iterables, numbers)
@@ -259,6 +298,16 @@ class _Islice(itertools.islice, metaclass=_Counting):
         numbers.note_counting("islice(loader, …)")
         start, stop, step = (*limits, None, None)[:3] if len(limits) > 1 else (0, limits[0], 1)
         return _Sliced(iterable, numbers, start or 0, stop, step or 1)
+
+
+_of_epochs: weakref.WeakSet[Iterator[int]] = weakref.WeakSet()
+
+
+def known_as_numbers(numbers: Iterator[int]) -> Iterator[int]:
+    """These are the numbers of epochs or steps that are still to do, the first of which may not be 0."""
+    if isinstance(numbers, GeneratorType):
+        _of_epochs.add(numbers)
+    return numbers
 
 
 def count_batches(numbers: Numbers) -> None:
@@ -312,6 +361,10 @@ def _as(own: Any) -> Any:
         return own(*args, **options)
 
     return make
+
+
+def _is_numbers(thing: Any) -> bool:
+    return isinstance(thing, GeneratorType) and thing in _of_epochs
 
 
 def _is_fed(thing: Any) -> bool:

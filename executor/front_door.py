@@ -95,12 +95,12 @@ def batches(draw: Callable[[], Any] | Iterable[Any], batch_size: int | None = No
 
 def epochs(count: int) -> Iterator[int]:
     """The epochs still to do, of `count`: `for epoch in coadapt.epochs(10)`. Call `prepare` first."""
-    return _prepared_session("epochs").epochs(count)
+    return counted_loops.known_as_numbers(_prepared_session("epochs").epochs(count))
 
 
 def steps(count: int) -> Iterator[int]:
     """The optimizer steps still to do, of `count`, for loops that know no epochs. Call `prepare` first."""
-    return _prepared_session("steps").steps(count)
+    return counted_loops.known_as_numbers(_prepared_session("steps").steps(count))
 
 
 def report(*, combine: Mapping[str, str] | None = None, **metrics: Any) -> None:

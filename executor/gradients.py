@@ -32,6 +32,11 @@ from .step_timer import StepTimer
 
 # Layouts kept; a script with more sets of parameters than this in turn makes them anew.
 MOST_LAYOUTS = 6
+TAKEN = (
+    "the script takes gradients of parameters itself, which are a batch's only where it computes all of it; every "
+    "replica computes whole batches. Where it only adds them up, say what its loss is, as in "
+    'coadapt.prepare(…, loss="mean")'
+)
 OWN = -1  # stands for a backward, where a script has put gradients into `.grad` itself
 
 
@@ -249,6 +254,14 @@ class Gradients:
         with torch.no_grad():
             self._finish(plan, ordinal, share.weight)
         self.timer.sync_done()
+
+    def taken(self, inputs: Sequence[Any]) -> None:
+        """The script takes gradients of parameters itself, and may reckon with them in any way."""
+        plan, weights = self._plan, self.weights
+        if plan is None or plan.void or plan.samples == plan.batch or weights.given is not Kind.UNKNOWN:
+            return
+        if not weights.whole and any(isinstance(one, Tensor) and one in self._number for one in inputs):
+            weights.only_whole(TAKEN)
 
     def _share_of(self, losses: Sequence[Tensor], plan: PartPlan, ordinal: int) -> Share | None:
         """This part's share; None where the part has to be done again."""
@@ -541,6 +554,9 @@ class Gradients:
         if not own:
             return
         plan = self._plan or PartPlan(1, self.replicas)
+        if self.weights.whole and plan.samples < plan.batch:
+            self.undo()
+            return
         parts = plan.copies * plan.merged
         share = 1.0 / parts if self.weights.given is Kind.SUM else plan.samples / (plan.batch * parts)
         weight = plan.per_step * plan.samples / (plan.batch * parts)

@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 
 from . import alone, backward, counted_loops, loader_watch, script_random
 from .batch_watch import GOES_BACK, BatchWatch, Rows
-from .batches import Place, Reader, Source, Unit
+from .batches import Place, Reader, Source, Unit, another
 from .config import Count, TrainingConfig
 from .drawn import Batches
 from .elastic_loader import make_elastic
@@ -53,6 +53,7 @@ CANNOT_DO_AGAIN = (
     "from its last checkpoint. Where no replica was lost, say what the loss is over the samples of a batch: "
     'coadapt.prepare(…, loss="mean"), "sum" or "batch"'
 )
+ONE_KIND = "the script has other loops over both coadapt.epochs and coadapt.steps; one job counts by one of them"
 # The least progress that a pass lacks to count as a whole one.
 ROUNDING = 1e-6
 
@@ -85,8 +86,9 @@ class GroupSession:
         self.pace: Pace | None = None  # only on emulated nodes
         self.plan = BatchPlan(self.script_batch)
         self.metrics = Metrics()
-        self.epoch_count: int | None = None
-        self.step_count: int | None = None
+        self.epoch_count: float | None = None  # asked for by all loops until now
+        self.step_count: float | None = None
+        self._loops_begun = 0  # over `epochs` or `steps`
         self.in_iteration = False
         self.partial = False
         self.schedule_calls = [0] * len(prepared.schedulers)
@@ -137,32 +139,54 @@ class GroupSession:
         first have numbers that equal nothing.
         """
         check_count("epochs", count)
-        self.epoch_count = count
+        if self.step_count is not None:
+            raise RuntimeError(f"epochs: {ONE_KIND}")
         position = self.position
+        if (before := self._begin_phase(self._epochs_done)) is None:
+            return
+        self.epoch_count = before + count
         self.begin_script()
         while not self.completed:
             epoch, self._loops_seen = position.epoch, 0
             self._begin_pass()
-            number = self._show(position.epochs_done if self._by_progress else float(position.epoch), count)
+            number = self._show(self._epochs_done - before, count)
             yield from self._guarded(number)
             self._end_epoch(epoch)
 
     def steps(self, count: int) -> Iterator[int]:
         """Steps of the script that are still to do, counted by progress where the batch is adapted."""
         check_count("steps", count)
-        self.step_count = count
+        if self.epoch_count is not None:
+            raise RuntimeError(f"steps: {ONE_KIND}")
         position = self.position
+        if (before := self._begin_phase(position.script_steps)) is None:
+            return
+        self.step_count = before + count
         self.begin_script()
         self._begin_pass()
         self._loops_seen = position.loop
         while not self.completed or (self._step.ahead and not position.ended):  # none is left half done
             self._begin_script_step()
-            number = self._show(position.script_steps, count)
+            number = self._show(position.script_steps - before, count)
             yield from self._guarded(number)
             # As in `zip(steps, loader)`: a batch of several passes.
             while self._step.running is not None and self.partial:
                 yield from self._guarded(number)
             self._end_script_step()
+
+    def _begin_phase(self, done: float) -> float | None:
+        """The script begins another loop over `epochs` or `steps`, when so many are done.
+
+        Returns how many were before it; None where it was over before this process came in or was started again.
+        """
+        position, number = self.position, self._loops_begun
+        self._loops_begun += 1
+        if number > len(position.ends):
+            position.ends.append(done)
+            position.ended, position.shown = False, -1
+        if number < len(position.ends):
+            return None
+        return position.ends[-1] if position.ends else 0.0
 
     def _guarded(self, number: int) -> Iterator[int]:
         self._in_loop = True
@@ -202,8 +226,11 @@ class GroupSession:
             return True
         if self.step_count is not None:
             return position.script_steps >= self.step_count - ROUNDING
-        done = position.epochs_done if self._by_progress else float(position.epoch)
-        return self.epoch_count is not None and done >= self.epoch_count - ROUNDING
+        return self.epoch_count is not None and self._epochs_done >= self.epoch_count - ROUNDING
+
+    @property
+    def _epochs_done(self) -> float:
+        return self.position.epochs_done if self._by_progress else float(self.position.epoch)
 
     def begin_script(self) -> None:
         """The script has set itself up; training begins, or goes on."""
@@ -613,11 +640,12 @@ class GroupSession:
         redos = self._redos
         for number, part in enumerate(unit.parts):
             try:
-                self._step.batch = batch = unit.fetch()
+                batch = unit.fetch()
             except GroupBroken:
                 self._undo_step()
                 yield from self._void_parts()
                 return False
+            self._step.batch = another(batch)
             self.partial = number < len(unit.parts) - 1
             self.gradients.begin_part(
                 PartPlan(
@@ -671,7 +699,7 @@ class GroupSession:
         """The last batch again, for nothing, until a step that has to be done again is over."""
         while self._step.void:
             self.gradients.begin_part(PartPlan(1, 1, visible=False, void=True))
-            yield self._step.batch
+            yield another(self._step.batch)
 
     def _close_part(self) -> None:
         """The script is done with the part it was given last; nothing where that was told before."""

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from . import protocol
 from .batch_watch import Rows
-from .batches import Unit
+from .batches import Unit, another
 from .beside import Beside, Followers, is_small
 from .channel import Channel
 from .checkpoint import CheckpointError, CheckpointStore
@@ -153,12 +153,18 @@ class ManagedSession(GroupSession):
     def report(self, metrics: dict[str, Any], how: dict[str, str]) -> None:
         super().report(metrics, how)
         if self.world_size > 1:
+            values = {name: self.metrics.values[name] for name in metrics if name not in how}
             # Counts that are alike on all replicas by chance would be taken for one count of all.
-            whole = {name: value for name, value in metrics.items() if isinstance(value, int) and value > 1}
-            counts = [
-                name for name, value in whole.items() if name not in how and self.variables.counts_samples(value)
+            summed = [
+                name
+                for name, value in values.items()
+                if (self.variables.counts_samples(value) if isinstance(value, int) else self._is_part(value))
             ]
-            self.metrics.ways |= dict.fromkeys(counts, "sum")
+            self.metrics.ways |= dict.fromkeys(summed, "sum")
+
+    def _is_part(self, value: float) -> bool:
+        """Whether it is a sum over this replica's samples, divided by the number of all, as by `len(data)`."""
+        return self.source.size is not None and self.variables.is_part(value, self.source.size)
 
     def _variables_state(self) -> dict[str, Any]:
         if left := self.variables.too_large:
@@ -200,7 +206,7 @@ class ManagedSession(GroupSession):
         self.sides.catch_up()
         for _ in range(self._given, self.position.batch):
             self.gradients.begin_part(PartPlan(1, 1, visible=False, void=True))
-            yield batch
+            yield another(batch, deep=True)
             self._given += 1
         self._step.void = self.in_iteration = False
         step, beside, rng = before
@@ -706,9 +712,8 @@ class ManagedSession(GroupSession):
         """How far the training is, in words."""
         position = self.position
         if self.step_count is not None:
-            return f"step {int(position.script_steps)} of {self.step_count}"
-        done = position.epochs_done if self._by_progress else position.epoch
-        return f"epoch {int(done + 1e-6) + position.begun} of {self.epoch_count}"
+            return f"step {int(position.script_steps)} of {round(self.step_count)}"
+        return f"epoch {int(self._epochs_done + 1e-6) + position.begun} of {round(self.epoch_count or 0)}"
 
     def finish(self) -> None:
         """The script has come to its end: combine what was reported last, and keep the state.
@@ -807,8 +812,8 @@ class ManagedSession(GroupSession):
         else:
             asked, progress, passes = count or 0, self.progress_epochs, self.passes_done
         return protocol.Progress(
-            epoch=int(position.epochs_done + 1e-6) if self._by_progress else position.epoch,
-            epochs=count,
+            epoch=int(self._epochs_done + 1e-6),
+            epochs=None if count is None else round(count),
             fraction=fraction_done(self.config.count, asked, progress, passes),
             steps=position.steps,
             samples=position.samples,

@@ -7,6 +7,7 @@ if it had been given once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
@@ -14,13 +15,15 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from .group import Group
-from .script_frames import NUMBERS, WHOLE, put, reach, script_objects
+from .script_frames import ARRAYS, NUMBERS, WHOLE, put, reach, script_objects
 from .script_state import ScriptState
 from .script_sums import Given, Known, SampleSums, as_alone, shared, whole_numbers
 from .script_undo import ANY_SIZE, Undo, have_moved
 from .undue import Late
 
 Frames = Sequence[dict[str, Any]]
+PERCENT = 100
+ROUND_OFF = 1e-6
 
 
 class OwnVariables:
@@ -174,8 +177,16 @@ class OwnVariables:
 
     def counts_samples(self, value: int) -> bool:
         """Whether only sums over samples have this value now, of all whole numbers of the script."""
-        alike = {path for path, leaf in reach(WHOLE).leaves.items() if leaf.value == value}
+        alike = {path for path, leaf in reach(WHOLE).leaves.items() if leaf.value == value > 1}
         return bool(alike) and alike <= self._sums.known.over_samples
+
+    def is_part(self, value: float, samples: int) -> bool:
+        """Whether a sum over this replica's samples, divided by so many, is this value, perhaps in percent."""
+        found = reach((*NUMBERS, *ARRAYS)).leaves
+        values = (found[path].value for path in self._sums.known.over_samples if path in found)
+        sums = [float(one) for one in values if math.prod(getattr(one, "shape", ())) == 1]
+        whole = value * samples
+        return any(one and (_close(whole, one) or _close(whole, one * PERCENT)) for one in sums)
 
     def rows(self, samples: int) -> list[tuple[str, Tensor, int]]:
         """Tensors with a row for each sample of the data set: path, tensor and version."""
@@ -277,3 +288,7 @@ def _path(frame: dict[str, Any]) -> str:
 
 def share_of(samples: int, rank: int, replicas: int) -> int:
     return samples // replicas + (rank < samples % replicas)
+
+
+def _close(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=ROUND_OFF)

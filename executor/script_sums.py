@@ -280,7 +280,9 @@ def _beside(path: str, grown: Mapping[str, Any], found: Reach) -> dict[str, Any]
 
 def _growth(before: Any, now: Any) -> Any:
     """How a value has grown: a whole number, a float, or an array; None where it has not, or became another."""
-    if type(now) is float and type(before) is int:  # a sum that begins as `0`
+    if type(before) in (int, float) and isinstance(now, ARRAYS) and not now.shape:  # a sum that begins as `0`
+        now = now.item()
+    if type(now) is float and type(before) is int:
         before = float(before)
     if type(before) is not type(now) or getattr(before, "shape", ()) != getattr(now, "shape", ()):
         return None

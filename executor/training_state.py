@@ -60,6 +60,8 @@ class Position:
     counted: bool = False  # the script has been seen to count them
     target_reached: bool = False
     ended: bool = False  # by the script itself
+    # Epochs or steps that were done when each of the script's loops over them was over; the last one's is open.
+    ends: list[float] = field(default_factory=list)
     # Advances owed to each LR scheduler: what was made, minus the whole steps that were.
     schedule_credit: list[float] = field(default_factory=list)
 

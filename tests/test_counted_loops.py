@@ -137,6 +137,22 @@ def test_pieces_of_a_batch_are_counted_each() -> None:
 
 
 @pytest.mark.usefixtures("counting")
+def test_epochs_that_do_not_begin_at_0_find_what_belongs_to_them() -> None:
+    count_from = Passes([1])
+    loader_of(count_from)
+
+    def epochs() -> Iterator[int]:
+        yield from (2, 3, 3, 4)
+
+    def left() -> Iterator[int]:
+        return counted_loops.known_as_numbers(epochs())
+
+    assert list(zip(left(), "abcde", [0, 1, 2, 3, 4])) == [(2, "a", 2), (3, "b", 3), (3, "c", 3), (4, "d", 4)]  # noqa: B905
+    assert list(zip([0, 1, 2, 3], left())) == [(2, 2), (3, 3), (3, 3)]  # noqa: B905
+    assert [number for number, _ in enumerate(left(), 1)] == [3, 4, 4, 5]
+
+
+@pytest.mark.usefixtures("counting")
 def test_what_holds_no_batches_is_counted_as_before() -> None:
     loader_of(Passes([2, 2]))
     plain = DataLoader(list(range(3)))  # type: ignore[arg-type]

@@ -162,6 +162,18 @@ def test_an_optimizer_that_is_made_later_is_refused(tmp_path: Path) -> None:
     assert crashed.summary.startswith("RuntimeError: a SGD that was not given to prepare steps parameters")
 
 
+@pytest.mark.parametrize(("first", "then"), [("epochs", "steps"), ("steps", "epochs")])
+def test_loops_of_both_kinds_are_refused(tmp_path: Path, first: str, then: str) -> None:
+    script = tmp_path / "train.py"
+    text = SCRIPT.replace("BEFORE", "").replace("    AFTER", "").replace("coadapt.epochs", f"coadapt.{first}")
+    script.write_text(f"{text}\nlist(coadapt.{then}(2))\n")
+    with TrainingGroup(script, tmp_path) as job:
+        (member,) = job.start(1)
+        job.join([member], wait=False)
+        crashed = member.wait(Crashed)
+    assert crashed.summary.startswith(f"RuntimeError: {then}: the script has other loops over both")
+
+
 def test_a_newcomer_cannot_take_over_parameters_that_it_does_not_have(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     late = "if epoch == 0: optimizer.add_param_group({'params': [nn.Parameter(torch.zeros(1))]})"
@@ -189,6 +201,7 @@ def test_every_refused_line_is_tried_here() -> None:
         "a step outside": "",
         "an LR scheduler that is not given": "scheduler_late",
         "an optimizer that is made later": "",
+        "loops over both": "",
         "an optimizer that is given parameters": "",
         "`prepare` twice": "",
     }

@@ -1,4 +1,5 @@
 # kind: 1 gradients by torch.autograd.grad, put into .grad by hand
+# leave out: repeats of all: every replica computes whole batches, as what is reckoned from gradients may be no sum
 import coadapt
 import torch
 from results import save, saw
