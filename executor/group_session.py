@@ -45,7 +45,7 @@ from .step_in_hand import StepInHand
 from .step_timer import StepTimer
 from .stepping import ScaledOptimizers, adapt_scaler, adapt_scheduler
 from .training_state import Position, TrainingState
-from .undue import Undue
+from .undue import Resumed, Undue
 from .units import Part, Split
 
 CANNOT_DO_AGAIN = (
@@ -212,7 +212,7 @@ class GroupSession:
             position.again, position.shown = number == position.shown, number
         if position.again:
             return Undue(position.shown)
-        return Undue(position.shown, lambda: self._batches_here > 0) if resumed else position.shown
+        return Resumed(position.shown, lambda: self._batches_here > 0) if resumed else position.shown
 
     @property
     def _by_progress(self) -> bool:

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from .side_iterators import TAG, Side, Taken, given, order_begins, side_of, take
-from .side_loaders import SideLoaders, is_ours
+from .side_loaders import SideLoaders, is_for_us
 
 _watching: SideLoaders | None = None
 _inside = False
@@ -56,7 +56,7 @@ def _install_in(loader: Any, iterator: Any) -> None:
     make, step = vars(loader)["__iter__"], vars(iterator)["__next__"]
 
     def __iter__(self: Any) -> Any:
-        if _inside or is_ours(sys._getframe(1)):
+        if _inside or is_for_us(sys._getframe(1)):
             return make(self)
         if _watching is not None and (found := _watching.made_before(self)) is not None:
             return found
@@ -95,7 +95,7 @@ def _advance(iterator: Any, step: Callable[[], Any]) -> Any:
 
     taken = vars(iterator).get(TAG)
     if taken is None:
-        if is_ours(sys._getframe(2)):
+        if is_for_us(sys._getframe(2)):
             return step()
         taken = Taken(Side(), weakref.ref(iterator))
         setattr(iterator, TAG, taken)

@@ -6,7 +6,6 @@ faster than several small passes: a whole pass over the data has to show that it
 
 from __future__ import annotations
 
-import dis
 import inspect
 import os
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from .script_frames import reach
+from .undue import operation
 
 # Batches of a pass that are looked at: a counter moves with each of them.
 LOOKS = 6
@@ -72,20 +72,12 @@ def takes_by_next() -> bool:
         if os.path.dirname(frame.f_code.co_filename) == _HERE:  # as our enumerate
             frame = frame.f_back
             continue
-        if _operation(frame) not in _LOOPS:
+        if operation(frame) not in _LOOPS:
             return True
         if not frame.f_code.co_flags & inspect.CO_GENERATOR:
             return False
         frame = frame.f_back
     return False
-
-
-def _operation(frame: FrameType) -> str:
-    """What a frame is doing: the last instruction before its caches."""
-    code, place = frame.f_code.co_code, frame.f_lasti
-    while place > 0 and dis.opname[code[place]] == "CACHE":
-        place -= 2
-    return dis.opname[code[place]]
 
 
 class AheadWatch:

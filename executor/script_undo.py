@@ -156,6 +156,8 @@ class Undo:
                 continue
             if not (isinstance(move, ARRAYS) or math.isfinite(move)):
                 continue
+            if _equal(now[path].value, 0) and not _equal(self._values[path], 0):
+                continue  # it begins anew
             value, live = self._values[path] + move, now[path].value
             if isinstance(live, ARRAYS) and live is self._leaves[path].value:
                 live[...] = value

@@ -243,6 +243,11 @@ def is_ours(frame: FrameType) -> bool:
     return os.path.dirname(frame.f_code.co_filename) == _HERE
 
 
+def is_for_us(frame: FrameType) -> bool:
+    """Whether our own code asks for something, and not by a `zip` or `enumerate` of the script's."""
+    return is_ours(frame) and not frame.f_code.co_filename.endswith("counted_loops.py")
+
+
 def _place() -> tuple[FrameType, int]:
     """The function and the instruction that ask, through all generators in between."""
     frame = next(frame for frame in _callers() if not frame.f_code.co_flags & inspect.CO_GENERATOR)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dis
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 
@@ -26,7 +29,7 @@ class Undue(int):
     __hash__ = int.__hash__
 
     def __eq__(self, other: object) -> bool:
-        return self._is_due and int.__eq__(self, other) is True
+        return int.__eq__(self, other) is True and (self._is_due or looks_up(sys._getframe(1)))
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -60,10 +63,23 @@ class Undue(int):
         return self._as_due(int.__floordiv__(self, other))
 
 
+class Resumed(Undue):
+    """The number of an epoch that others are in the midst of: what was done at this number alone was done.
+
+    What goes by turns of epochs is decided as the others have decided it.
+    """
+
+    def __mod__(self, other: Any) -> Any:
+        return int.__mod__(self, other)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return int.__floordiv__(self, other)
+
+
 class Late(Undue):
     """The number of a batch in a pass before its last: once the pass has trained, limits are not reached yet.
 
-    What a script asks before it trains, as `if i >= n: break`, holds for all passes.
+    What a script asks before it trains, as `if i >= n: break` or whose turn it is, holds for all passes.
     """
 
     _trained: Callable[[], bool]
@@ -75,6 +91,10 @@ class Late(Undue):
 
     def _as_due(self, value: Any) -> Any:
         return type(self)(value, self._trained) if value is not NotImplemented else value
+
+    @property
+    def _is_due(self) -> bool:
+        return not self._trained()
 
     @property
     def _reached(self) -> int:
@@ -91,3 +111,16 @@ class Late(Undue):
 
     def __ge__(self, other: Any) -> bool:
         return self._reached >= other
+
+
+def operation(frame: FrameType) -> str:
+    """What a frame is doing: the last instruction before its caches."""
+    code, place = frame.f_code.co_code, frame.f_lasti
+    while place > 0 and dis.opname[code[place]] == "CACHE":
+        place -= 2
+    return dis.opname[code[place]]
+
+
+def looks_up(frame: FrameType) -> bool:
+    """Whether a frame reads an entry, as `rates[epoch]`, where a number is a name and no condition."""
+    return operation(frame).startswith("BINARY_SUBSCR")

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from coadapt.executor import loader_watch
+from coadapt.executor import counted_loops, loader_watch
 from coadapt.executor.side_iterators import Side, Taken, passed_by
 from coadapt.executor.side_loaders import LEADS, SideLoaders
 from torch.utils.data import DataLoader, IterableDataset
 from torchdata.stateful_dataloader import StatefulDataLoader
+
+counted_loops.install()  # as in every training process
 
 EPOCHS, BATCHES = 3, 4
 
