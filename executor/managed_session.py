@@ -155,16 +155,15 @@ class ManagedSession(GroupSession):
         if self.world_size > 1:
             values = {name: self.metrics.values[name] for name in metrics if name not in how}
             # Counts that are alike on all replicas by chance would be taken for one count of all.
-            summed = [
-                name
-                for name, value in values.items()
-                if (self.variables.counts_samples(value) if isinstance(value, int) else self._is_part(value))
-            ]
-            self.metrics.ways |= dict.fromkeys(summed, "sum")
+            counts = [n for n, v in values.items() if isinstance(v, int) and self.variables.counts_samples(v)]
+            self.metrics.ways |= dict.fromkeys(counts, "sum")
+            self.metrics.parts -= values.keys()
+            self.metrics.parts |= {n for n, v in values.items() if isinstance(v, float) and self._is_part(v)}
 
     def _is_part(self, value: float) -> bool:
         """Whether it is a sum over this replica's samples, divided by the number of all, as by `len(data)`."""
-        return self.source.size is not None and self.variables.is_part(value, self.source.size)
+        size = self.source.size
+        return size is not None and self.variables.is_part(value, size, self._local_samples)
 
     def _variables_state(self) -> dict[str, Any]:
         if left := self.variables.too_large:
@@ -674,6 +673,7 @@ class ManagedSession(GroupSession):
         told = {
             "report": (dict(mine.values), dict(mine.ways), self._samples_weight()),
             "samples": self._local_samples,
+            "parts": set(mine.parts),
             "counts": counts,
             "looked": self.habits.looked,
             "leaves": leaves,
@@ -681,7 +681,10 @@ class ManagedSession(GroupSession):
         everyone = group.gather_objects(told)
         self.position.counted = any(one["counts"] for one in everyone)
         self._looked = all(one["looked"] for one in everyone)
-        combined, odd = combine_reports([one["report"] for one in everyone], [one["samples"] for one in everyone])
+        parts = set.intersection(*(one["parts"] for one in everyone))
+        told_reports = [one["report"] for one in everyone]
+        reports = [(values, dict.fromkeys(parts, "sum") | ways, weight) for values, ways, weight in told_reports]
+        combined, odd = combine_reports(reports, [one["samples"] for one in everyone])
         for sentence in odd:
             self.tell(sentence)
         mine.combined, mine.fresh = combined, set()

@@ -18,6 +18,7 @@ class Metrics:
     def __init__(self) -> None:
         self.values: dict[str, float] = {}
         self.ways: dict[str, str] = {}
+        self.parts: set[str] = set()  # sums over a replica's samples, divided by the number of all
         self.fresh: set[str] = set()  # reported since they were combined last
         self.combined: dict[str, float] = {}
 

@@ -180,13 +180,14 @@ class OwnVariables:
         alike = {path for path, leaf in reach(WHOLE).leaves.items() if leaf.value == value > 1}
         return bool(alike) and alike <= self._sums.known.over_samples
 
-    def is_part(self, value: float, samples: int) -> bool:
-        """Whether a sum over this replica's samples, divided by so many, is this value, perhaps in percent."""
+    def is_part(self, value: float, samples: int, own: int) -> bool:
+        """Whether a sum over this replica's `own` samples, divided by so many, is this value or its percents."""
         found = reach((*NUMBERS, *ARRAYS)).leaves
         values = (found[path].value for path in self._sums.known.over_samples if path in found)
         sums = [float(one) for one in values if math.prod(getattr(one, "shape", ())) == 1]
         whole = value * samples
-        return any(one and (_close(whole, one) or _close(whole, one * PERCENT)) for one in sums)
+        sums = [one for one in sums if one and one != own]  # which may be half of all
+        return any(_close(whole, one) or _close(whole, one * PERCENT) for one in sums)
 
     def rows(self, samples: int) -> list[tuple[str, Tensor, int]]:
         """Tensors with a row for each sample of the data set: path, tensor and version."""

@@ -1,4 +1,5 @@
 # kind: 3 two losses by turns of batches
+# leave out: repeats of grow: a batch is done again where a part shows another loss than was agreed
 import coadapt
 import torch
 import torch.nn.functional as F
