@@ -11,6 +11,7 @@ import builtins
 import functools
 import itertools
 import weakref
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -31,6 +32,7 @@ _COMMON = frozenset(
 _PLAIN = (range, itertools.count, list, tuple)
 # Values that are kept for batches which have to be done again: more than go into a step.
 _KEPT = 4096
+_NOTHING = object()
 _DEPTH = 3  # of what hands training batches on
 
 
@@ -60,7 +62,7 @@ class Numbers(Protocol):
         """The script has counted its batches: by `how`."""
 
 
-class Counted:
+class Counted(ABC):
     """An iterator over training batches that knows their places in it, from 0."""
 
     def __init__(self, batches: Any, numbers: Numbers) -> None:
@@ -72,8 +74,8 @@ class Counted:
     def __iter__(self) -> Counted:
         return self
 
-    def __next__(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def __next__(self) -> Any: ...
 
     @property
     def place(self) -> int:
@@ -164,7 +166,9 @@ class _Sliced(Counted):
 class _Zipped(Counted):
     """Columns of plain values go by batches, and all others by passes."""
 
-    def __init__(self, columns: tuple[Any, ...], numbers: Numbers) -> None:
+    def __init__(self, columns: tuple[Any, ...], numbers: Numbers, strict: bool = False) -> None:
+        """`strict`: as in `zip`, columns of unequal length are an error."""
+        self._strict = strict
         batches = next(column for column in columns if _is_fed(column))
         super().__init__(batches, numbers)
         self._plain = {i: _Column(column) for i, column in enumerate(columns) if isinstance(column, _PLAIN)}
@@ -179,43 +183,47 @@ class _Zipped(Counted):
             raise StopIteration
         following = self._next_below()
         if not all(column.reaches(following) for column in self._plain.values()):
+            self._check(any(column.reaches(following) for column in self._plain.values()) or self._has_more())
             self._end()
             raise StopIteration
-        row = {i: take() for i, take in self._others.items()}
+        try:
+            row = {i: take() for i, take in self._others.items()}
+        except StopIteration:
+            self._check(True)  # the plain columns have a value more
+            raise
         place = self._place_below()
         row |= {i: self._shown(column.at(place)) for i, column in self._plain.items()}
         return tuple(row[i] for i in range(len(row)))
+
+    def _has_more(self) -> bool:
+        if not self._strict or self._items is None:
+            return False
+        return next(self._items, _NOTHING) is not _NOTHING
+
+    def _check(self, unequal: bool) -> None:
+        if self._strict and unequal:
+            raise ValueError("zip() arguments are of unequal length")
 
 
 class _Paired:
     """`zip` of epochs or steps with plain columns, which go by their numbers."""
 
     def __init__(self, columns: tuple[Any, ...]) -> None:
-        numbers = next(column for column in columns if _is_numbers(column))
-        self._columns = [
-            _Column(column) if isinstance(column, _PLAIN) else numbers if column is numbers else iter(column)
-            for column in columns
-        ]
-        self._numbers: Iterator[int] | None = numbers
+        self._place = next(i for i, column in enumerate(columns) if _is_numbers(column))
+        self._plain = {i: _Column(column) for i, column in enumerate(columns) if isinstance(column, _PLAIN)}
+        self._others = {i: iter(column) for i, column in enumerate(columns) if i not in self._plain}
 
     def __iter__(self) -> _Paired:
         return self
 
     def __next__(self) -> tuple[Any, ...]:
-        if self._numbers is None:
+        row = {i: next(column) for i, column in self._others.items()}
+        number = int(row[self._place])
+        if not all(column.reaches(number) for column in self._plain.values()):
+            self._others[self._place] = iter(())  # leaves the loop over epochs, as by `break`
             raise StopIteration
-        number = next(self._numbers)
-        if not all(column.reaches(int(number)) for column in self._columns if isinstance(column, _Column)):
-            self._numbers, self._columns = None, []
-            raise StopIteration
-        return tuple(
-            column.at(int(number))
-            if isinstance(column, _Column)
-            else number
-            if column is self._numbers
-            else next(column)
-            for column in self._columns
-        )
+        row |= {i: column.at(number) for i, column in self._plain.items()}
+        return tuple(row[i] for i in range(len(row)))
 
 
 class _Column:
@@ -275,7 +283,7 @@ class _Zip(zip, metaclass=_Counting):
     def __new__(cls, *iterables: Any, **options: Any) -> Any:
         numbers = _Counting.numbers
         others = [one for one in iterables if type(one) not in _COMMON]
-        if numbers is None or not others or options.get("strict"):
+        if numbers is None or not others:
             return _zip(*iterables, **options)
         if not any(isinstance(one, _PLAIN) for one in iterables):
             return _zip(*iterables, **options)
@@ -284,7 +292,7 @@ class _Zip(zip, metaclass=_Counting):
         if not any(map(_is_fed, others)):
             return _zip(*iterables, **options)
         numbers.note_counting("zip(…, loader)")
-        return _Zipped(iterables, numbers)
+        return _Zipped(iterables, numbers, **options)
 
 
 class _Islice(itertools.islice, metaclass=_Counting):

@@ -5,6 +5,7 @@ Their steps would count passes and not batches, and no checkpoint would hold the
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -32,14 +33,14 @@ def check_schedulers(prepared: Prepared) -> None:
 
 def watch_optimizers(prepared: Prepared, in_loop: Callable[[], bool]) -> None:
     """Raise RuntimeError as soon as an optimizer that is not prepared steps prepared parameters in the loop."""
-    accepted: set[int] = set()
+    accepted: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
 
     def look(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if id(optimizer) in accepted or not in_loop():
+        if optimizer in accepted or not in_loop():
             return
         trained = {id(p) for group in optimizer.param_groups for p in group["params"]}
         if _belongs(optimizer, prepared.optimizers) or trained.isdisjoint(map(id, prepared.parameters())):
-            accepted.add(id(optimizer))
+            accepted.add(optimizer)
             return
         raise RuntimeError(
             f"a {type(optimizer).__name__} that was not given to prepare steps parameters of the prepared model; "

@@ -13,7 +13,7 @@ import torch
 from coadapt.executor import counted_loops
 from coadapt.executor.elastic_loader import make_elastic
 from coadapt.executor.undue import Undue
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, TensorDataset
 
 BATCHES = 6
 
@@ -62,7 +62,7 @@ def counting() -> Iterator[None]:
 
 
 def loader_of(loop: Passes) -> DataLoader:
-    loader: DataLoader = DataLoader(list(range(BATCHES)))  # type: ignore[arg-type]
+    loader: DataLoader = DataLoader(TensorDataset(torch.arange(BATCHES)))
     make_elastic(loader, loop)
     counted_loops.count_batches(loop)
     return loader
@@ -85,10 +85,10 @@ WAYS: dict[str, Any] = {
     "islice to the end": lambda loader: itertools.islice(loader, 2, None),
     "enumerate of islice": lambda loader: enumerate(itertools.islice(loader, 1, 5)),
     "islice of enumerate": lambda loader: itertools.islice(enumerate(loader), 0, 5, 3),
-    "zip with a range": lambda loader: zip(range(4), loader),  # noqa: B905
+    "zip with a range": lambda loader: zip(range(4), loader, strict=False),
     "zip with a count": lambda loader: zip(loader, itertools.count(1)),
-    "zip with a list": lambda loader: zip([3, 2, 1, 0], loader),  # noqa: B905
-    "enumerate of zip": lambda loader: enumerate(zip(loader, range(9))),  # noqa: B905
+    "zip with a list": lambda loader: zip([3, 2, 1, 0], loader, strict=False),
+    "enumerate of zip": lambda loader: enumerate(zip(loader, range(9), strict=False)),
     "a generator": lambda loader: enumerate(item.upper() for item in loader),
 }
 
@@ -119,8 +119,22 @@ def test_numbers_equal_nothing_before_the_last_pass() -> None:
     numbers = [i for i, _ in enumerate(loader_of(loop))]
     assert [isinstance(i, Undue) for i in numbers] == [True, False, True, False]
     assert loop.said == ["enumerate(loader)"]
-    numbers = [i for i, _ in zip(range(2), loader_of(Passes([2, 2])))]  # noqa: B905
+    numbers = [i for i, _ in zip(range(2), loader_of(Passes([2, 2])), strict=False)]
     assert [isinstance(i, Undue) for i in numbers] == [True, False, True, False]
+
+
+@pytest.mark.usefixtures("counting")
+@pytest.mark.parametrize(("count", "equal"), [(2, False), (3, True), (4, False)])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_strict_zip_is_strict(count: int, equal: bool, first: bool) -> None:
+    loop = Passes([2, 1, 2])
+    loader = loader_of(loop)
+    zipped = zip(range(count), loader, strict=True) if first else zip(loader, range(count), strict=True)
+    if equal:
+        assert len(list(zipped)) == 5
+    else:
+        with pytest.raises(ValueError, match="unequal length"):
+            list(zipped)
 
 
 @pytest.mark.usefixtures("counting")
@@ -147,15 +161,16 @@ def test_epochs_that_do_not_begin_at_0_find_what_belongs_to_them() -> None:
     def left() -> Iterator[int]:
         return counted_loops.known_as_numbers(epochs())
 
-    assert list(zip(left(), "abcde", [0, 1, 2, 3, 4])) == [(2, "a", 2), (3, "b", 3), (3, "c", 3), (4, "d", 4)]  # noqa: B905
-    assert list(zip([0, 1, 2, 3], left())) == [(2, 2), (3, 3), (3, 3)]  # noqa: B905
+    rows = list(zip(left(), "abcde", [0, 1, 2, 3, 4], strict=False))
+    assert rows == [(2, "a", 2), (3, "b", 3), (3, "c", 3), (4, "d", 4)]
+    assert list(zip([0, 1, 2, 3], left(), strict=False)) == [(2, 2), (3, 3), (3, 3)]
     assert [number for number, _ in enumerate(left(), 1)] == [3, 4, 4, 5]
 
 
 @pytest.mark.usefixtures("counting")
 def test_what_holds_no_batches_is_counted_as_before() -> None:
     loader_of(Passes([2, 2]))
-    plain = DataLoader(list(range(3)))  # type: ignore[arg-type]
+    plain: DataLoader = DataLoader(TensorDataset(torch.arange(3)))
     assert [i for i, _ in enumerate(plain)] == [0, 1, 2]
     assert list(zip([1, 2], "ab", strict=True)) == [(1, "a"), (2, "b")]
     assert list(itertools.islice([1, 2, 3], 2)) == [1, 2]
@@ -172,7 +187,7 @@ def test_compiled_code_counts_what_it_holds() -> None:
     loader_of(Passes([1]))
 
     def f(x: torch.Tensor) -> torch.Tensor:
-        for i, (a, b) in enumerate(zip([1.0, 2.0], [3.0, 4.0])):  # noqa: B905
+        for i, (a, b) in enumerate(zip([1.0, 2.0], [3.0, 4.0], strict=False)):
             x = x + a * b * i
         return x
 
