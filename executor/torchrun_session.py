@@ -8,12 +8,14 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from .batches import Unit
 from .config import TrainingConfig
 from .group import Group, backend_for
 from .group_session import GroupSession
 from .loss_kind import Kind
 from .prepared import Prepared
 from .protocol import BatchPlan, Join
+from .script_undo import Undo
 from .training_state import diversify
 
 
@@ -25,6 +27,7 @@ class TorchrunSession(GroupSession):
 
     def __init__(self, prepared: Prepared, loss: Kind = Kind.UNKNOWN) -> None:
         super().__init__(prepared, TrainingConfig(), loss)
+        self._before: Undo | None = None  # the running batch
         if not dist.is_initialized():
             dist.init_process_group(backend_for(self.device))
         world = dist.get_world_size()
@@ -40,6 +43,14 @@ class TorchrunSession(GroupSession):
         local_bsz = -(-self.script_batch // world)
         self.plan = BatchPlan(local_bsz, 0, self.script_batch)
         self.gradients.attach(self.group)
+
+    def _open_unit(self, unit: Unit) -> None:
+        self._before = Undo(reading=self.prepared.reading_generators()) if self.world_size > 1 else None
+
+    def _undo_step(self) -> None:
+        super()._undo_step()
+        if self._before is not None:  # the script's own counters, too
+            self._before.restore()
 
     def _control_point(self) -> bool:
         if self.group is not None and self.group.broken:
