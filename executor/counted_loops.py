@@ -8,8 +8,10 @@ nothing (`Undue`), so that what a script does at every n-th batch is done once.
 from __future__ import annotations
 
 import builtins
+import copyreg
 import functools
 import itertools
+import sys
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
@@ -66,7 +68,7 @@ class Counted(ABC):
     """An iterator over training batches that knows their places in it, from 0."""
 
     def __init__(self, batches: Any, numbers: Numbers) -> None:
-        inner = getattr(batches, "iterable", batches)  # of a progress bar such as tqdm's
+        inner = _inside(batches)
         self._inner = inner if isinstance(inner, Counted) else None
         self._numbers = numbers
         self._items: Iterator[Any] | None = iter(batches)
@@ -254,9 +256,17 @@ class _Counting(type):
     """Classes that stand for Python's own, whose instances they make unless these are training batches."""
 
     numbers: Numbers | None = None
+    alike = True  # Python's own are equal to what stands for them
 
     def __instancecheck__(cls, thing: Any) -> bool:
         return isinstance(thing, cls.__mro__[1])
+
+    # What looks a class up in a table, as numba and `singledispatch` do, finds the one of Python's own.
+    def __eq__(cls, other: object) -> bool:
+        return cls is other or (_Counting.alike and cls.__mro__[1] is other)
+
+    def __hash__(cls) -> int:
+        return hash(cls.__mro__[1])
 
 
 _enumerate, _zip, _islice = enumerate, zip, itertools.islice
@@ -329,7 +339,9 @@ def install() -> None:
     if builtins.enumerate is _Enumerate:
         return
     for ours in (_Enumerate, _Zip, _Islice):
-        ours.__name__ = ours.__qualname__ = ours.__mro__[1].__name__
+        own = ours.__mro__[1]
+        ours.__name__, ours.__qualname__, ours.__module__ = own.__name__, own.__qualname__, own.__module__
+        copyreg.pickle(own, _reduced)  # one that is saved is found again by its class
     _put_in_place(_Enumerate, _Zip, _Islice)
     compile_as_before = torch.compile
 
@@ -355,13 +367,22 @@ def _explain_to_compiler() -> None:
             trace_rules.is_builtin_callable(len)
         finally:
             _put_in_place(_Enumerate, _Zip, _Islice)
-        for ours, own in ((_Enumerate, _enumerate), (_Zip, _zip), (_Islice, _islice)):
-            decorators.substitute_in_graph(ours, is_embedded_type=True, skip_signature_check=True)(_as(own))
+        _Counting.alike = False  # it has rules of its own for Python's
+        try:
+            for ours, own in ((_Enumerate, _enumerate), (_Zip, _zip), (_Islice, _islice)):
+                decorators.substitute_in_graph(ours, is_embedded_type=True, skip_signature_check=True)(_as(own))
+        finally:
+            _Counting.alike = True
 
 
 def _put_in_place(enumerate_: Any, zip_: Any, islice_: Any) -> None:
     vars(builtins).update(enumerate=enumerate_, zip=zip_)
     vars(itertools).update(islice=islice_)
+
+
+def _reduced(iterator: Any) -> tuple[Any, ...]:
+    own, *rest = iterator.__reduce__()
+    return getattr(sys.modules[own.__module__], own.__name__), *rest
 
 
 def _as(own: Any) -> Any:
@@ -377,8 +398,19 @@ def _is_numbers(thing: Any) -> bool:
 
 def _is_fed(thing: Any) -> bool:
     """Whether these are training batches, as they are or inside of a progress bar such as tqdm's."""
-    inner = getattr(thing, "iterable", thing)
+    inner = _inside(thing)
     return feeds(thing) or isinstance(thing, Counted) or feeds(inner) or isinstance(inner, Counted)
+
+
+def _inside(thing: Any) -> Any:
+    """What a progress bar such as tqdm's shows, or the thing itself.
+
+    The thing may be anybody's: no attribute is asked for that it may make up.
+    """
+    try:
+        return object.__getattribute__(thing, "__dict__").get("iterable", thing)
+    except AttributeError:
+        return thing
 
 
 def _hands_on(thing: Any, depth: int = _DEPTH) -> bool:
@@ -390,6 +422,6 @@ def _hands_on(thing: Any, depth: int = _DEPTH) -> bool:
     elif is_own_object(thing) and hasattr(type(thing), "__iter__"):
         held = list(vars(thing).values())
     else:
-        inner = getattr(thing, "iterable", None)
-        held = [] if inner is None else [inner]
+        inner = _inside(thing)
+        held = [] if inner is thing else [inner]
     return any(_is_fed(one) or (depth > 0 and _hands_on(one, depth - 1)) for one in held)

@@ -38,6 +38,7 @@ _STATISTICS = names("Mean", "Sum", "Nansum", "Var", "Std", "VarMean", "StdMean",
 _ALONG = names("Softmax", "LogSoftmax", "Cumsum", "Sort", "Topk", "Flip")
 _ELEMENTWISE = names("Add", "Sub", "Rsub", "Mul", "Div", "Pow", "Neg", "Abs", "Exp", "Log", "Sqrt", "Clone")
 _TAKES_INDICES = names("Embedding", "EmbeddingBag", "Index", "IndexSelect", "Gather")
+_COMPILED = "CppFunction"  # by TorchScript or in a C++ extension
 _DISTANCES = names("Cdist", "EuclideanDist", "Pdist")
 
 
@@ -96,7 +97,7 @@ class Look:
                 return self._counted(node)
             case 1:
                 return self._mean_loss(node)
-        self.opaque |= isinstance(node, torch.autograd.function.BackwardCFunction)
+        self.opaque |= isinstance(node, torch.autograd.function.BackwardCFunction) or name == _COMPILED
         return False
 
     def _add(self, node: Any, kind: Kind, weight: Any = None, **more: Any) -> bool:

@@ -334,6 +334,8 @@ class LossWeights:
         if all(one.key in entries and _holds(entries[one.key], one) for one in everyone):
             self._note(entries)
             return
+        if any(one.kinds is None for one in everyone):  # some see less than others while code is compiled
+            told, everyone = _unseen(told), [_unseen(one) for one in everyone]
         alike = len({one.key for one in everyone}) == 1 and not _differ([one.factors for one in everyone])
         if any(one.only_whole for one in everyone) or not alike:
             self.only_whole(WHOLE_BATCHES)
@@ -533,6 +535,11 @@ def _differ(told: Sequence[Sequence[float | None]]) -> bool:
         if known and max(known) - min(known) > 1e-6 * max(map(abs, known)):
             return True
     return False
+
+
+def _unseen(told: Told) -> Told:
+    """The same of a loss that cannot be looked into."""
+    return replace(told, kinds=None, counts=(), sure=False)
 
 
 def _count_of(term: Term, samples: int) -> Any:

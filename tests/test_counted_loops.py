@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -193,3 +196,34 @@ def test_compiled_code_counts_what_it_holds() -> None:
 
     compiled = torch.compile(f, backend="eager", fullgraph=True)
     assert compiled(torch.ones(2)).tolist() == f(torch.ones(2)).tolist()
+
+
+def test_what_is_compiled_or_saved_finds_pythons_own(tmp_path: Path) -> None:
+    """numba is imported by scripts, too: after its names were taken."""
+    code = """
+import itertools, pickle
+from coadapt.executor import counted_loops
+counted_loops.install()
+import numba, numpy, torch
+
+def f(values):
+    total = values.max()
+    for i, (a, b) in enumerate(zip(values, values)):
+        total += i * a * b
+    return total
+
+@torch.jit.script
+def g(values: list[torch.Tensor]):
+    total = torch.zeros(())
+    for i, (a, b) in enumerate(zip(values, values)):
+        total += i * a * b
+    return total
+
+assert numba.njit(f)(numpy.arange(4.0)) == f(numpy.arange(4.0)) == 39
+assert g(list(torch.arange(4.0))) == 36
+for made in (enumerate("ab"), zip("ab", range(2)), itertools.islice(iter("ab"), 1)):
+    assert list(pickle.loads(pickle.dumps(made))) == list(made)
+    assert type(made) in {enumerate, zip, itertools.islice}
+"""
+    (tmp_path / "code.py").write_text(code)  # TorchScript reads it
+    subprocess.run([sys.executable, "code.py"], cwd=tmp_path, check=True)
