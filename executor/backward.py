@@ -34,6 +34,11 @@ def watch(watcher: Watcher | None) -> None:
         torch.autograd.grad = _grad_told(torch.autograd.grad)
 
 
+def is_running() -> bool:
+    """Whether a backward is under way, as in a hook of a parameter."""
+    return _inside
+
+
 def _grad_told(real: Any) -> Any:
     @functools.wraps(real)
     def grad(outputs: Any, inputs: Any, *args: Any, **options: Any) -> Any:

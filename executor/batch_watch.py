@@ -95,6 +95,15 @@ class BatchWatch:
         self._sees_whole = False  # this batch, whose parts may have been one piece each
         self._left_out: set[tuple[int, int]] = set()  # loops and sizes of batches that are not trained on
 
+    @property
+    def left_out(self) -> list[list[int]]:
+        """What is not tried again by whoever comes later: loops and sizes of batches that are not trained on."""
+        return [list(place) for place in sorted(self._left_out)]
+
+    def leave_out(self, places: Sequence[Sequence[int]]) -> None:
+        """Others have found these."""
+        self._left_out |= {(loop, samples) for loop, samples in places}
+
     def begin(self, divided: bool, first: bool) -> None:
         """A batch is given next, the `first` of its loop. `divided`: gradients of some passes are kept back."""
         self._batch = batch = _Before()

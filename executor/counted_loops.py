@@ -1,4 +1,4 @@
-"""`enumerate`, `zip` and `itertools.islice` over the training batches, which count a batch once.
+"""`enumerate`, `zip`, `itertools.islice` and `cycle` over the training batches, which count a batch once.
 
 A batch may take several passes, or have to be done again, and a process may come in at any of them. What counts
 batches goes by their numbers in the script's own loop. In all passes but the last of a batch a number equals
@@ -15,13 +15,14 @@ import sys
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import GeneratorType
 from typing import Any, Protocol
 
 import torch
 
+from . import seen_sums
 from .elastic_loader import feeds, hands_out
 from .script_frames import is_own_object
 from .undue import Late
@@ -269,7 +270,7 @@ class _Counting(type):
         return hash(cls.__mro__[1])
 
 
-_enumerate, _zip, _islice = enumerate, zip, itertools.islice
+_enumerate, _zip, _islice, _cycle = enumerate, zip, itertools.islice, itertools.cycle
 
 
 class _Enumerate(enumerate, metaclass=_Counting):
@@ -318,6 +319,27 @@ class _Islice(itertools.islice, metaclass=_Counting):
         return _Sliced(iterable, numbers, start or 0, stop, step or 1)
 
 
+class _Cycle(itertools.cycle, metaclass=_Counting):
+    __doc__ = _cycle.__doc__
+
+    def __new__(cls, iterable: Any) -> Any:
+        fed = _Counting.numbers is not None and type(iterable) not in _COMMON and _is_fed(iterable)
+        return _again_and_again(iterable) if fed else _cycle(iterable)
+
+
+def _again_and_again(batches: Any) -> Iterator[Any]:
+    """Keeps no batches: they are parts, which are others when replicas come and go."""
+    some = True
+    while some:
+        some = False
+        for batch in batches:
+            some = True
+            yield batch
+
+
+# Classes that stand for Python's own, and these.
+_STAND_FOR: dict[Any, Any] = {_Enumerate: _enumerate, _Zip: _zip, _Islice: _islice, _Cycle: _cycle}
+
 _of_epochs: weakref.WeakSet[Iterator[int]] = weakref.WeakSet()
 
 
@@ -338,15 +360,15 @@ def install() -> None:
     """Take the place of Python's own. Called before the script, which may import `islice` by itself."""
     if builtins.enumerate is _Enumerate:
         return
-    for ours in (_Enumerate, _Zip, _Islice):
-        own = ours.__mro__[1]
+    for ours, own in _STAND_FOR.items():
         ours.__name__, ours.__qualname__, ours.__module__ = own.__name__, own.__qualname__, own.__module__
         copyreg.pickle(own, _reduced)  # one that is saved is found again by its class
-    _put_in_place(_Enumerate, _Zip, _Islice)
+    _put_in_place(_STAND_FOR)
     compile_as_before = torch.compile
 
     @functools.wraps(compile_as_before)
     def compile(*args: Any, **options: Any) -> Any:
+        seen_sums.compiled()
         _explain_to_compiler()
         return compile_as_before(*args, **options)
 
@@ -360,29 +382,29 @@ def _explain_to_compiler() -> None:
     A compiler that cannot be told so leaves such code uncompiled.
     """
     with suppress(Exception):
-        _put_in_place(_enumerate, _zip, _islice)
+        _put_in_place(_STAND_FOR.values())
         try:  # it lists Python's own once
             from torch._dynamo import decorators, trace_rules
 
             trace_rules.is_builtin_callable(len)
         finally:
-            _put_in_place(_Enumerate, _Zip, _Islice)
+            _put_in_place(_STAND_FOR)
         _Counting.alike = False  # it has rules of its own for Python's
         try:
-            for ours, own in ((_Enumerate, _enumerate), (_Zip, _zip), (_Islice, _islice)):
+            for ours, own in _STAND_FOR.items():
                 decorators.substitute_in_graph(ours, is_embedded_type=True, skip_signature_check=True)(_as(own))
         finally:
             _Counting.alike = True
 
 
-def _put_in_place(enumerate_: Any, zip_: Any, islice_: Any) -> None:
-    vars(builtins).update(enumerate=enumerate_, zip=zip_)
-    vars(itertools).update(islice=islice_)
+def _put_in_place(classes: Iterable[Any]) -> None:
+    for one in classes:
+        vars(sys.modules[one.__module__])[one.__name__] = one
 
 
 def _reduced(iterator: Any) -> tuple[Any, ...]:
     own, *rest = iterator.__reduce__()
-    return getattr(sys.modules[own.__module__], own.__name__), *rest
+    return vars(sys.modules[own.__module__])[own.__name__], *rest
 
 
 def _as(own: Any) -> Any:

@@ -201,6 +201,8 @@ def flat_sqnorm(flat: Tensor, scale: Tensor | None = None) -> Tensor:
     float32 and float64 use the BLAS dot product; shorter types are added up in float32.
     """
     product = flat if scale is None else flat * scale
+    if product.is_complex():
+        product = torch.view_as_real(product)
     if product.dtype in (torch.float32, torch.float64) and product.is_contiguous():
         product = product.view(-1)
         return torch.dot(product, product).double()
@@ -329,7 +331,8 @@ class Preconditioner:
         name = next((name for name in _SECOND_MOMENTS if name in state), None)
         if name is None:
             return None
-        moment = state[name].float()
+        moment = state[name]
+        moment = (torch.view_as_real(moment).mean(-1) if moment.is_complex() else moment).float()
         unseen = moment <= HARDLY_ANY * moment.mean()
         if _SECOND_MOMENTS[name] and beta2 is not None:
             moment = moment / _bias_correction(beta2, state)

@@ -176,7 +176,7 @@ class Gradients:
         self.undone = False
         self.weights.begin_part(self._part, self.backwards)
         self._plan = self._part = plan
-        self.backwards = 0
+        self.backwards, self.loss = 0, None
 
     def forget_step(self) -> None:
         """Drop what is left of a step that did not come to its end."""

@@ -33,7 +33,7 @@ from .left_out import check_schedulers, watch_optimizers
 from .loader import OrderDiffers, source_of
 from .loop_habits import AheadWatch, takes_by_next
 from .loss_kind import Kind, as_weight
-from .metrics import Metrics, combine
+from .metrics import Metrics, combine, weights_of
 from .noise_meter import NoiseMeter
 from .pace import Pace
 from .prepared import Prepared, rest_ddp
@@ -82,6 +82,7 @@ class GroupSession:
         self.state.extras["sides"] = self.sides.capture, self.sides.load
         self.state.extras["seed"] = lambda: self.script_seed, self._take_seed
         self.state.extras["learned"] = lambda: self.learned, self.learn
+        self.state.extras["left_out"] = lambda: self._watch.left_out, lambda found: self._watch.leave_out(found)
         self.group: Group | None = None
         self.pace: Pace | None = None  # only on emulated nodes
         self.plan = BatchPlan(self.script_batch)
@@ -104,7 +105,7 @@ class GroupSession:
         self.one_pass = False  # the script makes several steps per batch
         self.by_next = False  # it takes its batches by calls, and so counts them
         self._ahead_watch: AheadWatch | None = None
-        self._watch = BatchWatch(prepared, self.gradients, self, loss)
+        self._watch: BatchWatch = BatchWatch(prepared, self.gradients, self, loss)
         self._given = 0  # batches of the running loop that the script was given in this process
         self._read_by: Split | None = None  # how the batches are cut that are read now
         self._failure: BaseException | None = None
@@ -244,8 +245,13 @@ class GroupSession:
         group = self.group
         if group is None or group.world_size == 1:
             return combine([value], [1.0], how)
-        everyone = group.gather_objects([value, self._samples_weight()])
-        return combine([found for found, _ in everyone], [weight for _, weight in everyone], how)
+        everyone = group.gather_objects([value, self._samples_weight(), self._mean_over(value)])
+        values, samples, over = zip(*everyone, strict=True)
+        return combine(values, weights_of(samples, over), how)
+
+    def _mean_over(self, value: Any) -> float | None:
+        """What a mean is over, where that is seen."""
+        return None
 
     def combined(self, value: float) -> float:
         """What a scheduler that goes by a metric is given."""

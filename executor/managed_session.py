@@ -55,6 +55,7 @@ from .protocol import BatchPlan, Join, Leave, Save, SetBatch, Stop
 from .rng import RandomState, capture_rng, restore_rng
 from .script_frames import leave_out
 from .script_sums import Given
+from .seen_sums import SeenSums
 from .step_backup import StepBackup
 from .training_state import as_current, broadcast_state
 from .units import Part
@@ -113,6 +114,7 @@ class ManagedSession(GroupSession):
         for maker in prepared.makers():
             leave_out(maker)
         self._beside: Beside | None = None  # before the running batch
+        self._seen = SeenSums()
         self._followers = Followers(prepared)
         self._several = False  # it takes several passes
         self._beside_step: Beside | None = None  # before the running step of a loop in steps
@@ -159,6 +161,13 @@ class ManagedSession(GroupSession):
             self.metrics.ways |= dict.fromkeys(counts, "sum")
             self.metrics.parts -= values.keys()
             self.metrics.parts |= {n for n, v in values.items() if isinstance(v, float) and self._is_part(v)}
+            for name, value in values.items():
+                self.metrics.over.pop(name, None)
+                if (over := self._mean_over(value)) is not None:
+                    self.metrics.over[name] = over
+
+    def _mean_over(self, value: Any) -> float | None:
+        return self.variables.mean_over(value) if isinstance(value, float) else None
 
     def _is_part(self, value: float) -> bool:
         """Whether it is a sum over this replica's samples, divided by the number of all, as by `len(data)`."""
@@ -226,14 +235,24 @@ class ManagedSession(GroupSession):
 
     def _before_part(self, part: Part) -> None:
         self.gradients.keeps_loss = self.variables.looks
+        if self.variables.looks:
+            self._seen.begin(part.samples)
         self.variables.begin_part(not self.partial, not part.counts, lambda: self.trained)
+
+    def _close_part(self) -> None:
+        self._seen.end()
+        super()._close_part()
+
+    def _end_loop(self) -> None:
+        self._seen.end()
+        super()._end_loop()
 
     def _after_part(self, part: Part) -> None:
         batch = self._step.batch
         given = Given(
             part.samples,
             self._step.ahead[-1].samples,
-            lambda: self._added_losses(part.samples),
+            lambda counts: [*self._added_losses(part.samples), *self._seen.over([part.samples, *counts])],
             lambda: set(_sizes_in(batch)),
         )
         self.variables.end_part(
@@ -242,6 +261,7 @@ class ManagedSession(GroupSession):
             self._whole_values,
             last_alone=self.sides.looked_aside,
         )
+        self._seen.drop()
         if self._several and self._beside is not None:
             self._beside.pass_done(part.samples, not self.partial)
 
@@ -671,7 +691,7 @@ class ManagedSession(GroupSession):
         )
         counts = self.position.counted or self.habits.counts or self.one_pass or not whole
         told = {
-            "report": (dict(mine.values), dict(mine.ways), self._samples_weight()),
+            "report": (dict(mine.values), dict(mine.ways), self._samples_weight(), dict(mine.over)),
             "samples": self._local_samples,
             "parts": set(mine.parts),
             "counts": counts,
@@ -683,7 +703,7 @@ class ManagedSession(GroupSession):
         self._looked = all(one["looked"] for one in everyone)
         parts = set.intersection(*(one["parts"] for one in everyone))
         told_reports = [one["report"] for one in everyone]
-        reports = [(values, dict.fromkeys(parts, "sum") | ways, weight) for values, ways, weight in told_reports]
+        reports = [(values, dict.fromkeys(parts, "sum") | ways, *rest) for values, ways, *rest in told_reports]
         combined, odd = combine_reports(reports, [one["samples"] for one in everyone])
         for sentence in odd:
             self.tell(sentence)

@@ -18,6 +18,7 @@ class Metrics:
     def __init__(self) -> None:
         self.values: dict[str, float] = {}
         self.ways: dict[str, str] = {}
+        self.over: dict[str, float] = {}  # what means are over, where that was seen
         self.parts: set[str] = set()  # sums over a replica's samples, divided by the number of all
         self.fresh: set[str] = set()  # reported since they were combined last
         self.combined: dict[str, float] = {}
@@ -80,22 +81,23 @@ def combine(values: Sequence[Any], weights: Sequence[float], how: str = "mean") 
 
 
 def combine_reports(
-    reports: Sequence[tuple[Mapping[str, float], Mapping[str, str], float]], samples: Sequence[int]
+    reports: Sequence[tuple[Mapping[str, float], Mapping[str, str], float, Mapping[str, float]]],
+    samples: Sequence[int],
 ) -> tuple[dict[str, float], list[str]]:
     """One value of each metric, and sentences on what is odd.
 
-    `reports` has each rank's values, ways and weight; `samples` how many each was given. By default a metric is a
-    mean over samples. Whole numbers that differ between replicas are counts, and so are those that equal a
-    replica's
-    samples: they are added up.
+    `reports` has each rank's values, ways, weight, and what means are over; `samples` how many each was given.
+    By default a metric is a mean over samples. Whole numbers that differ between replicas are counts, and so are
+    those that equal a replica's samples: they are added up.
     """
-    names = list(dict.fromkeys(name for values, _, _ in reports for name in values))
+    names = list(dict.fromkeys(name for values, *_ in reports for name in values))
     combined: dict[str, float] = {}
     odd: list[str] = []
     for name in names:
-        having = [place for place, (values, _, _) in enumerate(reports) if name in values]
+        having = [place for place, (values, *_) in enumerate(reports) if name in values]
         values = [reports[place][0][name] for place in having]
-        weights = [reports[place][2] for place in having]
+        over = [reports[place][3].get(name) for place in having]
+        weights = weights_of([reports[place][2] for place in having], over)
         how = next((reports[place][1][name] for place in having if name in reports[place][1]), "")
         if not how:
             how = "sum" if is_count(values, [samples[place] for place in having]) else "mean"
@@ -103,6 +105,12 @@ def combine_reports(
         if len(having) not in (1, len(reports)):
             odd.append(f"{name} is reported by {len(having)} of {len(reports)} replicas only; theirs are combined")
     return combined, odd
+
+
+def weights_of(samples: Sequence[float], over: Sequence[float | None]) -> list[float]:
+    """What replicas' means are weighed by: what they are over where all have seen that, or else their samples."""
+    seen = [count for count in over if count is not None]
+    return seen if len(seen) == len(over) and sum(seen) > 0 else list(samples)
 
 
 def is_count(values: Sequence[float], samples: Sequence[int]) -> bool:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from .group import Group
-from .script_frames import ARRAYS, NUMBERS, WHOLE, put, reach, script_objects
+from .script_frames import ARRAYS, MODULE, NUMBERS, WHOLE, put, reach, script_objects
 from .script_state import ScriptState
 from .script_sums import Given, Known, SampleSums, as_alone, shared, whole_numbers
 from .script_undo import ANY_SIZE, Undo, have_moved
@@ -88,7 +88,7 @@ class OwnVariables:
         everyone = [told for told in group.gather_objects(mine) if told is not None]
         for _, _, theirs in everyone:
             known.update(theirs)
-        captured = [told[0] for told in everyone]
+        captured = _of_all([told[0] for told in everyone])
         if len({tuple(frame["function"] for frame in frames) for frames in captured}) != 1:
             captured = captured[:1]  # they are at different places
         weights = [told[1] for told in everyone][: len(captured)]
@@ -167,6 +167,7 @@ class OwnVariables:
 
     def begin_loop(self, rank: int, replicas: int) -> int | None:
         """The first batch is asked for; this rank's samples so far, where it goes on in the midst of a pass."""
+        self._sums.begin_loop()
         taken, self._taken = self._taken, {}
         if not taken:
             return None
@@ -188,6 +189,15 @@ class OwnVariables:
         whole = value * samples
         sums = [one for one in sums if one and one != own]  # which may be half of all
         return any(_close(whole, one) or _close(whole, one * PERCENT) for one in sums)
+
+    def mean_over(self, value: float) -> float | None:
+        """The count that a sum over samples is divided by to be this value, or its percents; None: not seen."""
+        found = reach((*NUMBERS, *ARRAYS)).leaves
+        sums = {path: found[path].value for path in self._sums.known.over_samples if path in found}
+        singles = {p: float(v) for p, v in sums.items() if math.prod(getattr(v, "shape", ())) == 1}
+        counts = {count for count in singles.values() if count > 1 and count.is_integer()}
+        wholes = {c for c in counts for s in singles.values() if s and _is_quotient(value, s, c)}
+        return wholes.pop() if len(wholes) == 1 else None
 
     def rows(self, samples: int) -> list[tuple[str, Tensor, int]]:
         """Tensors with a row for each sample of the data set: path, tensor and version."""
@@ -283,12 +293,22 @@ def _generators_of_loaders() -> set[int]:
     return {id(thing.generator) for thing in drawn_by if getattr(thing, "generator", None) is not None}
 
 
+def _of_all(captured: Sequence[Frames]) -> list[Frames]:
+    """Without the modules that some replicas have not imported."""
+    common = set.intersection(*({_path(frame) for frame in frames} for frames in captured))
+    return [[f for f in frames if f["function"] != MODULE or _path(f) in common] for frames in captured]
+
+
 def _path(frame: dict[str, Any]) -> str:
     return f"{frame['file']}/{frame['function']}"
 
 
 def share_of(samples: int, rank: int, replicas: int) -> int:
     return samples // replicas + (rank < samples % replicas)
+
+
+def _is_quotient(value: float, above: float, below: float) -> bool:
+    return above != below and (_close(value * below, above) or _close(value * below, above * PERCENT))
 
 
 def _close(a: float, b: float) -> bool:

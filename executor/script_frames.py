@@ -1,7 +1,7 @@
 """The variables of a running script: its frames, and the plain values within their reach.
 
-A loop's variables are those of the functions that are being called, of the script's module, and of what objects,
-mappings and lists they hold.
+A loop's variables are those of the functions that are being called, of the script's module and of modules of its
+own beside it, and of what objects, mappings and lists they hold.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import sys
 import sysconfig
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from types import CellType, FrameType, FunctionType
+from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -42,17 +42,45 @@ DEPTH = 4  # from a variable to what is found in what it holds
 MOST_LEAVES = 64  # of one mapping or list
 MOST_HOLDERS = 512  # objects, mappings and lists that are looked into
 MOST_ELEMENTS = 1 << 16  # of a tensor or array
+MODULE = "<module>"  # stands for the function whose variables are a module's
 
 _Kind = TypeVar("_Kind")
+_known_modules: list[Any] = [0, []]  # how many there were, and the names of the script's own
+_names_of_modules: dict[int, tuple[int, list[str]]] = {}  # by id of a module's variables
+
+
+class Place(NamedTuple):
+    """Where variables are: in a function that is being called (`frame`), or in a module (`function` is MODULE)."""
+
+    file: str
+    function: str
+    variables: MutableMapping[str, Any]
+    names: Sequence[str]
+    frame: FrameType | None
+
+    @property
+    def path(self) -> str:
+        """The same in each process."""
+        return f"{self.file}/{self.function}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.file, self.function
+
+    def settle(self) -> None:
+        """Let a function's frame take over what was written to its variables."""
+        frame = self.frame
+        if frame is not None and sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+            ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 
 class Leaf(NamedTuple):
-    """One plain value: `owner[key]`. `frame`: whose variable it is, if it is one."""
+    """One plain value: `owner[key]`. `place`: whose variable it is, if it is one."""
 
     owner: Any
     key: Any
     value: Any
-    frame: FrameType | None
+    place: Place | None
 
     @property
     def now(self) -> Any:
@@ -74,16 +102,16 @@ class Reach:
     containers: dict[str, Leaf] = field(default_factory=dict)
     _seen: dict[int, str] = field(default_factory=dict)
 
-    def look(self, path: str, owner: Any, key: Any, depth: int, frame: FrameType | None = None) -> None:
+    def look(self, path: str, owner: Any, key: Any, depth: int, place: Place | None = None) -> None:
         """Look at `owner[key]` and what it holds."""
         value = owner[key]
         kind: type = int if isinstance(value, Undue) else type(value)
         if kind in self.kinds:
             if kind not in ARRAYS or self._is_kept(value):
-                self.leaves[path] = Leaf(owner, key, value, frame)
+                self.leaves[path] = Leaf(owner, key, value, place)
             return
         if kind in CONTAINERS:
-            self.containers[path] = Leaf(owner, key, value, frame)
+            self.containers[path] = Leaf(owner, key, value, place)
         if depth == 0 or kind in _NO_HOLDERS or isinstance(value, type):
             return
         inner: MutableMapping[Any, Any] | list[Any] | deque[Any]
@@ -115,19 +143,17 @@ class Reach:
 def reach(kinds: tuple[type, ...], elements: int = MOST_ELEMENTS) -> Reach:
     """Values of these types, and lists, within reach of the loop; tensors of at most so many elements."""
     found = Reach(kinds, elements)
-    for frame in script_frames():
-        place, variables = "/".join(key_of(frame)), frame.f_locals
-        for name in list(variables):
-            if not name.startswith("__"):
-                found.look(f"{place}/{name}", variables, name, DEPTH, frame)
+    for place in script_places():
+        for name in place.names:
+            found.look(f"{place.path}/{name}", place.variables, name, DEPTH, place)
     return found
 
 
 def script_objects(*kinds: type[_Kind]) -> list[_Kind]:
     """Objects of some kinds that variables of the script hold, or attributes of its objects."""
     found: dict[int, _Kind] = {}
-    for frame in script_frames():
-        for value in list(frame.f_locals.values()):
+    for place in script_places():
+        for value in [place.variables[name] for name in place.names]:
             held = vars(value).values() if is_own_object(value) else ()
             found.update({id(item): item for item in (value, *held) if isinstance(item, kinds)})
     return list(found.values())
@@ -135,20 +161,60 @@ def script_objects(*kinds: type[_Kind]) -> list[_Kind]:
 
 def put(values: Mapping[str, Any], places: Mapping[str, Leaf]) -> None:
     """Set leaves, by path, to other values."""
-    frames = {}
+    places_written: dict[int, Place] = {}
     for path, value in values.items():
         leaf = places[path]
         leaf.owner[leaf.key] = value
-        if leaf.frame is not None:
-            frames[id(leaf.frame)] = leaf.frame
-    for frame in frames.values():
-        settle(frame)
+        if leaf.place is not None:
+            places_written[id(leaf.place)] = leaf.place
+    for place in places_written.values():
+        place.settle()
 
 
-def settle(frame: FrameType) -> None:
-    """Let a function's frame take over what was written to its `f_locals`."""
-    if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+def script_places() -> list[Place]:
+    """Frames of the script's own files, outermost first, and then its modules."""
+    frames = script_frames()
+    places = [_place_of(frame) for frame in frames]
+    shown = {id(frame.f_globals) for frame in frames if frame.f_locals is frame.f_globals}
+    for name, variables in _own_modules():
+        if id(variables) not in shown:
+            places.append(Place(name, MODULE, variables, _names_that_vary(variables), None))
+    return places
+
+
+def _place_of(frame: FrameType) -> Place:
+    variables = frame.f_locals
+    names = [name for name in variables if not name.startswith("__")]
+    file, function = os.path.basename(frame.f_code.co_filename), frame.f_code.co_qualname
+    return Place(file, function, variables, names, frame)
+
+
+def _own_modules() -> list[tuple[str, dict[str, Any]]]:
+    """Names and variables of modules that the script imports from beside it."""
+    if len(sys.modules) != _known_modules[0]:
+        modules = list(sys.modules.items())
+        own = sorted(name for name, module in modules if _is_own_module(name, module))
+        _known_modules[:] = [len(modules), own]
+    names = [name for name in _known_modules[1] if name in sys.modules]
+    return [(name, vars(sys.modules[name])) for name in names]
+
+
+def _is_own_module(name: str, module: Any) -> bool:
+    file = getattr(module, "__file__", None) if isinstance(module, ModuleType) else None
+    return file is not None and name.partition(".")[0] != "coadapt" and file.endswith(".py") and _is_own_file(file)
+
+
+def _names_that_vary(variables: dict[str, Any]) -> Sequence[str]:
+    """Those of a module that may have to be looked at: no functions, classes and modules."""
+    known = _names_of_modules.get(id(variables))
+    if known is None or known[0] != len(variables):
+        names = [
+            name
+            for name, value in variables.items()
+            if not name.startswith("__") and not isinstance(value, type | ModuleType | FunctionType)
+        ]
+        known = _names_of_modules[id(variables)] = (len(variables), names)
+    return [name for name in known[1] if name in variables]
 
 
 def script_frames() -> list[FrameType]:
@@ -160,11 +226,6 @@ def script_frames() -> list[FrameType]:
             found.append(frame)
         frame = frame.f_back
     return found[::-1]
-
-
-def key_of(frame: FrameType) -> tuple[str, str]:
-    """The file and the function of a frame, the same in each process."""
-    return os.path.basename(frame.f_code.co_filename), frame.f_code.co_qualname
 
 
 def is_own_object(value: Any) -> bool:

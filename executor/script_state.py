@@ -14,14 +14,14 @@ import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from types import FrameType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 import torch
 
 from . import script_random
-from .script_frames import holdings_of, key_of, script_frames, settle
+from .script_frames import Place, holdings_of, script_places
 from .script_random import GLOBALS, is_generator
 from .script_sums import ATTRIBUTES
 from .undue import Undue
@@ -72,16 +72,14 @@ class ScriptState:
     def begin(self) -> None:
         """Training begins: what is set now is the script's own and does not travel."""
         budget = self._budget()
-        for frame in script_frames():
-            self.baseline[key_of(frame)] = dict(self._plain_items(frame, budget))
+        for place in script_places():
+            self.baseline[place.key] = dict(self._plain_items(place, budget))
         self.baseline["", THINGS] = self._set_now()
 
     def capture(self) -> list[dict[str, Any]]:
         """Variables that have changed since, outermost frame first; plain values only."""
         budget = self._budget()
-        captured = [
-            self._changed(key_of(frame), dict(self._plain_items(frame, budget))) for frame in script_frames()
-        ]
+        captured = [self._changed(place.key, dict(self._plain_items(place, budget))) for place in script_places()]
         return [*captured, self._changed(("", THINGS), self._set_now())]
 
     def _set_now(self) -> Variables:
@@ -112,12 +110,12 @@ class ScriptState:
         sizes = (p.numel() * p.element_size() for model in self.models for p in model.parameters())
         return _Budget(MOST_BYTES + COPIES * sum(sizes), self.models, self.ordering)
 
-    def _plain_items(self, frame: FrameType, budget: _Budget) -> Iterator[tuple[str, Any]]:
-        for name, value in list(frame.f_locals.items()):
-            if name.startswith("__") or _PLACES.search(name.lower()):
+    def _plain_items(self, place: Place, budget: _Budget) -> Iterator[tuple[str, Any]]:
+        for name in place.names:
+            if _PLACES.search(name.lower()):
                 continue
             try:
-                yield name, _plain(value, budget, DEPTH)
+                yield name, _plain(place.variables[name], budget, DEPTH)
             except _TooLarge:
                 self.too_large.add(name)
             except _NotPlain:
@@ -131,16 +129,14 @@ class ScriptState:
         waiting = list(captured)
         for one in waiting:
             self.changed.setdefault((one["file"], one["function"]), set()).update(one["variables"])
-        for frame in script_frames():
-            place = next(
-                (i for i, one in enumerate(waiting) if (one["file"], one["function"]) == key_of(frame)), None
-            )
-            if place is not None:
-                variables = waiting[place]["variables"]
+        for place in script_places():
+            index = next((i for i, one in enumerate(waiting) if (one["file"], one["function"]) == place.key), None)
+            if index is not None:
+                variables = waiting[index]["variables"]
                 if wanted is not None:
-                    variables = _only(variables, wanted, "/".join(key_of(frame)))
-                self._write(frame, variables)
-                waiting = waiting[place + 1 :]
+                    variables = _only(variables, wanted, place.path)
+                self._write(place, variables)
+                waiting = waiting[index + 1 :]
         settings = self._settings()
         for one in waiting:
             for path, value in one["variables"].items() if one["function"] == THINGS else ():
@@ -150,12 +146,12 @@ class ScriptState:
                 elif path in settings:
                     setattr(*settings[path], value)
 
-    def _write(self, frame: FrameType, values: Variables) -> None:
-        variables = frame.f_locals
+    def _write(self, place: Place, values: Variables) -> None:
+        variables = place.variables
         for name, value in values.items():
             if name in variables or not _holds_objects(value):
                 variables[name] = self._merged(variables.get(name), value)
-        settle(frame)
+        place.settle()
 
     def _merged(self, mine: Any, value: Any) -> Any:
         """`value`, put into the object that stands there, so that whoever else holds it sees it, too."""

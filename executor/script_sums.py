@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from .script_frames import ARRAYS, NUMBERS, WHOLE, Reach, reach
+from .script_frames import ARRAYS, MOST_LEAVES, NUMBERS, WHOLE, Reach, reach
 
 # Stands beside "values": the attributes of an object of that class.
 ATTRIBUTES = "__coadapt_attributes__"
-# Parts of a pass that are looked at, in the first passes.
+# Parts of a loop that are looked at, in the first passes.
 LOOKS = 8
+LOOPS = 4  # of a pass, such as one for training and one to evaluate
 PASSES = 3
 LOOKS_AGAIN = 3  # parts that are looked at after batches have come to be divided otherwise
 TOLERANCE = 1e-3
@@ -33,12 +34,13 @@ TOLERANCE = 1e-3
 class Given:
     """What the script was given: `samples` of a batch of `batch`. `sizes`: elements of its tensors.
 
-    `losses()`: what losses add up to over these samples.
+    `losses(counts)`: what losses, and whatever else was computed of the samples, add up to over them; or over so
+    many items, where they are means. Numbers and arrays.
     """
 
     samples: int
     batch: int
-    losses: Callable[[], Sequence[float]] = list
+    losses: Callable[[Sequence[int]], Sequence[Any]] = lambda counts: ()
     sizes: Callable[[], Set[int]] = set
 
     @property
@@ -109,6 +111,7 @@ class SampleSums:
         self._before: dict[str, Any] = {}
         self._lengths: dict[str, int] = {}
         self._looks = 0
+        self._loops = 0
         self._passes = 0
         self._late = False
         self._has_counted = False  # counters were looked at
@@ -124,8 +127,14 @@ class SampleSums:
 
     def begin_pass(self) -> None:
         self._passes += 1
-        self._looks = 0
+        self._looks = self._loops = 0
         self._undecided = {}
+
+    def begin_loop(self) -> None:
+        """A loop over the data begins, of which a pass may have several."""
+        self._loops += 1
+        if self._loops <= LOOPS:
+            self._looks = 0
 
     def look_again(self) -> None:
         """Batches are divided otherwise from now on."""
@@ -156,7 +165,9 @@ class SampleSums:
         }
         known.moving |= grown.keys()
         self._note_counters(grown)
-        added = given.losses() if any(isinstance(growth, float) for growth in grown.values()) else ()
+        counts = {growth for growth in grown.values() if isinstance(growth, int) and growth > 1} - {samples}
+        has_fractions = any(not isinstance(growth, int) for growth in grown.values())
+        added = given.losses(sorted(counts)) if has_fractions else ()
         sizes = given.sizes() if given.is_part else set()
         for path, growth in grown.items():
             by_samples = _by_samples(growth, samples, added)
@@ -213,7 +224,7 @@ class SampleSums:
 
     def _beside_count(self, path: str, growth: Any, grown: Mapping[str, Any], found: Reach, samples: int) -> bool:
         """Whether an object keeps it beside a count of its samples, as a meter does: its sum and its count."""
-        if found.leaves[path].frame is not None or not isinstance(growth, float):
+        if found.leaves[path].place is not None or not isinstance(growth, float):
             return False
         beside = _beside(path, grown, found)
         if not any(isinstance(more, int) and more == samples > 1 for more in beside.values()):
@@ -297,13 +308,17 @@ def _growth(before: Any, now: Any) -> Any:
     return int(now - before) if isinstance(now, WHOLE) else float(now - before)
 
 
-def _by_samples(growth: Any, samples: int, losses: Sequence[float]) -> bool | None:
+def _by_samples(growth: Any, samples: int, losses: Sequence[Any]) -> bool | None:
     if not isinstance(growth, np.ndarray):
-        return grows_by_samples(growth, samples, losses)
+        return grows_by_samples(growth, samples, [loss for loss in losses if not isinstance(loss, np.ndarray)])
     if samples < 2:
         return None
-    counts = bool(np.all(growth >= 0) and np.all(growth == np.round(growth)))
-    return bool(growth.sum() > 1) if counts else False
+    if np.all(growth >= 0) and np.all(growth == np.round(growth)):
+        return bool(growth.sum() > 1)
+    if any(_close_arrays(loss, growth) for loss in losses if isinstance(loss, np.ndarray)):
+        return True
+    singles = [loss for loss in losses if not isinstance(loss, np.ndarray)]
+    return growth.size <= MOST_LEAVES and all(grows_by_samples(float(g), samples, singles) for g in growth.flat)
 
 
 def grows_by_samples(growth: float, samples: int, losses: Sequence[float]) -> bool | None:
@@ -507,6 +522,10 @@ def _is_of_samples(item: Any, samples: int) -> bool:
 
 def _close(a: float, b: float) -> bool:
     return abs(a - b) <= TOLERANCE * abs(a)
+
+
+def _close_arrays(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and bool(np.all(np.abs(a - b) <= TOLERANCE * np.abs(a)))
 
 
 def _is_single(value: Any) -> bool:

@@ -239,8 +239,9 @@ def _mean(moves: Sequence[tuple[float, Any]]) -> Any:
 
 
 def _as_of_now(leaves: Mapping[str, Leaf]) -> dict[str, Leaf]:
-    for frame in {id(leaf.frame): leaf.frame for leaf in leaves.values() if leaf.frame}.values():
-        frame.f_locals  # noqa: B018 (its mapping is as of now)
+    frames = {id(leaf.place.frame): leaf.place.frame for leaf in leaves.values() if leaf.place is not None}
+    for frame in frames.values():
+        getattr(frame, "f_locals", None)  # its mapping is as of now
     found = {}
     for path, leaf in leaves.items():
         try:

@@ -16,6 +16,12 @@ import torch
 from torch import Tensor
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from . import backward
+
+STEP_IN_BACKWARD = (
+    "an optimizer steps while gradients are being computed, as in a hook of a parameter; those of all replicas "
+    "are there after backward, so call optimizer.step() then"
+)
 EVALUATED_AGAIN = (
     "an optimizer evaluates its closure again in a step, for which the batch has to be one pass on each replica; "
     "the training goes on from its last checkpoint"
@@ -88,6 +94,8 @@ class ScaledOptimizers:
 
         @functools.wraps(step)
         def asked(_: torch.optim.Optimizer, closure: Any = None, *args: Any, **kwargs: Any) -> Any:
+            if backward.is_running():
+                raise RuntimeError(STEP_IN_BACKWARD)
             if closure is not None:
                 return with_closure(closure, *args, **kwargs)
             stepping.before_step(optimizer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 
 import torch
 import torch.distributed as dist
@@ -17,6 +18,11 @@ from .prepared import Prepared
 from .protocol import BatchPlan, Join
 from .script_undo import Undo
 from .training_state import diversify
+
+CHANGED_BY_ITSELF = (
+    "the script has changed parameters by what it computed of its own part of the data, without a step of an "
+    "optimizer that prepare was given; every process has others now"
+)
 
 
 class TorchrunSession(GroupSession):
@@ -61,5 +67,14 @@ class TorchrunSession(GroupSession):
         return False
 
     def _after_loop(self) -> None:
-        if self.group is not None:
-            self.group.broadcast_tensors(self.prepared.buffers(), 0)
+        if self.group is None:
+            return
+        if self.position.steps == 0 and self.world_size > 1:
+            sums = [_checksum(p.detach()) for p in self.prepared.parameters()]
+            if len({tuple(told) for told in self.group.gather_objects(sums)}) > 1:
+                raise RuntimeError(CHANGED_BY_ITSELF)
+        self.group.broadcast_tensors(self.prepared.buffers(), 0)
+
+
+def _checksum(value: Tensor) -> int:
+    return zlib.crc32(value.cpu().reshape(-1).view(torch.uint8).numpy().tobytes())

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import sys
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,8 +15,8 @@ import numpy as np
 import pytest
 import torch
 from coadapt.executor import script_undo
-from coadapt.executor.own_variables import OwnVariables, share_of
-from coadapt.executor.script_frames import MOST_ELEMENTS, NUMBERS, put, reach
+from coadapt.executor.own_variables import OwnVariables, _of_all, share_of
+from coadapt.executor.script_frames import MODULE, MOST_ELEMENTS, NUMBERS, put, reach
 from coadapt.executor.script_sums import Given, Known, as_alone, grows_by_samples, is_of_batches, shared
 from coadapt.executor.script_undo import Undo
 from hypothesis import given
@@ -90,6 +93,71 @@ def test_variables_of_a_running_function_can_be_set() -> None:
     assert table == {"a": 2.5}
 
 
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A module of the script's own, beside it."""
+    (tmp_path / "beside_the_script.py").write_text(
+        "import os\nsteps = 0\nseen = 0\nhistory = []\nrank = 0\n"
+        "def note(n):\n    global steps, seen\n    steps += 1\n    seen += n\n    history.append(steps)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield importlib.import_module("beside_the_script")
+    del sys.modules["beside_the_script"]
+
+
+def test_variables_of_modules_beside_the_script_are_its_own(beside: Any) -> None:
+    found = {path for path in reach(NUMBERS).leaves if path.startswith("beside_the_script/")}
+    assert found == {f"beside_the_script/<module>/{name}" for name in ("steps", "seen", "rank")}
+    leaves = reach(NUMBERS).leaves
+    put({"beside_the_script/<module>/steps": 7}, leaves)
+    assert beside.steps == 7
+
+
+def test_a_newcomer_and_further_passes_find_modules_as_one_process_has_them(beside: Any) -> None:
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for _ in range(3):
+        mine.begin_batch(may_repeat=False, several=True)
+        for number in range(2):
+            mine.begin_part(number == 1, is_copy=False)
+            beside.note(4)
+            mine.end_part(Given(4, 8), number == 1)
+    assert (beside.steps, beside.seen, beside.history) == (3, 24, [1, 2, 3])
+    state = mine.state(in_pass=True, pass_samples=24)
+    beside.steps, beside.seen, beside.history = 0, 0, []
+    newcomer = OwnVariables()
+    newcomer.begin()
+    newcomer.load(state)
+    newcomer.begin_pass(1, 2)
+    newcomer.begin_loop(1, 2)
+    assert (beside.steps, beside.seen, beside.history, beside.rank) == (3, 12, [1, 2, 3], 0)
+
+
+def test_modules_that_some_replicas_lack_are_left_out() -> None:
+    module, frame = ({"file": "m", "function": MODULE, "variables": {}}, {"file": "f", "function": "main"})
+    assert _of_all([[frame, module], [frame]]) == [[frame], [frame]]
+    assert _of_all([[frame, module], [frame, module]]) == [[frame, module]] * 2
+
+
+# --- what means are over ------------------------------------------------------------------------------------
+
+
+def test_a_mean_is_over_the_count_that_its_sum_is_divided_by() -> None:
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    total, tokens, rows = 0.0, 0, 0
+    for n in (3, 4, 5):
+        mine.begin_batch(may_repeat=False, several=False)
+        mine.begin_part(last=True, is_copy=False)
+        total, tokens, rows = total + 1.5 * n, tokens + 7 * n, rows + n
+        mine.end_part(Given(n, n, lambda _, n=n: [1.5 * n]), True)
+    assert mine.mean_over(total / tokens) == tokens == 84
+    assert mine.mean_over(100 * total / rows) == rows == 12
+    assert mine.mean_over(0.123) is None
+
+
 # --- passes -------------------------------------------------------------------------------------------------
 
 
@@ -135,7 +203,7 @@ def trained(passes: int) -> dict[str, Any]:
             trainer.left -= 1
             flag, note = not flag, f"step {steps}"
             sizes = {n, 7 * n}  # as of labels and tokens
-            mine.end_part(Given(n, len(batch), lambda added=loss * n: [added], lambda sizes=sizes: sizes), last)
+            mine.end_part(Given(n, len(batch), lambda _, added=loss * n: [added], lambda sizes=sizes: sizes), last)
     return {
         "constant": constant, "tokens": tokens, "tokens at once": tokens_at_once,
         "steps": steps, "seen": seen, "large": large, "total": total, "of_batches": of_batches, "running": running,

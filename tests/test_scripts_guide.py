@@ -193,6 +193,8 @@ def test_every_refused_line_is_tried_here() -> None:
         "a loop that takes its next batch": "read_ahead",
         "`zip(other, loader)`": "side_loader_first",
         "LBFGS": "",
+        "an optimizer that steps in a hook": "step_in_backward",
+        "parameters that follow losses": "zeroth_order",
         "sparse gradients": "",
         "`DTensor` models": "",
         "a hidden state that goes on": "truncated_bptt",

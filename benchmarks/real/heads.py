@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts" / "real"
+HELPERS = {"results", "counters"}  # modules of theirs
 # What is compared; "repeats": no sample is seen more often than alone.
 PARTS = ("model", "buffers", "seen", "repeats", "metrics", "facts")
 RIGHT, REFUSED, WRONG, HANG = "right", "refused", "WRONG", "HANG"
@@ -69,7 +70,7 @@ def head_of(script: Path) -> Head:
 
 def scripts() -> dict[str, Path]:
     """All scripts by name."""
-    return {path.stem: path for path in sorted(SCRIPTS.glob("*.py")) if path.stem != "results"}
+    return {path.stem: path for path in sorted(SCRIPTS.glob("*.py")) if path.stem not in HELPERS}
 
 
 def _names(text: str) -> list[str]:

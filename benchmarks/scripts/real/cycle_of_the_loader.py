@@ -1,0 +1,24 @@
+# kind: 4 itertools.cycle over the loader, in steps
+import itertools
+
+import coadapt
+import torch
+from results import save, saw
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randn(128, 8)
+y = x @ torch.randn(8, 1)
+model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
+loader = DataLoader(TensorDataset(x, y), batch_size=16)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+batches = itertools.cycle(loader)
+for step in coadapt.steps(30):
+    a, b = next(batches)
+    saw(a, step // 8)
+    optimizer.zero_grad()
+    nn.functional.mse_loss(model(a), b).backward()
+    optimizer.step()
+save(model)
