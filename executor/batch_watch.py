@@ -7,9 +7,10 @@ replica or as a whole, and all later ones are given so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -25,6 +26,7 @@ Rows = Sequence[tuple[str, Tensor, int]]
 
 # Batches in which everything is looked at, parameters by their values; later ones are looked at by versions.
 WATCHED = 32
+ALIKE = 3  # parts of one size in which a script makes as many steps
 SKIPS = (
     "the script leaves out batches that are smaller than its own, as parts of a batch are; every replica computes "
     "whole batches. Where it means the last batch of a pass, say drop_last=True instead"
@@ -36,6 +38,10 @@ BY_HAND = (
 RENORMALISED = (
     "{} brings rows to its max_norm where a batch holds them; every replica computes whole batches, so that all "
     "have the same rows"
+)
+PIECES = (
+    "the script makes a step for each piece that it cuts of a batch, and parts of a batch have fewer of them; "
+    "every replica computes whole batches"
 )
 GOES_BACK = "the training goes on from its last checkpoint"
 
@@ -93,16 +99,24 @@ class BatchWatch:
         self._writes_the_same = False  # to parameters
         self._tries_whole = False  # this batch, of which no part was trained on
         self._sees_whole = False  # this batch, whose parts may have been one piece each
+        # Steps that were made of the last parts, by their samples and those of their batches.
+        self._steps_made: dict[tuple[int, int], deque[int]] = {}
         self._left_out: set[tuple[int, int]] = set()  # loops and sizes of batches that are not trained on
 
     @property
-    def left_out(self) -> list[list[int]]:
-        """What is not tried again by whoever comes later: loops and sizes of batches that are not trained on."""
-        return [list(place) for place in sorted(self._left_out)]
+    def found(self) -> dict[str, Any]:
+        """What is not tried again by whoever comes later: loops and sizes of batches that are not trained on.
 
-    def leave_out(self, places: Sequence[Sequence[int]]) -> None:
-        """Others have found these."""
-        self._left_out |= {(loop, samples) for loop, samples in places}
+        And how many steps whole batches have had, by their size.
+        """
+        steps = {batch: list(made) for (part, batch), made in self._steps_made.items() if part == batch}
+        return {"left_out": [list(place) for place in sorted(self._left_out)], "steps": steps}
+
+    def take_over(self, found: Mapping[str, Any]) -> None:
+        """Others have found this."""
+        self._left_out |= {(loop, samples) for loop, samples in found["left_out"]}
+        for batch, made in found["steps"].items():
+            self._steps_made[batch, batch] = deque(made, maxlen=ALIKE)
 
     def begin(self, divided: bool, first: bool) -> None:
         """A batch is given next, the `first` of its loop. `divided`: gradients of some passes are kept back."""
@@ -139,16 +153,18 @@ class BatchWatch:
         if self._gradients.backwards:
             self._look_for_changes()
 
-    def end_part(self, part: Part, samples: int, *, last: bool, alone: bool, asked: bool, loop: int) -> None:
+    def end_part(self, part: Part, samples: int, *, last: bool, alone: bool, steps: int, loop: int) -> None:
         """The script is done with a part of a batch of `samples`, the `last` of it.
 
-        `alone`: no other batch goes into the step. `asked`: it made a step. Afterwards the gradients are `undone`
+        `alone`: no other batch goes into the step. `steps` that it made. Afterwards the gradients are `undone`
         where the batch has to be done again.
         """
+        asked = steps > 0
         self._look_for_changes()
         if self._batch.touched:
             self._in_one_pass()
         self._look_at_memory()
+        self._look_for_steps_of_pieces(part.samples, samples, steps)
         self._batch.trained |= asked or self._gradients.backwards > 0
         self._look_for_pieces(asked)
         if last:
@@ -230,6 +246,23 @@ class BatchWatch:
             self._gradients.undo()
         weights.new &= not asked or self._gradients.undone
 
+    def _look_for_steps_of_pieces(self, part: int, batch: int, steps: int) -> None:
+        """Whether the script makes more steps of a whole batch than of a part, by their sizes."""
+        weights = self._gradients.weights
+        if not steps or weights.undivided or self._gradients.undone:
+            return
+        seen = self._steps_made.setdefault((part, batch), deque(maxlen=ALIKE))
+        seen.append(steps)
+        whole = self._steps_made.get((batch, batch), ())
+        if part < batch and _are_of_pieces(whole, [steps], part / batch):
+            weights.only_whole(PIECES)
+            self._do_again(PIECES)
+        if part == batch and len(seen) == ALIKE:
+            for (other, size), made in self._steps_made.items():
+                if size == batch > other and len(made) == ALIKE and _are_of_pieces(seen, made, other / batch):
+                    weights.only_whole(PIECES)
+                    raise RuntimeError(f"{PIECES} from the first one on; {SAY_IT}")
+
     # --- what is left out -----------------------------------------------------------------------------------
 
     def _look_for_skips(self, place: tuple[int, int], in_parts: bool) -> None:
@@ -250,6 +283,14 @@ class BatchWatch:
         if in_parts and not trained and place not in self._left_out:
             self._tries_whole = weights.trial = True
             self._gradients.undo()
+
+
+def _are_of_pieces(whole: Iterable[int], part: Iterable[int], share: float) -> bool:
+    """Whether steps of whole batches, and those of parts, go by the sizes of these."""
+    if len(of_whole := set(whole)) != 1 or len(of_part := set(part)) != 1:
+        return False
+    (many,), (few,) = of_whole, of_part
+    return few < many and abs(few - many * share) < 1.0
 
 
 def _renormalised(prepared: Prepared) -> str:

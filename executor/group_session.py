@@ -82,7 +82,7 @@ class GroupSession:
         self.state.extras["sides"] = self.sides.capture, self.sides.load
         self.state.extras["seed"] = lambda: self.script_seed, self._take_seed
         self.state.extras["learned"] = lambda: self.learned, self.learn
-        self.state.extras["left_out"] = lambda: self._watch.left_out, lambda found: self._watch.leave_out(found)
+        self.state.extras["batches"] = lambda: self._watch.found, lambda found: self._watch.take_over(found)
         self.group: Group | None = None
         self.pace: Pace | None = None  # only on emulated nodes
         self.plan = BatchPlan(self.script_batch)
@@ -112,6 +112,7 @@ class GroupSession:
         self._split_of: tuple[Any, ...] = ()
         self._split = Split(1, self.script_batch)
         self._local_samples = 0  # that this replica was given in the running pass
+        self._samples_since = 0  # the same, since replicas have come or gone
         self._shared: int | None = None
         self._aligned = -1  # the generation of the group whose members have begun alike
         self._adapt()
@@ -333,7 +334,7 @@ class GroupSession:
                 f"{type(optimizer).__name__}.step is called outside of `for … in coadapt.epochs(n)` and "
                 "`coadapt.steps(n)`; a job trains inside of one of them"
             )
-        self._step.asked_in_part = True
+        self._step.asked_in_part += 1
         self._step.asked_of[optimizer] = None
         if not self.partial:
             self._step.asked, self._step.unstepped = True, False
@@ -626,7 +627,7 @@ class GroupSession:
             raise failure
 
     def _begin_pass(self) -> None:
-        self._local_samples, self._shared = 0, None
+        self._local_samples, self._samples_since, self._shared = 0, 0, None
         self.position.pass_samples, self.position.pass_progress = 0, 0.0
 
     def _unit(self, unit: Unit, last: bool) -> Generator[Any, None, bool]:
@@ -667,7 +668,7 @@ class GroupSession:
                 )
             )
             self._place_group()
-            self._step.asked_in_part = False
+            self._step.asked_in_part = 0
             self._before_part(part)
             self._watch.begin_part()
             self.sides.begin_part()
@@ -721,7 +722,7 @@ class GroupSession:
                 unit.samples,
                 last=not partial,
                 alone=len(self._step.ahead) == 1,
-                asked=self._step.asked_in_part,
+                steps=self._step.asked_in_part,
                 loop=self.position.loop,
             )
         if self.gradients.undone:
@@ -799,7 +800,9 @@ class GroupSession:
     def _end_unit(self, unit: Unit) -> None:
         """The script is done with a batch, and goes on to the next."""
         position = self.position
-        self._local_samples += sum(part.samples for part in unit.parts if part.counts)
+        given = sum(part.samples for part in unit.parts if part.counts)
+        self._local_samples += given
+        self._samples_since += given
         self._step.since_step += 1
         if self._step.asked:
             if self.gradients.backwards:

@@ -167,7 +167,13 @@ class ManagedSession(GroupSession):
                     self.metrics.over[name] = over
 
     def _mean_over(self, value: Any) -> float | None:
-        return self.variables.mean_over(value) if isinstance(value, float) else None
+        if not isinstance(value, float):
+            return None
+        if (count := self.variables.mean_over(value)) is not None:
+            return count
+        # What was added up before replicas came is the same on all of them.
+        of_batches = self.variables.is_mean_of_batches(value, self.batch_count())
+        return float(self._samples_since) if of_batches else None
 
     def _is_part(self, value: float) -> bool:
         """Whether it is a sum over this replica's samples, divided by the number of all, as by `len(data)`."""
@@ -246,6 +252,8 @@ class ManagedSession(GroupSession):
     def _end_loop(self) -> None:
         self._seen.end()
         super()._end_loop()
+        if self.world_size > 1:
+            self.variables.loop_ended()
 
     def _after_part(self, part: Part) -> None:
         batch = self._step.batch
@@ -498,6 +506,7 @@ class ManagedSession(GroupSession):
         self._next_control = self.position.iterations
         self._measured_steps = 0
         self.timer.regrouped()
+        self._samples_since = 0
         if self.pace is not None:
             self.pace.forgive()
         _export_ranks(join)

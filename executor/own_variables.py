@@ -50,6 +50,7 @@ class OwnVariables:
         self._lent: dict[str, int] = {}  # by path: what others took of a count over samples
         self._owed: dict[str, int] = {}  # the same, of what is none
         self._several = False
+        self._at_end: dict[str, float] = {}  # single numbers, when the last loop ended
         self._early: set[str] = set()  # paths of what has ever moved before the last pass of a batch
         self._moves: list[tuple[float, dict[str, Any]]] = []
 
@@ -190,14 +191,35 @@ class OwnVariables:
         sums = [one for one in sums if one and one != own]  # which may be half of all
         return any(_close(whole, one) or _close(whole, one * PERCENT) for one in sums)
 
+    def loop_ended(self) -> None:
+        """The function that a loop is in may return next what it makes of its sums."""
+        self._at_end = self._singles()
+
     def mean_over(self, value: float) -> float | None:
         """The count that a sum over samples is divided by to be this value, or its percents; None: not seen."""
-        found = reach((*NUMBERS, *ARRAYS)).leaves
-        sums = {path: found[path].value for path in self._sums.known.over_samples if path in found}
-        singles = {p: float(v) for p, v in sums.items() if math.prod(getattr(v, "shape", ())) == 1}
-        counts = {count for count in singles.values() if count > 1 and count.is_integer()}
-        wholes = {c for c in counts for s in singles.values() if s and _is_quotient(value, s, c)}
-        return wholes.pop() if len(wholes) == 1 else None
+        for singles in (self._singles(), self._at_end):
+            sums = {v for path, v in singles.items() if path in self._sums.known.over_samples}
+            counts = {count for count in sums if count > 1 and count.is_integer()}
+            wholes = {count for count in counts for one in sums if one and _is_quotient(value, one, count)}
+            if len(wholes) == 1:
+                return wholes.pop()
+        return None
+
+    def is_mean_of_batches(self, value: float, batches: int) -> bool:
+        """Whether it is a sum over this pass's batches, divided by their number or by a counter."""
+        known = self._sums.known
+        for singles in (self._singles(), self._at_end):
+            sums = {v for path, v in singles.items() if path not in known.over_samples}
+            counts = {float(batches), *(v for path, v in singles.items() if path in known.counters)}
+            if any(_is_quotient(value, one, count) for count in counts if count > 1 for one in sums if one):
+                return True
+        return False
+
+    def _singles(self) -> dict[str, float]:
+        """Single numbers that move with the batches, by path."""
+        found = {p: leaf.value for p, leaf in reach((*NUMBERS, *ARRAYS)).leaves.items()}
+        moving = {path: found[path] for path in self._sums.known.moving if path in found}
+        return {p: float(v) for p, v in moving.items() if math.prod(getattr(v, "shape", ())) == 1}
 
     def rows(self, samples: int) -> list[tuple[str, Tensor, int]]:
         """Tensors with a row for each sample of the data set: path, tensor and version."""
