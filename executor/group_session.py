@@ -334,7 +334,7 @@ class GroupSession:
                 f"{type(optimizer).__name__}.step is called outside of `for … in coadapt.epochs(n)` and "
                 "`coadapt.steps(n)`; a job trains inside of one of them"
             )
-        self._step.asked_in_part += 1
+        self._step.asked_in_part.add((self.gradients.backwards, id(optimizer)))
         self._step.asked_of[optimizer] = None
         if not self.partial:
             self._step.asked, self._step.unstepped = True, False
@@ -668,7 +668,7 @@ class GroupSession:
                 )
             )
             self._place_group()
-            self._step.asked_in_part = 0
+            self._step.asked_in_part = set()
             self._before_part(part)
             self._watch.begin_part()
             self.sides.begin_part()
@@ -722,7 +722,7 @@ class GroupSession:
                 unit.samples,
                 last=not partial,
                 alone=len(self._step.ahead) == 1,
-                steps=self._step.asked_in_part,
+                steps=len(self._step.asked_in_part),
                 loop=self.position.loop,
             )
         if self.gradients.undone:

@@ -20,6 +20,7 @@ from .loss_kind import Kind, Term
 # Nodes between a loss and its terms, and nodes that are looked at for samples that meet each other.
 MOST_NODES = 256
 MOST_DEEP_NODES = 20_000
+NORMALISED = 1e-5  # how close to 1
 # Operations between parameters and what is made of them alone.
 MOST_OPERATIONS = 24
 
@@ -291,10 +292,28 @@ def _meets(node: Any, samples: int, look: Look) -> bool:
         return not _has_weight(node, children, look)
     if name in _DISTANCES:
         return all(_few_times(size, samples) for size in shape[-2:]) and (len(shape) < 3 or shape[0] == 1)
+    if name in names("Mul") and None in children and _is_normalised(node, samples):
+        return True
     if name in names("Sub", "Add", "Mul", "Div"):
         return _crosses(shape, [shape_of(child) for child in children if child is not None], samples)
     if name in _STATISTICS or name in _ALONG or name in names("Roll"):
         return _over_first(node, children, samples)
+    return False
+
+
+def _is_normalised(node: Any, samples: int) -> bool:
+    """Whether a factor of each sample, no part of the graph, was made to add up to 1, or to a mean of 1."""
+    for name in ("_saved_self", "_saved_other"):
+        factor = getattr(node, name, None)
+        if not isinstance(factor, Tensor) or factor.requires_grad or not factor.is_floating_point():
+            continue
+        if factor.numel() != samples or not factor.shape or samples not in factor.shape:
+            continue
+        weights = factor.detach().reshape(-1).double()
+        total, spread = float(weights.sum()), float(weights.max() - weights.min())
+        is_mask = bool(((weights == 0) | (weights == weights.max())).all())
+        if spread > 0 and not is_mask and min(abs(total - 1), abs(total / samples - 1)) < NORMALISED:
+            return True
     return False
 
 

@@ -172,7 +172,8 @@ class ManagedSession(GroupSession):
         if (count := self.variables.mean_over(value)) is not None:
             return count
         # What was added up before replicas came is the same on all of them.
-        of_batches = self.variables.is_mean_of_batches(value, self.batch_count())
+        batches = self.batch_count() if self.source.size is not None else 0
+        of_batches = self.variables.is_mean_of_batches(value, batches)
         return float(self._samples_since) if of_batches else None
 
     def _is_part(self, value: float) -> bool:
@@ -301,7 +302,7 @@ class ManagedSession(GroupSession):
     def _look_as_one(self) -> None:
         group = self.group
         if group is not None and group.world_size > 1:
-            self.variables.look_as_one(group, self._samples_weight())
+            self.variables.look_as_one(group, self._samples_since)
 
     def _capture_accumulated(self) -> dict[int, Any]:
         return self.gradients.accumulated() if self._step.unstepped else {}
@@ -540,7 +541,7 @@ class ManagedSession(GroupSession):
         here = progress[group.rank] == progress[best]
         seen_as_one, before = ranks[best][7:9]
         if not seen_as_one and (group.world_size > 1 or before > 1):
-            self.variables.look_as_one(group, self._samples_weight(), here, before)
+            self.variables.look_as_one(group, self._samples_since, here, before)
         if not all(words == progress[best] for words in progress):
             state = broadcast_state(group, self.state.capture() if group.rank == best else None, best)
             self._apply_state(group, state, here)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from .group import Group
-from .script_frames import ARRAYS, MODULE, NUMBERS, WHOLE, put, reach, script_objects
+from .script_frames import ARRAYS, FRACTIONS, MODULE, NUMBERS, WHOLE, put, reach, script_objects
 from .script_state import ScriptState
 from .script_sums import Given, Known, SampleSums, as_alone, shared, whole_numbers
 from .script_undo import ANY_SIZE, Undo, have_moved
@@ -50,6 +50,7 @@ class OwnVariables:
         self._lent: dict[str, int] = {}  # by path: what others took of a count over samples
         self._owed: dict[str, int] = {}  # the same, of what is none
         self._several = False
+        self._means_at_end: list[float] = []
         self._at_end: dict[str, float] = {}  # single numbers, when the last loop ended
         self._early: set[str] = set()  # paths of what has ever moved before the last pass of a batch
         self._moves: list[tuple[float, dict[str, Any]]] = []
@@ -81,8 +82,8 @@ class OwnVariables:
     def look_as_one(self, group: Group, weight: float, here: bool = True, replicas: int | None = None) -> None:
         """Find out what one process would have; every rank of the group calls this.
 
-        `weight`: samples that this replica was given in the pass; `here`: it has been training; `replicas` that
-        there were, where some were lost.
+        `weight`: samples that this replica was given since all were alike; `here`: it has been training;
+        `replicas` that there were, where some were lost.
         """
         known = self._sums.known
         mine = [list(self._capture()), weight, known] if here else None
@@ -93,6 +94,7 @@ class OwnVariables:
         if len({tuple(frame["function"] for frame in frames) for frames in captured}) != 1:
             captured = captured[:1]  # they are at different places
         weights = [told[1] for told in everyone][: len(captured)]
+        weights = weights if sum(weights) > 0 else [1.0] * len(captured)
         scale = (replicas or len(captured)) / len(captured)
         self._as_one = [
             {
@@ -112,7 +114,7 @@ class OwnVariables:
         def moves(path: str, value: Any) -> bool:
             """What is of one replica alone, such as a clock, stays its own."""
             inside = f"{path}/"
-            return isinstance(value, list) or any(
+            return _has_lists(value) or any(
                 one == path or one.startswith(inside) for one in (*known.over_samples, *known.moving)
             )
 
@@ -193,7 +195,7 @@ class OwnVariables:
 
     def loop_ended(self) -> None:
         """The function that a loop is in may return next what it makes of its sums."""
-        self._at_end = self._singles()
+        self._at_end, self._means_at_end = self._singles(), _means_of_lists()
 
     def mean_over(self, value: float) -> float | None:
         """The count that a sum over samples is divided by to be this value, or its percents; None: not seen."""
@@ -206,8 +208,10 @@ class OwnVariables:
         return None
 
     def is_mean_of_batches(self, value: float, batches: int) -> bool:
-        """Whether it is a sum over this pass's batches, divided by their number or by a counter."""
+        """Whether it is a sum over this pass's batches, divided by their number or a counter; or a list's mean."""
         known = self._sums.known
+        if any(_close(value, mean) for mean in (*_means_of_lists(), *self._means_at_end)):
+            return True
         for singles in (self._singles(), self._at_end):
             sums = {v for path, v in singles.items() if path not in known.over_samples}
             counts = {float(batches), *(v for path, v in singles.items() if path in known.counters)}
@@ -278,6 +282,8 @@ class OwnVariables:
             self._undo_copy.restore_only(kept)
         if self._undo is None or (last and not self._moves):
             return
+        if not last and not self._moves:
+            self._undo.take_in_new()
         moves = self._undo.moves(kept)
         self._moves.append((float(samples), moves))
         if last:
@@ -315,6 +321,10 @@ def _generators_of_loaders() -> set[int]:
     return {id(thing.generator) for thing in drawn_by if getattr(thing, "generator", None) is not None}
 
 
+def _has_lists(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, dict) and any(map(_has_lists, value.values())))
+
+
 def _of_all(captured: Sequence[Frames]) -> list[Frames]:
     """Without the modules that some replicas have not imported."""
     common = set.intersection(*({_path(frame) for frame in frames} for frames in captured))
@@ -327,6 +337,20 @@ def _path(frame: dict[str, Any]) -> str:
 
 def share_of(samples: int, rank: int, replicas: int) -> int:
     return samples // replicas + (rank < samples % replicas)
+
+
+def _means_of_lists() -> list[float]:
+    """Of lists that hold a number for each batch."""
+    found = []
+    for items in reach(()).lists.values():
+        numbers = [float(item) for item in items if isinstance(item, FRACTIONS) or _is_number(item)]
+        if len(numbers) == len(items) > 1:
+            found.append(math.fsum(numbers) / len(numbers))
+    return found
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, Tensor) and item.numel() == 1 and item.is_floating_point()
 
 
 def _is_quotient(value: float, above: float, below: float) -> bool:

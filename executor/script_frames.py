@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Container, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -91,7 +91,8 @@ class Leaf(NamedTuple):
 class Reach:
     """What was found, by path: plain values, and lists. `aliases`: further paths to mappings and lists.
 
-    `containers`: where these, tuples and sets stand, which a script may replace by others.
+    `containers`: where these, tuples and sets stand, which a script may replace by others. `mappings`: paths of
+    those that there are.
     """
 
     kinds: tuple[type, ...]
@@ -100,6 +101,7 @@ class Reach:
     lists: dict[str, list[Any] | deque[Any]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     containers: dict[str, Leaf] = field(default_factory=dict)
+    mappings: set[str] = field(default_factory=set)
     _seen: dict[int, str] = field(default_factory=dict)
 
     def look(self, path: str, owner: Any, key: Any, depth: int, place: Place | None = None) -> None:
@@ -117,6 +119,7 @@ class Reach:
         inner: MutableMapping[Any, Any] | list[Any] | deque[Any]
         keys: list[Any]
         if isinstance(value, dict):
+            self.mappings.add(path)
             inner, keys = value, list(value)
         elif kind is list or kind is deque:
             self.lists[path] = value
@@ -133,6 +136,10 @@ class Reach:
             return
         for name in keys:
             self.look(f"{path}/{name}", inner, name, depth - 1)
+
+    def is_new_in(self, path: str, mappings: Container[str]) -> bool:
+        """Whether what is at `path` is an entry of one of the mappings that there were before."""
+        return path.rpartition("/")[0] in mappings
 
     def _is_kept(self, value: Any) -> bool:
         if isinstance(value, torch.Tensor):

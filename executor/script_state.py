@@ -118,7 +118,7 @@ class ScriptState:
                 yield name, _plain(place.variables[name], budget, DEPTH)
             except _TooLarge:
                 self.too_large.add(name)
-            except _NotPlain:
+            except (_NotPlain, TypeError):  # a set of the script's objects, or keys that are
                 continue
 
     def apply(self, captured: Sequence[dict[str, Any]], wanted: Callable[[str, Any], bool] | None = None) -> None:

@@ -110,6 +110,8 @@ class SampleSums:
         self.known = Known()
         self._before: dict[str, Any] = {}
         self._lengths: dict[str, int] = {}
+        self._mappings: set[str] = set()
+        self._of_batches: dict[str, tuple[int, int]] = {}  # counts that may be of batches: growth, how many times
         self._looks = 0
         self._loops = 0
         self._passes = 0
@@ -147,10 +149,11 @@ class SampleSums:
             found = reach((*NUMBERS, *ARRAYS))
             self._before = {path: _copied(leaf.value) for path, leaf in found.leaves.items()}
             self._lengths = {path: len(items) for path, items in found.lists.items()}
+            self._mappings = found.mappings
 
     def after_part(self, given: Given) -> None:
         """The script is done with its part of a batch."""
-        self._ones = set()
+        self._unsure: dict[str, int] = {}
         if not self._before:
             return
         before, self._before = self._before, {}
@@ -158,6 +161,10 @@ class SampleSums:
         self._looks += 1
         self._looks_again = max(0, self._looks_again - 1)
         found, known = reach((*NUMBERS, *ARRAYS)), self.known
+        before |= {p: 0 for p in found.leaves.keys() - before.keys() if found.is_new_in(p, self._mappings)}
+        self._lengths |= {
+            p: 0 for p in found.lists.keys() - self._lengths.keys() if found.is_new_in(p, self._mappings)
+        }
         grown = {
             path: growth
             for path, leaf in found.leaves.items()
@@ -172,20 +179,35 @@ class SampleSums:
         for path, growth in grown.items():
             by_samples = _by_samples(growth, samples, added)
             if by_samples and given.is_part and is_of_batches(growth, given.samples, given.batch, sizes):
-                by_samples = False
+                by_samples = self._is_of_batches(path, growth)
+            elif by_samples and given.is_part and isinstance(growth, int):
+                self._of_batches[path] = growth, -MOST_LEAVES  # never again
             if by_samples is not True and self._beside_count(path, growth, grown, found, samples):
                 by_samples = True
             self._note(path, by_samples)
-        self._ones = {path for path, growth in grown.items() if isinstance(growth, int) and growth == 1 < samples}
+        self._unsure = {
+            path: growth
+            for path, growth in grown.items()
+            if isinstance(growth, int) and (growth == 1 < samples or path in self._of_batches)
+        }
         self._note_reckoned(grown, found, before)
         self._note_lists(found, samples)
         for alias, first in found.aliases.items():
             known.also_at(alias, first)
 
+    def _is_of_batches(self, path: str, growth: int) -> bool | None:
+        """A count of what is of batches grows by the same each time; one of samples' items may do so by chance."""
+        before, times = self._of_batches.get(path, (growth, 0))
+        if before != growth:
+            self._of_batches[path] = before, -MOST_LEAVES
+            return True
+        self._of_batches[path] = growth, times + 1
+        return True if times < 0 else None if times + 1 < LOOKS_AGAIN else False
+
     def put_back(self, paths: set[str]) -> None:
         """These are as they were before the last part."""
-        for path in (self._ones & paths) - self.known.over_samples:
-            self._undecided[path] = self._undecided.get(path, 0) + 1
+        for path in (self._unsure.keys() & paths) - self.known.over_samples - self.known.others:
+            self._undecided[path] = self._undecided.get(path, 0) + self._unsure[path]
 
     def take_revoked(self) -> set[str]:
         """What was taken for sums over samples, and is none."""

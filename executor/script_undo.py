@@ -59,6 +59,8 @@ class Undo:
             for path, leaf in self._leaves.items()
         }
         self._containers = found.containers
+        self._mappings = found.mappings
+        self._new: set[str] = set()  # paths of numbers that mappings have had since
         self._lists = found.lists
         self._lengths = {path: len(items) for path, items in found.lists.items()}
         self._queues = {
@@ -93,6 +95,17 @@ class Undo:
     def _draw_again(self) -> None:
         for generator, state in self._generators:
             script_random.put_back(generator, state)
+
+    def take_in_new(self) -> None:
+        """After the first pass: numbers and lists that mappings have under new keys began as nothing."""
+        found = reach(NUMBERS)
+        for path, leaf in found.leaves.items():
+            if path not in self._leaves and leaf.place is None and found.is_new_in(path, self._mappings):
+                self._leaves[path], self._values[path] = leaf, type(leaf.value)(0)
+                self._new.add(path)
+        for path, items in found.lists.items():
+            if path not in self._lists and len(items) == 1 and found.is_new_in(path, self._mappings):
+                self._lists[path], self._lengths[path] = items, 0
 
     def repeat(self, keep: Container[str], samples: int) -> set[str]:
         """Before a further pass of the same batch: put back what goes by batches, but not the paths to `keep`.
@@ -193,6 +206,9 @@ class Undo:
         now, others = self._now(), {}
         for path, value in self._values.items():
             if path not in now or not chosen(path):
+                continue
+            if path in self._new:
+                del now[path].owner[now[path].key]
                 continue
             first, live = self._leaves[path].value, now[path].value
             if isinstance(value, ARRAYS):

@@ -19,7 +19,8 @@ class StepInHand:
     all replicas. running: what the script has been given and is not done with. batch: the last one it was given.
     void: nothing that is done now counts. started_s: by `time.perf_counter`.
 
-    Of the script's own steps: asked: it made one in this batch; asked_in_part: so many in this part of it.
+    Of the script's own steps: asked: it made one in this batch; asked_in_part: those in this part of it, by
+    backwards before each and optimizer, as a gradient scaler asks for one twice.
     stepped: and it happened. asked_of: the optimizers whose steps were asked for and not made yet. unstepped:
     gradients were made since its last. since_step: batches since then. progress_ahead: samples, weighted by
     progress, since then.
@@ -34,7 +35,7 @@ class StepInHand:
     void: bool = False
     started_s: float = 0.0
     asked: bool = False
-    asked_in_part: int = 0
+    asked_in_part: set[tuple[int, int]] = field(default_factory=set)
     stepped: bool = False
     asked_of: dict[torch.optim.Optimizer, None] = field(default_factory=dict)
     unstepped: bool = False

@@ -115,6 +115,20 @@ MEET: dict[str, tuple[Loss, bool]] = {
     "a standard deviation over the batch": (lambda m, x, y: (m(x) / m(x).std(0)).abs().mean(), True),
     "samples centred over the batch": (lambda m, x, y: (m(x) - m(x).mean(0)).square().mean(), True),
     "a softmax over the batch": (lambda m, x, y: m(x).softmax(0).square().mean(), True),
+    "weights that add up to 1 over the batch": (
+        lambda m, x, y: (m(x).detach().abs().sum(1).softmax(0) * m(x).square().sum(1)).sum(),
+        True,
+    ),
+    "weights whose mean over the batch is 1": (
+        lambda m, x, y: (x[:, 0].square() / x[:, 0].square().mean() * m(x).square().mean(1)).mean(),
+        True,
+    ),
+    "a mask of all samples": (lambda m, x, y: (torch.ones(len(x)) * m(x).square().mean(1)).mean(), False),
+    "a mask of one sample": (
+        lambda m, x, y: ((torch.arange(len(x)) == 1).float() * m(x).square().mean(1)).sum(),
+        False,
+    ),
+    "weights of samples": (lambda m, x, y: (x[:, 0].abs() * m(x).square().mean(1)).sum(), False),
     "a softmax over classes": (lambda m, x, y: m(x).softmax(1).square().mean(), False),
     "a norm of each sample": (lambda m, x, y: normed(m(x)).mean(), False),
     "batch normalisation": (lambda m, x, y: F.batch_norm(m(x), None, None, training=True).abs().mean(), False),

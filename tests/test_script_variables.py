@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -134,6 +134,21 @@ def test_a_newcomer_and_further_passes_find_modules_as_one_process_has_them(besi
     assert (beside.steps, beside.seen, beside.history, beside.rank) == (3, 12, [1, 2, 3], 0)
 
 
+def test_sets_of_the_scripts_objects_stay_where_they_are() -> None:
+    trainer, names = Trainer(), {"a"}
+    left = {trainer, *names}
+    kept = {trainer: 1, (1, "b"): 2}
+    by_place = {(1, "b"): 2}
+    mine = OwnVariables()
+    mine.begin()
+    names.add("b")
+    left.add("c")
+    kept[1, "c"] = by_place[1, "c"] = 3
+    told = {name for frame in mine.state(in_pass=False, pass_samples=0)["now"] for name in frame["variables"]}
+    assert {"names", "by_place"} <= told
+    assert not {"left", "kept"} & told
+
+
 def test_modules_that_some_replicas_lack_are_left_out() -> None:
     module, frame = ({"file": "m", "function": MODULE, "variables": {}}, {"file": "f", "function": "main"})
     assert _of_all([[frame, module], [frame]]) == [[frame], [frame]]
@@ -219,6 +234,48 @@ def trained(passes: int) -> dict[str, Any]:
 def test_after_batches_of_several_passes_variables_are_as_after_single_ones(name: str, passes: int) -> None:
     found, alone = trained(passes)[name], trained(1)[name]
     assert found == (alone if isinstance(alone, str) else pytest.approx(alone, rel=1e-6))
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_what_mappings_get_under_new_keys_is_as_after_one_pass(passes: int) -> None:
+    log: dict[str, list[float]] = defaultdict(list)
+    sums: dict[str, float] = {}
+    first: dict[str, float] = {}
+    hits: Counter[str] = Counter()
+    values = torch.arange(12.0).reshape(2, 6) + 0.3
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for batch in values:
+        mine.begin_batch(may_repeat=False, several=passes > 1)
+        for number, part in enumerate(batch.chunk(passes)):
+            mine.begin_part(number == passes - 1, is_copy=False)
+            mean = part.mean().item()
+            log["loss"].append(mean)
+            sums["loss"] = sums.get("loss", 0.0) + mean
+            first.setdefault("loss", 1.0 + mean)
+            hits["even"] += len(part)
+            mine.end_part(Given(len(part), 6), number == passes - 1)
+    means = values.mean(1).tolist()
+    assert log == {"loss": pytest.approx(means)}
+    assert (sums["loss"], first["loss"]) == (pytest.approx(sum(means)), pytest.approx(1.0 + means[0]))
+    assert hits == {"even": 12}
+
+
+def test_a_count_of_items_that_is_one_of_batches_by_chance_stays_one_of_items() -> None:
+    tokens = constant = 0
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 2)
+    for found in (8, 7, 8, 9, 8):
+        mine.begin_batch(may_repeat=False, several=False)
+        mine.begin_part(last=True, is_copy=False)
+        tokens, constant = tokens + found, constant + 8
+        mine.end_part(Given(4, 8), True)
+    known = mine.state(in_pass=True, pass_samples=0)["known"]
+    assert any(path.endswith("/tokens") for path in known["over_samples"])
+    assert any(path.endswith("/constant") for path in known["others"])
+    assert (tokens, constant) == (40, 40)
 
 
 def test_while_a_batch_is_not_over_its_count_equals_nothing() -> None:

@@ -1,0 +1,25 @@
+# kind: 7 a loss weighed by weights that are normalised over the batch
+# leave out: repeats of accumulate chain: the first batch is done again, in one pass, to count weights
+import coadapt
+import torch
+from results import save, saw
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randn(128, 8)
+y = x @ torch.randn(8, 1)
+model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
+loader = DataLoader(TensorDataset(x, y), batch_size=16)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+for epoch in coadapt.epochs(4):
+    for a, b in loader:
+        saw(a, epoch)
+        weight = a[:, :1].abs()
+        optimizer.zero_grad()
+        each = (model(a) - b).square()
+        loss = (weight * each).sum() / weight.sum()
+        loss.backward()
+        optimizer.step()
+save(model)
