@@ -135,6 +135,7 @@ class _Check:
         self._tried: list[str] = []
         self._notes: list[str] = []
         self._steps = 0
+        self._has_ended = False
         self._doing = "at its start"
         self._leaders: list[Member] = []  # of each group: what the script's owner would see in its log
         self._job = self._group()
@@ -154,6 +155,11 @@ class _Check:
         if any(notes.one_pass for notes in self._all_notes()):
             self._notes.append(
                 "each of its batches takes one pass, whatever the job's batch size: it makes several steps of one"
+            )
+        if not problem and not self._has_ended and not any(report.progress.epoch for report in self._reports()):
+            self._notes.append(
+                "no pass over the data came to its end: what the script does after one, such as a validation, was "
+                "not tried"
             )
         self._notes += [told for told in self._told() if told not in (problem, *self._notes)]
         losses = tuple(_KINDS[kind] for kind in kinds)
@@ -204,6 +210,7 @@ class _Check:
                     self._tried.append(trial.words)
                     self._todo.pop(0)
                 if ended:
+                    self._has_ended = True
                     return
             self._doing = "at its end, where its state is saved"
             self._stop(members)
@@ -247,8 +254,11 @@ class _Check:
         return Trial(f"batches of {size}", trial.replicas, BatchPlan(batch.local_bsz, 0, size), larger=True)
 
     def _habits(self) -> Iterator[Habits]:
+        yield from (report.habits for report in self._reports() if report.habits is not None)
+
+    def _reports(self) -> Iterator[Report]:
         for leader in self._leaders:
-            yield from (report.habits for report in leader.all(Report) if report.habits is not None)
+            yield from leader.all(Report)
 
     def _stop(self, members: Sequence[Member]) -> None:
         """End the script as a job is ended that gives up its GPUs."""

@@ -34,6 +34,16 @@ class _Generated:
         return self.make()
 
 
+def _needed_arguments(draw: Any) -> list[str]:
+    """Names of arguments that a function cannot be called without."""
+    try:
+        parameters = inspect.signature(draw).parameters.values() if inspect.isroutine(draw) else ()
+    except ValueError:  # of a builtin that does not say
+        return []
+    several = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in several]
+
+
 class Batches:
     """What `coadapt.batches` returns: batches drawn by a function, or given by an iterable.
 
@@ -48,6 +58,12 @@ class Batches:
             raise TypeError(
                 f"batches: a {type(draw).__name__} draws nothing; a function without arguments that returns a "
                 "batch, or an iterable of indices or batches is accepted"
+            )
+        if needed := _needed_arguments(draw):
+            name = getattr(draw, "__name__", "draw")
+            raise TypeError(
+                f"batches: {name} needs {', '.join(needed)}; a function without arguments is accepted, such as "
+                f"lambda: {name}(…)"
             )
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"batches: batch_size {batch_size} is less than 1")

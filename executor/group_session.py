@@ -492,7 +492,10 @@ class GroupSession:
         """The batches of one loop over the training data, from where the training is."""
         self.raise_failure()
         if not self._in_loop:
-            yield from self.prepared.loader  # a look at the data before training
+            for batch in self.prepared.loader:  # a look at the data before training
+                yield batch
+                if self._in_loop:
+                    raise RuntimeError(AheadWatch.SENTENCE)
             return
         if self._loops_seen < self.position.loop:  # done before this process joined or was restarted
             self._loops_seen += 1
@@ -953,7 +956,7 @@ class GroupSession:
         backward.watch(self.gradients)
         loader_watch.watch(self.sides)
         counted_loops.count_batches(self)
-        watch_optimizers(self.prepared, lambda: self._in_loop)
+        watch_optimizers(self.prepared, lambda: self._batches_here if self._in_loop else None)
         alone.install()
 
     @property

@@ -31,21 +31,32 @@ def check_schedulers(prepared: Prepared) -> None:
             )
 
 
-def watch_optimizers(prepared: Prepared, in_loop: Callable[[], bool]) -> None:
-    """Raise RuntimeError as soon as an optimizer that is not prepared steps prepared parameters in the loop."""
+def watch_optimizers(prepared: Prepared, batch: Callable[[], int | None]) -> None:
+    """Raise RuntimeError as soon as an optimizer that is not prepared trains in the loop.
+
+    One that is made for a batch may train what is made for it, too. `batch()` is the number of the running one;
+    None outside of the loop.
+    """
     accepted: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
+    first: weakref.WeakKeyDictionary[torch.optim.Optimizer, int] = weakref.WeakKeyDictionary()
 
     def look(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if optimizer in accepted or not in_loop():
+        if optimizer in accepted or (number := batch()) is None:
             return
-        trained = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        if _belongs(optimizer, prepared.optimizers) or trained.isdisjoint(map(id, prepared.parameters())):
+        if _belongs(optimizer, prepared.optimizers):
             accepted.add(optimizer)
             return
-        raise RuntimeError(
-            f"a {type(optimizer).__name__} that was not given to prepare steps parameters of the prepared model; "
-            f"{_GIVE_ALL}"
-        )
+        trained = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        if not trained.isdisjoint(map(id, prepared.parameters())):
+            raise RuntimeError(
+                f"a {type(optimizer).__name__} that was not given to prepare steps parameters of the prepared "
+                f"model; {_GIVE_ALL}"
+            )
+        if first.setdefault(optimizer, number) != number:
+            raise RuntimeError(
+                f"a {type(optimizer).__name__} and what it trains were not given to prepare, so that every "
+                "replica would train one of its own; give coadapt.prepare all models and optimizers"
+            )
 
     register_optimizer_step_pre_hook(look)
 

@@ -190,7 +190,7 @@ def identify(objects: Sequence[Any]) -> Prepared:
             raise TypeError(
                 f"prepare: argument {place} is a {type(item).__name__}; a model, optimizer, DataLoader, "
                 "coadapt.batches(…), LR scheduler, GradScaler or an object with state_dict and load_state_dict "
-                "is accepted"
+                "is accepted; a plain object that is a variable of the script needs not be given"
             )
     _check_counts(given, loaders, optimizers)
     modules = [module.module if isinstance(module, DistributedDataParallel) else module for module in given]
@@ -238,8 +238,8 @@ def _check_counts(models: list[nn.Module], loaders: list[Any], optimizers: list[
         raise ValueError("prepare: 0 models given, at least one is needed")
     if len(loaders) != 1:
         raise ValueError(
-            f"prepare: {len(loaders)} DataLoaders given, exactly one is needed: the one of the training data; a "
-            "loop that draws its own batches gives coadapt.batches(function)"
+            f"prepare: {len(loaders)} DataLoaders given, exactly one is needed, with the model and optimizers in "
+            "one call: that of the training data; a loop that draws its batches gives coadapt.batches(function)"
         )
     if not optimizers:
         raise ValueError("prepare: no optimizer given, at least one is needed")

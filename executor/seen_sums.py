@@ -36,6 +36,7 @@ class SeenSums:
 
     def __init__(self) -> None:
         self._mode: _Mode | None = None
+        self._entered: list[_Mode] = []  # and not left yet
 
     def begin(self, samples: int) -> None:
         """Watch a part of so many samples."""
@@ -43,12 +44,19 @@ class SeenSums:
         if samples > 1 and not _compiles:
             self._mode = _Mode(samples)
             self._mode.__enter__()
+            self._entered.append(self._mode)
 
     def end(self) -> None:
-        """The part is over; what was seen is kept until the next one."""
+        """The part is over; what was seen is kept until the next one.
+
+        Where the script has entered a mode of torch since, and not left it, ours is left later.
+        """
+        if self._mode is not None:
+            self._mode.watches = False
         stack = _get_current_function_mode_stack()
-        if self._mode is not None and stack and stack[-1] is self._mode:
-            self._mode.__exit__(None, None, None)
+        while self._entered and stack and stack[-1] is self._entered[-1]:
+            self._entered.pop().__exit__(None, None, None)
+            stack.pop()
 
     def drop(self) -> None:
         """Forget what was seen."""
@@ -74,6 +82,7 @@ class _Mode(TorchFunctionMode):
     def __init__(self, samples: int) -> None:
         super().__init__()
         self.samples = samples
+        self.watches = True
         self.seen: list[tuple[Tensor, bool]] = []  # values, and whether each is a mean
 
     def __torch_function__(
@@ -81,7 +90,7 @@ class _Mode(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        if len(self.seen) < MOST_SEEN and isinstance(result, Tensor):
+        if self.watches and len(self.seen) < MOST_SEEN and isinstance(result, Tensor):
             is_mean = _reduction_of(func, args, kwargs)
             if is_mean is not None and self._is_over_samples(args, kwargs, result):
                 self.seen.append((result.detach(), is_mean))

@@ -44,7 +44,7 @@ def load(path: str | Path) -> JobSpec:
     Raises JobFileError for a file, field, folder or script that cannot be used.
     """
     path = Path(path).expanduser()
-    if is_script(path):
+    if is_script(path) and path.exists():
         told = f"is a Python script, and no job file; `coadapt submit {path} --write` writes one that names it"
         raise JobFileError(_one_line(str(path)), [told])
     try:

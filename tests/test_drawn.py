@@ -215,3 +215,12 @@ def test_a_restart_in_the_midst_of_an_iterable_passes_by_what_is_done() -> None:
 def test_what_gives_no_batches_is_refused_in_one_sentence(make: Callable[[], Any], told: str) -> None:
     with pytest.raises((TypeError, ValueError), match=f"^{told}"):
         make()
+
+
+def test_a_function_that_takes_arguments_is_refused_with_what_would_do() -> None:
+    def get_batch(split: str, size: int = 4) -> torch.Tensor:
+        return torch.zeros(size)
+
+    with pytest.raises(TypeError, match=r"batches: get_batch needs split; .+ such as lambda: get_batch\(…\)"):
+        Batches(get_batch)
+    assert Batches(lambda: get_batch("train")).batch_size == 4

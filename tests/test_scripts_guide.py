@@ -12,7 +12,7 @@ from coadapt.benchmarks.real.trials import Trials
 from coadapt.executor import front_door
 from coadapt.executor.drawn import Batches
 from coadapt.executor.prepared import identify
-from coadapt.executor.protocol import Crashed
+from coadapt.executor.protocol import Crashed, Finished
 from coadapt.executor.rehearsal import TrainingGroup
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -162,6 +162,40 @@ def test_an_optimizer_that_is_made_later_is_refused(tmp_path: Path) -> None:
     assert crashed.summary.startswith("RuntimeError: a SGD that was not given to prepare steps parameters")
 
 
+def test_an_optimizer_of_a_model_that_was_not_given_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    other = "other = nn.Linear(4, 1); step = torch.optim.SGD(other.parameters(), 0.1)"
+    late = "optimizer.step(); step.zero_grad(); other(a).mean().backward(); step.step()"
+    script.write_text(SCRIPT.replace("BEFORE", other).replace("AFTER", "").replace("optimizer.step()", late))
+    with TrainingGroup(script, tmp_path) as job:
+        (member,) = job.start(1)
+        job.join([member], wait=False)
+        crashed = member.wait(Crashed)
+    assert crashed.summary.startswith("RuntimeError: a SGD and what it trains were not given to prepare")
+
+
+def test_an_optimizer_that_is_made_for_a_batch_may_train_what_is_made_for_it(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    inner = "a = nn.Parameter(a); inner = torch.optim.SGD([a], 0.1); model(a).mean().backward(); inner.step()"
+    text = SCRIPT.replace("BEFORE", "").replace("AFTER", "")
+    script.write_text(text.replace("        optimizer.zero_grad()", f"        {inner}; optimizer.zero_grad()"))
+    with TrainingGroup(script, tmp_path) as job:
+        (member,) = job.start(1)
+        job.join([member], wait=False)
+        assert member.wait(Finished).steps == 24
+
+
+def test_a_batch_that_was_taken_before_the_loop_is_no_batch_of_it(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    text = SCRIPT.replace("BEFORE", "batches = iter(loader); a, b = next(batches)").replace("AFTER", "")
+    script.write_text(text.replace("in loader", "in batches"))
+    with TrainingGroup(script, tmp_path) as job:
+        (member,) = job.start(1)
+        job.join([member], wait=False)
+        crashed = member.wait(Crashed)
+    assert crashed.summary.startswith("RuntimeError: the loop asks for its next batch before it has trained")
+
+
 @pytest.mark.parametrize(("first", "then"), [("epochs", "steps"), ("steps", "epochs")])
 def test_loops_of_both_kinds_are_refused(tmp_path: Path, first: str, then: str) -> None:
     script = tmp_path / "train.py"
@@ -203,6 +237,7 @@ def test_every_refused_line_is_tried_here() -> None:
         "a step outside": "",
         "an LR scheduler that is not given": "scheduler_late",
         "an optimizer that is made later": "",
+        "an optimizer and a model that are not given": "",
         "loops over both": "",
         "an optimizer that is given parameters": "",
         "`prepare` twice": "",

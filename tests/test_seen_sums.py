@@ -91,8 +91,10 @@ def test_a_mode_that_the_script_has_entered_since_stays_in_place() -> None:
     seen.begin(SAMPLES)
     with torch.device("cpu"):
         seen.end()
+        torch.ones(SAMPLES, 2).sum()
         assert len(_get_current_function_mode_stack()) == 2
-    seen.end()
+    assert seen.over([1]) == []
+    seen.drop()
 
 
 def test_scripts_that_compile_are_not_watched() -> None:
