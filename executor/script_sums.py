@@ -323,7 +323,9 @@ def _growth(before: Any, now: Any) -> Any:
         if now.ndim == 0 or now.size == 1 if isinstance(now, np.ndarray) else now.numel() == 1:
             before, now = before.item(), now.item()
         else:
-            grown = _as_array(now) - _as_array(before)
+            old, new = _as_array(before), _as_array(now)
+            with np.errstate(invalid="ignore"):
+                grown = np.where((new == old) | (np.isnan(new) & np.isnan(old)), 0.0, new - old)
             return grown if np.any(grown) else None
     if isinstance(now, bool) or now == before or now != now:
         return None

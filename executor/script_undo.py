@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Mapping, Sequence, Set, Sized
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from . import script_random
@@ -85,6 +86,12 @@ class Undo:
         large = isinstance(value, np.ndarray) and value.size > MOST_ELEMENTS
         return large and np.array_equal(value, self._values[path])
 
+    def _is_written(self, path: str, live: Any) -> bool:
+        """Whether a tensor or array that was here may hold something else now."""
+        if isinstance(live, Tensor):
+            return bool(live._version != self._versions[path])
+        return not np.array_equal(live, self._values[path], equal_nan=True)
+
     def restore(self) -> None:
         """All is as it was."""
         self._put_back(lambda path: True)
@@ -138,7 +145,7 @@ class Undo:
             if path in leave_out or self._is_weight(path):
                 continue
             if _has_fraction(leaf.value) and _alike(leaf.value, before):
-                moved[path] = 0.0 if self._untouched(path, leaf.value) else leaf.value - before
+                moved[path] = 0.0 if self._untouched(path, leaf.value) else _move(before, leaf.value)
         for path, items in self._lists.items():
             if len(items) == self._lengths[path] + 1 and path not in leave_out and _has_fraction(items[-1]):
                 moved[_last(path)] = _kept(items[-1])
@@ -171,7 +178,11 @@ class Undo:
                 continue
             if _equal(now[path].value, 0) and not _equal(self._values[path], 0):
                 continue  # it begins anew
-            value, live = self._values[path] + move, now[path].value
+            live = now[path].value
+            with np.errstate(invalid="ignore"):
+                value = self._values[path] + move
+            if isinstance(live, ARRAYS):
+                value = _finite_or(value, live)
             if isinstance(live, ARRAYS) and live is self._leaves[path].value:
                 live[...] = value
             else:
@@ -214,7 +225,7 @@ class Undo:
             if isinstance(value, ARRAYS):
                 if live is not first:
                     others[path] = first
-                elif not isinstance(live, Tensor) or live._version != self._versions[path]:
+                elif self._is_written(path, live):  # it may be one that nobody may write to
                     live[...] = value
             elif type(live) is not type(value) or live != value:
                 others[path] = value
@@ -237,6 +248,26 @@ class Undo:
                 items.extend(self._queues[path])
         else:
             del items[self._lengths[path] :]
+
+
+def _move(before: Any, now: Any) -> Any:
+    """How far a value has moved; what stays, infinity as well, has not."""
+    if not isinstance(now, ARRAYS):
+        return now - before
+    same = (now == before) | ((now != now) & (before != before))
+    if bool(same.all()):
+        return 0.0
+    if isinstance(now, Tensor):
+        return torch.where(same, torch.zeros_like(now), now - before)
+    with np.errstate(invalid="ignore"):
+        return np.where(same, 0, now - before)
+
+
+def _finite_or(value: Any, live: Any) -> Any:
+    """`value`, and what is there now where it is no number, as after infinity has moved."""
+    if isinstance(value, Tensor):
+        return torch.where(torch.isfinite(value), value, live)
+    return np.where(np.isfinite(value), value, live)
 
 
 def have_moved(moves: Mapping[str, Any]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -339,6 +340,23 @@ def test_tensors_and_arrays_move_by_the_mean_of_the_passes_that_move_them(make: 
         first[half:] += number
         mine.end_part(Given(3, 3), number == 1)
     assert (float(first[0]), float(first[-1])) == (4.0, 4.0)
+
+
+@pytest.mark.parametrize("make", [torch.tensor, np.array])
+def test_infinity_and_nan_in_tensors_and_arrays_stay(make: Callable) -> None:
+    still, lowest = make([math.inf, math.nan, -math.inf, 1.0]), make([math.inf, 5.0, math.nan, 3.0])
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for batch in range(2):
+        mine.begin_batch(may_repeat=False, several=True)
+        for number in range(2):
+            mine.begin_part(number == 1, is_copy=False)
+            lowest[0] = min(float(lowest[0]), 4.0 + batch)
+            lowest[3] += 1.0 + number
+            mine.end_part(Given(3, 3), number == 1)
+    assert [float(value) for value in still] == pytest.approx([math.inf, math.nan, -math.inf, 1.0], nan_ok=True)
+    assert [float(value) for value in lowest] == pytest.approx([4.0, 5.0, math.nan, 6.0], nan_ok=True)
 
 
 def test_a_number_that_only_steps_move_moves_as_much_as_alone() -> None:
