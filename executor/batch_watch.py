@@ -118,6 +118,10 @@ class BatchWatch:
         for batch, made in found["steps"].items():
             self._steps_made[batch, batch] = deque(made, maxlen=ALIKE)
 
+    def regrouped(self) -> None:
+        """Others may have come, who know nothing of a batch that was to be seen as a whole."""
+        self._tries_whole = self._sees_whole = False
+
     def begin(self, divided: bool, first: bool) -> None:
         """A batch is given next, the `first` of its loop. `divided`: gradients of some passes are kept back."""
         self._batch = batch = _Before()

@@ -502,6 +502,7 @@ class ManagedSession(GroupSession):
         self._replicas_before = join.world_size
         self.plan = join.batch or self._default_plan(join.world_size)
         self.gradients.attach(group)
+        self._watch.regrouped()
         self._held = self.prepared.held_count()
         self.live = True
         self._next_control = self.position.iterations
