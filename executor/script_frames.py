@@ -137,14 +137,15 @@ class Reach:
         for name in keys:
             self.look(f"{path}/{name}", inner, name, depth - 1)
 
-    def is_new_in(self, path: str, mappings: Container[str]) -> bool:
-        """Whether what is at `path` is an entry of one of the mappings that there were before."""
-        return path.rpartition("/")[0] in mappings
-
     def _is_kept(self, value: Any) -> bool:
         if isinstance(value, torch.Tensor):
             return value.numel() <= self.elements and not value.requires_grad and value.layout is torch.strided
         return value.size <= self.elements and value.dtype.kind in "iufb"
+
+
+def is_entry_of(path: str, mappings: Container[str]) -> bool:
+    """Whether what is at `path` stands in one of these mappings."""
+    return path.rpartition("/")[0] in mappings
 
 
 def reach(kinds: tuple[type, ...], elements: int = MOST_ELEMENTS) -> Reach:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .script_frames import ARRAYS, MOST_LEAVES, NUMBERS, WHOLE, Reach, reach
+from .script_frames import ARRAYS, MOST_LEAVES, NUMBERS, WHOLE, Reach, is_entry_of, reach
 
 # Stands beside "values": the attributes of an object of that class.
 ATTRIBUTES = "__coadapt_attributes__"
@@ -161,9 +161,9 @@ class SampleSums:
         self._looks += 1
         self._looks_again = max(0, self._looks_again - 1)
         found, known = reach((*NUMBERS, *ARRAYS)), self.known
-        before |= {p: 0 for p in found.leaves.keys() - before.keys() if found.is_new_in(p, self._mappings)}
+        before |= {p: 0 for p in found.leaves.keys() - before.keys() if is_entry_of(p, self._mappings)}
         self._lengths |= {
-            p: 0 for p in found.lists.keys() - self._lengths.keys() if found.is_new_in(p, self._mappings)
+            p: 0 for p in found.lists.keys() - self._lengths.keys() if is_entry_of(p, self._mappings)
         }
         grown = {
             path: growth

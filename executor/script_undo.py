@@ -17,7 +17,18 @@ import torch
 from torch import Tensor
 
 from . import script_random
-from .script_frames import ARRAYS, FRACTIONS, MOST_ELEMENTS, NUMBERS, OTHERS, Leaf, put, reach, script_objects
+from .script_frames import (
+    ARRAYS,
+    FRACTIONS,
+    MOST_ELEMENTS,
+    NUMBERS,
+    OTHERS,
+    Leaf,
+    is_entry_of,
+    put,
+    reach,
+    script_objects,
+)
 from .script_random import GLOBALS
 
 ANY_SIZE = 1 << 62
@@ -107,11 +118,11 @@ class Undo:
         """After the first pass: numbers and lists that mappings have under new keys began as nothing."""
         found = reach(NUMBERS)
         for path, leaf in found.leaves.items():
-            if path not in self._leaves and leaf.place is None and found.is_new_in(path, self._mappings):
+            if path not in self._leaves and leaf.place is None and is_entry_of(path, self._mappings):
                 self._leaves[path], self._values[path] = leaf, type(leaf.value)(0)
                 self._new.add(path)
         for path, items in found.lists.items():
-            if path not in self._lists and len(items) == 1 and found.is_new_in(path, self._mappings):
+            if path not in self._lists and len(items) == 1 and is_entry_of(path, self._mappings):
                 self._lists[path], self._lengths[path] = items, 0
 
     def repeat(self, keep: Container[str], samples: int) -> set[str]:

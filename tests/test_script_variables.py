@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
-from coadapt.executor import script_undo
+from coadapt.executor import script_frames, script_undo
 from coadapt.executor.own_variables import OwnVariables, _of_all, share_of
 from coadapt.executor.script_frames import MODULE, MOST_ELEMENTS, NUMBERS, put, reach
 from coadapt.executor.script_sums import Given, Known, as_alone, grows_by_samples, is_of_batches, shared
@@ -24,6 +24,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
+
+BESIDE = "beside_the_script"
 
 
 class Meter:
@@ -94,16 +96,22 @@ def test_variables_of_a_running_function_can_be_set() -> None:
     assert table == {"a": 2.5}
 
 
+@pytest.fixture(autouse=True)
+def the_tests_are_no_modules_of_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = script_frames._own_modules
+    monkeypatch.setattr(script_frames, "_own_modules", lambda: [one for one in own() if one[0] == BESIDE])
+
+
 @pytest.fixture
 def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A module of the script's own, beside it."""
-    (tmp_path / "beside_the_script.py").write_text(
+    (tmp_path / f"{BESIDE}.py").write_text(
         "import os\nsteps = 0\nseen = 0\nhistory = []\nrank = 0\n"
         "def note(n):\n    global steps, seen\n    steps += 1\n    seen += n\n    history.append(steps)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    yield importlib.import_module("beside_the_script")
-    del sys.modules["beside_the_script"]
+    yield importlib.import_module(BESIDE)
+    del sys.modules[BESIDE]
 
 
 def test_variables_of_modules_beside_the_script_are_its_own(beside: Any) -> None:
@@ -452,7 +460,7 @@ def test_a_data_set_in_a_variable_costs_batches_of_several_passes_nothing() -> N
                 mine.begin_part(number == 1, is_copy=False)
                 total += 1.0
                 mine.end_part(Given(3, 3), number == 1)
-    assert written.elements - before < len(data) / 2
+    assert written.elements - before < 1000
     assert data.shape == (100_000,)
 
 

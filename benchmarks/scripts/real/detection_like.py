@@ -24,7 +24,7 @@ class Detector(nn.Module):
 
     def forward(self, images, targets):
         box_loss, score_loss = 0.0, 0.0
-        for image, target in zip(images, targets):  # noqa: B905
+        for image, target in zip(images, targets, strict=True):
             h = torch.tanh(self.body(image)).mean(0)
             box_loss = box_loss + nn.functional.smooth_l1_loss(
                 self.box(h).expand_as(target["boxes"]), target["boxes"]
@@ -35,7 +35,7 @@ class Detector(nn.Module):
 
 torch.manual_seed(0)
 model = Detector()
-loader = DataLoader(Boxes(), batch_size=8, collate_fn=lambda rows: tuple(zip(*rows)))  # noqa: B905
+loader = DataLoader(Boxes(), batch_size=8, collate_fn=lambda rows: tuple(zip(*rows, strict=True)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
 for epoch in coadapt.epochs(4):

@@ -16,7 +16,7 @@ y = x @ torch.randn(8, 1)
 @numba.njit
 def sharpen(values):
     out = np.zeros_like(values)
-    for i, (value, last) in enumerate(zip(values, np.roll(values, 1))):  # noqa: B905
+    for i, (value, last) in enumerate(zip(values, np.roll(values, 1))):  # noqa: B905 (numba knows no strict)
         out[i] = value + 0.1 * (value - last)
     return out / max(1.0, np.abs(values).max())
 

@@ -16,7 +16,7 @@ model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
 for epoch in coadapt.epochs(4):
     for a, b in loader:
         saw(a, epoch)
-        for part, target in zip(a.split(4), b.split(4)):  # noqa: B905
+        for part, target in zip(a.split(4), b.split(4), strict=True):
             optimizer.zero_grad()
             nn.functional.mse_loss(model(part), target).backward()
             optimizer.step()

@@ -16,7 +16,7 @@ model, optimizer, loader = coadapt.prepare(model, optimizer, loader, loss="batch
 for epoch in coadapt.epochs(4):
     for a, b in loader:
         saw(a, epoch)
-        for part, target in zip(a.split(8), b.split(8)):  # noqa: B905
+        for part, target in zip(a.split(8), b.split(8), strict=True):
             optimizer.zero_grad()
             nn.functional.mse_loss(model(part), target).backward()
             optimizer.step()
