@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .job_folder import alone, machine_name, remove, work_folder
-from .output_mirror import Mirror, Place
+from .output_mirror import Mirror, Place, Pushed
 from .output_tree import OutputError
 from .workplace import OUTPUTS, Site
 
@@ -37,13 +37,13 @@ class OutputKeeper:
     def start(self) -> None:
         """Fetch what there is. Raises: OSError, OutputError."""
         with alone(_sync_lock(self._path)):
-            self._mirror().pull()
+            self._say(self._mirror().pull())
         threading.Thread(target=self._run, name="coadapt-outputs", daemon=True).start()
 
     def pull(self) -> None:
         try:
             with alone(_sync_lock(self._path), LAST_S):
-                self._mirror().pull()
+                self._say(self._mirror().pull())
         except (OSError, OutputError) as error:
             self._say([str(error)])
 
@@ -78,6 +78,8 @@ class OutputKeeper:
         try:
             with alone(_sync_lock(self._path), LAST_S):
                 self._say(self._mirror().push(going_on).sentences)
+        except OutputError as error:
+            self._say([f"outputs could not be kept: {error}"])
         except Exception as error:
             self._say([f"outputs could not be kept: {type(error).__name__}: {error}"])
 
@@ -100,16 +102,7 @@ def clean(site: Site) -> str:
     Returns a sentence where something had to stay, or "".
     """
     work = work_folder(site.state_dir)
-    sentences = []
-    folder = outputs_folder(work, site.key)
-    if folder.is_dir():
-        with alone(_sync_lock(folder)):
-            pushed = Mirror(Place(site.outputs_url), folder, machine_name()).push()
-            sentences += pushed.sentences
-            if pushed.whole:
-                _discard(folder)
-            else:
-                sentences.append(f"outputs that were not sent stay in {folder} on {machine_name()}")
+    sentences = _clean_outputs(site, outputs_folder(work, site.key))
     patience_s = time.monotonic() + STILL_USED_S
     while not (removed := remove(work, site.key)) and time.monotonic() < patience_s:
         time.sleep(0.5)
@@ -118,10 +111,26 @@ def clean(site: Site) -> str:
     return "; ".join(sentences)
 
 
+def _clean_outputs(site: Site, folder: Path) -> list[str]:
+    """Send what was not sent yet and remove the folder, or say why it stays."""
+    if not folder.is_dir():
+        return []
+    with alone(_sync_lock(folder)):
+        try:
+            pushed = Mirror(Place(site.outputs_url), folder, machine_name()).push()
+        except OutputError as error:
+            pushed = Pushed(whole=False, sentences=[str(error)])
+        if pushed.whole:
+            _discard(folder)
+            return pushed.sentences
+        return [*pushed.sentences, f"outputs that were not sent stay in {folder} on {machine_name()}"]
+
+
 def _discard(folder: Path) -> None:
+    """The note of what was sent goes first: beside an empty folder it would say that all was removed."""
+    folder.with_name(f"{folder.name}.json").unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
-    for left in (folder.with_name(f"{folder.name}.json"), _sync_lock(folder)):
-        left.unlink(missing_ok=True)
+    _sync_lock(folder).unlink(missing_ok=True)
 
 
 def _sync_lock(folder: Path) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ import fsspec
 from .output_tree import Entry, Kind, LeftOut, Name, OutputError, entries, entry_of, is_name, shown
 
 MAX_ENTRIES = 100_000
+TICK_S = 0.001  # between two words on one name, at least
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,12 @@ class Sent:
 
     at_s: float
     entry: Entry | None
+
+    @property
+    def changed_ns(self) -> int:
+        """When it was made what it is, as far as the manifest tells."""
+        entry = self.entry
+        return entry.mtime_ns if entry is not None and entry.kind is Kind.FILE else int(self.at_s * 1e9)
 
 
 @dataclass
@@ -104,35 +111,73 @@ class Mirror:
         self._note = folder.with_name(f"{folder.name}.json")
         self.base: dict[Name, Entry] = _entries_of(self._note)
 
-    def pull(self) -> None:
+    def pull(self) -> list[str]:
         """Fetch what other machines have sent since, and remove what they removed. Raises: OutputError.
 
-        A file that is newer here stays: it has not been sent yet.
+        A file that is newer here stays: it has not been sent yet. Returns a sentence where contents are missing.
         """
+        if not self.folder.is_dir():
+            # Whoever removed the whole folder, as a cleaner of /tmp, has not removed the outputs.
+            self.base.clear()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         there = _newest(self.place.manifests().values())
+        missing = LeftOut()
         try:
-            new = {name: sent.entry for name, sent in there.items() if sent.entry != self.base.get(name)}
+            new = {name: sent for name, sent in there.items() if sent.entry != self.base.get(name)}
             # What was a folder may have become a file.
-            for name, entry in sorted(new.items(), key=lambda item: item[1] is not None):
-                if self._newer_here(name, entry):
+            for name, sent in sorted(new.items(), key=lambda item: item[1].entry is not None):
+                if self._newer_here(name, sent):
                     continue
-                if entry is None:
+                if sent.entry is None:
                     self._remove(name)
                     self.base.pop(name, None)
+                elif self._fetch(name, sent.entry):
+                    self.base[name] = sent.entry
                 else:
-                    self._fetch(name, entry)
-                    self.base[name] = entry
+                    missing.add(name, Kind.GONE)
         except OutputError:
             raise
         except Exception as error:
             raise OutputError(f"outputs at {self.place.url} cannot be fetched: {_first_line(error)}") from error
         finally:
             self._write_note()
+        return missing.sentences()
 
     def push(self, going_on: Callable[[], bool] = lambda: True) -> Pushed:
-        """Send what is new or has changed here, and remove what is gone; `going_on` is asked between files."""
+        """Send what is new or has changed here, and remove what is gone; `going_on` is asked between files.
+
+        What is newer elsewhere stays. Raises: OutputError where the folder cannot be read.
+        """
         pushed = Pushed()
+        found = self._look_through(pushed)
+        changed = [name for name, entry in found.items() if self.base.get(name) != entry]
+        gone = [name for name in self.base if name not in found] if pushed.whole else []
+        if not (changed or gone):
+            return pushed
+        try:
+            manifests = self.place.manifests()
+            there = _newest(manifests.values())
+            mine = manifests.get(self.machine, {})
+            theirs = {name for name in (*gone, *changed) if self._is_theirs(name, there.get(name), mine)}
+            older = LeftOut()
+            for name in changed:
+                if name in theirs:
+                    older.add(name, Kind.OLDER)
+            pushed.sentences += older.sentences()
+            self._remove_there([name for name in gone if name not in theirs], there, mine)
+            pushed.whole &= self._send([name for name in changed if name not in theirs], there, mine, going_on)
+        except OutputError as error:
+            pushed.whole = False
+            pushed.sentences.append(str(error))
+        except Exception as error:
+            pushed.whole = False
+            pushed.sentences.append(f"outputs could not be sent to {self.place.url}: {_first_line(error)}")
+        return pushed
+
+    def _look_through(self, pushed: Pushed) -> dict[Name, Entry]:
+        """What there is to keep. A folder that cannot be read is no empty one. Raises: OutputError."""
+        if not self.folder.is_dir():
+            raise OutputError(f"{self.folder} on {self.machine} is missing; what was sent from it before stays")
         found: dict[Name, Entry] = {}
         left = LeftOut()
         for name, entry in entries(self.folder):
@@ -148,61 +193,68 @@ class Mirror:
                 break
             found[name] = entry
         pushed.sentences += left.sentences()
-        changed = [name for name, entry in found.items() if self.base.get(name) != entry]
-        gone = [name for name in self.base if name not in found] if pushed.whole else []
-        if not (changed or gone):
-            return pushed
-        words: dict[Name, Sent] = {}
+        return found
+
+    def _is_theirs(self, name: Name, word: Sent | None, mine: Mapping[Name, Sent]) -> bool:
+        """Whether another machine has sent or removed it since, and later than it changed here."""
+        if word is None or word is mine.get(name) or word.entry == self.base.get(name):
+            return False
+        return not self._newer_here(name, word)
+
+    def _remove_there(self, gone: Sequence[Name], there: Mapping[Name, Sent], mine: dict[Name, Sent]) -> None:
+        """Say first that they are gone: who starts in between must not look for contents that are not there."""
+        self._publish({name: _word(None, there.get(name)) for name in gone}, mine)
         try:
             for name in gone:
                 with suppress(FileNotFoundError):
                     self.place.fs.rm_file(self.place.key(name))
-                words[name] = Sent(time.time(), None)
+                self.base.pop(name, None)
+        finally:
+            self._write_note()
+
+    def _send(
+        self,
+        changed: Sequence[Name],
+        there: Mapping[Name, Sent],
+        mine: dict[Name, Sent],
+        going_on: Callable[[], bool],
+    ) -> bool:
+        """Returns whether all was sent. Only what the manifest names counts, so that comes last."""
+        words: dict[Name, Sent] = {}
+        try:
             for name in changed:
                 if not going_on():
-                    pushed.whole = False
-                    break
+                    return False
                 # As it is before it is read: what is written meanwhile is sent the next time.
                 with suppress(FileNotFoundError):
                     entry = entry_of(self.folder, self.folder.joinpath(*name))
                     if entry.kind is Kind.FILE:
                         self.place.put(self.folder.joinpath(*name), name)
-                    words[name] = Sent(time.time(), entry)
-        except Exception as error:
-            pushed.whole = False
-            pushed.sentences.append(f"outputs could not be sent to {self.place.url}: {_first_line(error)}")
-        pushed.whole &= self._publish(words, pushed)
-        return pushed
-
-    def _publish(self, words: Mapping[Name, Sent], pushed: Pushed) -> bool:
-        """Say what was sent; only then does it count."""
-        if not words:
-            return True
-        try:
-            mine = self.place.manifests().get(self.machine, {})
-            self.place.write_manifest(self.machine, {**mine, **words})
-        except Exception as error:
-            pushed.sentences.append(f"outputs could not be sent to {self.place.url}: {_first_line(error)}")
-            return False
-        for name, word in words.items():
-            if word.entry is None:
-                self.base.pop(name, None)
-            else:
-                self.base[name] = word.entry
-        self._write_note()
+                    words[name] = _word(entry, there.get(name))
+        finally:
+            self._publish(words, mine)
+            self.base |= {name: word.entry for name, word in words.items() if word.entry is not None}
+            self._write_note()
         return True
+
+    def _publish(self, words: Mapping[Name, Sent], mine: dict[Name, Sent]) -> None:
+        if words:
+            mine |= words
+            self.place.write_manifest(self.machine, mine)
 
     # --- one name -------------------------------------------------------------------------------------------
 
-    def _newer_here(self, name: Name, there: Entry | None) -> bool:
+    def _newer_here(self, name: Name, there: Sent) -> bool:
+        """Whether it has changed here later than there, and was not sent yet."""
+        path = self.folder.joinpath(*name)
         try:
-            here = entry_of(self.folder, self.folder.joinpath(*name))
+            here, changed_ns = entry_of(self.folder, path), path.lstat().st_mtime_ns
         except OSError:
             return False
-        unsent = here != self.base.get(name)
-        return unsent and (there is None or here.mtime_ns > there.mtime_ns)
+        return here != self.base.get(name) and changed_ns > there.changed_ns
 
-    def _fetch(self, name: Name, entry: Entry) -> None:
+    def _fetch(self, name: Name, entry: Entry) -> bool:
+        """Returns whether it was there."""
         path = self.folder.joinpath(*name)
         if not path.parent.resolve().is_relative_to(self.folder.resolve()):
             raise OutputError(f"{shown('/'.join(name))} lies behind a link that leads out of the outputs")
@@ -210,16 +262,20 @@ class Mirror:
         if entry.kind is Kind.FOLDER:
             path.mkdir(exist_ok=True)
             path.chmod(entry.mode | 0o700)
-            return
+            return True
         beside = self.folder.with_name(f".{self.folder.name}.part")
         beside.unlink(missing_ok=True)
         if entry.kind is Kind.LINK:
             beside.symlink_to(entry.target)
         else:
-            self.place.fs.get_file(self.place.key(name), str(beside))
+            try:
+                self.place.fs.get_file(self.place.key(name), str(beside))
+            except FileNotFoundError:
+                return False
             beside.chmod(entry.mode)
             os.utime(beside, ns=(entry.mtime_ns, entry.mtime_ns))
         beside.replace(path)
+        return True
 
     def _remove(self, name: Name) -> None:
         """The file, and folders that are empty without it."""
@@ -233,6 +289,11 @@ class Mirror:
         beside = self._note.with_suffix(f".{os.getpid()}.part")
         beside.write_text(json.dumps([[list(name), asdict(entry)] for name, entry in self.base.items()]))
         beside.replace(self._note)
+
+
+def _word(entry: Entry | None, before: Sent | None) -> Sent:
+    """The newest word on a name, also where this machine's clock is behind that of the one before."""
+    return Sent(time.time() if before is None else max(time.time(), before.at_s + TICK_S), entry)
 
 
 def _newest(manifests: Iterable[Mapping[Name, Sent]]) -> dict[Name, Sent]:

@@ -18,6 +18,7 @@ from typing import ClassVar
 
 MAX_DEPTH = 100
 Name = tuple[str, ...]  # a path below the folder, part by part: its order is the order of a walk
+_VANISHED = (FileNotFoundError, NotADirectoryError)
 
 
 class OutputError(RuntimeError):
@@ -31,6 +32,7 @@ class Kind(StrEnum):
     OUTSIDE = "outside"  # a link out of the folder
     SPECIAL = "special"  # a socket and the like, or what lies too deep
     GONE = "gone"  # it was there a moment ago
+    OLDER = "older"  # another machine has sent it since
 
     @property
     def is_kept(self) -> bool:
@@ -53,6 +55,7 @@ class LeftOut:
         Kind.OUTSIDE: "links that lead out of the folder",
         Kind.SPECIAL: "neither files nor folders, or too deep",
         Kind.GONE: "gone since they were listed",
+        Kind.OLDER: "older than what another machine has sent since",
     }
 
     def __init__(self) -> None:
@@ -86,8 +89,15 @@ def entries(root: Path, after: Name = (), at_once: int = 10_000) -> Iterator[tup
     """Everything below `root` that comes after a name, in order; what vanishes meanwhile is left out.
 
     at_once: of a folder at most so many names are kept in memory.
+    Raises: OutputError where something cannot be read, which does not mean that it is gone.
     """
-    return _below(os.path.realpath(root), (), after, at_once)
+    try:
+        yield from _below(os.path.realpath(root), (), after, at_once)
+    except OSError as error:
+        where = shown(os.fsdecode(error.filename or root))
+        raise OutputError(
+            f"{where} cannot be read ({error.strerror or error}): make it readable or remove it"
+        ) from error
 
 
 def _below(root: str, folder: Name, after: Name, at_once: int) -> Iterator[tuple[Name, Entry]]:
@@ -99,12 +109,12 @@ def _below(root: str, folder: Name, after: Name, at_once: int) -> Iterator[tuple
             with os.scandir(here) as found:
                 wanted = (e.name for e in found if (e.name >= first if seen is None else e.name > seen))
                 names = heapq.nsmallest(at_once, wanted)
-        except OSError:
+        except _VANISHED:
             return
         for base in names:
             if base == first and after and not rest:
                 continue  # told before
-            with suppress(OSError):
+            with suppress(*_VANISHED):
                 yield from _at(root, (*folder, base), rest if base == first else (), at_once)
         if len(names) < at_once:
             return

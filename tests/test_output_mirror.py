@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -144,6 +145,128 @@ def test_what_was_not_sent_yet_is_not_lost_to_what_is_older_elsewhere(machine) -
     again.push()
     b.pull()
     assert (b.folder / "log").read_text().startswith("newer")
+
+
+class Killed(BaseException):
+    """What ends a process in the middle of something."""
+
+
+def killed(*_: object, **__: object) -> None:
+    raise Killed
+
+
+def test_what_a_machine_had_not_sent_does_not_replace_what_was_written_later_elsewhere(machine, url: str) -> None:
+    a, b = machine("a"), machine("b")
+    a.pull()
+    for name in ("log.csv", "removed", "kept"):
+        (a.folder / name).write_text("1\n")
+    a.push()
+    b.pull()
+    for name in ("log.csv", "removed", "kept"):
+        (a.folder / name).write_text("1\n2, and then the process on a was killed\n")
+        os.utime(a.folder / name, (time.time() - 50,) * 2)
+    (b.folder / "log.csv").write_text("1\n2\n3\n")
+    (b.folder / "removed").unlink()
+    b.push()
+    pushed = machine("a").push()
+    assert pushed.whole
+    assert pushed.sentences == [
+        "log.csv, removed left out of the outputs: older than what another machine has sent since"
+    ]
+    assert Outputs(url).part(("log.csv",), 0) == b"1\n2\n3\n"
+    assert [output.path for output in Outputs(url).page()] == ["kept", "log.csv"]
+    assert Outputs(url).part(("kept",), 0).startswith(b"1\n2"), "nobody else has touched it"
+
+
+def test_what_was_removed_here_before_it_was_written_elsewhere_stays(machine, url: str) -> None:
+    a, b = machine("a"), machine("b")
+    a.pull()
+    (a.folder / "log").write_text("1")
+    a.push()
+    b.pull()
+    (a.folder / "log").unlink()
+    (b.folder / "log").write_text("1, 2")
+    b.push()
+    assert machine("a").push().whole
+    assert Outputs(url).part(("log",), 0) == b"1, 2"
+
+
+def test_what_a_machine_with_a_slow_clock_sends_counts_too(machine, url: str, monkeypatch) -> None:
+    a, b = machine("a"), machine("b")
+    a.pull()
+    (a.folder / "log").write_text("1")
+    a.push()
+    b.pull()
+    now = time.time() - 3600
+    monkeypatch.setattr(output_mirror.time, "time", lambda: now)
+    (b.folder / "log").write_text("1, 2")
+    os.utime(b.folder / "log", (now, now))
+    b.push()
+    assert [output.entry.size for output in Outputs(url).page()] == [4]
+
+
+def test_a_process_killed_while_it_removes_outputs_leaves_what_others_can_start_from(machine, monkeypatch) -> None:
+    a = machine("a")
+    a.pull()
+    (a.folder / "old").write_text("old")
+    (a.folder / "kept").write_text("kept")
+    a.push()
+    (a.folder / "old").unlink()
+    (a.folder / "new").write_text("new")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(a.place.fs), "put_file", killed)
+        with pytest.raises(Killed):
+            a.push()
+    b = machine("b")
+    assert b.pull() == []
+    assert sorted(tree(b.folder)) == ["kept"]
+
+
+def test_contents_that_are_missing_in_the_store_are_named_and_the_rest_is_fetched(machine, url: str) -> None:
+    a, b = machine("a"), machine("b")
+    a.pull()
+    for name in ("a", "lost", "z"):
+        (a.folder / name).write_text(name)
+    a.push()
+    fsspec.filesystem("memory").rm_file(f"{url}/lost")
+    assert b.pull() == ["lost left out of the outputs: gone since they were listed"]
+    assert sorted(tree(b.folder)) == ["a", "z"]
+
+
+def test_a_folder_that_cannot_be_read_for_a_moment_costs_no_outputs(machine, url: str, monkeypatch) -> None:
+    a = machine("a")
+    a.pull()
+    (a.folder / "sub").mkdir()
+    (a.folder / "sub" / "best.pt").write_text("x")
+    (a.folder / "log").write_text("x")
+    a.push()
+    scandir = os.scandir
+
+    def fails(path: str) -> Iterator:
+        if path.endswith("sub"):
+            raise OSError(5, "Input/output error", path)
+        return scandir(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", fails)
+        with pytest.raises(OutputError, match=r"sub cannot be read \(Input/output error\): make it readable"):
+            a.push()
+    assert [output.path for output in Outputs(url).page()] == ["log", "sub/best.pt"]
+
+
+def test_a_folder_that_is_removed_whole_costs_no_outputs(machine, url: str) -> None:
+    a = machine("a")
+    a.pull()
+    (a.folder / "log").write_text("x")
+    a.push()
+    shutil.rmtree(a.folder)
+    with pytest.raises(OutputError, match="is missing; what was sent from it before stays"):
+        a.push()
+    again = machine("a")
+    again.pull()
+    assert sorted(tree(a.folder)) == ["log"]
+    assert again.push() == output_mirror.Pushed(True, [])
+    assert [output.path for output in Outputs(url).page()] == ["log"]
 
 
 def test_links_out_and_too_many_files_are_told_and_stay(machine, url: str, monkeypatch, tmp_path: Path) -> None:
@@ -316,3 +439,48 @@ def test_outputs_that_cannot_be_sent_stay_when_the_job_has_ended(state: Path, ur
     assert "outputs could not be sent" in sentence
     assert f"stay in {place.outputs}" in sentence
     assert (place.outputs / "late").exists()
+
+
+def test_outputs_that_cannot_be_read_stay_when_the_job_has_ended(state: Path, url: str, monkeypatch) -> None:
+    site = Site("job-1", str(state), outputs_url=url)
+    place, _ = told(site)
+    assert place.outputs is not None
+    (place.outputs / "late").write_text("x")
+    place.close()
+
+    scandir = os.scandir
+
+    def fails(path: str | int) -> Iterator:
+        if path == str(place.outputs):
+            raise OSError(5, "Input/output error", path)
+        return scandir(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("coadapt.executor.output_tree.os.scandir", fails)
+        sentence = clean(site)
+    assert "cannot be read (Input/output error)" in sentence
+    assert f"stay in {place.outputs}" in sentence
+    assert (place.outputs / "late").exists()
+
+
+def test_a_machine_that_fails_while_it_removes_a_folder_does_not_remove_what_was_sent(
+    state: Path, url: str, monkeypatch
+) -> None:
+    site = Site("job-1", str(state), outputs_url=url)
+    place, _ = told(site)
+    assert place.outputs is not None
+    (place.outputs / "best.pt").write_text("x")
+    place.close()
+    remove_tree = shutil.rmtree
+
+    def fails_after(*args: object, **how: object) -> None:
+        remove_tree(*args, **how)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(output_keeper.shutil, "rmtree", fails_after)
+        with pytest.raises(Killed):
+            clean(site)
+    place.outputs.mkdir(exist_ok=True)
+    assert clean(site) == ""
+    assert [output.path for output in Outputs(url).page()] == ["best.pt"]
