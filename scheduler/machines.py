@@ -6,6 +6,7 @@ Several nodes may be on one machine, as emulated ones are: they share what is do
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -17,7 +18,7 @@ from ..executor import template_client
 from ..executor.output_keeper import clean
 from ..executor.template_wire import Owner
 from ..executor.worker_environment import ONE_THREAD
-from ..executor.workplace import Site
+from ..executor.workplace import Site, local_path
 from .nodes import NodesSnapshot
 
 
@@ -33,11 +34,23 @@ class Machines:
         self._here = ray.util.get_node_ip_address()
         self._nodes: dict[str, str] = {}  # address -> a node there now
         self._ready: set[tuple[str, bool]] = set()
+        self._lock = threading.Lock()
+        self._to_clean: dict[str, list[tuple[Site, Callable[[str], None]]]] = {}  # machines that are away
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="machine")
 
     def see(self, snapshot: NodesSnapshot) -> None:
-        """Have a template started on machines that are new: the first job gains by it as much as later ones."""
-        self._nodes = machines_of(snapshot)
+        """Have a template started on machines that are new: the first job gains by it as much as later ones.
+
+        A machine that is back gives what ended jobs have left there.
+        """
+        with self._lock:
+            self._nodes = machines_of(snapshot)
+            back = {
+                address: self._to_clean.pop(address) for address in [*self._to_clean] if address in self._nodes
+            }
+        for address, jobs in back.items():
+            for site, tell in jobs:
+                self._do(address, self._nodes[address], clean, site, done=tell)
         emulated = {node.id: node.emulated for node in snapshot.cluster.nodes}
         there = {(address, emulated[node]): node for address, node in self._nodes.items()}
         for (address, paced), node in there.items():
@@ -46,13 +59,19 @@ class Machines:
         self._ready = set(there)
 
     def clean(self, addresses: Sequence[str], site: Site, tell: Callable[[str], None]) -> None:
-        """Remove the folders of an ended job from these machines, as far as they are there.
+        """Remove the folders of an ended job from these machines; from those that are away when they are back.
 
-        tell: is given a sentence where something had to stay.
+        tell: is given a sentence where something had to stay. A restarted service has forgotten who was away.
         """
         for address in addresses:
-            if address == self._here or address in self._nodes:
+            with self._lock:
+                away = address != self._here and address not in self._nodes
+                if away:
+                    self._to_clean.setdefault(address, []).append((site, tell))
+            if not away:
                 self._do(address, self._nodes.get(address, ""), clean, site, done=tell)
+            elif site.outputs_url and local_path(site.outputs_url) is None:
+                tell(f"{address} is away: outputs that it had not sent are sent once it is back")
 
     def _do(
         self,

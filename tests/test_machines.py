@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from coadapt.executor.worker_environment import ONE_THREAD
+from coadapt.executor.workplace import Site
 from coadapt.scheduler import machines
 from coadapt.scheduler.cluster import Cluster, Node
 from coadapt.scheduler.nodes import NodesSnapshot
@@ -23,7 +24,9 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     asked: list[tuple[Any, ...]] = []
     monkeypatch.setattr("ray.util.get_node_ip_address", lambda: "10.0.0.1")
     monkeypatch.setattr(
-        machines.Machines, "_do", lambda self, address, node, work, *args: asked.append((address, node, *args))
+        machines.Machines,
+        "_do",
+        lambda self, address, node, work, *args, **how: asked.append((address, node, *args)),
     )
     return asked
 
@@ -47,3 +50,19 @@ def test_a_machine_gets_a_template_once_and_again_when_it_returns(done: list[tup
 def test_emulated_nodes_train_with_one_thread_and_so_do_their_templates(done: list[tuple[Any, ...]]) -> None:
     machines.Machines().see(snapshot(("a", "10.0.0.1", True)))
     assert done == [("10.0.0.1", "a", ONE_THREAD)]
+
+
+def test_a_machine_that_is_away_when_a_job_ends_is_cleaned_once_when_it_is_back(
+    done: list[tuple[Any, ...]],
+) -> None:
+    found = machines.Machines()
+    found.see(snapshot(("a", "10.0.0.1", False)))
+    done.clear()
+    site, told = Site("job-1", outputs_url="s3://bucket/job-1/outputs"), list[str]()
+    found.clean(["10.0.0.1", "10.0.0.2"], site, told.append)
+    assert done == [("10.0.0.1", "a", site)]
+    assert told == ["10.0.0.2 is away: outputs that it had not sent are sent once it is back"]
+    back = snapshot(("a", "10.0.0.1", False), ("c", "10.0.0.2", False))
+    for _ in range(2):
+        found.see(back)
+    assert [what for what in done if site in what] == [("10.0.0.1", "a", site), ("10.0.0.2", "c", site)]
