@@ -46,7 +46,7 @@ from .template_wire import Owner
 from .training_process import Launch
 from .worker import Worker
 from .worker_environment import worker_environment
-from .workplace import Site
+from .workplace import Site, local_path
 
 __all__ = ["AdaptiveExecutor", "ExecutorJob", "ExecutorStatus"]
 
@@ -100,6 +100,7 @@ class AdaptiveExecutor:
             limits=limits or patient(job.training.hang_timeout_s),
             worker_id=lambda n: f"{incarnation}-{n}",
             script=Path(job.script).name,
+            hands_over=bool(job.outputs_url) and local_path(job.outputs_url) is None,
         )
         self._status = self._snapshot()
         self._inbox: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()

@@ -201,7 +201,8 @@ class Reconciler:
 
     `batch_for(slots)` gives the batch plan of a group on these slots (None: the session's own choice);
     `profiled(slot, progress)` tells whether a profile run in a slot has no size left to measure; `store` is where
-    groups meet; `worker_id(n)` names the n-th worker.
+    groups meet; `worker_id(n)` names the n-th worker. With `hands_over` a process goes on as rank 0 when the one
+    before it has told that it left: what that has written is in the store then.
     """
 
     store: Rendezvous
@@ -211,6 +212,7 @@ class Reconciler:
     limits: Limits = field(default_factory=Limits)
     worker_id: Callable[[int], str] = str
     script: str = "the script"
+    hands_over: bool = False
 
     def __post_init__(self) -> None:
         self.phase = Phase.IDLE
@@ -221,6 +223,8 @@ class Reconciler:
         self.generation = 0
         self.batch: BatchPlan | None = None
         self.last_error = ""
+        self._first = ""  # the worker that trained as rank 0 last
+        self._held: Send | None = None  # the `Join` of the next one, which waits for it
         self._given_up: set[Slot] = set()
         self._unfit = False  # a newcomer could not take over the state
         self._history: dict[Slot, _SlotHistory] = {}
@@ -418,6 +422,8 @@ class Reconciler:
         worker.joined = max(worker.joined, event.generation)
         worker.joined_steps = worker.steps = event.steps
         worker.heard_s = now
+        if worker.rank == 0 and event.generation == self.generation:
+            self._first = worker.id
         if self.phase is not Phase.REGROUPING or event.generation != self.generation:
             return
         members = self._members()
@@ -655,6 +661,8 @@ class Reconciler:
             return
         self._deadline_s = float("inf")
         match self.phase:
+            case Phase.REGROUPING if self._held is not None:
+                self._let_join(now)
             case Phase.REGROUPING:
                 self._drop_the_silent("did not join in time", now, lambda member: member.joined == self.generation)
             case Phase.RECOVERING:
@@ -702,6 +710,8 @@ class Reconciler:
         return effects
 
     def _reconcile(self, now: float) -> None:
+        if self._held is not None and not (self.phase is Phase.REGROUPING and self._first_is_leaving()):
+            self._let_join(now)
         if self.phase is Phase.RECOVERING:
             self._recover(now)
         if self.phase is Phase.STOPPING and not self._members():
@@ -788,17 +798,36 @@ class Reconciler:
             self._formed = self.sequence
         self.group = rank_order(slots, self.group)
         self.batch = self.batch_for([slots[id] for id in self.group])
-        for id, command in joins(self.group, slots, self.generation, self.store, self.batch).items():
-            worker = self.workers[id]
-            worker.rank, worker.sent, worker.stage = command.rank, self.generation, Stage.MEMBER
-            self._send(id, command)
+        self._held = None
         for leaver in leavers:
             leaver.retired = True
             self._due(leaver, now + self.limits.regroup_s + self.limits.exit_s, "did not leave")
             self._send(leaver.id, Leave(self.generation))
+        for id, command in joins(self.group, slots, self.generation, self.store, self.batch).items():
+            worker = self.workers[id]
+            worker.rank, worker.sent, worker.stage = command.rank, self.generation, Stage.MEMBER
+            if command.rank == 0 and self._first_is_leaving():
+                self._held = Send(id, command)
+            else:
+                self._send(id, command)
         self.phase = Phase.REGROUPING
         self._deadline_s = now + self.limits.regroup_s
         self._warm = any(member.joined for member in members)
+
+    def _first_is_leaving(self) -> bool:
+        """Whether outputs of the last rank 0 are still to come."""
+        first = self.workers.get(self._first)
+        if not self.hands_over or first is None or not first.retired:
+            return False
+        return first.lives and not first.killed and first.outcome is None
+
+    def _let_join(self, now: float) -> None:
+        """The next rank 0 waits no longer: the last one has left, or takes too long, or all is different now."""
+        held, self._held = self._held, None
+        if held is not None and held.worker in self.workers:
+            self._effects.append(held)
+        if self.phase is Phase.REGROUPING:
+            self._deadline_s = now + self.limits.regroup_s
 
     def _settle(self, now: float) -> None:
         """Everyone has joined."""
@@ -847,7 +876,7 @@ class Reconciler:
         self._pause(now)
         for worker in self._training_workers():
             self._kill(worker)
-        self.group, self._finished = [], None
+        self.group, self._finished, self._held = [], None, None
         self.phase, self._deadline_s = Phase.STARTING, float("inf")
 
     def _succeed(self) -> None:
@@ -859,6 +888,7 @@ class Reconciler:
         held = {worker.slot for worker in self.workers.values()}
         vacant = tuple(slot for slot in self.desired if slot not in held)
         self.phase, self._deadline_s, self.desired, self.group = phase, float("inf"), (), []
+        self._held = None
         for worker in self.workers.values():
             self._kill(worker)
         if vacant:

@@ -13,7 +13,7 @@ import ray
 
 from .job_folder import FolderError
 from .lifecycle import Exited, Output, WorkerEvent
-from .protocol import OUTPUT_DIR, Command, Crashed, Event, Finished, Join, Left, Saved
+from .protocol import OUTPUT_DIR, Command, Crashed, Event, Finished, Join, Joined, Left, Saved
 from .template_wire import Owner
 from .training_process import Launch, TrainingProcess
 from .workplace import Site, Workplace
@@ -38,7 +38,8 @@ class Worker:
         self._place: Workplace | None = None
         self._process: TrainingProcess | None = None
         self._ending = threading.Lock()
-        self._joined = False
+        self._join: Join | None = None  # the newest
+        self._leads = False  # its process has trained as rank 0
         self._sending = threading.Lock()
         self._early: dict[int, Command] = {}
         self._next = 0
@@ -68,9 +69,11 @@ class Worker:
     def _pass_on(self, command: Command) -> None:
         if self._process is None or self._place is None:
             return  # nothing is sent to a process before it has said something
-        if isinstance(command, Join) and not self._joined:
-            self._joined = True
-            self._place.joins()
+        if isinstance(command, Join):
+            # Others have written since: before it first trains, and where another one was rank 0.
+            if self._join is None or (command.rank == 0 and not self._leads):
+                self._place.joins()
+            self._join = command
         self._process.send(command)
 
     def _placed(self, place: Workplace) -> Launch:
@@ -93,6 +96,8 @@ class Worker:
     def _emit(self, event: Event | WorkerEvent) -> None:
         """Pass an event on. How the script ended is told when its outputs are kept: others go on from them."""
         assert self._place is not None
+        if isinstance(event, Joined) and self._join is not None and event.generation == self._join.generation:
+            self._leads = self._join.rank == 0
         if isinstance(event, Saved):
             self._place.saved()
         if isinstance(event, Left | Finished | Crashed | Exited):

@@ -51,10 +51,11 @@ class Process:
     joined: int = 0
     waiting: Join | None = None
     steps: int = 0
+    aborted: int = 0
 
 
 class World:
-    def __init__(self, max_failures: int = 3, limits: Limits | None = None) -> None:
+    def __init__(self, max_failures: int = 3, limits: Limits | None = None, *, hands_over: bool = False) -> None:
         self.now = 0.0
         self.machine = Reconciler(
             store=Rendezvous("host", 1),
@@ -63,6 +64,7 @@ class World:
             budget=FailureBudget(max_failures),
             limits=limits or Limits(hang_s=20.0),
             script="train.py",
+            hands_over=hands_over,
         )
         self.processes: dict[str, Process] = {}
         self.progress: dict[str, ProfileProgress] = {}  # of profile processes
@@ -74,6 +76,7 @@ class World:
         self.broken_starts: set[Slot] = set()  # workers here die at once
         self.unfit: set[Slot] = set()  # newcomers here cannot take over the state
         self.deaf_to_abort = False
+        self.leaving_s = 0.0  # until outputs of a leaver are sent
         self.silent = False  # nobody makes a step
         self.fits: int | None = None  # largest local batch size that profile runs find to fit; None: they hang
         self.own_batch_size = 4  # of the script
@@ -127,11 +130,12 @@ class World:
         if not process.alive:
             return
         process.alive = False
+        told_s = self.leaving_s if isinstance(outcome, Left) else 0.0
         if outcome is not None:
-            self._later(0.0, worker, outcome)
+            self._later(told_s, worker, outcome)
         if code is not None:
-            self._later(self.exit_known_s, worker, Exited(code))
-        self._later(0.05, worker, Gone("node lost" if code is None else ""))
+            self._later(told_s + self.exit_known_s, worker, Exited(code))
+        self._later(told_s + 0.05, worker, Gone("node lost" if code is None else ""))
         if process.joined and not isinstance(outcome, Left | Finished):
             for id, peer in self._peers(process):
                 self._break(id, peer)
@@ -220,6 +224,7 @@ class World:
                 case StartWorker():
                     self._start(effect)
                 case Send():
+                    assert effect.worker in self.machine.workers, "a command to a worker that is gone"
                     self.sent.append((effect.worker, effect.command))
                     self._command(effect.worker, effect.command)
                 case KillWorker():
@@ -282,6 +287,9 @@ class World:
             return
         match command:
             case Join():
+                if command.generation <= process.aborted:
+                    self._later(0.02, worker, Broken(command.generation, process.steps))
+                    return
                 process.waiting = command
                 together = [
                     (id, p)
@@ -306,6 +314,7 @@ class World:
             case Abort():
                 if self.deaf_to_abort:
                     return
+                process.aborted = max(process.aborted, command.generation)
                 if process.waiting is not None and process.waiting.generation == command.generation:
                     process.waiting = None
                     self._later(0.02, worker, Broken(command.generation, process.steps))

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import fsspec
@@ -16,6 +17,9 @@ from coadapt.executor.job_folder import work_folder
 from coadapt.executor.output_keeper import clean, outputs_folder
 from coadapt.executor.output_mirror import Mirror, Place
 from coadapt.executor.output_tree import Kind, OutputError, entries
+from coadapt.executor.protocol import Join, Joined
+from coadapt.executor.training_process import Launch
+from coadapt.executor.worker import Worker
 from coadapt.executor.workplace import Site, Workplace
 from coadapt.scheduler.outputs import Outputs
 from test_job_folder import TRAIN
@@ -396,6 +400,41 @@ def test_a_newcomer_gets_what_was_written_since_it_started(state: Path, url: str
     assert place.outputs is not None
     assert (place.outputs / "late").read_text() == "x"
     place.ended()
+    place.close()
+
+
+class Appending:
+    """A training process that writes a line once it is rank 0."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    def send(self, command: Join) -> None:
+        if command.rank == 0:
+            with self._log.open("a") as file:
+                file.write(f"{command.generation}\n")
+
+
+def test_a_process_that_becomes_rank_0_goes_on_from_what_the_last_one_wrote(
+    state: Path, url: str, machine
+) -> None:
+    site = Site("job-1", str(state), outputs_url=url)
+    place, _ = told(site)
+    assert place.outputs is not None
+    worker = Worker("w-1", Launch("train.py", (), {}), site, None)
+    worker._place, worker._process = place, Appending(place.outputs / "log.csv")
+    join = Join(1, rank=1, world_size=2, nodes=2, local_rank=0, local_world_size=1, store_host="", store_port=0)
+    worker.send(0, join)
+    worker._emit(Joined(1, 0, "fresh"))
+    other = machine("other")
+    other.pull()
+    (other.folder / "log.csv").write_text("1\n")
+    other.push()
+    worker.send(1, replace(join, generation=2, rank=0))
+    worker._emit(Joined(2, 10, "peer"))
+    worker.send(2, replace(join, generation=3, rank=0))
+    place.ended()
+    assert Outputs(url).part(("log.csv",), 0) == b"1\n2\n3\n"
     place.close()
 
 

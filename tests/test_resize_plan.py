@@ -86,6 +86,61 @@ def test_shrinking_is_one_regroup_and_releases_the_slot_when_its_worker_is_gone(
     assert world.granted == {A, C}
 
 
+def test_a_new_rank_0_goes_on_when_the_outputs_of_the_last_one_are_sent() -> None:
+    world = trained(World(hands_over=True), A, B, C)
+    _, second, third = world.machine.group
+    world.leaving_s = 5.0
+    world.assign(B, C)
+    world.run(4)
+    assert [id for id, sent in world.sent if isinstance(sent, Join) and sent.generation == 2] == [third]
+    assert world.machine.phase is Phase.REGROUPING
+    world.run(1.2)
+    assert world.machine.phase is Phase.TRAINING
+    assert world.machine.group == [second, third]
+    assert world.of(Running)[-1].pause_s == pytest.approx(5.1)
+    assert world.of(WorkerLost) == []
+    assert world.granted == {B, C}
+
+
+def test_a_new_rank_0_waits_for_no_one_where_nothing_is_sent_or_the_first_stays() -> None:
+    for hands_over, left in ((False, (B, C)), (True, (A, C))):
+        world = trained(World(hands_over=hands_over), A, B, C)
+        world.leaving_s = 5.0
+        world.assign(*left)
+        world.run(1)
+        assert world.machine.phase is Phase.TRAINING
+        assert world.training_on == set(left)
+
+
+def test_a_rank_0_whose_outputs_take_too_long_is_not_waited_for() -> None:
+    world = trained(World(limits=Limits(regroup_s=10.0), hands_over=True), A, B, C)
+    world.leaving_s = 1000.0
+    world.assign(B, C)
+    world.run(11)
+    assert world.machine.phase is Phase.TRAINING
+    assert world.training_on == {B, C}
+    assert world.of(WorkerLost) == []
+
+
+@pytest.mark.parametrize("dies", [A, B, C])
+def test_a_worker_lost_while_outputs_are_handed_over_costs_only_itself(dies) -> None:
+    world = trained(World(hands_over=True), A, B, C)
+    survivors = {world.worker_in(slot) for slot in {B, C} - {dies}}
+    world.leaving_s = 5.0
+    world.assign(B, C)
+    world.run(2)
+    if dies is A:  # its machine
+        world.processes[world.machine._first].alive = True
+        world.die(world.machine._first, None)
+    else:
+        world.die(world.worker_in(dies))
+    world.run(1)
+    assert survivors <= set(world.live())
+    world.run(20)
+    assert survivors <= set(world.live())
+    assert world.training_on == {B, C}
+
+
 def test_a_migration_stops_the_old_group_with_a_checkpoint_only_when_newcomers_are_ready(world: World) -> None:
     trained(world, A, B)
     world.assign(D)
@@ -614,12 +669,13 @@ ACTIONS = st.one_of(
 
 # Shrinking a long history takes minutes; a failing one is printed as it is.
 @settings(max_examples=150, phases=[HypothesisPhase.explicit, HypothesisPhase.generate])
-@given(st.lists(ACTIONS, max_size=25), st.booleans())
-def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool) -> None:
+@given(st.lists(ACTIONS, max_size=25), st.booleans(), st.booleans())
+def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool, hands_over: bool) -> None:
     """Assignments, also overtaken ones, deaths, lost nodes, hangs and errors in any order: then the job
     trains on exactly the slots it was last assigned, has given back all others, and never had two workers in one
     slot (`World` asserts)."""
-    world = World(max_failures=1000)
+    world = World(max_failures=1000, hands_over=hands_over)
+    world.leaving_s = 0.3
     world.deaf_to_abort = deaf
     desired: set = set()
     for action, argument in actions:
