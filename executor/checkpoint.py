@@ -31,11 +31,18 @@ from torch.types import Storage
 
 FORMAT = 1
 _CHUNK = 4 << 20
+RETRY_S = (1.0, 4.0)  # before a second and a third try to write
+# What no second try mends.
+_LASTING = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
 _PACKED = "__coadapt_packed__"  # key of a dict that stands for a value torch.load would not take
 
 
 class CheckpointError(RuntimeError):
     """A checkpoint could not be written or read; the message is one sentence for a person."""
+
+
+class _StorageError(CheckpointError):
+    """The storage failed, as it does for a moment."""
 
 
 @dataclass(frozen=True, order=True)
@@ -65,10 +72,12 @@ class CheckpointStore:
     that died; the next save removes them. Raises CheckpointError for a URL that no installed file system serves.
     """
 
-    def __init__(self, url: str, keep: int = 2, stale_s: float = 1800.0) -> None:
+    def __init__(
+        self, url: str, keep: int = 2, stale_s: float = 1800.0, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         if keep < 1:
             raise ValueError(f"keep: {keep}; at least 1 checkpoint is kept")
-        self.url, self.keep, self.stale_s = url, keep, stale_s
+        self.url, self.keep, self.stale_s, self._sleep = url, keep, stale_s, sleep
         try:
             self._fs, root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError) as error:
@@ -80,23 +89,32 @@ class CheckpointStore:
         """Write, verify and publish `state` after `steps` optimizer steps; returns the checkpoint's path.
 
         Raises CheckpointError where it cannot be written or holds a value that a checkpoint cannot; what was
-        there before is untouched then.
+        there before is untouched then. Storage that fails is tried again for some seconds.
         """
         packed = pack(state)
+        for wait_s in RETRY_S:
+            try:
+                return self._save(packed, steps)
+            except _StorageError:
+                self._sleep(wait_s)
+        return self._save(packed, steps)
+
+    def _save(self, packed: Any, steps: int) -> str:
         entry = _Entry(steps, time.time_ns() // 1_000_000, uuid.uuid4().hex[:12])
         data = self._path(entry, ".pt")
         try:
             self._fs.makedirs(self._root, exist_ok=True)
             size, digest = self._write(data, packed)
             if self._measure(data) != (size, digest):
-                raise CheckpointError(f"checkpoint {data} was not stored as it was written")
+                raise _StorageError(f"checkpoint {data} was not stored as it was written")
             self._publish(entry, {"format": FORMAT, "steps": steps, "bytes": size, "sha256": digest})
         except Exception as error:
             with contextlib.suppress(Exception):
                 self._fs.rm_file(data)
             if isinstance(error, CheckpointError):
                 raise
-            raise CheckpointError(f"checkpoint {data} could not be written: {_summary(error)}") from error
+            kind = CheckpointError if isinstance(error, _LASTING) else _StorageError
+            raise kind(f"checkpoint {data} could not be written: {_summary(error)}") from error
         self._clean(entry)
         return self._outside(entry)
 
@@ -183,10 +201,15 @@ class CheckpointStore:
         return sorted(self._entries()[0])
 
     def _write(self, path: str, state: Any) -> tuple[int, str]:
-        """Size and SHA-256 of what was written."""
+        """Size and SHA-256 of what was written. Raises CheckpointError where the state is at fault."""
         with self._fs.open(path, "wb") as file:
             writer = _HashingWriter(file)
-            torch.save(state, cast(IO[bytes], writer))
+            try:
+                torch.save(state, cast(IO[bytes], writer))
+            except Exception as error:
+                if writer.failure is not None:
+                    raise writer.failure from None
+                raise CheckpointError(f"checkpoint {path} could not be written: {_summary(error)}") from error
             file.flush()
             if self._local:
                 os.fsync(file.fileno())
@@ -256,9 +279,14 @@ class _HashingWriter(io.RawIOBase):
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self.size, self.hash = file, 0, hashlib.sha256()
+        self.failure: Exception | None = None  # of the file: torch.save tells it as an error of its own
 
     def write(self, data: Any) -> int:
-        self._file.write(data)
+        try:
+            self._file.write(data)
+        except Exception as error:
+            self.failure = self.failure or error
+            raise
         self.hash.update(data)
         self.size += len(data)
         return len(data)

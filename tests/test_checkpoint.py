@@ -2,6 +2,7 @@
 
 import math
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from collections import Counter, OrderedDict
 from enum import IntEnum, StrEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,6 +130,77 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="could not be written"):
         CheckpointStore(f"{tmp_path}/file/below").save(state(1), 1)
+
+
+class Failing:
+    """A file system whose first files fail at some point of being written; and how long was waited after each."""
+
+    def __init__(self, store: CheckpointStore, errors: list[Exception], *, at_write: bool = False) -> None:
+        self._fs, self._errors, self._at_write = store._fs, errors, at_write
+        self.waits: list[float] = []
+        store._fs, store._sleep = self, self.waits.append
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._fs, name)
+
+    def open(self, path: str, mode: str) -> Any:
+        if mode != "wb" or not self._errors:
+            return self._fs.open(path, mode)
+        error = self._errors.pop(0)
+        if not self._at_write:
+            raise error
+        file = self._fs.open(path, mode)
+
+        def write(data: object) -> int:
+            raise error
+
+        file.write = write
+        return file
+
+
+@pytest.mark.parametrize("at_write", [False, True])
+def test_storage_that_fails_for_a_moment_costs_no_checkpoint(tmp_path: Path, at_write: bool) -> None:
+    store = CheckpointStore(f"memory://{tmp_path.name}/c")
+    failing = Failing(store, [ConnectionError("away"), TimeoutError("slow")], at_write=at_write)
+    path = store.save(state(3), 3)
+    assert failing.waits == [1.0, 4.0]
+    assert store.load(path)["steps"] == 3
+    assert len(files(store)) == 2
+
+
+def test_what_a_store_keeps_wrongly_once_is_written_again(store: CheckpointStore, monkeypatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(store, "_sleep", waits.append)
+    measured = iter([(1, "torn")])
+    measure = store._measure
+    monkeypatch.setattr(store, "_measure", lambda path: next(measured, None) or measure(path))
+    path = store.save(state(3), 3)
+    assert store.newest_valid() == path
+    assert waits == [1.0]
+    assert len(files(store)) == 2
+
+
+def test_storage_that_stays_away_is_named_after_some_seconds(store: CheckpointStore) -> None:
+    good = store.save(state(1), 1)
+    failing = Failing(store, [ConnectionError("away")] * 5)
+    with pytest.raises(CheckpointError, match="could not be written: ConnectionError: away"):
+        store.save(state(2), 2)
+    assert failing.waits == [1.0, 4.0]
+    assert store.newest_valid() == good
+
+
+def test_what_no_second_try_mends_is_told_at_once(store: CheckpointStore, monkeypatch) -> None:
+    failing = Failing(store, [PermissionError("not yours")])
+    with pytest.raises(CheckpointError, match="PermissionError: not yours"):
+        store.save(state(1), 1)
+
+    def cannot(*_: object) -> None:
+        raise pickle.PicklingError("no")
+
+    monkeypatch.setattr(torch, "save", cannot)
+    with pytest.raises(CheckpointError, match="could not be written: PicklingError: no"):
+        store.save(state(1), 1)
+    assert failing.waits == []
 
 
 def test_a_url_without_a_file_system_is_named() -> None:
