@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..executor.check import Subject, Verdict, check
@@ -16,6 +17,7 @@ from ..scheduler.job import JobSpec
 from ..scheduler.packages import PackageError, pack
 from ..scheduler.script_check import mistaken
 from ..scheduler.settings import Settings
+from ..scheduler.unshared_decisions import unshared_decisions
 from .offer import name_for
 
 
@@ -47,7 +49,10 @@ def checked(path: Path, args: Sequence[str], limit_s: float, tell: Callable[[str
         copy = Path(scratch) / "work"
         copy.mkdir()
         unpack(io.BytesIO(package.data), copy)
-        return spec.script, check(_subject(spec, copy), Path(scratch), limit_s)
+        subject = _subject(spec, copy)
+        verdict = check(subject, Path(scratch), limit_s)
+    decisions = unshared_decisions(folder / spec.script) if subject.most > 1 else []
+    return spec.script, replace(verdict, notes=(*verdict.notes, *map(str, decisions)))
 
 
 def _spec_of(script: Path, args: Sequence[str]) -> JobSpec:

@@ -192,6 +192,7 @@ def submit(
     """Submit jobs. Nothing is submitted unless every job file is good."""
     from ..scheduler import jobfile
     from ..scheduler.script_check import mistaken
+    from ..scheduler.unshared_decisions import unshared_decisions
 
     if follow and len(jobs) > 1:
         raise typer.BadParameter("--follow takes one job; use --wait for several")
@@ -211,6 +212,9 @@ def submit(
     if not anyway:
         nodes = _nodes(client)
         _refuse(jobs, [jobfile.misfits(spec, nodes) for spec in specs])
+    for spec in specs:
+        for decision in unshared_decisions(Path(spec.working_dir) / spec.script):
+            _note(spec.name, f"{spec.script}, {decision}")
     ids = [client.submit(spec, tell=partial(_note, spec.name)) for spec in specs]
     if not (wait or follow):
         if as_json:

@@ -87,11 +87,6 @@ def trials(subject: Subject, ready: Ready) -> tuple[list[Trial], list[str]]:
     counts = [count for count in (1, 2) if subject.fewest <= count <= subject.most]
     counts = counts or [2]  # of more, two are enough to find out
     found, left_out = [], []
-    if least > 1:
-        left_out.append(
-            f"no replica is given fewer than {least} samples of a batch of {size}: it has BatchNorm, whose "
-            "statistics are over a replica's samples"
-        )
     passes = (
         {count: _in_two_passes(size, count, least) for count in counts} if training.gradient_accumulation else {}
     )

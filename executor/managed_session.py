@@ -515,8 +515,8 @@ class ManagedSession(GroupSession):
         self.channel.send(protocol.Joined(join.generation, self.position.steps, source))
         if (least := self.least_local_bsz) > 1:
             self.tell(
-                f"the model normalises over its batch: no replica is given fewer than {least} samples of a batch, "
-                "where its job may run on so few; nn.SyncBatchNorm has no such limit"
+                f"the model normalises over its batch: each replica is given at least {least} samples, unless "
+                "the job's fewest replicas are too many for that; nn.SyncBatchNorm has no such floor"
             )
 
     def _take_over_state(self, group: Group, join: Join) -> str:

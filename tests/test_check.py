@@ -75,7 +75,6 @@ def test_what_the_job_may_be_asked_for_is_tried() -> None:
 def test_a_batch_that_is_too_small_for_passes_is_told() -> None:
     found, notes = trials(Subject(Path("."), "t.py"), ready(batch=16, least=16))
     assert [trial.words for trial in found] == ["one replica", "two replicas"]
-    assert any("BatchNorm" in note for note in notes)
     assert any("too small for two passes" in note for note in notes)
 
 
@@ -120,6 +119,16 @@ def test_a_script_that_does_not_compile_is_told(script: Path, capfd: pytest.Capt
     assert "train.py is not valid Python, line 2" in told
 
 
+def test_a_decision_that_replicas_do_not_share_is_told(script: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its replicas would part epochs later, where a check does not come."""
+    stop = "        last = loss.item()\n    if last < 1e-9:\n        break\n"
+    script.write_text(HEAD + PREPARE + LOOP + stop)
+    _, told = answer(capfd, "--json", script)
+    line = script.read_text().splitlines().index("    if last < 1e-9:") + 1
+    (note,) = [note for note in json.loads(told)["notes"] if "ends training by" in note]
+    assert note.startswith(f'line {line} ends training by "last"')
+
+
 def test_wrong_use_is_one_line(script: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     script.write_text(HEAD + PREPARE + LOOP)
     job = tmp_path / "mine" / "job.yaml"
@@ -149,6 +158,7 @@ def test_a_script_that_works_is_said_to_and_leaves_nothing(
     assert found["losses"] == ["a mean over samples"]
     assert found["tried"] == ["one replica", "two replicas", "two replicas in two passes", "batches of 32"]
     assert found["steps"] >= 8
+    assert not any("ends training by" in note for note in found["notes"])
     assert sorted(path.name for path in script.parent.iterdir()) == ["job.yaml", "train.py"]
 
 
