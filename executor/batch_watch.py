@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from .batch_memory import BatchMemory, Mark
+from .beside import FEW
 from .carried_state import CARRIED, SAY_IT, SEEN, CarriedState
 from .gradients import Gradients
 from .loss_kind import Kind
@@ -95,6 +96,7 @@ class BatchWatch:
         self._batch = _Before()
         self._batches = 0  # that were looked at
         self.parts = 0  # that were given
+        self._keeps_all = False  # what is before a batch, of every one
         self._renormalised = _renormalised(prepared)
         self._writes_the_same = False  # to parameters
         self._tries_whole = False  # this batch, of which no part was trained on
@@ -140,10 +142,20 @@ class BatchWatch:
             return
         if divided:
             batch.versions = self._versions()
-            batch.backup = StepBackup(self._prepared, steps or new or bool(batch.memory)) if early else None
+            full = steps or new or bool(batch.memory) or self._keeps_all
+            batch.backup = StepBackup(self._prepared, full) if early else None
         elif (early and batch.memory) or (steps and first) or new or (batch.rows and not self._batches):
             batch.backup = StepBackup(self._prepared)
+        if self._keeps_all and batch.backup is None:
+            batch.backup = StepBackup(self._prepared)
         self._batches += 1
+
+    def keep_all(self) -> None:
+        """The script waits for the others in the midst of batches, and may find there that one is lost.
+
+        A large model costs too much to be kept for that; it goes on from the last checkpoint.
+        """
+        self._keeps_all = sum(parameter.numel() for parameter in self._prepared.parameters()) <= FEW
 
     def begin_part(self) -> None:
         self.parts += 1

@@ -239,7 +239,7 @@ class _Column:
 
     def reaches(self, place: int) -> bool:
         """Draw up to this place; False where there is nothing."""
-        for value in itertools.islice(self._values, place + 1 - self._count):
+        for value in itertools.islice(self._values, max(0, place + 1 - self._count)):
             self._drawn.append(value)
             self._count += 1
         return self._count > place

@@ -37,6 +37,10 @@ TAKEN = (
     "replica computes whole batches. Where it only adds them up, say what its loss is, as in "
     'coadapt.prepare(…, loss="mean")'
 )
+LOST_ON_TOP = (
+    "a replica was lost after a backward whose gradients were added to earlier ones; the training goes on from "
+    "its last checkpoint"
+)
 OWN = -1  # stands for a backward, where a script has put gradients into `.grad` itself
 
 
@@ -110,6 +114,7 @@ class Gradients:
         self._plan: PartPlan | None = None
         self._part: PartPlan | None = None  # the last one, even where its step is forgotten
         self._aside: dict[int, Tensor] = {}
+        self._on_top = False  # the running part's gradients are added to earlier ones
         self._redo: dict[int, Tensor] = {}  # put aside before a part that is to be done again
         self._stash: dict[int, dict[int, Tensor]] = {}  # by backward: gradients kept back, by number
         self._stashed_weight: dict[int, Any] = {}
@@ -241,6 +246,10 @@ class Gradients:
             return
         self._share = share.root if not share.terms else share.weight
         handles = [node.register_prehook(_times(factor)) for node, factor in share.terms]
+        if counts_nothing := not isinstance(share.root, Tensor) and share.root == 0:
+            self._listens = False  # what comes of it may be 0/0, and is sent when it is known to be nothing
+        elif share.counted is not None:
+            handles.append(share.counted.register_prehook(_none_where(share.root)))
         try:
             yield [_scaled(loss, scale, share.root) for loss, scale in zip(losses, scales, strict=True)]
         except BaseException:
@@ -252,6 +261,8 @@ class Gradients:
                 handle.remove()
         self.timer.backward_done()
         with torch.no_grad():
+            if counts_nothing:
+                torch._foreach_zero_([p.grad for p in self._parameters if p.grad is not None])
             self._finish(plan, ordinal, share.weight)
         self.timer.sync_done()
 
@@ -283,6 +294,8 @@ class Gradients:
         for i, parameter in enumerate(self._parameters):
             if parameter.grad is not None:
                 self._aside[i], parameter.grad = parameter.grad, None
+        if not ordinal:
+            self._on_top = bool(self._aside)
         self._layout, self._sent, self._arrived = None, 0, []
         self._sending = self._stash.get(ordinal, {})
         if self.replicas > 1 and plan.visible:
@@ -333,6 +346,19 @@ class Gradients:
         self._take_back()
         self._aside = {i: p.grad for i, p in enumerate(self._parameters) if p.grad is not None}
         self._undo()
+
+    def give_up(self) -> None:
+        """The group broke while the script had a part: nothing of it counts, whatever is still made of it.
+
+        Raises RuntimeError where the part's gradients were added to what the script had accumulated.
+        """
+        if self.undone:
+            return
+        if self.backwards and self._on_top:
+            raise RuntimeError(LOST_ON_TOP)
+        self.undo()
+        if self.backwards:
+            self._redo = {}
 
     def _undo(self) -> None:
         """Nothing of this part counts; what the script had accumulated before waits for it to be done again."""
@@ -615,8 +641,19 @@ def _to_one(weight: Any) -> float | Tensor | None:
 
 
 def _times(factor: Any) -> Callable[[tuple[Tensor | None, ...]], tuple[Tensor | None, ...]]:
-    """A hook that weights the gradients which come to a node."""
-    return lambda gradients: tuple(None if gradient is None else gradient * factor for gradient in gradients)
+    """A hook that weights the gradients which come to a node; 0 times whatever is 0."""
+    none = _none_where(factor)
+    return lambda gradients: tuple(None if one is None else one * factor for one in none(gradients))
+
+
+def _none_where(factor: Any) -> Callable[[tuple[Tensor | None, ...]], tuple[Tensor | None, ...]]:
+    """A hook for gradients that may be 0/0 where `factor` is 0: nothing was counted there."""
+    is_nothing = torch.as_tensor(factor) == 0
+
+    def hook(gradients: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+        return tuple(None if one is None else one.masked_fill(is_nothing.to(one.device), 0) for one in gradients)
+
+    return hook
 
 
 def _scaled(loss: Any, scale: Tensor | None, share: Any) -> Tensor | None:

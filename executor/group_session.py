@@ -53,6 +53,11 @@ CANNOT_DO_AGAIN = (
     "from its last checkpoint. Where no replica was lost, say what the loss is over the samples of a batch: "
     'coadapt.prepare(…, loss="mean"), "sum" or "batch"'
 )
+LEFT_UNDONE = (
+    "the loop was left after a batch that has to be done again; the training goes on from its last checkpoint. "
+    "Where no replica was lost, say what the loss is over the samples of a batch: "
+    'coadapt.prepare(…, loss="mean"), "sum" or "batch"'
+)
 ONE_KIND = "the script has other loops over both coadapt.epochs and coadapt.steps; one job counts by one of them"
 # The least progress that a pass lacks to count as a whole one.
 ROUNDING = 1e-6
@@ -259,7 +264,9 @@ class GroupSession:
         return float(self.combine(value, "mean"))
 
     def weigh(self, weight: Any) -> None:
-        self.gradients.weights.weigh(as_weight(weight))
+        unit, part = self._step.running or (None, None)
+        of_part = unit is not None and part is not None and part.samples < unit.samples
+        self.gradients.weights.weigh(as_weight(weight, of_part))
 
     def _samples_weight(self) -> float:
         return float(max(self._local_samples, 1))
@@ -599,6 +606,8 @@ class GroupSession:
         position = self.position
         if self._step.asked:
             self._close_part()
+            if self.gradients.undone:
+                raise RuntimeError(LEFT_UNDONE)
         if self._step.running is not None:  # it was given a batch and has left before it trained on it
             self.gradients.forget_step()
         elif self._step.ahead and self._step.asked_of and not self.gradients.undone:
@@ -770,6 +779,8 @@ class GroupSession:
             self.meter.skip()
         self.timer.start_step()
         self._step.started_s = time.perf_counter()
+        self._step.before = self._local_samples, self._samples_since, self._step.since_step
+        self._step.credit = list(self.position.schedule_credit)
 
     def _undo_step(self) -> None:
         """What was under way is done again, from the first batch of its step.
@@ -779,6 +790,8 @@ class GroupSession:
         if self.by_next and self.step_count is None:
             raise RuntimeError(CANNOT_DO_AGAIN)
         self._step.ahead, self._step.asked_of = [], {}
+        self._local_samples, self._samples_since, self._step.since_step = self._step.before
+        self.position.schedule_credit = list(self._step.credit)
         self._redos += 1
         self.gradients.forget_step()
         self.gradients.undone = True

@@ -70,8 +70,11 @@ def agreed(kinds: Sequence[Kind]) -> Kind:
     return kinds[0]
 
 
-def as_weight(weight: Any) -> Tensor | float:
-    """A script's weight as a number, or as a 0-d tensor on a GPU. Raises ValueError for what is none."""
+def as_weight(weight: Any, of_part: bool = False) -> Tensor | float:
+    """A script's weight as a number, or as a 0-d tensor on a GPU; 0 only `of_part` of a batch.
+
+    Raises ValueError for what is none.
+    """
     if isinstance(weight, Tensor):
         if weight.numel() != 1:
             raise ValueError(f"weight: a tensor of {weight.numel()} elements is given; one number is needed")
@@ -79,6 +82,6 @@ def as_weight(weight: Any) -> Tensor | float:
         if weight.is_cuda:  # looking at it would wait for the GPU
             return weight
     value = float(weight)
-    if not (value > 0 and math.isfinite(value)):
+    if not (value > 0 or (of_part and value == 0)) or not math.isfinite(value):
         raise ValueError(f"weight: {value:g} is not more than 0; give how many items the loss is a mean over")
     return value

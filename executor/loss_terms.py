@@ -23,6 +23,7 @@ MOST_DEEP_NODES = 20_000
 NORMALISED = 1e-5  # how close to 1
 # Operations between parameters and what is made of them alone.
 MOST_OPERATIONS = 24
+MASK_DEPTH = 4  # operations between a sum and the mask of what it adds up
 
 
 def names(*names: str) -> frozenset[str]:
@@ -195,13 +196,20 @@ class Look:
         """A sum divided by what was counted is a mean; None: the factor leaves the term what it is."""
         if term.kind is not Kind.SUM:
             return None
+        masks_all = _masks_all(term.node)
         if isinstance(other, Tensor):
             if other.numel() != 1 or other.requires_grad:
                 return None
             if other.device.type != "cpu":  # a number would not be on a GPU
-                is_count = name == "Div"
-                return replace(term, kind=Kind.WEIGHTED, weight=other.detach().reshape(())) if is_count else None
+                if name != "Div":
+                    return None
+                weight = other.detach().reshape(())
+                if masks_all is not None:
+                    weight = weight.masked_fill(masks_all & (weight == 1), 0)
+                return replace(term, kind=Kind.WEIGHTED, weight=weight)
         value = float(other) if name == "Div" else 1.0 / float(other) if float(other) else math.inf
+        if value == 1 and masks_all is not None and bool(masks_all):
+            value = 0.0  # as of `mask.sum().clamp(min=1)`
         if abs(value - self.samples) < 1e-6 * value and self.samples != self.batch:
             return replace(term, kind=Kind.MEAN, weight=float(self.samples))
         # It may be a constant of the script, such as its batch size, which leaves it a sum; or a count.
@@ -236,6 +244,25 @@ class Look:
             return False
         shapes = [shape_of(child) for child in children if child is not None]
         return bool(shapes) and shape_of(node) in shapes
+
+
+def _masks_all(node: Any) -> Tensor | None:
+    """Whether a mask leaves nothing of what a node adds up; None where no mask is seen."""
+    for _ in range(MASK_DEPTH):
+        below = [child for child, _ in node.next_functions if child is not None]
+        name = type(node).__name__
+        if name in names("Mul"):
+            factors = (getattr(node, "_saved_other", None), getattr(node, "_saved_self", None))
+            plain = [factor for factor in factors if isinstance(factor, Tensor) and not factor.requires_grad]
+            return ~plain[0].any() if len(plain) == 1 else None
+        if name in names("Where"):
+            return ~node._saved_condition.any()
+        if name in names("MaskedFill"):
+            return node._saved_mask.all()
+        if len(below) != 1:
+            return None
+        node = below[0]
+    return None
 
 
 def shape_of_input(node: Any) -> tuple[int, ...]:

@@ -62,12 +62,14 @@ class Again(Exception):
 class Share:
     """`root` multiplies the gradient of the loss, and each of `terms` that of a node of its graph.
 
-    `weight`: what this part adds to a sum that is 1 in the end, or is brought to 1.
+    `weight`: what this part adds to a sum that is 1 in the end, or is brought to 1. `counted`: the node of a mean
+    over what is counted, of which there may be nothing where `root` is on a GPU.
     """
 
     root: Any = 1.0
     weight: Any = 0.0
     terms: Sequence[tuple[Any, Any]] = ()
+    counted: Any = None
 
 
 @dataclass(frozen=True)
@@ -509,7 +511,9 @@ def _share_of(entry: Agreed, terms: Sequence[Term], plan: Plan) -> Share:
         return Share(of_samples * even, of_samples * even)
     counted = next(term for kind, term in zip(entry.terms, terms, strict=True) if kind is Kind.WEIGHTED)
     share = _count_of(counted, plan.samples) / (entry.items * plan.batch) * even
-    return Share(share, share)
+    if isinstance(share, Tensor) and not share.is_cuda:
+        share = float(share)
+    return Share(share, share, counted=counted.node)
 
 
 def _factor_of(term: Term, samples: int) -> float | None:

@@ -46,7 +46,7 @@ from .group import (
 from .group_session import GroupSession
 from .loop_habits import LoopHabits
 from .loss_kind import Kind
-from .metrics import combine_reports
+from .metrics import combine, combine_reports
 from .own_variables import OwnVariables, share_of
 from .pace import Pace
 from .prepared import Prepared
@@ -114,6 +114,7 @@ class ManagedSession(GroupSession):
         for maker in prepared.makers():
             leave_out(maker)
         self._beside: Beside | None = None  # before the running batch
+        self._beside_first: Beside | None = None  # before the first batch of the running step
         self._seen = SeenSums()
         self._followers = Followers(prepared)
         self._several = False  # it takes several passes
@@ -123,6 +124,7 @@ class ManagedSession(GroupSession):
         self._replicas_before = 0
         self._looked = False  # every rank has looked at a loop's habits
         self._finished = False
+        self.leaving: Leaving | None = None  # which a script may catch all the same
         self._stores = Stores()
         self._generation = -1  # the newest one that was tried
         self._began = False  # the script's loop
@@ -234,11 +236,15 @@ class ManagedSession(GroupSession):
 
     def _open_unit(self, unit: Unit) -> None:
         self._several = several = len(unit.parts) > 1
-        self.variables.begin_batch(self.world_size > 1, several)
-        earlier, self._beside = self._beside, None
+        first = not self._step.ahead
+        self.variables.begin_batch(self.world_size > 1, several, first)
+        earlier = self._beside if first or self._beside is not self._beside_first else None
+        self._beside = None
         if several or self.world_size > 1:
             full = several or self._little_beside
             self._beside = Beside(self.prepared, full, several, earlier, self._followers.look())
+        if first:
+            self._beside_first = self._beside
 
     def _before_part(self, part: Part) -> None:
         self.gradients.keeps_loss = self.variables.looks
@@ -295,9 +301,9 @@ class ManagedSession(GroupSession):
 
     def _undo_step(self) -> None:
         super()._undo_step()
-        self.variables.undo_batch()
-        if self._beside is not None:
-            self._beside.restore()
+        self.variables.undo_batches()
+        if self._beside_first is not None:
+            self._beside_first.restore()
 
     def _look_as_one(self) -> None:
         group = self.group
@@ -451,12 +457,17 @@ class ManagedSession(GroupSession):
     def _await_membership(self, after: int | None = None) -> Join | Leave:
         command = self.channel.wait_for_membership(self._generation if after is None else after)
         if isinstance(command, Stop):
-            self._leave(command.save and self.live)
+            save = command.save and self.live
+            if save and self._replicas_before > 1 and not self.variables.known_as_one:
+                self.variables.look_as_one(None, self._samples_since, replicas=self._replicas_before)
+            self._leave(save)
         assert isinstance(command, Join | Leave)
         return command
 
     def _recover(self) -> None:
         """The group broke: say so once, await the next one. Raises `Abandoned` where there will be none."""
+        if self.leaving is not None:
+            raise self.leaving
         if self.group is not None and self.group.abandoned:
             raise Abandoned
         self.gradients.forget_step()
@@ -540,7 +551,8 @@ class ManagedSession(GroupSession):
         if not ranks[best][0]:
             return self._start_state(group)
         here = progress[group.rank] == progress[best]
-        seen_as_one, before = ranks[best][7:9]
+        seen_as_one = all(words[7] for words in ranks if words[:7] == progress[best])
+        before = ranks[best][8]
         if not seen_as_one and (group.world_size > 1 or before > 1):
             self.variables.look_as_one(group, self._samples_since, here, before)
         if not all(words == progress[best] for words in progress):
@@ -606,7 +618,8 @@ class ManagedSession(GroupSession):
             self.send_report()
         self._detach()
         leave_group()
-        raise Leaving(saved)
+        self.leaving = Leaving(saved)
+        raise self.leaving
 
     # --- durable state and reports ---------------------------------------------------------------------
 
@@ -770,12 +783,18 @@ class ManagedSession(GroupSession):
         self.send_report()
 
     def combine(self, value: Any, how: str) -> Any:
+        in_batch = self._step.running is not None
+        if in_batch:
+            self._watch.keep_all()
         while True:
             try:
                 if self.group is not None:
                     self.group.place = ("call of coadapt.combine",)
                 return super().combine(value, how)
             except GroupBroken:
+                if in_batch:  # which is done again as a whole: what comes of it now counts for nothing
+                    self.gradients.give_up()
+                    return combine([value], [1.0], how)
                 self._recover()
 
     def _look_at_habits(self) -> None:
@@ -870,7 +889,9 @@ def sample_of(parameter: Tensor) -> int:
 def alike(first: int, second: int) -> bool:
     """Whether two samples are those of the same parameter, but for the round-off of different machines."""
     a, b = (struct.unpack("d", struct.pack("q", sample))[0] for sample in (first, second))
-    return a != a or b != b or abs(a - b) <= 1e-3 * max(abs(a), abs(b)) + 1e-9
+    if a != a or b != b:
+        return a != a and b != b
+    return abs(a - b) <= 1e-3 * max(abs(a), abs(b)) + 1e-9
 
 
 def ready(prepared: Prepared, script_batch: int, dataset_size: int | None, has_state: bool) -> protocol.Ready:

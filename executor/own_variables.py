@@ -45,6 +45,7 @@ class OwnVariables:
         self._pass_begun: Frames = ()  # when the running pass began
         self._taken: dict[str, Any] = {}  # of the process that this one goes on for, until they are put in place
         self._undo: Undo | None = None  # before the running batch
+        self._undo_first: Undo | None = None  # before the first batch of the running step
         self._undo_step: Undo | None = None  # before the running step of a loop in steps
         self._undo_copy: Undo | None = None  # before a part that another replica computes as well
         self._lent: dict[str, int] = {}  # by path: what others took of a count over samples
@@ -79,15 +80,18 @@ class OwnVariables:
     def _capture(self) -> Frames:
         return self._script.capture() if self._script.baseline else ()
 
-    def look_as_one(self, group: Group, weight: float, here: bool = True, replicas: int | None = None) -> None:
-        """Find out what one process would have; every rank of the group calls this.
+    def look_as_one(
+        self, group: Group | None, weight: float, here: bool = True, replicas: int | None = None
+    ) -> None:
+        """Find out what one process would have; every rank of the group calls this. None: all others were lost.
 
         `weight`: samples that this replica was given since all were alike; `here`: it has been training;
         `replicas` that there were, where some were lost.
         """
         known = self._sums.known
         mine = [list(self._capture()), weight, known] if here else None
-        everyone = [told for told in group.gather_objects(mine) if told is not None]
+        told_by_all: list[Any] = group.gather_objects(mine) if group else [mine]
+        everyone = [told for told in told_by_all if told is not None]
         for _, _, theirs in everyone:
             known.update(theirs)
         captured = _of_all([told[0] for told in everyone])
@@ -243,13 +247,18 @@ class OwnVariables:
         """Whether the losses of parts are looked at."""
         return self._sums.looks
 
-    def begin_batch(self, may_repeat: bool, several: bool) -> None:
-        """The script is given a batch next; `may_repeat`: perhaps more than once; `several`: in several passes."""
+    def begin_batch(self, may_repeat: bool, several: bool, first: bool = True) -> None:
+        """The script is given a batch next, the `first` of a step.
+
+        `may_repeat`: perhaps more than once; `several`: in several passes.
+        """
         if several and not self._several:
             self._sums.look_again()
         self._several = several
         before = self._undo
         self._undo = Undo(self._weights, several, before, self._reading) if may_repeat or several else None
+        if first:
+            self._undo_first = self._undo
         self._moves = []
 
     def begin_part(self, last: bool, is_copy: bool, trained: Callable[[], bool] = lambda: True) -> None:
@@ -308,11 +317,11 @@ class OwnVariables:
         if self._undo_step is not None:
             self._undo_step.restore()
 
-    def undo_batch(self) -> None:
-        """The batch has to be done again."""
-        if self._undo is not None:
-            self._undo.restore()
-        self._undo = None
+    def undo_batches(self) -> None:
+        """All batches of the running step have to be done again."""
+        if self._undo_first is not None:
+            self._undo_first.restore()
+        self._undo = self._undo_first = None
 
 
 def _generators_of_loaders() -> set[int]:

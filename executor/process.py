@@ -25,6 +25,7 @@ import torch
 from . import front_door, protocol
 from .channel import Channel
 from .group import Abandoned, leave_group
+from .group_session import GroupSession
 from .managed_session import Leaving, ManagedSession, Unfit
 from .profile_session import ProfileSession
 from .protocol import Crashed, Finished, Left, Profiled
@@ -70,16 +71,20 @@ def run_script(script: str, arguments: Sequence[str]) -> Finished | Left | Crash
     # The script's folder takes the place of the current one, which `-m` put first: as with `python script`.
     sys.path[0] = str(Path(script).resolve().parent)
     try:
-        runpy.run_path(script, run_name="__main__")
-        return ended(script)
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as exit:
+            if exit.code not in (None, 0):
+                return left_unseen() or exited(script, exit.code)
+        if isinstance(training := front_door.current(), GroupSession):
+            training.raise_failure()
+        return left_unseen() or ended(script)
     except Leaving as leaving:
         return left(leaving)
     except Abandoned:
         return left(Leaving())
-    except SystemExit as exit:
-        return exited(script, exit.code)
     except BaseException as error:
-        return crashed(error)
+        return left_unseen() or crashed(error)
 
 
 def ended(script: str) -> Finished | Crashed | Profiled:
@@ -115,10 +120,15 @@ def left(leaving: Leaving) -> Left | Profiled:
     return Profiled(None, done=True)
 
 
-def exited(script: str, code: object) -> Finished | Crashed | Profiled:
-    """`sys.exit`: 0 or None is the script's normal end."""
-    if code is None or code == 0:
-        return ended(script)
+def left_unseen() -> Left | Profiled | None:
+    """How this process leaves the job, where the script has caught that itself, as by a bare `except`."""
+    training = front_door.current()
+    leaving = training.leaving if isinstance(training, ManagedSession) else None
+    return left(leaving) if leaving is not None else None
+
+
+def exited(script: str, code: object) -> Crashed:
+    """The script's end by `sys.exit` with another status than 0, or with a message."""
     name = Path(script).name
     said = f"{name} exited with status {code}" if isinstance(code, int) else str(code)
     return _unfinished(said)

@@ -6,6 +6,7 @@ yet, the batch is done again from here.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -15,13 +16,15 @@ from .prepared import Prepared
 
 
 class StepBackup:
-    """Copies of parameters and, with `steps`, of buffers and optimizers' tensors; as much memory again."""
+    """Copies of parameters and, with `steps`, of buffers, optimizers and schedulers; as much memory again."""
 
     @torch.no_grad()
     def __init__(self, prepared: Prepared, steps: bool = True) -> None:
         self._parameters = [(p, p.detach().clone()) for p in prepared.parameters()]
         self._tensors = [(live, live.detach().clone()) for live in (_others(prepared) if steps else ())]
         self._steps = [(optimizer, _plain(optimizer)) for optimizer in prepared.optimizers] if steps else []
+        schedulers = prepared.schedulers if steps else []
+        self._schedules = [(scheduler, copy.deepcopy(scheduler.state_dict())) for scheduler in schedulers]
 
     @torch.no_grad()
     def moved(self) -> bool:
@@ -39,6 +42,8 @@ class StepBackup:
                 del optimizer.state[parameter]
             for parameter, values in states.items():
                 optimizer.state[parameter].update(values)
+        for scheduler, schedule in self._schedules:
+            scheduler.load_state_dict(copy.deepcopy(schedule))
 
 
 def _others(prepared: Prepared) -> list[Tensor]:

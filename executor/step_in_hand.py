@@ -17,7 +17,9 @@ class StepInHand:
 
     ahead: batches that are given out and not combined yet. parts: of how many its gradient is put together, over
     all replicas. running: what the script has been given and is not done with. batch: the last one it was given.
-    void: nothing that is done now counts. started_s: by `time.perf_counter`.
+    void: nothing that is done now counts. started_s: by `time.perf_counter`. before, credit: samples of this
+    replica in the pass and since replicas came or went, batches since a step, and what schedules have to their
+    credit, when it began.
 
     Of the script's own steps: asked: it made one in this batch; asked_in_part: those in this part of it, by
     backwards before each and optimizer, as a gradient scaler asks for one twice.
@@ -34,6 +36,8 @@ class StepInHand:
     batch: Any = None
     void: bool = False
     started_s: float = 0.0
+    before: tuple[int, int, int] = (0, 0, 0)
+    credit: list[float] = field(default_factory=list)
     asked: bool = False
     asked_in_part: set[tuple[int, int]] = field(default_factory=set)
     stepped: bool = False

@@ -584,7 +584,7 @@ def test_what_a_returned_function_encloses_is_kept_and_undone() -> None:
     mine.begin_pass(0, 1)
     mine.begin_batch(may_repeat=True, several=False)
     assert [one(), one()] == [1, 3]
-    mine.undo_batch()
+    mine.undo_batches()
     assert one() == 1  # as for the first time
     state = mine.state(in_pass=False, pass_samples=0)
     held = {name: value for frame in state["now"] for name, value in frame["variables"].items()}
@@ -614,7 +614,7 @@ def test_a_generator_that_decides_on_samples_is_left_to_the_data() -> None:
     mine.begin_pass(0, 1)
     mine.begin_batch(may_repeat=True, several=False)
     first = torch.rand(1, generator=order)
-    mine.undo_batch()
+    mine.undo_batches()
     assert float(torch.rand(1, generator=order)) != float(first)
     state = mine.state(in_pass=False, pass_samples=0)
     assert not any("order" in frame["variables"] for frame in state["now"])

@@ -1,5 +1,5 @@
 # kind: 6 an exponential average of losses that decides on the learning rate
-# leave out: model facts of accumulate lose crash chain: it decides by the last pass, and by those that are left
+# leave out: model facts of accumulate chain: it decides by the last pass
 import coadapt
 import torch
 from results import save, saw

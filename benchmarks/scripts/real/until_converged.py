@@ -1,5 +1,4 @@
 # kind: 1 steps on each batch until its loss is small enough, at most five
-# leave out: model of lose crash chain: the loss of a replica that is lost is lost with it
 # leave out: repeats of accumulate chain: a batch is done again, in one pass, since it has several steps
 import coadapt
 import torch
