@@ -41,6 +41,33 @@ class BatchMemory:
             module._buffers[name] = before
 
 
+class Buffers:
+    """Which tensors are the buffers of these models; a layer may replace its own."""
+
+    def __init__(self, models: Iterable[nn.Module]) -> None:
+        self._kept = [(layer, dict(layer._buffers)) for model in models for layer in model.modules()]
+
+    def restore(self) -> None:
+        for layer, buffers in self._kept:
+            layer._buffers.update(buffers)
+
+
+def statistics_of(models: Iterable[nn.Module]) -> list[tuple[str, Tensor]]:
+    """Buffers that a script may fill with statistics of a batch: single numbers, and running ones. By name.
+
+    Those of torch's own layers are left out.
+    """
+    return [
+        (f"{type(module).__name__}.{name}", buffer)
+        for model in models
+        for module in model.modules()
+        if not type(module).__module__.startswith("torch.")
+        for name, buffer in module._buffers.items()
+        if buffer is not None and buffer.is_floating_point() and name not in module._non_persistent_buffers_set
+        if buffer.numel() == 1 or name.startswith("running_")
+    ]
+
+
 def _candidates(model: nn.Module) -> Iterator[tuple[nn.Module, str]]:
     for module in model.modules():
         if isinstance(module, nn.modules.batchnorm._NormBase):

@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from .batch_memory import BatchMemory, Mark
 from .beside import FEW
 from .carried_state import CARRIED, SAY_IT, SEEN, CarriedState
+from .gradient_check import GradientCheck
 from .gradients import Gradients
+from .group import GroupBroken
 from .loss_kind import Kind
 from .prepared import Prepared
 from .step_backup import StepBackup
@@ -44,7 +46,20 @@ PIECES = (
     "the script makes a step for each piece that it cuts of a batch, and parts of a batch have fewer of them; "
     "every replica computes whole batches"
 )
+MIXED = (
+    "the script trains in some passes of a batch and not in others; every replica computes whole batches, so that "
+    "it decides once for each"
+)
+UNLIKE = (
+    "{} is another one of a whole batch than of its parts; every replica computes whole batches. Where that is "
+    'meant, as where samples are mixed, say what the loss is over the samples: coadapt.prepare(…, loss="mean")'
+)
 GOES_BACK = "the training goes on from its last checkpoint"
+
+
+class Kept(Protocol):
+    def restore(self) -> None:
+        """All is as it was."""
 
 
 class Watched(Protocol):
@@ -66,24 +81,37 @@ class Watched(Protocol):
     def found_out(self) -> None:
         """Something was found out that whoever starts the script again should know."""
 
+    @property
+    def can_do_again(self) -> bool:
+        """Whether a batch can be given again that comes next."""
+
+    def all_say(self, mine: bool) -> bool:
+        """Whether all replicas say so; every one of them calls this. Raises GroupBroken."""
+
+    def kept_beside(self) -> Sequence[Kept]:
+        """What else a script changes with each batch, as it is now."""
+
     def mark_rows(self) -> Rows:
         """Tensors of the script that may hold something of each sample, as `OwnVariables.rows`."""
 
 
 @dataclass
 class _Before:
-    """The running batch: what was before it, and what was seen of it so far.
+    """The running batch: what was before it, and what was seen of it so far. `accumulated`: gradients, copied.
 
     `touched`: the script has changed parameters in a pass whose gradients are kept back. `trained`: it has made a
-    backward or a step.
+    backward or a step; `ways`: whether it has in each pass.
     """
 
     backup: StepBackup | None = None
+    beside: Sequence[Kept] = ()
+    accumulated: dict[int, Tensor] | None = None
     versions: Sequence[int] = ()
     memory: Mark = ()
     rows: Rows = field(default=())
     touched: bool = False
     trained: bool = False
+    ways: set[bool] = field(default_factory=set)
 
 
 class BatchWatch:
@@ -91,7 +119,7 @@ class BatchWatch:
 
     def __init__(self, prepared: Prepared, gradients: Gradients, session: Watched, loss: Kind) -> None:
         self._prepared, self._gradients, self._session = prepared, gradients, session
-        self._memory = BatchMemory(prepared.modules)
+        self._memory = BatchMemory([*prepared.modules, *prepared.companions])
         self._carried = CarriedState(() if loss is Kind.BATCH else prepared.modules, self._carries)
         self._batch = _Before()
         self._batches = 0  # that were looked at
@@ -103,6 +131,8 @@ class BatchWatch:
         self._sees_whole = False  # this batch, whose parts may have been one piece each
         # Steps that were made of the last parts, by their samples and those of their batches.
         self._steps_made: dict[tuple[int, int], deque[int]] = {}
+        self._compares_whole = False  # this batch, whose parts are given next
+        self.check = GradientCheck(prepared)
         self._left_out: set[tuple[int, int]] = set()  # loops and sizes of batches that are not trained on
 
     @property
@@ -122,11 +152,17 @@ class BatchWatch:
 
     def regrouped(self) -> None:
         """Others may have come, who know nothing of a batch that was to be seen as a whole."""
-        self._tries_whole = self._sees_whole = False
+        self._tries_whole = self._sees_whole = self._compares_whole = False
+        self.check.regrouped()
 
     def begin(self, divided: bool, first: bool) -> None:
         """A batch is given next, the `first` of its loop. `divided`: gradients of some passes are kept back."""
         self._batch = batch = _Before()
+        self._gradients.after_backward = self._gradients.on_backward = None
+        if self.check.running:
+            self.check.end(compared=False)  # the batch is done again for another reason
+        if self._compares_whole or self.check.has_whole:
+            self._begin_comparison()
         replicas, steps = self._session.world_size > 1, len(self._prepared.optimizers) > 1
         if not (divided or replicas):
             return
@@ -134,9 +170,13 @@ class BatchWatch:
             self._gradients.weights.only_whole(RENORMALISED.format(self._renormalised))
             self._renormalised = ""
         early, new = self._batches < WATCHED, self._gradients.weights.new
-        if not self._gradients.weights.whole:
+        if not (self._gradients.weights.whole or self._gradients.weights.trial):
             batch.memory = self._memory.mark()
             batch.rows = self._session.mark_rows() if early else ()
+        if batch.beside:
+            batch.versions = self._versions() if divided else ()
+            self._batches += 1
+            return
         if self._session.one_pass:
             batch.backup = StepBackup(self._prepared) if replicas else None
             return
@@ -181,16 +221,81 @@ class BatchWatch:
             self._in_one_pass()
         self._look_at_memory()
         self._look_for_steps_of_pieces(part.samples, samples, steps)
-        self._batch.trained |= asked or self._gradients.backwards > 0
+        trains = asked or self._gradients.backwards > 0
+        self._batch.trained |= trains
+        self._batch.ways.add(trains)
+        if last and self.check.running:
+            self._compare(alone)
         self._look_for_pieces(asked)
-        if last:
+        if last and len(self._batch.ways) > 1 and not self._gradients.undone:
+            self._gradients.weights.only_whole(MIXED)
+            self._do_again(MIXED)
+        elif last:
             self._look_for_skips((loop, samples), alone and part.samples < samples)
+
+    def has_trained(self) -> bool:
+        """Whether the script has trained on the running batch."""
+        return self._batch.trained or self._gradients.backwards > 0
 
     def restore(self) -> bool:
         """Put the model back to where it was before the batch; False where nothing was kept."""
         if self._batch.backup is not None:
             self._batch.backup.restore()
+        for kept in self._batch.beside:
+            kept.restore()
         return self._batch.backup is not None
+
+    # --- gradients ------------------------------------------------------------------------------------------
+
+    def step_asked(self) -> None:
+        """The script makes a step of its own, not in a pass before a batch's last."""
+        if self.check.running and not self._gradients.hidden:
+            self.check.note_step()
+
+    def before_batch(self) -> None:
+        """A batch is read next: whether it is given as a whole first, to be compared with its parts."""
+        weights, session = self._gradients.weights, self._session
+        if weights.trial or weights.given is not Kind.UNKNOWN or not (session.divides and session.can_do_again):
+            return
+        if not self.check.has_whole and self.check.is_due():
+            self._compares_whole = weights.trial = True
+
+    @property
+    def compares_whole(self) -> bool:
+        """Whether the batch that comes next is given again in parts."""
+        return self._compares_whole
+
+    def _begin_comparison(self) -> None:
+        self.check.begin()
+        self._gradients.on_backward = self.check.note_losses
+        self._gradients.after_backward = self.check.note_gradients
+        self._batch.backup, self._batch.beside = StepBackup(self._prepared), self._session.kept_beside()
+        self._batch.accumulated = self._gradients.copy_accumulated()
+
+    def _compare(self, alone: bool) -> None:
+        """A batch is over, as a whole or in parts: whether both bring the same."""
+        check, gradients = self.check, self._gradients
+        is_fine = alone and self._batch.trained and not (gradients.undone or gradients.hidden)
+        try:
+            if self._compares_whole:
+                self._compares_whole = gradients.weights.trial = False
+                if self._session.all_say(is_fine and check.is_comparable()):
+                    check.keep()
+                else:
+                    check.end(compared=False)
+                check.draw_again()
+                self._undo()
+                return
+            unlike = check.differs() if is_fine else ""
+            if not self._session.all_say(not unlike):
+                check.draw_again()
+                gradients.weights.only_whole(UNLIKE.format(unlike or "a gradient"))
+                self._undo()
+            elif is_fine:
+                gradients.weights.take_doubt()
+            check.end(compared=is_fine)
+        except GroupBroken:
+            self._undo()
 
     # --- parameters -----------------------------------------------------------------------------------------
 
@@ -215,11 +320,14 @@ class BatchWatch:
         self._session.tell(BY_HAND)
         self._do_again(BY_HAND)
 
+    def _undo(self) -> None:
+        self._gradients.undo(self._batch.accumulated)
+
     def _do_again(self, why: str) -> None:
         if self._batch.backup is None:
             self._session.found_out()
             raise RuntimeError(f"{why}; {GOES_BACK}")
-        self._gradients.undo()
+        self._undo()
 
     # --- what is kept of a batch ----------------------------------------------------------------------------
 
@@ -257,9 +365,9 @@ class BatchWatch:
         weights = self._gradients.weights
         if self._sees_whole:
             self._sees_whole = weights.trial = False
-        elif weights.take_doubt() and asked and self._gradients.backwards == 1 and not self._gradients.undone:
+        elif not self._gradients.undone and weights.take_doubt() and asked and self._gradients.backwards == 1:
             self._sees_whole = weights.trial = True
-            self._gradients.undo()
+            self._undo()
         weights.new &= not asked or self._gradients.undone
 
     def _look_for_steps_of_pieces(self, part: int, batch: int, steps: int) -> None:
@@ -298,7 +406,7 @@ class BatchWatch:
         in_parts &= not (weights.undivided or self._session.by_next or self._gradients.undone)
         if in_parts and not trained and place not in self._left_out:
             self._tries_whole = weights.trial = True
-            self._gradients.undo()
+            self._undo()
 
 
 def _are_of_pieces(whole: Iterable[int], part: Iterable[int], share: float) -> bool:

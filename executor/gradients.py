@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -104,6 +104,8 @@ class Gradients:
         self.group: Group | None = None
         self.undone = False
         self.backwards = 0  # of the running part
+        self.on_backward: Callable[[Sequence[Any]], None] | None = None
+        self.after_backward: Callable[[], None] | None = None  # told when gradients are whole
         self.keeps_loss = False
         self.loss: Tensor | None = None  # the last one, where it is kept, and what its first term is
         self.loss_term: Term | None = None
@@ -120,6 +122,7 @@ class Gradients:
         self._stashed_weight: dict[int, Any] = {}
         self._stale: Any = 0.0  # not 0 where a part kept back was not what had been agreed
         self._shown: set[int] = set()  # whose gradients are left for the script to look at, and are kept back
+        self._reached: set[int] = set()  # in the running part, where it is kept back
         self._below: dict[int, Tensor] = {}  # what the script had accumulated before those
         self._combined: dict[int, weakref.ref[Tensor]] = {}  # by number: the gradient that was combined last
         self._expected: dict[int, Layout] = {}
@@ -181,6 +184,7 @@ class Gradients:
         self.undone = False
         self.weights.begin_part(self._part, self.backwards)
         self._plan = self._part = plan
+        self._reached = set()
         self.backwards, self.loss = 0, None
 
     def forget_step(self) -> None:
@@ -210,6 +214,10 @@ class Gradients:
         """Gradients that the script has not stepped by or dropped yet, by number of the parameter."""
         return self._redo or {i: p.grad for i, p in enumerate(self._parameters_now()) if p.grad is not None}
 
+    def copy_accumulated(self) -> dict[int, Tensor]:
+        """The same, as copies."""
+        return {i: gradient.detach().clone() for i, gradient in self.accumulated().items()}
+
     def load_accumulated(self, gradients: dict[int, Tensor]) -> None:
         """Put these in place at the next part: what the script drops before that was dropped before, too."""
         parameters = self._parameters_now()
@@ -235,8 +243,11 @@ class Gradients:
             self.meter.drop()
         if self._plan is not None and not plan.void and (self.undone or self.weights.looks_at(plan)):
             self.weights.look(losses, plan)
+        if self.on_backward is not None:
+            self.on_backward(losses)
         if fits and self._nothing_to_do(plan):
             yield scales
+            self._tell_of_gradients()
             return
         self._begin(plan, ordinal)
         share = self._share_of(losses, plan, ordinal) if fits and not (plan.void or self.undone) else None
@@ -265,6 +276,12 @@ class Gradients:
                 torch._foreach_zero_([p.grad for p in self._parameters if p.grad is not None])
             self._finish(plan, ordinal, share.weight)
         self.timer.sync_done()
+        if plan.visible and not self.undone:
+            self._tell_of_gradients()
+
+    def _tell_of_gradients(self) -> None:
+        if self.after_backward is not None:
+            self.after_backward()
 
     def taken(self, inputs: Sequence[Any]) -> None:
         """The script takes gradients of parameters itself, and may reckon with them in any way."""
@@ -341,11 +358,16 @@ class Gradients:
         self._shown = {i for i, parameter in enumerate(self._parameters) if parameter.grad is not None}
         self._below = {}
 
-    def undo(self) -> None:
-        """Nothing of the running part counts, whose backwards are over."""
+    def undo(self, before: Mapping[int, Tensor] | None = None) -> None:
+        """Nothing of the running part counts, whose backwards are over.
+
+        `before`: copies of what the script had accumulated before it, where some may have been added to that.
+        """
         self._take_back()
         self._aside = {i: p.grad for i, p in enumerate(self._parameters) if p.grad is not None}
         self._undo()
+        if before is not None:
+            self._redo = dict(before)
 
     def give_up(self) -> None:
         """The group broke while the script had a part: nothing of it counts, whatever is still made of it.
@@ -395,6 +417,8 @@ class Gradients:
             else:
                 stash[i] = gradient.detach().clone()
             self._shown.add(i)
+            if ordinal != OWN:
+                self._reached.add(i)
         self._stashed_weight[ordinal] = self._stashed_weight.get(ordinal, 0.0) + weight
         self._below.update({i: before for i, before in self._aside.items() if i in self._shown})
         self._aside = {i: before for i, before in self._aside.items() if i not in self._shown}
@@ -625,7 +649,11 @@ class Gradients:
         """Whether its gradient is one that neither was combined nor is kept back."""
         gradient, number = parameter.grad, self._number[parameter]
         known = self._combined.get(number)
-        return gradient is not None and number not in self._shown and (known is None or known() is not gradient)
+        return (
+            gradient is not None
+            and number not in self._shown | self._reached
+            and (known is None or known() is not gradient)
+        )
 
     def _note_combined(self) -> None:
         for i, parameter in enumerate(self._parameters):

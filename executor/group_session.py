@@ -20,11 +20,15 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
 from . import alone, backward, counted_loops, loader_watch, script_random
-from .batch_watch import GOES_BACK, BatchWatch, Rows
+from .batch_memory import Buffers
+from .batch_watch import GOES_BACK, BatchWatch, Kept, Rows
 from .batches import Place, Reader, Source, Unit, another
+from .beside import Beside
 from .config import Count, TrainingConfig
 from .drawn import Batches
 from .elastic_loader import make_elastic
+from .failures import SHARE_DECISIONS
+from .gradient_check import COMPARED
 from .gradient_noise import GradientNoise, Preconditioner
 from .gradients import Gradients, PartPlan
 from .group import Group, GroupBroken
@@ -39,6 +43,7 @@ from .pace import Pace
 from .prepared import Prepared, rest_ddp
 from .protocol import BatchPlan
 from .script_random import GLOBALS
+from .script_undo import Undo
 from .session import check_count
 from .side_loaders import SideLoaders
 from .step_in_hand import StepInHand
@@ -52,6 +57,10 @@ CANNOT_DO_AGAIN = (
     "a batch has to be done again, which a loop that takes its batches by next() cannot do; the training goes on "
     "from its last checkpoint. Where no replica was lost, say what the loss is over the samples of a batch: "
     'coadapt.prepare(…, loss="mean"), "sum" or "batch"'
+)
+LEFT_BETWEEN = (
+    "the loop was left in the midst of a batch that takes several passes; the training goes on from its last "
+    "checkpoint, where batches take one pass on each replica"
 )
 LEFT_UNDONE = (
     "the loop was left after a batch that has to be done again; the training goes on from its last checkpoint. "
@@ -117,7 +126,9 @@ class GroupSession:
         self._split_of: tuple[Any, ...] = ()
         self._split = Split(1, self.script_batch)
         self._local_samples = 0  # that this replica was given in the running pass
-        self._samples_since = 0  # the same, since replicas have come or gone
+        # The same without batches that all replicas computed whole: by these, what they have is weighed.
+        self._samples_apart = 0
+        self._samples_since = 0  # and since replicas have come or gone
         self._shared: int | None = None
         self._aligned = -1  # the generation of the group whose members have begun alike
         self._adapt()
@@ -269,7 +280,7 @@ class GroupSession:
         self.gradients.weights.weigh(as_weight(weight, of_part))
 
     def _samples_weight(self) -> float:
-        return float(max(self._local_samples, 1))
+        return float(max(self._samples_apart, 1))
 
     # --- what the script's optimizers, schedulers and scalers ask (`stepping.Stepping`) ------------------
 
@@ -345,6 +356,7 @@ class GroupSession:
         self._step.asked_of[optimizer] = None
         if not self.partial:
             self._step.asked, self._step.unstepped = True, False
+            self._watch.step_asked()
 
     def before_backward(self) -> bool:
         """Called by `gradients`. A step between two backwards of a batch cannot be put off to a later part.
@@ -384,7 +396,10 @@ class GroupSession:
             )
         if word == 2:
             return f"replicas have made different numbers of steps {where}: {self.position.steps} on {self.rank}"
-        return f"replicas are at different batches: replica {self.rank} is {where}"
+        return (
+            f"replicas are at different batches: replica {self.rank} is {where}; where one of them leaves a batch "
+            f"out, {SHARE_DECISIONS}"
+        )
 
     def _rates(self) -> list[float]:
         """Learning rates as the script set them; those on a GPU are left out, since reading them would wait."""
@@ -533,6 +548,8 @@ class GroupSession:
                     if (position.epoch, position.loop) != here:
                         self._loops_seen += 1
                         return False  # the others were already further
+                    if not self._step.ahead:
+                        self._watch.before_batch()
                     if reader is None or (not self._step.ahead and self.split != self._read_by):
                         reader = self._begin_reading()
                 if entered or not self._is_behind:
@@ -604,6 +621,10 @@ class GroupSession:
 
     def _end_loop(self) -> None:
         position = self.position
+        if self._is_left_between:
+            self.one_pass = True
+            self.found_out()
+            raise RuntimeError(LEFT_BETWEEN)
         if self._step.asked:
             self._close_part()
             if self.gradients.undone:
@@ -623,6 +644,14 @@ class GroupSession:
         self._loops_seen += 1
         self._after_loop()
 
+    @property
+    def _is_left_between(self) -> bool:
+        """Whether the script has a batch that it has trained on in some passes only."""
+        running = self._step.running
+        if running is None or self._step.void or len(running[0].parts) == 1 or not self._watch.has_trained():
+            return False
+        return self.partial or not self.trained
+
     def _after_loop(self) -> None:
         """What follows a loop, such as a validation, sees the same model on all replicas."""
 
@@ -639,7 +668,7 @@ class GroupSession:
             raise failure
 
     def _begin_pass(self) -> None:
-        self._local_samples, self._samples_since, self._shared = 0, 0, None
+        self._local_samples, self._samples_apart, self._samples_since, self._shared = 0, 0, 0, None
         self.position.pass_samples, self.position.pass_progress = 0, 0.0
 
     def _unit(self, unit: Unit, last: bool) -> Generator[Any, None, bool]:
@@ -695,10 +724,13 @@ class GroupSession:
     @property
     def learned(self) -> list[bool]:
         """What was found out about the script's losses and steps, for those who come later."""
-        return [*self.gradients.weights.learned, self.one_pass]
+        compared = [number < self._watch.check.done for number in range(len(COMPARED))]
+        return [*self.gradients.weights.learned, *compared, self.one_pass]
 
     def learn(self, found: Sequence[bool]) -> None:
         *of_losses, one_pass = found
+        compared, of_losses = of_losses[-len(COMPARED) :], of_losses[: -len(COMPARED)]
+        self._watch.check.done = max(self._watch.check.done, sum(compared))
         self.gradients.weights.learn(*of_losses)
         self.one_pass |= one_pass
 
@@ -709,6 +741,26 @@ class GroupSession:
 
     def found_out(self) -> None:
         """Something about the script that whoever starts it again should know."""
+
+    @property
+    def can_do_again(self) -> bool:
+        """Whether a batch that comes next can be given again, and nothing else with it."""
+        return not (self.by_next if self.step_count is None else self._step.done)
+
+    def all_say(self, mine: bool) -> bool:
+        """Whether all replicas say so; every one of them calls this. Raises GroupBroken."""
+        group = self.group
+        if group is None or group.world_size == 1:
+            return mine
+        return all(says for (says,) in group.gather_ints([int(mine)]))
+
+    def kept_beside(self) -> Sequence[Kept]:
+        """What else the script changes with each batch."""
+        return [*self._models_beside(), Undo(several=True)]
+
+    def _models_beside(self) -> list[Kept]:
+        models = [*self.prepared.modules, *self.prepared.companions]
+        return [Beside(self.prepared, full=True), Buffers(models)]
 
     def mark_rows(self) -> Rows:
         """Tensors of the script that may hold something of each sample."""
@@ -779,8 +831,11 @@ class GroupSession:
             self.meter.skip()
         self.timer.start_step()
         self._step.started_s = time.perf_counter()
-        self._step.before = self._local_samples, self._samples_since, self._step.since_step
+        self._step.before = self._samples_counted()
         self._step.credit = list(self.position.schedule_credit)
+
+    def _samples_counted(self) -> tuple[int, int, int, int]:
+        return self._local_samples, self._samples_apart, self._samples_since, self._step.since_step
 
     def _undo_step(self) -> None:
         """What was under way is done again, from the first batch of its step.
@@ -790,7 +845,7 @@ class GroupSession:
         if self.by_next and self.step_count is None:
             raise RuntimeError(CANNOT_DO_AGAIN)
         self._step.ahead, self._step.asked_of = [], {}
-        self._local_samples, self._samples_since, self._step.since_step = self._step.before
+        self._local_samples, self._samples_apart, self._samples_since, self._step.since_step = self._step.before
         self.position.schedule_credit = list(self._step.credit)
         self._redos += 1
         self.gradients.forget_step()
@@ -801,13 +856,14 @@ class GroupSession:
     def _begin_script_step(self) -> None:
         """A step of a loop in steps begins, perhaps one that will be done again."""
         if not self._step.ahead:
-            self._step.begun = asdict(self.position)
+            self._step.begun, self._step.begun_with = asdict(self.position), self._samples_counted()
             self.sides.begin_step()
 
     def _do_step_again(self) -> None:
         """Go back to where the step began that was undone."""
         self._step.void, self._step.done = False, 0
         self.position.load(self._step.begun)
+        self._local_samples, self._samples_apart, self._samples_since, _ = self._step.begun_with
         self.sides.again()
         self.gradients.forget_step()
         self.gradients.load_accumulated({})
@@ -818,7 +874,9 @@ class GroupSession:
         position = self.position
         given = sum(part.samples for part in unit.parts if part.counts)
         self._local_samples += given
-        self._samples_since += given
+        if any(part.copies == 1 or part.samples < unit.samples for part in unit.parts):
+            self._samples_apart += given
+            self._samples_since += given
         self._step.since_step += 1
         if self._step.asked:
             if self.gradients.backwards:

@@ -27,6 +27,8 @@ WHOLE_BATCHES = (
 )
 # Batches that are done twice at most to find out what a loss is.
 MOST_TRIALS = 8
+# Times that a loss may turn out to be another one than was agreed, until its batches are no longer divided.
+MOST_DISAGREEMENTS = 16
 _LEAST_COUNT = 1e-12  # stands for no item at all
 _OPAQUE = -1  # terms of a loss that cannot be looked into
 
@@ -132,6 +134,7 @@ class LossWeights:
     _tried: dict[int, list[tuple[int, float]]] = field(default_factory=dict)  # samples and losses of parts
     _told: dict[int, Told] = field(default_factory=dict)  # what parts were seen to be, while there is a trial
     _trials: int = 0
+    _disagreements: int = 0
     _factors: dict[int, Sequence[float | None]] = field(default_factory=dict)  # of losses in an earlier pass
     _missed: dict[int, list[Told]] = field(default_factory=dict)  # by backward: what did not fit what was agreed
     _seen: list[Piece] = field(default_factory=list)  # of the running part's backwards
@@ -174,11 +177,15 @@ class LossWeights:
     def regrouped(self) -> None:
         """Others may have come who know nothing of what was agreed."""
         self._shared, self._tried, self._told, self._missed, self.trial = set(), {}, {}, {}, False
+        self._disagreements = 0
         self._may_be_piece = False
 
     def disagreed(self, ordinal: int) -> None:
-        """Some replica saw another kind than was agreed."""
+        """Some replica saw another kind than was agreed; all know, and count alike."""
         self._shared.discard(ordinal)
+        self._disagreements += 1
+        if self._disagreements > MOST_DISAGREEMENTS:
+            self.only_whole(WHOLE_BATCHES)
 
     def begin_part(self, before: Plan | None = None, backwards: int = 0) -> None:
         """Another part comes; `before` is the one that is over, with so many backwards."""
@@ -222,8 +229,8 @@ class LossWeights:
         even = 1.0 / (plan.copies * plan.merged)
         if self.trial and ordinal in self._told:
             self._conclude(losses, plan, ordinal, group)
-        if plan.samples == plan.batch:
-            return Share(even, even)
+        if plan.samples == plan.batch:  # all parts are alike, and their gradients' mean is taken at the end
+            return Share(1.0 / plan.merged, 1.0 / plan.merged)
         if self.whole:
             raise Again
         if self.given in (Kind.MEAN, Kind.SUM) and self._weight is None:
@@ -305,7 +312,8 @@ class LossWeights:
             return terms
         on_gpu = [weight for weight in weights if isinstance(weight, Tensor) and weight.is_cuda]
         if not on_gpu or ordinal not in self._shared:
-            if len({float(weight) for weight in weights}) > 1:  # type: ignore[arg-type]
+            values = [float(weight) for weight in weights]  # type: ignore[arg-type]
+            if max(values) - min(values) > 1e-5 * max(map(abs, values)):
                 return terms
         elif 1 not in self._agreed.get(ordinal, {}):
             return terms
@@ -349,6 +357,9 @@ class LossWeights:
             return
         entries[told.key] = entry
         self._note(entries)
+        if self.counted and len(entries) > 1:
+            self.only_whole(WHOLE_BATCHES)
+            raise Again
         if self.counted and not plan.visible:
             raise Again
 

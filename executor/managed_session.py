@@ -12,7 +12,7 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from typing import Any
@@ -23,7 +23,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from . import protocol
-from .batch_watch import Rows
+from .batch_watch import Kept, Rows
 from .batches import Unit, another
 from .beside import Beside, Followers, is_small
 from .channel import Channel
@@ -213,7 +213,8 @@ class ManagedSession(GroupSession):
         if taken is not None and taken["variables"]["in_pass"]:
             self.state.put_back(taken, self.rank)
         samples = self.variables.begin_loop(self.rank, self.world_size)
-        self._local_samples = self._local_samples if samples is None else samples
+        if samples is not None:
+            self._local_samples = self._samples_apart = samples
 
     def _catch_up(self, unit: Unit) -> Generator[Any, None, Unit]:
         """Let a loop that counts what it takes run to where the others are: on one batch, and for nothing."""
@@ -237,7 +238,7 @@ class ManagedSession(GroupSession):
     def _open_unit(self, unit: Unit) -> None:
         self._several = several = len(unit.parts) > 1
         first = not self._step.ahead
-        self.variables.begin_batch(self.world_size > 1, several, first)
+        self.variables.begin_batch(self.world_size > 1 or self._watch.compares_whole, several, first)
         earlier = self._beside if first or self._beside is not self._beside_first else None
         self._beside = None
         if several or self.world_size > 1:
@@ -295,6 +296,9 @@ class ManagedSession(GroupSession):
         elif term is not None and term.kind is Kind.SUM:
             added.append(value)
         return added
+
+    def kept_beside(self) -> Sequence[Kept]:
+        return self._models_beside()  # variables are put back with each batch that is undone
 
     def mark_rows(self) -> Rows:
         return self.variables.rows(self.source.size) if self.source.size else ()
@@ -561,6 +565,7 @@ class ManagedSession(GroupSession):
         if here and group.world_size + before > 2:
             self.variables.take_share(join.rank, join.world_size)
             self._local_samples = share_of(position.pass_samples, join.rank, join.world_size)
+            self._samples_apart = self._local_samples
         self.variables.forget_as_one()
         return "peer"
 

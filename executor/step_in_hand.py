@@ -17,9 +17,9 @@ class StepInHand:
 
     ahead: batches that are given out and not combined yet. parts: of how many its gradient is put together, over
     all replicas. running: what the script has been given and is not done with. batch: the last one it was given.
-    void: nothing that is done now counts. started_s: by `time.perf_counter`. before, credit: samples of this
-    replica in the pass and since replicas came or went, batches since a step, and what schedules have to their
-    credit, when it began.
+    void: nothing that is done now counts. started_s: by `time.perf_counter`. before, credit: this replica's
+    samples and batches since a step (`GroupSession._samples_counted`), and what schedules have to their credit,
+    when it began.
 
     Of the script's own steps: asked: it made one in this batch; asked_in_part: those in this part of it, by
     backwards before each and optimizer, as a gradient scaler asks for one twice.
@@ -27,7 +27,8 @@ class StepInHand:
     gradients were made since its last. since_step: batches since then. progress_ahead: samples, weighted by
     progress, since then.
 
-    Of a loop in steps: done: batches of the running step that are done with. begun: the position when it began.
+    Of a loop in steps: done: batches of the running step that are done with. begun, begun_with: the position and
+    this replica's samples when it began.
     """
 
     ahead: list[Unit] = field(default_factory=list)
@@ -36,7 +37,7 @@ class StepInHand:
     batch: Any = None
     void: bool = False
     started_s: float = 0.0
-    before: tuple[int, int, int] = (0, 0, 0)
+    before: tuple[int, int, int, int] = (0, 0, 0, 0)
     credit: list[float] = field(default_factory=list)
     asked: bool = False
     asked_in_part: set[tuple[int, int]] = field(default_factory=set)
@@ -47,6 +48,7 @@ class StepInHand:
     progress_ahead: float = 0.0
     done: int = 0
     begun: dict[str, Any] = field(default_factory=dict)
+    begun_with: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     @property
     def samples(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -30,6 +30,10 @@ EVALUATED_AGAIN = (
 
 class Stepping(Protocol):
     """What the session says of the running batch."""
+
+    @property
+    def batch_key(self) -> tuple[int, int, int]:
+        """Which batch it is."""
 
     @property
     def in_iteration(self) -> bool:
@@ -88,6 +92,22 @@ class ScaledOptimizers:
             # A method, as schedulers take it for that are made later.
             asked = types.MethodType(self._asked(optimizer, optimizer.step), optimizer)
             optimizer.step = asked  # type: ignore[method-assign]
+            optimizer.add_param_group = self._once(optimizer.add_param_group)  # type: ignore
+
+    def _once(self, add: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+        """A batch that is given again, or in several passes, adds its groups of parameters once."""
+        added: dict[frozenset[int], Any] = {}
+
+        @functools.wraps(add)
+        def once(param_group: dict[str, Any]) -> None:
+            given = param_group["params"]
+            group = {**param_group, "params": [given] if isinstance(given, Tensor) else list(given)}
+            key = frozenset(map(_id_of, group["params"]))
+            if not self._stepping.in_iteration or added.get(key) != self._stepping.batch_key:
+                add(group)
+                added[key] = self._stepping.batch_key
+
+        return once
 
     def _asked(self, optimizer: torch.optim.Optimizer, step: Any) -> Any:
         stepping = self._stepping
@@ -135,6 +155,11 @@ class ScaledOptimizers:
             group["lr"] = rate
         if self._stepping.step_happens:
             self._stepping.count_step()
+
+
+def _id_of(parameter: Any) -> int:
+    """Of a parameter, or of one with its name."""
+    return id(parameter[1] if isinstance(parameter, tuple) else parameter)
 
 
 def adapt_scheduler(scheduler: Any, index: int, stepping: Stepping) -> None:

@@ -1,0 +1,173 @@
+"""Whether the parts of a batch bring what the whole of it brings: its gradients, and what moves beside them.
+
+Some of the first divided batches are computed a second time, as a whole, and both results are compared. So a loss
+is found out that is no sum over samples without its graph showing it: by statistics of the batch that a script has
+detached, by a factor of the batch's size, or by a state that every part moves. Batches in which something is drawn
+at random cannot be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from . import script_random
+from .batch_memory import statistics_of
+from .loss_terms import all_nodes
+from .prepared import Prepared
+from .script_frames import script_objects
+from .script_random import GLOBALS
+
+COMPARED = (0, 7, 23)  # which of the batches that are divided, by number
+MOST_TRIES = 2  # of batches that cannot be compared
+# What is no round-off: of all gradients together, and of one parameter's, which has at least so much of all.
+TOLERANCE = 1e-4
+TOLERANCE_OF_ONE = 1e-3
+LEAST_SHARE = 1e-2
+REDUCED = 100  # times as much where some numbers have 16 bits, or a GPU shortens them
+
+Gradients = Sequence[Tensor | None]
+
+
+class GradientCheck:
+    """Compares a batch in parts with the same batch as a whole, for `COMPARED` of the divided batches.
+
+    `done`: comparisons that are over. All replicas begin, keep and end one at the same batches.
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.done = 0
+        self.running = False
+        self._prepared = prepared
+        self._divided = self._tries = 0
+        self._drawn: list[tuple[Any, Any]] = []
+        self._is_reduced = prepared.device.type == "cuda" and torch.backends.cudnn.allow_tf32
+        self._latest: Gradients | None = None
+        self._found: list[Gradients] = []
+        self._of_whole: list[Gradients] | None = None
+        self._beside_whole: dict[str, Tensor] = {}
+        self._normalises = any(
+            isinstance(layer, nn.modules.batchnorm._BatchNorm)
+            for module in prepared.modules
+            for layer in module.modules()
+        )
+
+    def is_due(self) -> bool:
+        """Whether the divided batch that comes next is to be compared; asked once for each."""
+        number, self._divided = self._divided, self._divided + 1
+        return not self._normalises and self.done < len(COMPARED) and number >= COMPARED[self.done]
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether a batch was computed as a whole, whose parts come next."""
+        return self._of_whole is not None
+
+    def regrouped(self) -> None:
+        """Others may have come, who count from here."""
+        self._divided = self._tries = 0
+        self._stop()
+
+    def begin(self) -> None:
+        """A batch begins that is to be compared, as a whole or in parts."""
+        self.running, self._latest, self._found = True, None, []
+        self._drawn = [(one, script_random.state_of(one)) for one in _generators()]
+
+    def note_losses(self, losses: Sequence[Any]) -> None:
+        """The script goes backward from these."""
+        roots = [loss.grad_fn for loss in losses if isinstance(loss, Tensor) and loss.grad_fn is not None]
+        self._is_reduced |= any(_has_16_bits(node) for node in all_nodes(roots))
+
+    def note_gradients(self) -> None:
+        """The script has the gradients of a backward, combined over all parts."""
+        self._latest = self._now()
+
+    def note_step(self) -> None:
+        """The script makes a step by what its gradients are now."""
+        self._found += [self._now()] if self._latest is None else [self._latest, self._now()]
+        self._latest = None
+
+    def is_comparable(self) -> bool:
+        """Whether the batch can be computed once more from the same numbers."""
+        if self._latest is not None:
+            self.note_step()
+        moved = any(not script_random.alike(script_random.state_of(one), state) for one, state in self._drawn)
+        return not moved and bool(self._found) and all(map(_is_finite, self._found))
+
+    def draw_again(self) -> None:
+        """The batch is done again: what it draws at random is drawn as before."""
+        for generator, state in self._drawn:
+            script_random.put_back(generator, state)
+
+    def keep(self) -> None:
+        """The whole batch has brought this; its parts follow."""
+        self._of_whole, self._beside_whole = self._found, self._beside()
+        self.running = False
+
+    def differs(self) -> str:
+        """The name of what the parts have brought otherwise; "" where there is nothing."""
+        self.is_comparable()
+        parts, whole = self._found, self._of_whole or []
+        if len(parts) != len(whole):
+            return ""  # steps by pieces are looked for elsewhere
+        names = [self._prepared.name_of(parameter) for parameter in self._prepared.parameters()]
+        for a, b in zip(parts, whole, strict=True):
+            if (found := _unlike(a, b, REDUCED if self._is_reduced else 1)) is not None:
+                return f"the gradient of {names[found]}"
+        before, now = self._beside_whole, self._beside()
+        return next((name for name in now if name in before and _is_apart(before[name], now[name])), "")
+
+    def end(self, compared: bool) -> None:
+        """It is over; where it was not `compared`, another batch may be."""
+        self._tries += not compared
+        self.done = len(COMPARED) if self._tries >= MOST_TRIES else self.done + compared
+        self._stop()
+
+    def _stop(self) -> None:
+        self.running, self._latest, self._found, self._of_whole, self._drawn = False, None, [], None, []
+        self._beside_whole = {}
+
+    def _now(self) -> Gradients:
+        parameters = self._prepared.parameters()
+        return [None if p.grad is None else p.grad.detach().clone() for p in parameters]
+
+    def _beside(self) -> dict[str, Tensor]:
+        models = [*self._prepared.modules, *self._prepared.companions]
+        return {name: tensor.detach().clone() for name, tensor in statistics_of(models)}
+
+
+def _generators() -> list[Any]:
+    """All that a script may draw from."""
+    of_gpus = [torch.cuda.default_generators[i] for i in range(torch.cuda.device_count())]
+    return [*script_objects(*script_random.GENERATORS), *GLOBALS, torch.default_generator, *of_gpus]
+
+
+def _is_finite(gradients: Gradients) -> bool:
+    return all(bool(torch.isfinite(one).all()) for one in gradients if one is not None)
+
+
+def _has_16_bits(node: Any) -> bool:
+    return bool(node._input_metadata) and node._input_metadata[0].dtype in (torch.float16, torch.bfloat16)
+
+
+def _unlike(parts: Gradients, whole: Gradients, times: float) -> int | None:
+    """The number of the parameter whose gradients are apart by more than round-off; None where none are."""
+    zero = torch.zeros(())
+    a, b = ([zero if one is None else one.detach().double().cpu() for one in side] for side in (parts, whole))
+    if len(a) != len(b):
+        return None
+    apart = [float((one - two).norm()) for one, two in zip(a, b, strict=True)]
+    sizes = [max(float(one.norm()), float(two.norm())) for one, two in zip(a, b, strict=True)]
+    of_all = torch.tensor(sizes).double().norm().item()
+    limits = [times * TOLERANCE_OF_ONE * max(size, LEAST_SHARE * of_all) for size in sizes]
+    beyond = [i for i, limit in enumerate(limits) if apart[i] > limit]
+    if not beyond and torch.tensor(apart).double().norm().item() > times * TOLERANCE * of_all:
+        beyond = list(range(len(apart)))
+    return max(beyond, key=lambda i: apart[i]) if beyond else None
+
+
+def _is_apart(a: Tensor, b: Tensor) -> bool:
+    a, b = a.double(), b.double()
+    return a.shape != b.shape or float((a - b).norm()) > TOLERANCE_OF_ONE * max(float(a.norm()), float(b.norm()))
