@@ -831,7 +831,7 @@ class GroupSession:
             self.meter.skip()
         self.timer.start_step()
         self._step.started_s = time.perf_counter()
-        self._step.before = self._samples_counted()
+        self._step.before, self._step.unstepped_before = self._samples_counted(), self._step.unstepped
         self._step.credit = list(self.position.schedule_credit)
 
     def _samples_counted(self) -> tuple[int, int, int, int]:
@@ -846,6 +846,7 @@ class GroupSession:
             raise RuntimeError(CANNOT_DO_AGAIN)
         self._step.ahead, self._step.asked_of = [], {}
         self._local_samples, self._samples_apart, self._samples_since, self._step.since_step = self._step.before
+        self._step.unstepped = self._step.unstepped_before
         self.position.schedule_credit = list(self._step.credit)
         self._redos += 1
         self.gradients.forget_step()

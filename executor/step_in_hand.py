@@ -24,8 +24,8 @@ class StepInHand:
     Of the script's own steps: asked: it made one in this batch; asked_in_part: those in this part of it, by
     backwards before each and optimizer, as a gradient scaler asks for one twice.
     stepped: and it happened. asked_of: the optimizers whose steps were asked for and not made yet. unstepped:
-    gradients were made since its last. since_step: batches since then. progress_ahead: samples, weighted by
-    progress, since then.
+    gradients were made since its last; unstepped_before: the same before this batch. since_step: batches since
+    then. progress_ahead: samples, weighted by progress, since then.
 
     Of a loop in steps: done: batches of the running step that are done with. begun, begun_with: the position and
     this replica's samples when it began.
@@ -44,6 +44,7 @@ class StepInHand:
     stepped: bool = False
     asked_of: dict[torch.optim.Optimizer, None] = field(default_factory=dict)
     unstepped: bool = False
+    unstepped_before: bool = False
     since_step: int = 0
     progress_ahead: float = 0.0
     done: int = 0
