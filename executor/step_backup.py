@@ -16,7 +16,7 @@ from .prepared import Prepared
 
 
 class StepBackup:
-    """Copies of parameters and, with `steps`, of buffers, optimizers and schedulers; as much memory again."""
+    """Copies of parameters and, with `steps`, of buffers, optimizers, schedulers, scalers; as much memory again."""
 
     @torch.no_grad()
     def __init__(self, prepared: Prepared, steps: bool = True) -> None:
@@ -25,6 +25,7 @@ class StepBackup:
         self._steps = [(optimizer, _plain(optimizer)) for optimizer in prepared.optimizers] if steps else []
         schedulers = prepared.schedulers if steps else []
         self._schedules = [(scheduler, copy.deepcopy(scheduler.state_dict())) for scheduler in schedulers]
+        self._scales = [(scaler, scaler.state_dict()) for scaler in (prepared.scalers if steps else ())]
 
     @torch.no_grad()
     def moved(self) -> bool:
@@ -44,6 +45,9 @@ class StepBackup:
                 optimizer.state[parameter].update(values)
         for scheduler, schedule in self._schedules:
             scheduler.load_state_dict(copy.deepcopy(schedule))
+        for scaler, scale in self._scales:
+            if scale:  # else it is disabled
+                scaler.load_state_dict(scale)
 
 
 def _others(prepared: Prepared) -> list[Tensor]:
