@@ -16,7 +16,7 @@ from .prepared import Prepared
 
 
 class StepBackup:
-    """Copies of parameters and, with `steps`, of buffers, optimizers, schedulers, scalers; as much memory again."""
+    """Copies of parameters and, with `steps`, of buffers, optimizers, schedulers and scalers."""
 
     @torch.no_grad()
     def __init__(self, prepared: Prepared, steps: bool = True) -> None:
