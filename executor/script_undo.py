@@ -264,7 +264,7 @@ class Undo:
 def _move(before: Any, now: Any) -> Any:
     """How far a value has moved; what stays, infinity as well, has not."""
     if not isinstance(now, ARRAYS):
-        return now - before
+        return 0.0 if now == before else now - before
     same = (now == before) | ((now != now) & (before != before))
     if bool(same.all()):
         return 0.0
@@ -289,7 +289,7 @@ def have_moved(moves: Mapping[str, Any]) -> set[str]:
 def _mean(moves: Sequence[tuple[float, Any]]) -> Any:
     """The mean by weight; of an element of an array, over the passes that have moved it, as its row's alone."""
     whole = sum(weight for weight, _ in moves)
-    if not any(isinstance(move, ARRAYS) for _, move in moves):
+    if not any(isinstance(move, ARRAYS) and move.ndim for _, move in moves):
         return sum(move * (weight / whole) for weight, move in moves)
     total = sum(move * weight for weight, move in moves)
     by = sum((move != 0) * weight for weight, move in moves)
@@ -317,7 +317,7 @@ def _kept(value: Any) -> Any:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    if type(a) is float and type(b) is int:
+    if type(b) in (int, float) and _is_fraction(a):  # a sum that begins as `0`
         return True
     return type(a) is type(b) and getattr(a, "shape", ()) == getattr(b, "shape", ())
 
@@ -326,6 +326,11 @@ def _has_fraction(value: Any) -> bool:
     if isinstance(value, Tensor):
         return value.is_floating_point() and not value.requires_grad
     return value.dtype.kind == "f" if isinstance(value, np.ndarray) else isinstance(value, FRACTIONS)
+
+
+def _is_fraction(value: Any) -> bool:
+    """A single number with a fraction; a tensor or array of no dimension is one, too."""
+    return _has_fraction(value) and not getattr(value, "shape", ())
 
 
 def _is_of_samples(item: Any, samples: int) -> bool:

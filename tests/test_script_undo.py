@@ -1,0 +1,75 @@
+"""After a batch of several passes a script's variables are as after one, whatever they are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+import torch
+from coadapt.executor import script_frames
+from coadapt.executor.own_variables import OwnVariables
+from coadapt.executor.script_sums import Given
+from torch import Tensor, nn
+
+
+@pytest.fixture(autouse=True)
+def the_tests_are_no_modules_of_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script_frames, "_own_modules", lambda: [])
+
+
+def batches_in_passes(
+    batches: Tensor, passes: int, models: Sequence[nn.Module] = ()
+) -> Iterator[tuple[Tensor, bool]]:
+    """Each pass's part of a batch, and whether it is the last one; of the batch in one pass there is only that."""
+    mine = OwnVariables(models)
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for batch in batches:
+        mine.begin_batch(may_repeat=False, several=passes > 1)
+        for number, part in enumerate(batch.chunk(passes)):
+            last = number == passes - 1
+            mine.begin_part(last, is_copy=False)
+            yield part, last
+            mine.end_part(Given(len(part), len(batch)), last)
+
+
+BATCHES = torch.arange(18.0).reshape(3, 6).square() + 0.3
+MEANS = BATCHES.mean(1).tolist()
+
+
+# --- single numbers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_a_best_value_that_begins_as_infinity_is_what_the_last_pass_has_found(passes: int) -> None:
+    lowest, highest, found = math.inf, -math.inf, iter([0.9, 0.5, 0.7])
+    for _, last in batches_in_passes(BATCHES, passes):
+        if last:  # as by a validation after the step
+            value = next(found)
+            lowest, highest = min(lowest, value), max(highest, value)
+    assert (lowest, highest) == (0.5, 0.9)
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_a_sum_that_begins_as_a_whole_number_may_become_a_tensor(passes: int) -> None:
+    of_zero, of_fraction, of_numpy = 0, 0.0, 0
+    for part, _ in batches_in_passes(BATCHES, passes):
+        of_zero += part.mean()
+        of_fraction += part.mean().detach()
+        of_numpy += part.mean().numpy()
+    assert isinstance(of_zero, Tensor)
+    assert isinstance(of_numpy, np.generic)
+    assert [float(of_zero), float(of_fraction), float(of_numpy)] == pytest.approx([sum(MEANS)] * 3)
+
+
+def test_a_pass_that_adds_nothing_to_a_tensor_of_one_number_counts_in_its_mean() -> None:
+    total = torch.tensor(0.0)
+    for part, last in batches_in_passes(torch.ones(3, 6), 2):
+        total += part.mean() if last else 0.0
+        total.add_(0.0)
+    assert float(total) == 3.0  # moved by the last passes alone
+    for number, (part, _) in enumerate(batches_in_passes(torch.ones(3, 6), 2)):
+        total += part.mean() * (number in (0, 2, 3))
+    assert float(total) == 3.0 + 0.5 + 1.0
