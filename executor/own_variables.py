@@ -291,8 +291,8 @@ class OwnVariables:
             self._undo_copy.restore_only(kept)
         if self._undo is None or (last and not self._moves):
             return
-        if not last and not self._moves:
-            self._undo.take_in_new()
+        if not self._moves or self._undo.makes_anew:
+            self._undo.take_in_new(given, kept)
         moves = self._undo.moves(kept)
         self._moves.append((float(samples), moves))
         if last:

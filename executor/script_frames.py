@@ -92,7 +92,7 @@ class Reach:
     """What was found, by path: plain values, and lists. `aliases`: further paths to mappings and lists.
 
     `containers`: where these, tuples and sets stand, which a script may replace by others. `mappings`: paths of
-    those that there are.
+    those that there are. `holders`: where mappings stand, and objects that hold something.
     """
 
     kinds: tuple[type, ...]
@@ -102,6 +102,7 @@ class Reach:
     aliases: dict[str, str] = field(default_factory=dict)
     containers: dict[str, Leaf] = field(default_factory=dict)
     mappings: set[str] = field(default_factory=set)
+    holders: dict[str, Leaf] = field(default_factory=dict)
     _seen: dict[int, str] = field(default_factory=dict)
 
     def look(self, path: str, owner: Any, key: Any, depth: int, place: Place | None = None) -> None:
@@ -132,6 +133,8 @@ class Reach:
             if isinstance(value, dict | list | deque):
                 self.aliases[path] = first
             return
+        if isinstance(inner, MutableMapping):
+            self.holders[path] = Leaf(owner, key, value, place)
         if len(keys) > MOST_LEAVES or len(self._seen) > MOST_HOLDERS:
             return
         for name in keys:

@@ -10,7 +10,7 @@ import math
 import weakref
 from collections import deque
 from collections.abc import Callable, Container, Mapping, Sequence, Set, Sized
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -24,15 +24,19 @@ from .script_frames import (
     NUMBERS,
     OTHERS,
     Leaf,
+    Reach,
     is_entry_of,
     put,
     reach,
     script_objects,
 )
 from .script_random import GLOBALS
+from .script_sums import Given, grows_by_samples
 
 ANY_SIZE = 1 << 62
 MOST_QUEUED = 1024  # items of a queue that are kept
+
+_Value = TypeVar("_Value")
 
 
 class Undo:
@@ -72,7 +76,9 @@ class Undo:
         }
         self._containers = found.containers
         self._mappings = found.mappings
+        self._holders = found.holders
         self._new: set[str] = set()  # paths of numbers that mappings have had since
+        self._made: dict[str, Leaf] = {}  # objects that they have had since, which each pass makes anew
         self._lists = found.lists
         self._lengths = {path: len(items) for path, items in found.lists.items()}
         self._queues = {
@@ -114,16 +120,56 @@ class Undo:
         for generator, state in self._generators:
             script_random.put_back(generator, state)
 
-    def take_in_new(self) -> None:
-        """After the first pass: numbers and lists that mappings have under new keys began as nothing."""
-        found = reach(NUMBERS)
+    @property
+    def makes_anew(self) -> bool:
+        """Whether each pass makes objects anew that are to be taken in."""
+        return bool(self._made)
+
+    def take_in_new(self, given: Given, kept: Container[str] = ()) -> None:
+        """After a pass: numbers and lists that mappings have under new keys began as nothing, and objects as new.
+
+        Objects that have sums over samples, of which some are `kept`, stay what they are.
+        """
+        found = reach((*NUMBERS, *ARRAYS))
         for path, leaf in found.leaves.items():
-            if path not in self._leaves and leaf.place is None and is_entry_of(path, self._mappings):
-                self._leaves[path], self._values[path] = leaf, type(leaf.value)(0)
+            is_new = path not in self._leaves and leaf.place is None and is_entry_of(path, self._mappings)
+            if is_new and _is_single(leaf.value):
+                self._begin_at_zero(path, leaf)
                 self._new.add(path)
         for path, items in found.lists.items():
-            if path not in self._lists and len(items) == 1 and is_entry_of(path, self._mappings):
-                self._lists[path], self._lengths[path] = items, 0
+            if path not in self._lists and is_entry_of(path, self._mappings):
+                self._begin_empty(path, items)
+        for path, leaf in self._new_holders(found).items():
+            numbers, lists = _inside(path, found.leaves), _inside(path, found.lists)
+            if _is_over_samples(numbers, lists, given, kept):
+                self._holders[path] = leaf
+            elif numbers or lists:
+                self._made[path] = leaf
+                for inner, number in numbers.items():
+                    self._begin_at_zero(inner, number)
+                for inner, items in lists.items():
+                    self._begin_empty(inner, items)
+
+    def _new_holders(self, found: Reach) -> dict[str, Leaf]:
+        """Objects and mappings that stand under new keys, and that were nowhere before."""
+        old = {id(leaf.value) for leaf in self._holders.values()}
+        return {
+            path: leaf
+            for path, leaf in found.holders.items()
+            if path not in self._holders
+            and path not in self._leaves
+            and is_entry_of(path, self._mappings)
+            and id(leaf.value) not in old
+        }
+
+    def _begin_at_zero(self, path: str, leaf: Leaf) -> None:
+        self._leaves[path], self._values[path] = leaf, 0 if isinstance(leaf.value, ARRAYS) else type(leaf.value)(0)
+
+    def _begin_empty(self, path: str, items: list[Any] | deque[Any]) -> None:
+        if len(items) == 1:
+            self._lists[path], self._lengths[path] = items, 0
+            if isinstance(items, deque):
+                self._queues[path] = []
 
     def repeat(self, keep: Container[str], samples: int) -> set[str]:
         """Before a further pass of the same batch: put back what goes by batches, but not the paths to `keep`.
@@ -225,6 +271,7 @@ class Undo:
     def _put_back(self, chosen: Callable[[str], bool]) -> set[str]:
         """A tensor that was changed in place is changed back; one that was replaced comes back itself."""
         self._put_containers_back(chosen)
+        self._take_out(chosen)
         now, others = self._now(), {}
         for path, value in self._values.items():
             if path not in now or not chosen(path):
@@ -243,6 +290,16 @@ class Undo:
         put(others, now)
         return set(others)
 
+    def _take_out(self, chosen: Callable[[str], bool]) -> None:
+        """Objects under new keys are not there yet."""
+        for path in filter(chosen, self._made):
+            leaf = self._made[path]
+            leaf.owner.pop(leaf.key, None)
+            for inner in _inside(path, self._leaves):
+                del self._leaves[inner], self._values[inner]
+            for inner in _inside(path, self._lists):
+                del self._lists[inner], self._lengths[inner]
+
     def _put_containers_back(self, chosen: Callable[[str], bool]) -> None:
         """Lists, mappings and the like that were replaced by others, as in `window = [*window[1:], value]`."""
         now = _as_of_now(self._containers)
@@ -259,6 +316,26 @@ class Undo:
                 items.extend(self._queues[path])
         else:
             del items[self._lengths[path] :]
+
+
+def _inside(path: str, places: Mapping[str, _Value]) -> dict[str, _Value]:
+    return {inner: value for inner, value in places.items() if inner.startswith(f"{path}/")}
+
+
+def _is_over_samples(
+    numbers: Mapping[str, Leaf], lists: Mapping[str, list[Any] | deque[Any]], given: Given, kept: Container[str]
+) -> bool:
+    """Whether something in a new object counts samples or adds up over them, or may do so."""
+    samples = given.samples
+    if samples < 2 or any(path in kept for path in (*numbers, *lists)):
+        return True
+    if any(len(items) == samples or _is_of_samples(items[-1], samples) for items in lists.values() if items):
+        return True
+    if not all(_is_single(leaf.value) for leaf in numbers.values()):
+        return True
+    plain = [leaf.value.item() if hasattr(leaf.value, "item") else leaf.value for leaf in numbers.values()]
+    losses = [loss for loss in given.losses([]) if not getattr(loss, "shape", ())]
+    return any(grows_by_samples(number, samples, losses) for number in plain)
 
 
 def _move(before: Any, now: Any) -> Any:
@@ -317,7 +394,7 @@ def _kept(value: Any) -> Any:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    if type(b) in (int, float) and _is_fraction(a):  # a sum that begins as `0`
+    if type(b) in (int, float) and _has_fraction(a) and _is_single(a):  # a sum that begins as `0`
         return True
     return type(a) is type(b) and getattr(a, "shape", ()) == getattr(b, "shape", ())
 
@@ -328,9 +405,9 @@ def _has_fraction(value: Any) -> bool:
     return value.dtype.kind == "f" if isinstance(value, np.ndarray) else isinstance(value, FRACTIONS)
 
 
-def _is_fraction(value: Any) -> bool:
-    """A single number with a fraction; a tensor or array of no dimension is one, too."""
-    return _has_fraction(value) and not getattr(value, "shape", ())
+def _is_single(value: Any) -> bool:
+    """A number by itself, which a tensor or array of no dimension is as well."""
+    return not getattr(value, "shape", ())
 
 
 def _is_of_samples(item: Any, samples: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -73,3 +74,88 @@ def test_a_pass_that_adds_nothing_to_a_tensor_of_one_number_counts_in_its_mean()
     for number, (part, _) in enumerate(batches_in_passes(torch.ones(3, 6), 2)):
         total += part.mean() * (number in (0, 2, 3))
     assert float(total) == 3.0 + 0.5 + 1.0
+
+
+# --- what mappings get under new keys -----------------------------------------------------------------------
+
+
+class Smoothed:
+    """A meter by batches: the last values, their sum and number, the lowest, and a running one."""
+
+    def __init__(self) -> None:
+        self.recent: deque[float] = deque(maxlen=2)
+        self.total, self.count, self.lowest = 0.0, 0, math.inf
+        self.running: float | None = None
+
+    def update(self, value: float) -> None:
+        self.recent.append(value)
+        self.count += 1
+        self.total += value
+        self.lowest = min(self.lowest, value)
+        self.running = value if self.running is None else 0.9 * self.running + 0.1 * value
+
+
+class Averaged:
+    """A meter by samples."""
+
+    def __init__(self) -> None:
+        self.sum, self.count, self.batches, self.mean = 0.0, 0, 0, 0.0
+
+    def update(self, value: float, samples: int) -> None:
+        self.sum += value * samples
+        self.count += samples
+        self.batches += 1
+        self.mean = self.sum / self.count
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_meters_under_new_keys_count_their_first_batch_once(passes: int) -> None:
+    meters: dict[str, Smoothed] = defaultdict(Smoothed)
+    nested: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    queues: dict[str, deque[float]] = defaultdict(deque)
+    for part, _ in batches_in_passes(BATCHES, passes):
+        mean = part.mean().item()
+        meters["loss"].update(mean)
+        nested["train"]["loss"] += mean
+        queues["loss"].append(mean)
+    first, *others = MEANS
+    running = first
+    for mean in others:
+        running = 0.9 * running + 0.1 * mean
+    meter = meters["loss"]
+    assert list(meter.recent) == pytest.approx(MEANS[1:])
+    assert (meter.total, meter.count) == (pytest.approx(sum(MEANS)), 3)
+    assert (meter.lowest, meter.running) == (pytest.approx(first), pytest.approx(running))
+    assert nested == {"train": {"loss": pytest.approx(sum(MEANS))}}
+    assert list(queues["loss"]) == pytest.approx(MEANS)
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_tensors_under_new_keys_began_as_nothing(passes: int) -> None:
+    sums: dict[str, float | Tensor] = defaultdict(float)
+    for part, _ in batches_in_passes(BATCHES, passes):
+        sums["loss"] += part.mean()
+    assert float(sums["loss"]) == pytest.approx(sum(MEANS))
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_meters_of_samples_under_new_keys_add_up_all_passes(passes: int) -> None:
+    meters: dict[str, Averaged] = defaultdict(Averaged)
+    kept: dict[str, list[float]] = defaultdict(list)
+    for part, _ in batches_in_passes(BATCHES, passes):
+        meters["loss"].update(part.mean().item(), len(part))
+        kept["all"] += part.tolist()
+    meter = meters["loss"]
+    assert (meter.sum, meter.count) == (pytest.approx(float(BATCHES.sum())), 18)
+    assert meter.mean == pytest.approx(float(BATCHES.mean()))
+    assert sorted(kept["all"]) == sorted(BATCHES.flatten().tolist())
+
+
+def test_an_object_that_was_there_before_stays_under_its_new_key() -> None:
+    meter = Smoothed()
+    meter.update(1.0)
+    meters: dict[str, Smoothed] = {}
+    for part, _ in batches_in_passes(BATCHES, 2):
+        meters.setdefault("loss", meter).update(part.mean().item())
+    assert meters["loss"] is meter
+    assert (meter.count, meter.total) == (4, pytest.approx(1.0 + sum(MEANS)))
