@@ -18,7 +18,7 @@ from .group import Group
 from .script_frames import ARRAYS, FRACTIONS, MODULE, NUMBERS, WHOLE, put, reach, script_objects
 from .script_state import ScriptState
 from .script_sums import Given, Known, SampleSums, as_alone, shared, whole_numbers
-from .script_undo import ANY_SIZE, Undo, have_moved
+from .script_undo import ANY_SIZE, Undo, Weights, have_moved
 from .undue import Late
 
 Frames = Sequence[dict[str, Any]]
@@ -40,7 +40,7 @@ class OwnVariables:
         self._reading = reading
         self._script = ScriptState(models, things or {}, ordering)
         self._sums = SampleSums()
-        self._weights = {name for model in models for name, _ in model.named_parameters()}
+        self._weights = Weights(models)
         self._as_one: Frames | None = None  # what one process would have now, once that was found out
         self._pass_begun: Frames = ()  # when the running pass began
         self._taken: dict[str, Any] = {}  # of the process that this one goes on for, until they are put in place

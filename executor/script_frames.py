@@ -91,12 +91,14 @@ class Leaf(NamedTuple):
 class Reach:
     """What was found, by path: plain values, and lists. `aliases`: further paths to mappings and lists.
 
+    `wide`: how many entries those may have that are looked into although they have many.
     `containers`: where these, tuples and sets stand, which a script may replace by others. `mappings`: paths of
     those that there are. `holders`: where mappings stand, and objects that hold something.
     """
 
     kinds: tuple[type, ...]
     elements: int = MOST_ELEMENTS
+    wide: Container[int] = ()
     leaves: dict[str, Leaf] = field(default_factory=dict)
     lists: dict[str, list[Any] | deque[Any]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
@@ -117,13 +119,15 @@ class Reach:
             self.containers[path] = Leaf(owner, key, value, place)
         if depth == 0 or kind in _NO_HOLDERS or isinstance(value, type):
             return
-        inner: MutableMapping[Any, Any] | list[Any] | deque[Any]
+        inner: MutableMapping[Any, Any] | list[Any] | deque[Any] | tuple[Any, ...]
         keys: list[Any]
         if isinstance(value, dict):
             self.mappings.add(path)
             inner, keys = value, list(value)
         elif kind is list or kind is deque:
             self.lists[path] = value
+            inner, keys = value, list(range(len(value)))
+        elif kind is tuple and value and all(isinstance(item, torch.Tensor) for item in value):
             inner, keys = value, list(range(len(value)))
         elif (held := holdings_of(value)) is not None:
             inner, keys = held, list(held)
@@ -135,7 +139,8 @@ class Reach:
             return
         if isinstance(inner, MutableMapping):
             self.holders[path] = Leaf(owner, key, value, place)
-        if len(keys) > MOST_LEAVES or len(self._seen) > MOST_HOLDERS:
+        many = len(keys) > MOST_LEAVES and len(keys) not in self.wide
+        if many or len(self._seen) > MOST_HOLDERS:
             return
         for name in keys:
             self.look(f"{path}/{name}", inner, name, depth - 1)
@@ -151,9 +156,12 @@ def is_entry_of(path: str, mappings: Container[str]) -> bool:
     return path.rpartition("/")[0] in mappings
 
 
-def reach(kinds: tuple[type, ...], elements: int = MOST_ELEMENTS) -> Reach:
-    """Values of these types, and lists, within reach of the loop; tensors of at most so many elements."""
-    found = Reach(kinds, elements)
+def reach(kinds: tuple[type, ...], elements: int = MOST_ELEMENTS, wide: Container[int] = ()) -> Reach:
+    """Values of these types, and lists, within reach of the loop; tensors of at most so many elements.
+
+    `wide` as for `Reach`.
+    """
+    found = Reach(kinds, elements, wide)
     for place in script_places():
         for name in place.names:
             found.look(f"{place.path}/{name}", place.variables, name, DEPTH, place)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Container, Mapping, Sequence, Set, Sized
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from . import script_random
 from .script_frames import (
@@ -39,29 +39,66 @@ MOST_QUEUED = 1024  # items of a queue that are kept
 _Value = TypeVar("_Value")
 
 
+class Weights:
+    """Models' parameters, by which what a script keeps for each of them is known: averages, and the like."""
+
+    def __init__(self, models: Sequence[nn.Module] = ()) -> None:
+        named = [dict(model.named_parameters()) for model in models]
+        self._names = {name for parameters in named for name in parameters}
+        states = [[value for value in model.state_dict().values() if _has_fraction(value)] for model in models]
+        orders = [list(parameters.values()) for parameters in named]
+        orders.append([parameter for order in orders for parameter in order])
+        trained = [[parameter for parameter in order if parameter.requires_grad] for order in orders]
+        every = [order for order in (*orders, *trained, *states) if sum(one.numel() for one in order) > 1]
+        # How many entries have what may have more than is looked into otherwise.
+        self.counts = {len(order) for order in every} | {len(model.state_dict()) for model in models}
+        self._shapes = {tuple(one.shape for one in order) for order in every}
+        self._lengths = {sum(one.numel() for one in order) for order in every if len(order) > 1}
+
+    def copies(self, leaves: Mapping[str, Leaf]) -> set[str]:
+        """Paths under a parameter's name, of a list with all of a model's shapes, or of all of it in a vector."""
+        found, lists = set(), defaultdict[str, dict[str, torch.Size]](dict)
+        for path, leaf in leaves.items():
+            holder, _, name = path.rpartition("/")
+            if name in self._names or self._is_vector(leaf.value):
+                found.add(path)
+            elif name.isdigit() and isinstance(leaf.value, Tensor) and _has_fraction(leaf.value):
+                lists[holder][path] = leaf.value.shape
+        found.update(*(shapes for shapes in lists.values() if tuple(shapes.values()) in self._shapes))
+        tensors = {path: id(leaf.value) for path, leaf in leaves.items() if isinstance(leaf.value, Tensor)}
+        same = {tensors[path] for path in found & tensors.keys()}  # a loop's variable may still have one of a list
+        return found | {path for path, number in tensors.items() if number in same}
+
+    def _is_vector(self, value: Any) -> bool:
+        return isinstance(value, Tensor) and value.ndim == 1 and len(value) in self._lengths
+
+
+NO_WEIGHTS = Weights()
+
+
 class Undo:
     """Plain values and lists as they are now.
 
-    `weights`: names of parameters; what is kept under them is a copy of those, such as an average. `before`: the
-    one of the batch before, where tensors of any size are kept: those that were there already. `reading`: ids of
-    random generators that are not the loop's; all others draw in each pass of a batch what they drew in the first.
+    `weights`: copies of those follow the last pass, which has made the step. `before`: the one of the batch
+    before, where tensors of any size are kept: those that were there already. `reading`: ids of random generators
+    that are not the loop's; all others draw in each pass of a batch what they drew in the first.
     """
 
     def __init__(
         self,
-        weights: Container[str] = (),
+        weights: Weights = NO_WEIGHTS,
         several: bool = False,
         before: Undo | None = None,
         reading: Container[int] = (),
     ) -> None:
-        self._weights = weights
         own = script_objects(*script_random.GENERATORS)
         self._generators = [
             (generator, script_random.state_of(generator))
             for generator in (*own, *GLOBALS)
             if id(generator) not in reading
         ]
-        found = reach((*NUMBERS, *ARRAYS, *OTHERS), ANY_SIZE if several else MOST_ELEMENTS)
+        kinds = (*NUMBERS, *ARRAYS, *OTHERS)
+        found = reach(kinds, ANY_SIZE, weights.counts) if several else reach(kinds)
         self._large: dict[str, weakref.ref[Any]] = {}
         self._leaves = {path: leaf for path, leaf in found.leaves.items() if self._stays(path, leaf.value, before)}
         self._versions = {
@@ -74,6 +111,7 @@ class Undo:
             else _kept(leaf.value)
             for path, leaf in self._leaves.items()
         }
+        self._copies = weights.copies(self._leaves)
         self._containers = found.containers
         self._mappings = found.mappings
         self._holders = found.holders
@@ -199,7 +237,7 @@ class Undo:
         moved = {}
         for path, leaf in self._now().items():
             before = self._values[path]
-            if path in leave_out or self._is_weight(path):
+            if path in leave_out or path in self._copies:
                 continue
             if _has_fraction(leaf.value) and _alike(leaf.value, before):
                 moved[path] = 0.0 if self._untouched(path, leaf.value) else _move(before, leaf.value)
@@ -260,10 +298,6 @@ class Undo:
             },
             now,
         )
-
-    def _is_weight(self, path: str) -> bool:
-        """A copy of a weight follows the last pass, which has made the step."""
-        return path.rpartition("/")[2] in self._weights
 
     def _now(self) -> dict[str, Leaf]:
         return _as_of_now(self._leaves)

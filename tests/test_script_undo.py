@@ -159,3 +159,49 @@ def test_an_object_that_was_there_before_stays_under_its_new_key() -> None:
         meters.setdefault("loss", meter).update(part.mean().item())
     assert meters["loss"] is meter
     assert (meter.count, meter.total) == (4, pytest.approx(1.0 + sum(MEANS)))
+
+
+# --- what is kept for each parameter ------------------------------------------------------------------------
+
+
+def deep(layers: int) -> nn.Module:
+    return nn.Sequential(*(nn.Linear(2, 2) for _ in range(layers)))
+
+
+class Average:
+    """Of a model's weights, kept in a list, a tuple, a vector and a dictionary."""
+
+    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
+        self.listed = [torch.zeros_like(parameter) for parameter in parameters]
+        self.fixed = tuple(torch.zeros_like(parameter) for parameter in parameters)
+        self.flat = torch.zeros(sum(parameter.numel() for parameter in parameters))
+
+    @torch.no_grad()
+    def update(self, parameters: Sequence[nn.Parameter]) -> None:
+        for kept in (self.listed, self.fixed):
+            for average, parameter in zip(kept, parameters, strict=True):
+                average.lerp_(parameter, 0.25)
+        self.flat = 0.75 * self.flat + 0.25 * torch.cat([parameter.flatten() for parameter in parameters])
+
+
+@pytest.mark.parametrize("layers", [1, 2, 40])
+def test_averages_of_weights_follow_the_step_however_they_are_kept(layers: int) -> None:
+    model = deep(layers)
+    weights = list(model.parameters())
+    average, seen = Average(weights), torch.zeros(2)
+    for parameter in weights:
+        nn.init.constant_(parameter, 1.0)
+    expected, value = 0.0, 1.0
+    for part, last in batches_in_passes(BATCHES, 2, [model]):
+        if last:
+            with torch.no_grad():
+                for parameter in weights:
+                    parameter.mul_(2)
+            value *= 2
+            expected += 0.25 * (value - expected)
+        average.update(weights)
+        latest = average.listed[-1]  # as a loop over them leaves it behind
+        seen += part[:2]
+    kept = [*average.listed, latest, *average.fixed, average.flat]
+    assert {float(one) for tensor in kept for one in tensor.flatten()} == {expected}
+    assert seen.tolist() == pytest.approx(((BATCHES[:, :2] + BATCHES[:, 3:5]) / 2).sum(0).tolist())
