@@ -20,6 +20,7 @@ from .script_state import ScriptState
 from .script_sums import Given, Known, SampleSums, as_alone, shared, whole_numbers
 from .script_undo import ANY_SIZE, Undo, Weights, have_moved
 from .undue import Late
+from .whole_values import NormFollowers
 
 Frames = Sequence[dict[str, Any]]
 PERCENT = 100
@@ -55,6 +56,7 @@ class OwnVariables:
         self._at_end: dict[str, float] = {}  # single numbers, when the last loop ended
         self._early: set[str] = set()  # paths of what has ever moved before the last pass of a batch
         self._moves: list[tuple[float, dict[str, Any]]] = []
+        self._followers = NormFollowers()
 
     # --- travelling -----------------------------------------------------------------------------------------
 
@@ -260,6 +262,7 @@ class OwnVariables:
         if first:
             self._undo_first = self._undo
         self._moves = []
+        self._followers.begin_batch()
 
     def begin_part(self, last: bool, is_copy: bool, trained: Callable[[], bool] = lambda: True) -> None:
         """`is_copy`: what other replicas compute as well, which counts there. `trained()` as for `Late`."""
@@ -295,8 +298,9 @@ class OwnVariables:
             self._undo.take_in_new(given, kept)
         moves = self._undo.moves(kept)
         self._moves.append((float(samples), moves))
+        self._followers.pass_done()
         if last:
-            self._undo.average(self._moves, self._early, of_all, last_alone)
+            self._undo.average(self._moves, self._early, of_all, last_alone, self._followers.follows)
         else:
             self._early |= have_moved(moves)
             self._sums.put_back(self._undo.repeat(kept, samples))

@@ -252,12 +252,14 @@ class Undo:
         early: Set[str],
         of_all: Callable[[], list[float]],
         last_alone: bool = False,
+        follows: Callable[[str, Any, list[Any]], bool] = lambda *_: False,
     ) -> None:
         """After the last pass: what moved has moved by the mean of all; `passes`: weights and moves.
 
         `early`: paths that have ever moved before a last pass. All others go by what only that does, as by a step.
         `of_all()`: values that are of the whole batch in the last pass; what has become one of them stays. So does
-        what has moved in the last pass alone where `last_alone`: only that one was to do it.
+        what has moved in the last pass alone where `last_alone`: only that one was to do it. And so does what
+        `follows` such values, by its path, what it was before and how it has moved in each pass.
         """
         common = set.intersection(*(set(moves) for _, moves in passes))
         mean = {path: _mean([(weight, moves[path]) for weight, moves in passes]) for path in common}
@@ -265,7 +267,15 @@ class Undo:
         apart = {path for path in common & early if not _equal(passes[-1][1][path], mean[path])}
         if last_alone:
             apart = {path for path in apart if any(not _equal(moves[path], 0.0) for _, moves in passes[:-1])}
-        settled = set(of_all()) if apart else set()
+        followers = {
+            path
+            for path in apart & self._values.keys()
+            if follows(path, self._values[path], [moves[path] for _, moves in passes])
+        }
+        settled = {float(now[path].value) for path in followers & now.keys()}
+        if apart:
+            settled.update(of_all())
+        apart -= followers
         for path, move in mean.items():
             if path not in apart or path not in now or _among(now[path].value, settled):
                 continue

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from coadapt.executor import script_frames
+from coadapt.executor import script_frames, whole_values
 from coadapt.executor.own_variables import OwnVariables
 from coadapt.executor.script_sums import Given
 from torch import Tensor, nn
@@ -205,3 +206,53 @@ def test_averages_of_weights_follow_the_step_however_they_are_kept(layers: int) 
     kept = [*average.listed, latest, *average.fixed, average.flat]
     assert {float(one) for tensor in kept for one in tensor.flatten()} == {expected}
     assert seen.tolist() == pytest.approx(((BATCHES[:, :2] + BATCHES[:, 3:5]) / 2).sum(0).tolist())
+
+
+# --- what is reckoned from norms of gradients ---------------------------------------------------------------
+
+NORMS = [5.25, 1.25, 2.25, 3.5, 2.75, 6.5]  # of both passes of each batch; the last pass has the gradient of all
+
+
+@pytest.mark.parametrize("kind", [float, torch.tensor])
+def test_what_is_reckoned_from_norms_follows_the_last_pass(kind: Callable[[float], Any]) -> None:
+    norm_of = whole_values._noting(lambda value: torch.tensor(value))
+    smooth, total, mean, running = kind(1.0), kind(0.0), 0.0, 0.0
+    smooth_norms = []
+    parts = batches_in_passes(BATCHES, 2)
+    for number, ((part, _), norm) in enumerate(zip(parts, NORMS, strict=True)):
+        norm = norm_of(norm)
+        norm = norm if kind is torch.tensor else norm.item()
+        smooth = 0.9 * smooth + 0.1 * norm
+        smooth_norms.append(float(smooth))
+        total = total + norm
+        mean = mean + (float(norm) - mean) / (1 + number // 2)
+        running = 0.5 * running + 0.5 * part.mean().item()
+    expected = [1.0]
+    for norm in NORMS[1::2]:
+        expected.append(0.9 * expected[-1] + 0.1 * norm)
+    assert float(smooth) == pytest.approx(expected[-1])
+    assert smooth_norms == pytest.approx(expected[1:])
+    assert (float(total), mean) == (pytest.approx(11.25), pytest.approx(3.75))
+    assert running == pytest.approx(sum(mean * 0.5 ** (3 - i) for i, mean in enumerate(MEANS)))
+
+
+def test_a_smoothed_norm_that_leaves_large_ones_out_goes_by_the_last_pass_alone() -> None:
+    norm_of = whole_values._noting(lambda value: torch.tensor(value))
+    smooth, skipped = 2.0, 0
+    norms = [3.25, 2.5, 9.25, 2.75, 2.125, 9.25]  # a first pass, and then a last one, seems too large
+    for _, norm in zip(batches_in_passes(BATCHES, 2), norms, strict=True):
+        value = norm_of(norm).item()
+        if value > 2 * smooth:
+            skipped += 1
+        else:
+            smooth = 0.5 * smooth + 0.5 * value
+    assert (smooth, skipped) == (2.5, 1)
+
+
+def test_what_once_went_otherwise_than_norms_is_a_mean_over_passes() -> None:
+    norm_of = whole_values._noting(lambda value: torch.tensor(value))
+    smooth = 1.0
+    for number, (_, norm) in enumerate(zip(batches_in_passes(BATCHES, 2), NORMS, strict=True)):
+        value = norm_of(norm).item()
+        smooth += value if number > 1 else value**2
+    assert smooth == 1.0 + (5.25**2 + 1.25**2) / 2 + (2.25 + 3.5) / 2 + (2.75 + 6.5) / 2
