@@ -35,6 +35,7 @@ from .script_sums import Given, grows_by_samples
 
 ANY_SIZE = 1 << 62
 MOST_QUEUED = 1024  # items of a queue that are kept
+LEAST_VECTOR = 32  # elements; a shorter one with as many as a model's parameters may be anything
 
 _Value = TypeVar("_Value")
 
@@ -53,7 +54,8 @@ class Weights:
         # How many entries have what may have more than is looked into otherwise.
         self.counts = {len(order) for order in every} | {len(model.state_dict()) for model in models}
         self._shapes = {tuple(one.shape for one in order) for order in every}
-        self._lengths = {sum(one.numel() for one in order) for order in every if len(order) > 1}
+        lengths = {sum(one.numel() for one in order) for order in every if len(order) > 1}
+        self._lengths = {length for length in lengths if length >= LEAST_VECTOR}
 
     def copies(self, leaves: Mapping[str, Leaf]) -> set[str]:
         """Paths under a parameter's name, of a list with all of a model's shapes, or of all of it in a vector."""
@@ -378,6 +380,8 @@ def _is_over_samples(
     if not all(_is_single(leaf.value) for leaf in numbers.values()):
         return True
     plain = [leaf.value.item() if hasattr(leaf.value, "item") else leaf.value for leaf in numbers.values()]
+    if all(isinstance(number, int) for number in plain) and not any(lists.values()):
+        return True  # as of a table of counts
     losses = [loss for loss in given.losses([]) if not getattr(loss, "shape", ())]
     return any(grows_by_samples(number, samples, losses) for number in plain)
 
