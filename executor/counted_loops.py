@@ -356,6 +356,11 @@ def count_batches(numbers: Numbers) -> None:
     _Counting.numbers = numbers
 
 
+def is_taken_before() -> bool:
+    """Whether the script has imported Python's own `islice` before, as it may under `torchrun`."""
+    return any(value is _islice for value in vars(sys.modules["__main__"]).values())
+
+
 def install() -> None:
     """Take the place of Python's own. Called before the script, which may import `islice` by itself."""
     if builtins.enumerate is _Enumerate:

@@ -130,6 +130,7 @@ class GroupSession:
         self._samples_apart = 0
         self._samples_since = 0  # and since replicas have come or gone
         self._shared: int | None = None
+        self._counts_itself = counted_loops.is_taken_before()
         self._aligned = -1  # the generation of the group whose members have begun alike
         self._adapt()
 
@@ -745,7 +746,7 @@ class GroupSession:
     @property
     def can_do_again(self) -> bool:
         """Whether a batch that comes next can be given again, and nothing else with it."""
-        return not (self.by_next if self.step_count is None else self._step.done)
+        return not (self._counts_itself or (self.by_next if self.step_count is None else self._step.done))
 
     def all_say(self, mine: bool) -> bool:
         """Whether all replicas say so; every one of them calls this. Raises GroupBroken."""
