@@ -197,8 +197,10 @@ class BatchWatch:
         """
         self._keeps_all = sum(parameter.numel() for parameter in self._prepared.parameters()) <= FEW
 
-    def begin_part(self) -> None:
+    def begin_part(self, batch: Any, samples: int) -> None:
         self.parts += 1
+        if self.check.running:
+            self.check.note_batch(batch, samples)
         if self.parts < WATCHED:
             self._carried.begin_part()
         else:
@@ -286,14 +288,17 @@ class BatchWatch:
                 check.draw_again()
                 self._undo()
                 return
-            unlike = check.differs() if is_fine else ""
+            if not self._session.all_say(is_fine and check.is_comparable()):
+                check.end(compared=False)
+                return
+            unlike = check.differs()
             if not self._session.all_say(not unlike):
                 check.draw_again()
                 gradients.weights.only_whole(UNLIKE.format(unlike or "a gradient"))
                 self._undo()
-            elif is_fine:
+            else:
                 gradients.weights.take_doubt()
-            check.end(compared=is_fine)
+            check.end(compared=True)
         except GroupBroken:
             self._undo()
 

@@ -8,9 +8,11 @@ at random cannot be compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -48,6 +50,8 @@ class GradientCheck:
         self._latest: Gradients | None = None
         self._found: list[Gradients] = []
         self._of_whole: list[Gradients] | None = None
+        self._rows: set[int] = set()
+        self._rows_of_whole: set[int] = set()
         self._beside_whole: dict[str, Tensor] = {}
         self._normalises = any(
             isinstance(layer, nn.modules.batchnorm._BatchNorm)
@@ -72,8 +76,12 @@ class GradientCheck:
 
     def begin(self) -> None:
         """A batch begins that is to be compared, as a whole or in parts."""
-        self.running, self._latest, self._found = True, None, []
+        self.running, self._latest, self._found, self._rows = True, None, [], set()
         self._drawn = [(one, script_random.state_of(one)) for one in _generators()]
+
+    def note_batch(self, batch: Any, samples: int) -> None:
+        """The script is given a batch of so many samples, or a part of one."""
+        self._rows |= set(_rows_of(batch, samples))
 
     def note_losses(self, losses: Sequence[Any]) -> None:
         """The script goes backward from these."""
@@ -93,6 +101,8 @@ class GradientCheck:
         """Whether the batch can be computed once more from the same numbers."""
         if self._latest is not None:
             self.note_step()
+        if self._of_whole is not None and not self._rows <= self._rows_of_whole:
+            return False  # rows are drawn anew
         moved = any(not script_random.alike(script_random.state_of(one), state) for one, state in self._drawn)
         return not moved and bool(self._found) and all(map(_is_finite, self._found))
 
@@ -103,12 +113,11 @@ class GradientCheck:
 
     def keep(self) -> None:
         """The whole batch has brought this; its parts follow."""
-        self._of_whole, self._beside_whole = self._found, self._beside()
+        self._of_whole, self._beside_whole, self._rows_of_whole = self._found, self._beside(), self._rows
         self.running = False
 
     def differs(self) -> str:
         """The name of what the parts have brought otherwise; "" where there is nothing."""
-        self.is_comparable()
         parts, whole = self._found, self._of_whole or []
         if len(parts) != len(whole):
             return ""  # steps by pieces are looked for elsewhere
@@ -136,6 +145,21 @@ class GradientCheck:
     def _beside(self) -> dict[str, Tensor]:
         models = [*self._prepared.modules, *self._prepared.companions]
         return {name: tensor.detach().clone() for name, tensor in statistics_of(models)}
+
+
+def _rows_of(batch: Any, samples: int) -> Iterator[int]:
+    """A number for each row of what has one for each sample, without what it is padded with at its end."""
+    if isinstance(batch, Mapping):
+        batch = list(batch.values())
+    if isinstance(batch, Tensor | np.ndarray):
+        array = batch.detach().cpu().float().numpy() if isinstance(batch, Tensor) else batch
+        if array.ndim and len(array) == samples and array.dtype.kind in "iufb":
+            for row in array.reshape(samples, -1):
+                kept = np.flatnonzero(row != row[-1]) if row.size else row
+                yield zlib.crc32(np.ascontiguousarray(row[: kept[-1] + 1 if kept.size else 0]).tobytes())
+    elif isinstance(batch, list | tuple):
+        for item in batch:
+            yield from _rows_of(item, samples)
 
 
 def _generators() -> list[Any]:

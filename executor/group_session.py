@@ -712,7 +712,7 @@ class GroupSession:
             self._place_group()
             self._step.asked_in_part = set()
             self._before_part(part)
-            self._watch.begin_part()
+            self._watch.begin_part(batch, part.samples)
             self.sides.begin_part()
             self.in_iteration, self._step.running = True, (unit, part)
             yield batch

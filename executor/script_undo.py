@@ -34,6 +34,7 @@ from .script_random import GLOBALS
 from .script_sums import Given, grows_by_samples
 
 ANY_SIZE = 1 << 62
+MOST_KEYS = 4096  # of a mapping, to tell which are new
 MOST_QUEUED = 1024  # items of a queue that are kept
 LEAST_VECTOR = 32  # elements; a shorter one with as many as a model's parameters may be anything
 
@@ -116,6 +117,8 @@ class Undo:
         self._copies = weights.copies(self._leaves)
         self._containers = found.containers
         self._mappings = found.mappings
+        held = (leaf.value for leaf in found.holders.values())
+        self._keys = [(one, set(one)) for one in held if isinstance(one, dict) and len(one) <= MOST_KEYS]
         self._holders = found.holders
         self._new: set[str] = set()  # paths of numbers that mappings have had since
         self._made: dict[str, Leaf] = {}  # objects that they have had since, which each pass makes anew
@@ -155,6 +158,9 @@ class Undo:
         self._draw_again()
         for path in self._lists:
             self._shorten(path)
+        for mapping, keys in self._keys:
+            for key in [key for key in mapping if key not in keys]:
+                del mapping[key]
 
     def _draw_again(self) -> None:
         for generator, state in self._generators:

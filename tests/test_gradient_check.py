@@ -42,6 +42,7 @@ def found(model: nn.Module, loss: Loss) -> str:
     check.keep()
     check.begin()
     brought_by(check, model, [loss(model(part)) for part in X.split(8)])
+    assert check.is_comparable()
     return check.differs()
 
 

@@ -1,4 +1,5 @@
 # kind: 1 an ensemble whose stacked parameters are trained through vmap
+# leave out: metrics of lose crash chain: the loss of a replica that is lost is lost with it
 # leave out: repeats of all: batches may be done again as a whole to find out what the loss is
 import copy
 
