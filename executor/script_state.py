@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -21,15 +20,12 @@ import numpy as np
 import torch
 
 from . import script_random
+from .place_names import is_of_place
 from .script_frames import Place, holdings_of, script_places
 from .script_random import GLOBALS, is_generator
-from .script_sums import ATTRIBUTES
+from .script_sums import ATTRIBUTES, counts_by_key
 from .undue import Undue
 
-# What says where a process is and not how far it is.
-_PLACES = re.compile(
-    r"(^|_)(rank|world|world_size|main|master|device|gpu|pid|host|hostname|port|seed|args|cfg|config)($|_)"
-)
 _SCALARS = (bool, int, float, complex, str, type(None))
 MOST_ITEMS = 100_000  # of one variable
 MOST_BYTES = 64 << 20  # of all tensors, arrays and texts together, beside
@@ -112,7 +108,7 @@ class ScriptState:
 
     def _plain_items(self, place: Place, budget: _Budget) -> Iterator[tuple[str, Any]]:
         for name in place.names:
-            if _PLACES.search(name.lower()):
+            if is_of_place(name, place.variables[name]):
                 continue
             try:
                 yield name, _plain(place.variables[name], budget, DEPTH)
@@ -183,6 +179,8 @@ class ScriptState:
             return mine
         if isinstance(mine, dict) and isinstance(value, dict):
             kept = {key: self._merged(mine.get(key), item) for key, item in value.items()}
+            if not counts_by_key(kept):  # of words, say, of which "host" is one
+                kept |= {key: item for key, item in mine.items() if is_of_place(key, item)}
             mine.clear()
             mine.update(kept)
             return mine
@@ -285,6 +283,8 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
         is_new = id(value) not in budget.seen
         budget.seen.add(id(value))
         for name, attribute in list(held.items()) if is_new else ():
+            if is_of_place(name, attribute):
+                continue
             try:
                 attributes[name] = _plain(attribute, budget, depth - 1)
             except _NotPlain:

@@ -405,7 +405,7 @@ def as_alone(
             for key in first
         }
         return _reckoned_again(combined, known, path)
-    if isinstance(first, dict) and all(_counts(other) for other in everyone):
+    if isinstance(first, dict) and all(counts_by_key(other) for other in everyone):
         return _counts_together(everyone, known, path)
     if kind is list and path in known.over_samples:
         return [item for other in everyone for item in other]
@@ -425,7 +425,7 @@ def _reckoned_again(values: dict[Any, Any], known: Known, path: str) -> dict[Any
     return values
 
 
-def _counts(value: Any) -> bool:
+def counts_by_key(value: Mapping[Any, Any]) -> bool:
     return all(type(count) is int for count in value.values())
 
 

@@ -17,6 +17,7 @@ import pytest
 import torch
 from coadapt.executor import script_frames, script_undo
 from coadapt.executor.own_variables import OwnVariables, _of_all, share_of
+from coadapt.executor.place_names import is_of_place
 from coadapt.executor.script_frames import MODULE, MOST_ELEMENTS, NUMBERS, put, reach
 from coadapt.executor.script_sums import Given, Known, as_alone, grows_by_samples, is_of_batches, shared
 from coadapt.executor.script_undo import Undo
@@ -563,6 +564,66 @@ def test_a_newcomer_gets_what_training_has_made_of_variables_and_keeps_what_is_i
     newcomer, again = begins(state)
     assert newcomer == {**there, "device": "cuda:1"}
     assert again["now"][-2]["variables"].keys() == state["now"][-2]["variables"].keys()
+
+
+class Placed:
+    """An object of a trainer's kind: it knows where it is, and what it has found."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank, self.device, self.is_main = rank, f"cuda:{rank}", rank == 0
+        self.main_loss = 9.0
+
+
+def named(state: dict[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """As `begins`, of a script whose names have to do with places, or seem to."""
+    main_loss, best_main_acc, rank_loss, seed_scores, words = 9.0, 0.0, 9.0, [0.0], {"host": 1}
+    rank = int(state is not None)
+    config, placed = {"lr": 0.5, "rank": rank}, Placed(rank)
+    mine = OwnVariables()
+    if state is None:
+        mine.begin()
+        mine.begin_pass(0, 1)
+        local_rank, is_main_process, device, num_gpus = 0, True, "cuda:0", 1
+        main_loss, best_main_acc, rank_loss, seed_scores, words = 1.0, 0.5, 2.0, [0.5], {"host": 7}
+        config["lr"], placed.main_loss = 0.25, 1.0
+    else:
+        local_rank, is_main_process, device, num_gpus = 1, False, "cuda:1", 2
+        mine.begin()
+        mine.load(state)
+        mine.begin_pass(0, 1)
+    told = mine.state(in_pass=False, pass_samples=0)
+    places = [rank, local_rank, is_main_process, device, num_gpus, config["rank"]]
+    return {
+        "places": [*places, placed.rank, placed.device, placed.is_main],
+        "found": [main_loss, best_main_acc, rank_loss, seed_scores, words, config["lr"], placed.main_loss],
+    }, told  # fmt: skip
+
+
+def test_whole_names_tell_what_is_of_a_place_and_stays_there() -> None:
+    there, state = named(None)
+    newcomer, _ = named(state)
+    assert newcomer["found"] == there["found"] == [1.0, 0.5, 2.0, [0.5], {"host": 7}, 0.25, 1.0]
+    assert there["places"] == [0, 0, True, "cuda:0", 1, 0, 0, "cuda:0", True]
+    assert newcomer["places"] == [1, 1, False, "cuda:1", 2, 1, 1, "cuda:1", False]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_place"),
+    [
+        ("my_rank", 1, True),
+        ("LOCAL_RANK", 1, True),
+        ("world_size", 2, True),
+        ("device0", "cuda:0", True),
+        ("ngpus_per_node", 8, True),
+        ("main", True, True),
+        ("main", 3, False),
+        ("mean_rank", 3, False),
+        ("rank", 0.5, False),
+        ("batch_size", 3, False),
+    ],
+)
+def test_names_of_places(name: str, value: Any, is_place: bool) -> None:
+    assert is_of_place(name, value) is is_place
 
 
 def counter() -> Callable[[], int]:
