@@ -15,7 +15,7 @@ import weakref
 from collections import deque
 from collections.abc import Container, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from types import CellType, FrameType, FunctionType, ModuleType
+from types import CellType, FrameType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -117,7 +117,7 @@ class Reach:
             return
         if kind in CONTAINERS:
             self.containers[path] = Leaf(owner, key, value, place)
-        if depth == 0 or kind in _NO_HOLDERS or isinstance(value, type):
+        if depth == 0 or not _may_hold(value):
             return
         inner: MutableMapping[Any, Any] | list[Any] | deque[Any] | tuple[Any, ...]
         keys: list[Any]
@@ -129,6 +129,11 @@ class Reach:
             inner, keys = value, list(range(len(value)))
         elif kind is tuple and value and all(isinstance(item, torch.Tensor) for item in value):
             inner, keys = value, list(range(len(value)))
+        elif kind is tuple:  # what it holds stays, and may change
+            inner = dict(enumerate(value))
+            keys = [i for i, item in inner.items() if type(item) not in self.kinds and _may_hold(item)]
+            if not keys:
+                return
         elif (held := holdings_of(value)) is not None:
             inner, keys = held, list(held)
         else:
@@ -149,6 +154,10 @@ class Reach:
         if isinstance(value, torch.Tensor):
             return value.numel() <= self.elements and not value.requires_grad and value.layout is torch.strided
         return value.size <= self.elements and value.dtype.kind in "iufb"
+
+
+def _may_hold(value: Any) -> bool:
+    return type(value) not in _NO_HOLDERS and not isinstance(value, type | Undue)
 
 
 def is_entry_of(path: str, mappings: Container[str]) -> bool:
@@ -293,6 +302,37 @@ def _is_bound(cell: CellType) -> bool:
     return cell != CellType()
 
 
+class Slots(MutableMapping[str, Any]):
+    """The attributes of an object that has slots for them."""
+
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+        self._slots = {
+            name: slot
+            for kind in type(thing).__mro__
+            for name, slot in vars(kind).items()
+            if isinstance(slot, MemberDescriptorType) and _is_own_class(kind)
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._slots[name].__get__(self._thing)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._slots[name].__set__(self._thing, value)
+
+    def __delitem__(self, name: str) -> None:
+        self._slots[name].__delete__(self._thing)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._slots if name in self)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
 # Functions that make batches, whose variables go with the data.
 _of_data: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 
@@ -311,7 +351,16 @@ def holdings_of(value: Any) -> MutableMapping[str, Any] | None:
         outer = value.__qualname__.rpartition(".<locals>.")[0]
         running = any(frame.f_code.co_qualname == outer for frame in script_frames())
         return None if running else Enclosed(value)
-    return vars(value) if is_own_object(value) else None
+    if is_own_object(value):
+        return vars(value)
+    return Slots(value) if _has_slots(value) else None
+
+
+def _has_slots(value: Any) -> bool:
+    """Whether it is an object of the script's own classes with slots instead of a dictionary."""
+    kind = type(value)
+    has_slots = hasattr(kind, "__slots__") and not issubclass(kind, tuple) and not hasattr(value, "__dict__")
+    return has_slots and _is_own_class(kind)
 
 
 _own_files: dict[str, bool] = {}

@@ -152,41 +152,59 @@ class ScriptState:
     def _merged(self, mine: Any, value: Any) -> Any:
         """`value`, put into the object that stands there, so that whoever else holds it sees it, too."""
         if isinstance(value, dict) and MODEL in value:
-            model = mine
-            if not isinstance(mine, torch.nn.Module) or shape_of(mine) != shape_of(self.models[value[MODEL]]):
-                model = copy.deepcopy(self.models[value[MODEL]])
+            model, of = mine, self.models[value[MODEL]]
+            is_copy = isinstance(mine, torch.nn.Module) and not any(mine is one for one in self.models)
+            if not is_copy or shape_of(mine) != shape_of(of):
+                model = copy.deepcopy(of)
             model.load_state_dict(value["state"])
             return model
         if isinstance(value, dict) and GENERATOR in value:
-            script_random.from_text(mine, value[GENERATOR])
+            if is_generator(mine):
+                script_random.from_text(mine, value[GENERATOR])
             return mine
         if isinstance(value, dict) and ATTRIBUTES in value:
-            if mine is None or type(mine).__qualname__ != value[ATTRIBUTES]:
-                return mine
-            held = holdings_of(mine) or {}
-            for name, attribute in value["values"].items():
-                if name in held or not isinstance(mine, FunctionType):
-                    held[name] = self._merged(held.get(name), attribute)
-            return mine
-        if isinstance(mine, list) and type(value) is list:
-            if any(map(_holds_objects, value[len(mine) :])):
-                return mine
-            mine[:] = [self._merged(m, v) for m, v in zip(mine, value, strict=False)] + value[len(mine) :]
-            return mine
-        if isinstance(mine, deque) and type(value) is list:
-            mine.clear()
-            mine.extend(value)
-            return mine
-        if isinstance(mine, dict) and isinstance(value, dict):
-            kept = {key: self._merged(mine.get(key), item) for key, item in value.items()}
+            return self._object_merged(mine, value)
+        if type(value) in (list, tuple):
+            return self._items_merged(mine, value)
+        if isinstance(value, dict):
+            held = mine if isinstance(mine, dict) else {}
+            kept = {key: self._merged(held.get(key), item) for key, item in value.items()}
             if not counts_by_key(kept):  # of words, say, of which "host" is one
-                kept |= {key: item for key, item in mine.items() if is_of_place(key, item)}
+                kept |= {key: item for key, item in held.items() if is_of_place(key, item)}
+            if not isinstance(mine, dict):
+                return type(value)(kept)
             mine.clear()
             mine.update(kept)
             return mine
         if isinstance(mine, torch.Tensor) and isinstance(value, torch.Tensor):
             return value.to(mine.device)
         return value
+
+    def _object_merged(self, mine: Any, value: dict[str, Any]) -> Any:
+        if mine is None or type(mine).__qualname__ != value[ATTRIBUTES]:
+            return mine
+        if _has_names(mine):
+            return mine._replace(**{n: self._merged(getattr(mine, n), v) for n, v in value["values"].items()})
+        held = holdings_of(mine) or {}
+        for name, attribute in value["values"].items():
+            if name in held or not isinstance(mine, FunctionType):
+                held[name] = self._merged(held.get(name), attribute)
+        return mine
+
+    def _items_merged(self, mine: Any, value: list[Any] | tuple[Any, ...]) -> Any:
+        held = list(mine) if isinstance(mine, list | tuple | deque) else []
+        if any(map(_holds_objects, value[len(held) :])):
+            return mine
+        items = [self._merged(m, v) for m, v in zip(held, value, strict=False)]
+        items += [self._merged(None, v) for v in value[len(held) :]]
+        if isinstance(mine, deque):
+            mine.clear()
+            mine.extend(items)
+            return mine
+        if isinstance(mine, list) and isinstance(value, list):
+            mine[:] = items
+            return mine
+        return type(value)(items)
 
 
 @dataclass
@@ -278,7 +296,8 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
         budget.take(8 * len(value))
         pairs = {_plain(k, budget, 1): _plain(v, budget, depth - 1) for k, v in value.items()}
         return Counter(pairs) if kind is Counter else pairs
-    if (held := holdings_of(value)) is not None:
+    held = value._asdict() if _has_names(value) else holdings_of(value)
+    if held is not None:
         attributes: dict[str, Any] = {}
         is_new = id(value) not in budget.seen
         budget.seen.add(id(value))
@@ -291,6 +310,11 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
                 continue
         return {ATTRIBUTES: kind.__qualname__, "values": attributes}
     raise _NotPlain
+
+
+def _has_names(value: Any) -> bool:
+    """Whether it is a tuple with names."""
+    return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
 def _plain_model(value: torch.nn.Module, budget: _Budget) -> dict[str, Any]:
@@ -329,6 +353,8 @@ def _same(a: Any, b: Any) -> bool:
 
 def _holds_objects(value: Any) -> bool:
     """Whether it stands for objects of the script's classes, which only the script itself can make."""
+    if isinstance(value, dict) and MODEL in value:  # it can be made
+        return False
     if isinstance(value, dict):
         return ATTRIBUTES in value or GENERATOR in value or any(map(_holds_objects, value.values()))
     return isinstance(value, list | tuple | deque) and any(map(_holds_objects, value))

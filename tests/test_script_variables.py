@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import math
@@ -9,7 +10,7 @@ import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import Mock
 
 import numpy as np
@@ -624,6 +625,80 @@ def test_whole_names_tell_what_is_of_a_place_and_stays_there() -> None:
 )
 def test_names_of_places(name: str, value: Any, is_place: bool) -> None:
     assert is_of_place(name, value) is is_place
+
+
+class Slotted:
+    __slots__ = ("best", "unset")
+
+    def __init__(self) -> None:
+        self.best = 9.0
+
+
+class Best(NamedTuple):
+    loss: float = 9.0
+    history: tuple[float, ...] = ()
+
+
+def of_several(state: dict[str, Any] | None) -> tuple[list[Any], dict[str, Any]]:
+    """As `begins`, of a script that keeps objects and models in tuples and lists."""
+    model = nn.Linear(1, 1, bias=False)
+    meters, best, snapshots = (Meter(), Meter()), (9.0, None), [copy.deepcopy(model)]
+    recent: deque[Meter] = deque([Meter()])
+    by_name, slotted, named = {"first": (0, Meter())}, Slotted(), Best()
+    kept: dict[str, Any] = {}
+    current = model
+    mine = OwnVariables([model])
+    mine.begin()
+    if state is None:
+        mine.begin_pass(0, 1)
+        for i, meter in enumerate((*meters, recent[0], by_name["first"][1])):
+            meter.update(i + 1.0, 8)
+        with torch.no_grad():
+            model.weight.fill_(2.0)
+        best, current = (0.5, copy.deepcopy(model)), copy.deepcopy(model)
+        snapshots.append(copy.deepcopy(model))
+        kept["last"] = {"acc": 0.5, "models": [copy.deepcopy(model)]}
+        by_name["first"] = (1, by_name["first"][1])
+        slotted.best, named = 0.5, Best(0.5, (1.0, 0.5))
+    else:
+        with torch.no_grad():
+            model.weight.fill_(3.0)
+        mine.load(state)
+        mine.begin_pass(0, 1)
+    told = mine.state(in_pass=False, pass_samples=0)
+    all_meters = (*meters, recent[0], by_name["first"][1])
+    models = [best[1], current, snapshots[1], kept["last"]["models"][0]]
+    found = [[one.weight.item() for one in models], [vars(meter) for meter in all_meters]]
+    return [*found, best[0], by_name["first"][0], slotted.best, named, len(snapshots), current is model], told
+
+
+def test_objects_and_models_in_tuples_and_lists_stay_what_they_are() -> None:
+    there, state = of_several(None)
+    newcomer, _ = of_several(state)
+    assert newcomer == there
+    assert there[0] == [2.0] * 4
+    assert [one["sum"] for one in there[1]] == [8.0, 16.0, 24.0, 32.0]
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_sums_of_objects_in_tuples_and_slots_are_seen(passes: int) -> None:
+    meters, slotted = (Meter(), [Meter()]), Slotted()
+    slotted.best = 0
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for _ in range(4):
+        mine.begin_batch(may_repeat=False, several=passes > 1)
+        for number in range(passes):
+            mine.begin_part(number == passes - 1, is_copy=False)
+            for meter in (meters[0], meters[1][0]):
+                meter.update(1.5, 8 // passes)
+            slotted.best += 1
+            mine.end_part(Given(8 // passes, 8), number == passes - 1)
+    assert [(meter.count, meter.sum) for meter in (meters[0], meters[1][0])] == [(32, 48.0)] * 2
+    assert slotted.best == 4
+    over = mine.state(in_pass=True, pass_samples=0)["known"]["over_samples"]
+    assert {path.split("/", 2)[2] for path in over} >= {"meters/0/sum", "meters/0/count", "meters/1/0/count"}
 
 
 def counter() -> Callable[[], int]:
