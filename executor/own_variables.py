@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 from .group import Group
 from .script_frames import ARRAYS, FRACTIONS, MODULE, NUMBERS, WHOLE, put, reach, script_objects
 from .script_state import ScriptState
-from .script_sums import Given, Known, SampleSums, as_alone, shared, whole_numbers
+from .script_sums import Given, Known, SampleSums, shared, variables_alone, whole_numbers
 from .script_undo import ANY_SIZE, Undo, Weights, have_moved
 from .undue import Late
 from .whole_values import NormFollowers
@@ -52,7 +52,7 @@ class OwnVariables:
         self._lent: dict[str, int] = {}  # by path: what others took of a count over samples
         self._owed: dict[str, int] = {}  # the same, of what is none
         self._several = False
-        self._means_at_end: list[float] = []
+        self._means_at_end: list[_Mean] = []
         self._at_end: dict[str, float] = {}  # single numbers, when the last loop ended
         self._early: set[str] = set()  # paths of what has ever moved before the last pass of a batch
         self._moves: list[tuple[float, dict[str, Any]]] = []
@@ -91,11 +91,13 @@ class OwnVariables:
         `replicas` that there were, where some were lost.
         """
         known = self._sums.known
+        known.alike = self._sums.still_alike()
         mine = [list(self._capture()), weight, known] if here else None
         told_by_all: list[Any] = group.gather_objects(mine) if group else [mine]
         everyone = [told for told in told_by_all if told is not None]
         for _, _, theirs in everyone:
             known.update(theirs)
+        known.alike = _common([theirs.alike for _, _, theirs in everyone])
         captured = _of_all([told[0] for told in everyone])
         if len({tuple(frame["function"] for frame in frames) for frames in captured}) != 1:
             captured = captured[:1]  # they are at different places
@@ -105,7 +107,7 @@ class OwnVariables:
         self._as_one = [
             {
                 **places[0],
-                "variables": as_alone(
+                "variables": variables_alone(
                     [place["variables"] for place in places], weights, known, scale, _path(places[0])
                 ),
             }
@@ -147,6 +149,7 @@ class OwnVariables:
             mine = whole_numbers(share["variables"], known, _path(share))
             every = whole_numbers(frame["variables"], known, _path(frame))
             self._lent |= {path: value - mine[path] for path, value in every.items() if path in mine}
+        self._sums.are_alike()
         self._sums.look_again()
 
     # --- putting in place -----------------------------------------------------------------------------------
@@ -158,6 +161,7 @@ class OwnVariables:
             self._reading |= theirs
             self._script.ordering |= theirs
             self._script.begin()
+            self._sums.are_alike()
 
     def begin_pass(self, rank: int, replicas: int) -> bool:
         """A pass over the data begins; True where it goes on in the midst of one."""
@@ -211,12 +215,16 @@ class OwnVariables:
             wholes = {count for count in counts for one in sums if one and _is_quotient(value, one, count)}
             if len(wholes) == 1:
                 return wholes.pop()
+        for means in (_means_of_lists(), self._means_at_end):
+            of_some = {m.over for m in means if m.path in self._sums.known.over_samples and _close(value, m.mean)}
+            if len(of_some) == 1:
+                return of_some.pop()
         return None
 
     def is_mean_of_batches(self, value: float, batches: int) -> bool:
         """Whether it is a sum over this pass's batches, divided by their number or a counter; or a list's mean."""
         known = self._sums.known
-        if any(_close(value, mean) for mean in (*_means_of_lists(), *self._means_at_end)):
+        if any(_close(value, m.mean) for m in (*_means_of_lists(), *self._means_at_end)):
             return True
         for singles in (self._singles(), self._at_end):
             sums = {v for path, v in singles.items() if path not in known.over_samples}
@@ -344,6 +352,11 @@ def _of_all(captured: Sequence[Frames]) -> list[Frames]:
     return [[f for f in frames if f["function"] != MODULE or _path(f) in common] for frames in captured]
 
 
+def _common(everyone: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """What all say alike."""
+    return dict(set.intersection(*(set(told.items()) for told in everyone))) if everyone else {}
+
+
 def _path(frame: dict[str, Any]) -> str:
     return f"{frame['file']}/{frame['function']}"
 
@@ -352,13 +365,21 @@ def share_of(samples: int, rank: int, replicas: int) -> int:
     return samples // replicas + (rank < samples % replicas)
 
 
-def _means_of_lists() -> list[float]:
-    """Of lists that hold a number for each batch."""
+class _Mean(NamedTuple):
+    """Of a list of numbers, by its path."""
+
+    path: str
+    mean: float
+    over: float
+
+
+def _means_of_lists() -> list[_Mean]:
+    """Of lists that hold a number for each batch, or for each sample."""
     found = []
-    for items in reach(()).lists.values():
+    for path, items in reach(()).lists.items():
         numbers = [float(item) for item in items if isinstance(item, FRACTIONS) or _is_number(item)]
         if len(numbers) == len(items) > 1:
-            found.append(math.fsum(numbers) / len(numbers))
+            found.append(_Mean(path, math.fsum(numbers) / len(numbers), float(len(numbers))))
     return found
 
 

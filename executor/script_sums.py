@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Callable, Container, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,9 +53,11 @@ class Given:
 class Known:
     """Paths of variables, by what they are.
 
-    `over_samples`: sums over samples, and lists with an entry for each; `others` were seen to be none.
+    `over_samples`: sums over samples, and lists with an entry for each or for some; `others` were seen to be none.
+    `rows`: of these, tensors and arrays with such entries, as `torch.cat` puts them together.
     `moving`: whatever moves with each part. `counters`: whole numbers that grow by 1. `reckoned`: quotients of two
-    others, by name, in the same object.
+    others, by name, in the same object. `alike`: how many entries of lists and rows all replicas have in common;
+    it is as of now, and in no checkpoint.
     """
 
     over_samples: set[str] = field(default_factory=set)
@@ -62,10 +65,12 @@ class Known:
     moving: set[str] = field(default_factory=set)
     counters: set[str] = field(default_factory=set)
     reckoned: dict[str, tuple[str, str]] = field(default_factory=dict)
+    rows: set[str] = field(default_factory=set)
+    alike: dict[str, int] = field(default_factory=dict)
 
     def also_at(self, alias: str, first: str) -> None:
         """What is at the path `first` is at `alias`, too."""
-        for paths in (self.over_samples, self.moving):
+        for paths in (self.over_samples, self.moving, self.rows):
             paths |= {
                 alias + path[len(first) :] for path in paths if path == first or path.startswith(f"{first}/")
             }
@@ -76,6 +81,7 @@ class Known:
         self.moving |= other.moving
         self.counters |= other.counters
         self.reckoned |= other.reckoned
+        self.rows |= other.rows
 
     def as_plain(self) -> dict[str, Any]:
         """As it goes into checkpoints."""
@@ -85,6 +91,7 @@ class Known:
             "moving": sorted(self.moving),
             "counters": sorted(self.counters),
             "reckoned": {path: list(of) for path, of in self.reckoned.items()},
+            "rows": sorted(self.rows),
         }
 
     @classmethod
@@ -95,6 +102,7 @@ class Known:
             set(told["moving"]),
             set(told["counters"]),
             {path: (above, below) for path, (above, below) in told["reckoned"].items()},
+            set(told.get("rows", ())),
         )
 
     @property
@@ -112,6 +120,8 @@ class SampleSums:
         self._lengths: dict[str, int] = {}
         self._mappings: set[str] = set()
         self._of_batches: dict[str, tuple[int, int]] = {}  # counts that may be of batches: growth, how many times
+        self._added: dict[str, set[int]] = {}  # by how many entries lists and arrays have grown
+        self._alike: dict[str, tuple[Any, Any]] = {}  # what all replicas had alike: lists, or None, and entries
         self._looks = 0
         self._loops = 0
         self._passes = 0
@@ -192,6 +202,7 @@ class SampleSums:
         }
         self._note_reckoned(grown, found, before)
         self._note_lists(found, samples)
+        self._note_rows(found, before, samples)
         for alias, first in found.aliases.items():
             known.also_at(alias, first)
 
@@ -238,11 +249,50 @@ class SampleSums:
         self._has_counted = True
 
     def _note_lists(self, found: Reach, samples: int) -> None:
-        """Lists that get an entry for each sample, or one array of entries for each part."""
+        """Lists that get an entry for each sample or for some, or one array of entries for each part."""
         for path, items in found.lists.items():
             more = len(items) - self._lengths.get(path, len(items))
-            if samples > 1 and (more == samples or (more == 1 and _is_of_samples(items[-1], samples))):
+            of_part = samples > 1 and more == 1 and _is_of_samples(items[-1], samples)
+            if self._is_by_samples(path, more, samples) or of_part:
                 self.known.over_samples.add(path)
+
+    def _note_rows(self, found: Reach, before: Mapping[str, Any], samples: int) -> None:
+        """Tensors and arrays that others took the place of, with more entries behind the same ones."""
+        for path, leaf in found.leaves.items():
+            if path not in before or not isinstance(leaf.value, ARRAYS) or not leaf.value.ndim:
+                continue
+            more = len(leaf.value) - _length(before[path])
+            if more > 0 and _begins_with(leaf.value, before[path]) and self._is_by_samples(path, more, samples):
+                self.known.rows.add(path)
+                self.known.over_samples.add(path)
+
+    def _is_by_samples(self, path: str, more: int, samples: int) -> bool:
+        """Entries for each sample; or for some, which are now so many and now so many."""
+        if samples < 2 or more < 2:
+            return False
+        self._added.setdefault(path, set()).add(more)
+        return more == samples or len(self._added[path]) > 1
+
+    def are_alike(self) -> None:
+        """All replicas have the same now, but for their shares of what is over samples."""
+        found, over = reach(ARRAYS), self.known.over_samples
+        lists = {path: (items, list(items)) for path, items in found.lists.items() if path not in over}
+        arrays = {
+            path: (None, _copied(leaf.value))
+            for path, leaf in found.leaves.items()
+            if path not in over and leaf.value.ndim
+        }
+        self._alike = lists | arrays
+
+    def still_alike(self) -> dict[str, int]:
+        """How many entries of lists and arrays are those that all had, by path."""
+        found = reach(ARRAYS)
+        now = found.lists | {path: leaf.value for path, leaf in found.leaves.items()}
+        return {
+            path: len(entries)
+            for path, (items, entries) in self._alike.items()
+            if path in now and (items is None or now[path] is items) and _begins_with(now[path], entries)
+        }
 
     def _beside_count(self, path: str, growth: Any, grown: Mapping[str, Any], found: Reach, samples: int) -> bool:
         """Whether an object keeps it beside a count of its samples, as a meter does: its sum and its count."""
@@ -394,27 +444,77 @@ def as_alone(
     kind = type(first)
     if any(type(other) is not kind for other in everyone):
         return first
+    if isinstance(first, ARRAYS) and first.ndim and _fit(everyone):
+        if path in known.alike and _is_of_some(everyone, known.alike[path]):
+            known.rows.add(path)
+            known.over_samples.add(path)
+        if path in known.rows:
+            return _joined(everyone, known.alike.get(path, 0))
     if kind in NUMBERS or isinstance(first, ARRAYS):
         return _number_alone(everyone, weights, known, scale, path)
-    if kind is dict and all(other.keys() == first.keys() for other in everyone):
-        is_object = ATTRIBUTES in first
-        combined = {
-            key: as_alone(
-                [other[key] for other in everyone], weights, known, scale, path if is_object else f"{path}/{key}"
-            )
-            for key in first
-        }
-        return _reckoned_again(combined, known, path)
-    if isinstance(first, dict) and all(counts_by_key(other) for other in everyone):
-        return _counts_together(everyone, known, path)
-    if kind is list and path in known.over_samples:
-        return [item for other in everyone for item in other]
+    if isinstance(first, dict):
+        if any(other.get(ATTRIBUTES) != first.get(ATTRIBUTES) for other in everyone):
+            return first
+        if ATTRIBUTES in first:
+            values = variables_alone([other["values"] for other in everyone], weights, known, scale, path)
+            return {**first, "values": values}
+        if any(other.keys() != first.keys() for other in everyone) and all(map(counts_by_key, everyone)):
+            return _counts_together(everyone, known, path)
+        return variables_alone(everyone, weights, known, scale, path) if kind is dict else first
+    if kind is list:
+        alike = known.alike.get(path, 0)
+        if _is_of_some(everyone, alike):
+            known.over_samples.add(path)
+        if path in known.over_samples:
+            return _joined(everyone, alike)
     if kind in (list, tuple) and all(len(other) == len(first) for other in everyone):
         return kind(
             as_alone([other[i] for other in everyone], weights, known, scale, f"{path}/{i}")
             for i in range(len(first))
         )
-    return first
+    return max(everyone, key=len) if kind is list else first
+
+
+def variables_alone(
+    everyone: Sequence[Mapping[Any, Any]], weights: Sequence[float], known: Known, scale: float, path: str
+) -> dict[Any, Any]:
+    """The same of values by name; of what only some replicas have, as what rank 0 alone does, by theirs."""
+    combined = {}
+    for key in dict.fromkeys(key for other in everyone for key in other):
+        having = [i for i, other in enumerate(everyone) if key in other]
+        values, theirs = [everyone[i][key] for i in having], [weights[i] for i in having]
+        combined[key] = as_alone(
+            values, theirs if any(theirs) else [1.0] * len(theirs), known, scale, f"{path}/{key}"
+        )
+    return _reckoned_again(combined, known, path)
+
+
+def _is_of_some(everyone: Sequence[Any], alike: int) -> bool:
+    """Whether several replicas have added entries, and not as many: of what only some samples have."""
+    lengths = list(map(_length, everyone))
+    if len(set(lengths)) == 1 or sum(length > alike for length in lengths) < 2:
+        return False
+    return not any(
+        isinstance(item, dict) and ATTRIBUTES in item
+        for items in everyone
+        if isinstance(items, list)
+        for item in items
+    )
+
+
+def _fit(everyone: Sequence[Any]) -> bool:
+    """Whether the rows of arrays are alike in shape."""
+    return len({one.shape[1:] for one in everyone if _length(one)}) == 1
+
+
+def _joined(everyone: Sequence[Any], alike: int) -> Any:
+    """The entries of all replicas; of those that are alike, one replica's."""
+    first, *others = everyone
+    parts = [first, *(other[alike:] for other in others)]
+    if isinstance(first, list):
+        return [item for part in parts for item in part]
+    parts = [part for part in parts if _length(part)]
+    return torch.cat(parts) if isinstance(first, torch.Tensor) else np.concatenate(parts)
 
 
 def _reckoned_again(values: dict[Any, Any], known: Known, path: str) -> dict[Any, Any]:
@@ -460,6 +560,8 @@ def shared(value: Any, known: Known, rank: int, replicas: int, path: str = "") -
     if replicas == 1:
         return value
     kind = type(value)
+    if path in known.rows and isinstance(value, ARRAYS):
+        return value[rank::replicas]
     if kind in NUMBERS or isinstance(value, ARRAYS):
         if path not in known.over_samples:
             return value
@@ -536,6 +638,22 @@ def _as_array(value: Any) -> np.ndarray:
         value = value.detach().cpu()
         value = value.float().numpy() if value.is_floating_point() else value.long().numpy()
     return value.astype(np.float64)
+
+
+def _length(value: Any) -> int:
+    """Entries of a list, or rows of an array; 0 for all else."""
+    if isinstance(value, ARRAYS):
+        return len(value) if value.ndim else 0
+    return len(value) if isinstance(value, list | deque) else 0
+
+
+def _begins_with(now: Any, entries: Any) -> bool:
+    """Whether a list or an array has these entries before all others."""
+    if (isinstance(now, ARRAYS) and type(now) is not type(entries)) or _length(now) < len(entries):
+        return False
+    if not isinstance(now, ARRAYS):
+        return all(a is b for a, b in zip(now, entries, strict=False))
+    return not len(entries) or (now.dtype == entries.dtype and _equal(entries, now[: len(entries)]))
 
 
 def _is_of_samples(item: Any, samples: int) -> bool:

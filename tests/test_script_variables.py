@@ -6,10 +6,14 @@ import copy
 import functools
 import importlib
 import math
+import pickle
 import sys
+import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest.mock import Mock
 
@@ -20,7 +24,16 @@ from coadapt.executor import script_frames, script_undo
 from coadapt.executor.own_variables import OwnVariables, _of_all, share_of
 from coadapt.executor.place_names import is_of_place
 from coadapt.executor.script_frames import MODULE, MOST_ELEMENTS, NUMBERS, put, reach
-from coadapt.executor.script_sums import Given, Known, as_alone, grows_by_samples, is_of_batches, shared
+from coadapt.executor.script_sums import (
+    ATTRIBUTES,
+    Given,
+    Known,
+    as_alone,
+    grows_by_samples,
+    is_of_batches,
+    shared,
+    variables_alone,
+)
 from coadapt.executor.script_undo import Undo
 from hypothesis import given
 from hypothesis import strategies as st
@@ -182,6 +195,23 @@ def test_a_mean_is_over_the_count_that_its_sum_is_divided_by() -> None:
     assert mine.mean_over(total / tokens) == tokens == 84
     assert mine.mean_over(100 * total / rows) == rows == 12
     assert mine.mean_over(0.123) is None
+
+
+def test_a_mean_of_entries_of_some_samples_is_over_these() -> None:
+    losses: list[float] = []
+    of_batches: list[float] = []
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for n in (3, 4, 5):
+        mine.begin_batch(may_repeat=False, several=False)
+        mine.begin_part(last=True, is_copy=False)
+        losses += [float(n * i) for i in range(n)]
+        of_batches.append(float(n))
+        mine.end_part(Given(8, 8), True)
+    assert mine.mean_over(sum(losses) / 12) == 12
+    assert mine.mean_over(4.0) is None
+    assert mine.is_mean_of_batches(4.0, 3)
 
 
 # --- passes -------------------------------------------------------------------------------------------------
@@ -511,7 +541,9 @@ def test_means_of_replicas_weigh_by_their_samples_and_sums_add_up(
         ([True, False], True),
         (["a", "b"], "a"),
         ([[1.0, 2.0], [3.0, 4.0]], [2.0, 3.0]),
-        ([[1.0], [1.0, 2.0]], [1.0]),
+        ([[1.0], [1.0, 2.0]], [1.0, 1.0, 2.0]),  # of some samples
+        ([[1.0], []], [1.0]),  # one replica alone keeps it
+        ([[], [2.0]], [2.0]),
         ([torch.tensor([1, 0]), torch.tensor([0, 2])], torch.tensor([1, 2])),
         ([np.float32(1.0), np.float32(2.0)], np.float32(1.5)),
         ([Counter(a=1), Counter(b=2)], Counter(a=1, b=2)),
@@ -522,6 +554,131 @@ def test_variables_of_two_replicas_become_those_of_one_process(everyone: Sequenc
     found = as_alone(everyone, [1.0, 1.0], Known(), path="f/x")
     assert type(found) is type(one)
     assert str(found) == str(one)
+
+
+def together(size: int) -> SimpleNamespace:
+    """A group of threads, and what else they tell each other, out of reach of what is captured."""
+    told: dict[int, bytes] = {}
+    barrier = threading.Barrier(size)
+
+    def gather(rank: int, mine: Any) -> list[Any]:
+        told[rank] = pickle.dumps(mine)
+        barrier.wait(20)
+        everyone = [pickle.loads(told[one]) for one in sorted(told)]
+        barrier.wait(20)
+        return everyone
+
+    groups = [Mock(gather_objects=functools.partial(gather, rank)) for rank in range(size)]
+    return SimpleNamespace(groups=groups, wait=barrier.wait, states=[])
+
+
+BATCHES = torch.arange(80.0).reshape(10, 8) + 0.5
+OF_SOME = (BATCHES.long() * 7 % 5) > 1  # of six samples, of four, of five
+
+
+def keeps_entries(begun: int, rank: int, both: SimpleNamespace) -> dict[str, Any]:
+    """A script that keeps entries of each sample, or of some; the second replica comes after `begun` batches."""
+    some: list[float] = []
+    labels: list[int] = []
+    every, rows, array, numbers = (
+        torch.tensor([]),
+        torch.zeros(0, 2),
+        np.array([]),
+        torch.tensor([], dtype=torch.long),
+    )
+    rows_of_some = torch.zeros(0, 2)
+    log = [0.5]
+    mine = OwnVariables()
+    mine.begin()
+
+    def takes(values: torch.Tensor, chosen: torch.Tensor, samples: int) -> None:
+        nonlocal every, rows, array, numbers, rows_of_some
+        mine.begin_batch(may_repeat=True, several=False)
+        mine.begin_part(last=True, is_copy=False)
+        some.extend(values[chosen].tolist())
+        labels.extend((values[chosen].long() % 2).tolist())
+        every = torch.cat([every, values])
+        rows = torch.cat([rows, torch.stack([values, -values], 1)])
+        rows_of_some = torch.cat([rows_of_some, torch.stack([values, -values], 1)[chosen]])
+        array = np.append(array, values.numpy())
+        numbers = torch.cat([numbers, values.long() % 2])
+        if rank == 0:
+            log.append(float(values.mean()))
+        mine.end_part(Given(len(values), samples), True)
+
+    if rank == 0:
+        mine.begin_pass(0, 1)
+        for values, chosen in zip(BATCHES[:begun], OF_SOME[:begun], strict=True):
+            takes(values, chosen, 8)
+        mine.look_as_one(together(1).groups[0], 8.0 * begun)
+        both.states.append(mine.state(in_pass=True, pass_samples=8 * begun))
+        mine.take_share(0, 2)
+        both.wait(20)
+    else:
+        both.wait(20)
+        mine.load(both.states[0])
+        mine.begin_pass(1, 2)
+        mine.begin_loop(1, 2)
+    for values, chosen in zip(BATCHES[begun:6], OF_SOME[begun:6], strict=True):
+        half = slice(5, 8) if rank else slice(0, 5)
+        takes(values[half], chosen[half], 8)
+    for _ in range(2):
+        mine.look_as_one(both.groups[rank], 4.0)
+        both.states.append(mine.state(in_pass=True, pass_samples=48))
+        mine.take_share(rank, 2)
+    return {
+        "some": some, "labels": labels, "every": every, "rows": rows, "rows_of_some": rows_of_some, "array": array,
+        "numbers": numbers, "log": log,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("begun", [0, 1, 3])
+def test_entries_of_some_samples_and_rows_put_together_are_those_of_one_process(begun: int) -> None:
+    both = together(2)
+    with ThreadPoolExecutor(2) as pool:
+        ran = [pool.submit(keeps_entries, begun, rank, both) for rank in range(2)]
+        parts = [one.result() for one in ran]
+    every, some = BATCHES[:6].flatten().tolist(), BATCHES[:6][OF_SOME[:6]].tolist()
+    labels = [(value, int(value) % 2) for value in some]
+    for state in both.states[-4:]:
+        one = next(frame["variables"] for frame in state["now"] if "rows_of_some" in frame["variables"])
+        assert sorted(zip(one["some"], one["labels"], strict=True)) == labels
+        assert sorted(one["every"].tolist()) == sorted(one["array"].tolist()) == every
+        assert sorted(one["rows"].tolist()) == [[value, -value] for value in every]
+        assert sorted(one["rows_of_some"].tolist()) == [[value, -value] for value in some]
+        assert one["numbers"].sum() == sum(int(value) % 2 for value in every)
+        assert len(one["numbers"]) == len(every)
+    shares = [pair for part in parts for pair in zip(part["some"], part["labels"], strict=True)]
+    assert sorted(shares) == labels
+    assert sorted(value for part in parts for value in part["every"].tolist()) == every
+    assert [len(part["log"]) for part in parts] == [7, 7]
+
+
+@pytest.mark.parametrize("passes", [2, 3])
+def test_rows_put_together_hold_those_of_all_passes(passes: int) -> None:
+    every, of_batches = torch.tensor([]), torch.tensor([])
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for batch in BATCHES[:, :6]:
+        mine.begin_batch(may_repeat=False, several=True)
+        for number, part in enumerate(batch.chunk(passes)):
+            mine.begin_part(number == passes - 1, is_copy=False)
+            every = torch.cat([every, part])
+            of_batches = torch.cat([of_batches, part.mean()[None]])
+            mine.end_part(Given(len(part), 6), number == passes - 1)
+    assert every.tolist() == BATCHES[:, :6].flatten().tolist()
+    assert len(of_batches) == 10
+
+
+def test_what_only_some_replicas_have_spoils_nothing_else() -> None:
+    known = Known(over_samples={"f/seen", "f/x/seen"})
+    rank_0 = {"seen": 5, "log": [0.5], "x": {ATTRIBUTES: "X", "values": {"seen": 2, "best": 0.5}}}
+    rank_1 = {"seen": 3, "x": {ATTRIBUTES: "X", "values": {"seen": 1}}}
+    one = variables_alone([rank_0, rank_1], [0.0, 1.0], known, 1.0, "f")
+    assert one == {"seen": 8, "log": [0.5], "x": {ATTRIBUTES: "X", "values": {"seen": 3, "best": 0.5}}}
+    widths = [torch.zeros(1, 2), torch.zeros(2, 3)]
+    assert as_alone(widths, [1.0, 1.0], Known(alike={"f/x": 0}), path="f/x") is widths[0]
 
 
 @pytest.mark.parametrize(
