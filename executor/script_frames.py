@@ -42,6 +42,7 @@ DEPTH = 4  # from a variable to what is found in what it holds
 MOST_LEAVES = 64  # of one mapping or list
 MOST_HOLDERS = 512  # objects, mappings and lists that are looked into
 MOST_ELEMENTS = 1 << 16  # of a tensor or array
+MOST_ITEMS = 100_000  # of a list or mapping that is looked into; one of more numbers goes as a whole
 MODULE = "<module>"  # stands for the function whose variables are a module's
 
 _Kind = TypeVar("_Kind")

@@ -21,15 +21,16 @@ import torch
 
 from . import script_random
 from .place_names import is_of_place
-from .script_frames import Place, holdings_of, script_places
+from .script_frames import MOST_ITEMS, Place, holdings_of, script_places
 from .script_random import GLOBALS, is_generator
 from .script_sums import ATTRIBUTES, counts_by_key
 from .undue import Undue
 
 _SCALARS = (bool, int, float, complex, str, type(None))
-MOST_ITEMS = 100_000  # of one variable
+_NUMBERS = frozenset({bool, int, float, type(None)})  # a list of these alone may be long
 MOST_BYTES = 64 << 20  # of all tensors, arrays and texts together, beside
 COPIES = 3  # copies of the models
+_TOO_MUCH = 1 << 62
 DEPTH = 6
 SETTINGS_DEPTH = 3  # of what data sets and modules hold
 MOST_PARTS = 32  # of a list of them, such as transforms
@@ -64,10 +65,12 @@ class ScriptState:
     baseline: dict[tuple[str, str], Variables] = field(default_factory=dict)
     changed: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     too_large: set[str] = field(default_factory=set)
+    _set_up: dict[int, int] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Training begins: what is set now is the script's own and does not travel."""
         budget = self._budget()
+        budget.begins = True
         for place in script_places():
             self.baseline[place.key] = dict(self._plain_items(place, budget))
         self.baseline["", THINGS] = self._set_now()
@@ -104,7 +107,8 @@ class ScriptState:
     def _budget(self) -> _Budget:
         """As much as a few copies of the models need."""
         sizes = (p.numel() * p.element_size() for model in self.models for p in model.parameters())
-        return _Budget(MOST_BYTES + COPIES * sum(sizes), self.models, self.ordering)
+        bytes = MOST_BYTES + COPIES * sum(sizes)
+        return _Budget(bytes, self.models, self.ordering, self._set_up, self.too_large)
 
     def _plain_items(self, place: Place, budget: _Budget) -> Iterator[tuple[str, Any]]:
         for name in place.names:
@@ -193,10 +197,13 @@ class ScriptState:
 
     def _items_merged(self, mine: Any, value: list[Any] | tuple[Any, ...]) -> Any:
         held = list(mine) if isinstance(mine, list | tuple | deque) else []
-        if any(map(_holds_objects, value[len(held) :])):
+        if len(value) > MOST_ITEMS:  # of plain numbers
+            items = list(value)
+        elif any(map(_holds_objects, value[len(held) :])):
             return mine
-        items = [self._merged(m, v) for m, v in zip(held, value, strict=False)]
-        items += [self._merged(None, v) for v in value[len(held) :]]
+        else:
+            items = [self._merged(m, v) for m, v in zip(held, value, strict=False)]
+            items += [self._merged(None, v) for v in value[len(held) :]]
         if isinstance(mine, deque):
             mine.clear()
             mine.extend(items)
@@ -209,17 +216,37 @@ class ScriptState:
 
 @dataclass
 class _Budget:
-    """`seen`: objects of the script's classes, which are kept where they are met first."""
+    """`seen`: objects of the script's classes, which are kept where they are met first.
+
+    `set_up`: how what is too large was when training began (`begins`), by id: nobody misses it while it stays so.
+    `left`: names of attributes that are too large.
+    """
 
     bytes: int
-    models: Sequence[torch.nn.Module] = ()
-    ordering: Set[int] = frozenset()
+    models: Sequence[torch.nn.Module]
+    ordering: Set[int]
+    set_up: dict[int, int]
+    left: set[str]
+    begins: bool = False
     seen: set[int] = field(default_factory=set)
 
     def take(self, count: int) -> None:
         if count > self.bytes:
             raise _TooLarge
         self.bytes -= count
+
+    def take_for(self, value: Any, count: int) -> None:
+        """The same for a value that the script may have set up."""
+        if count <= self.bytes:
+            self.bytes -= count
+            return
+        if isinstance(value, torch.Tensor):
+            extent = value.numel() if value.is_inference() else value._version
+        else:
+            extent = len(value)
+        if self.begins:
+            self.set_up[id(value)] = extent
+        raise _NotPlain if self.set_up.get(id(value)) == extent else _TooLarge
 
 
 def _find_settings(path: str, thing: Any, depth: int, found: dict[str, tuple[Any, str]], seen: set[int]) -> None:
@@ -285,15 +312,12 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
     if depth == 0:
         raise _NotPlain
     if kind in (list, tuple, set, frozenset, deque):
-        if len(value) > MOST_ITEMS:
-            raise _NotPlain
-        budget.take(8 * len(value))
-        items = [_plain(item, budget, depth - 1) for item in value]
+        is_long = len(value) > MOST_ITEMS
+        budget.take_for(value, _TOO_MUCH if is_long and not set(map(type, value)) <= _NUMBERS else 8 * len(value))
+        items = list(value) if is_long else [_plain(item, budget, depth - 1) for item in value]
         return items if kind is deque else kind(items)
     if kind in (dict, Counter, OrderedDict) or isinstance(value, dict):
-        if len(value) > MOST_ITEMS:
-            raise _NotPlain
-        budget.take(8 * len(value))
+        budget.take_for(value, _TOO_MUCH if len(value) > MOST_ITEMS else 8 * len(value))
         pairs = {_plain(k, budget, 1): _plain(v, budget, depth - 1) for k, v in value.items()}
         return Counter(pairs) if kind is Counter else pairs
     held = value._asdict() if _has_names(value) else holdings_of(value)
@@ -306,6 +330,8 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
                 continue
             try:
                 attributes[name] = _plain(attribute, budget, depth - 1)
+            except _TooLarge:
+                budget.left.add(f"{kind.__qualname__}.{name}")
             except _NotPlain:
                 continue
         return {ATTRIBUTES: kind.__qualname__, "values": attributes}
@@ -333,7 +359,7 @@ def _plain_tensor(value: torch.Tensor, budget: _Budget) -> torch.Tensor:
         raise _NotPlain
     if value.requires_grad and value.numel() > 1024:
         raise _NotPlain
-    budget.take(value.numel() * value.element_size())
+    budget.take_for(value, value.numel() * value.element_size())
     return value.detach().to("cpu", copy=True)
 
 
@@ -347,6 +373,8 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple | deque):
+        if len(a) > MOST_ITEMS:
+            return bool(a == b)
         return len(a) == len(b) and all(map(_same, a, b))
     return bool(a == b) or (a != a and b != b)
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .script_frames import ARRAYS, MOST_LEAVES, NUMBERS, WHOLE, Reach, is_entry_of, reach
+from .script_frames import ARRAYS, MOST_ITEMS, MOST_LEAVES, NUMBERS, WHOLE, Reach, is_entry_of, reach
 
 # Stands beside "values": the attributes of an object of that class.
 ATTRIBUTES = "__coadapt_attributes__"
@@ -467,6 +467,8 @@ def as_alone(
             known.over_samples.add(path)
         if path in known.over_samples:
             return _joined(everyone, alike)
+        if len(first) > MOST_ITEMS:
+            return _mean_of_lists(everyone, weights)
     if kind in (list, tuple) and all(len(other) == len(first) for other in everyone):
         return kind(
             as_alone([other[i] for other in everyone], weights, known, scale, f"{path}/{i}")
@@ -500,6 +502,17 @@ def _is_of_some(everyone: Sequence[Any], alike: int) -> bool:
         if isinstance(items, list)
         for item in items
     )
+
+
+def _mean_of_lists(everyone: Sequence[list[Any]], weights: Sequence[float]) -> list[Any]:
+    """The mean of lists of many numbers, if they are alike in length and hold fractions."""
+    first = everyone[0]
+    if any(len(other) != len(first) for other in everyone) or set(map(type, first)) != {float}:
+        return max(everyone, key=len)
+    if all(other == first for other in everyone):
+        return first
+    mean: list[Any] = np.average(np.array(everyone, dtype=np.float64), axis=0, weights=weights).tolist()
+    return mean
 
 
 def _fit(everyone: Sequence[Any]) -> bool:
@@ -575,7 +588,7 @@ def shared(value: Any, known: Known, rank: int, replicas: int, path: str = "") -
         return items if kind is dict else kind(items)
     if kind is list and path in known.over_samples:
         return _entries_of(value, rank, replicas)
-    if kind in (list, tuple):
+    if kind in (list, tuple) and len(value) <= MOST_ITEMS:
         return kind(shared(item, known, rank, replicas, f"{path}/{i}") for i, item in enumerate(value))
     return value
 

@@ -23,7 +23,7 @@ import torch
 from coadapt.executor import script_frames, script_undo
 from coadapt.executor.own_variables import OwnVariables, _of_all, share_of
 from coadapt.executor.place_names import is_of_place
-from coadapt.executor.script_frames import MODULE, MOST_ELEMENTS, NUMBERS, put, reach
+from coadapt.executor.script_frames import MODULE, MOST_ELEMENTS, MOST_ITEMS, NUMBERS, put, reach
 from coadapt.executor.script_sums import (
     ATTRIBUTES,
     Given,
@@ -856,6 +856,55 @@ def test_sums_of_objects_in_tuples_and_slots_are_seen(passes: int) -> None:
     assert slotted.best == 4
     over = mine.state(in_pass=True, pass_samples=0)["known"]["over_samples"]
     assert {path.split("/", 2)[2] for path in over} >= {"meters/0/sum", "meters/0/count", "meters/1/0/count"}
+
+
+class Log:
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, float]] = []
+        self.last = 0.0
+
+
+def long_ones(state: dict[str, Any] | None) -> tuple[list[Any], dict[str, Any], set[str]]:
+    """As `begins`, of a script that keeps much."""
+    data = [(i, str(i)) for i in range(MOST_ITEMS + 1)]  # as a script has it in memory
+    words = {i: str(i) for i in range(MOST_ITEMS + 1)}
+    losses, few, texts, by_step = [0.5], [0.5], [""], {0: 0.5}
+    log = Log()
+    mine = OwnVariables()
+    mine.begin()
+    if state is None:
+        mine.begin_pass(0, 1)
+        losses += [float(i) for i in range(2 * MOST_ITEMS)]
+        few += [float(i) for i in range(10)]
+        texts += [str(i) for i in range(MOST_ITEMS)]
+        by_step |= {i: float(i) for i in range(MOST_ITEMS + 1)}
+        log.rows, log.last = [(i, 0.5) for i in range(MOST_ITEMS + 1)], 0.25
+    else:
+        mine.load(state)
+        mine.begin_pass(0, 1)
+    told = mine.state(in_pass=False, pass_samples=0)
+    assert len(data) == len(words) == MOST_ITEMS + 1
+    return [losses, few, log.last, len(texts) > 1, len(by_step) > 1, len(log.rows) > 1], told, mine.too_large
+
+
+def test_long_lists_of_numbers_travel_and_what_is_too_large_is_named() -> None:
+    there, state, left = long_ones(None)
+    newcomer, _, _ = long_ones(state)
+    assert newcomer[:3] == there[:3]
+    assert newcomer[3:] == [False] * 3
+    assert left == {"texts", "by_step", "Log.rows"}
+
+
+def test_long_lists_are_those_of_one_process() -> None:
+    long = [float(i) for i in range(MOST_ITEMS + 1)]
+    more = [value + 4 for value in long]
+    known = Known()
+    assert as_alone([long, list(long)], [1.0, 3.0], known, path="f/x") is long
+    assert as_alone([long, more], [1.0, 3.0], known, path="f/x") == [value + 3 for value in long]
+    known = Known(over_samples={"f/x"})
+    one = as_alone([long, more[1:]], [1.0, 3.0], known, path="f/x")
+    assert len(one) == 2 * MOST_ITEMS + 1
+    assert [len(shared(one, known, rank, 2, "f/x")) for rank in range(2)] == [MOST_ITEMS + 1, MOST_ITEMS]
 
 
 def counter() -> Callable[[], int]:
