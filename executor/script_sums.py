@@ -29,6 +29,7 @@ LOOPS = 4  # of a pass, such as one for training and one to evaluate
 PASSES = 3
 LOOKS_AGAIN = 3  # parts that are looked at after batches have come to be divided otherwise
 TOLERANCE = 1e-3
+_NEVER = -1  # in the place of how many times a count has grown by the same
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ class SampleSums:
         self._lengths: dict[str, int] = {}
         self._mappings: set[str] = set()
         self._of_batches: dict[str, tuple[int, int]] = {}  # counts that may be of batches: growth, how many times
+        self._doubted: set[str] = set()  # of these, what was taken for sums over samples
         self._added: dict[str, set[int]] = {}  # by how many entries lists and arrays have grown
         self._alike: dict[str, tuple[Any, Any]] = {}  # what all replicas had alike: lists, or None, and entries
         self._looks = 0
@@ -184,14 +186,14 @@ class SampleSums:
         self._note_counters(grown)
         counts = {growth for growth in grown.values() if isinstance(growth, int) and growth > 1} - {samples}
         has_fractions = any(not isinstance(growth, int) for growth in grown.values())
-        added = given.losses(sorted(counts)) if has_fractions else ()
-        sizes = given.sizes() if given.is_part else set()
+        sizes = given.sizes() if given.is_part or counts else set()
+        odd = {growth for growth in counts if growth % samples} - sizes
+        added = given.losses(sorted(counts)) if has_fractions or odd else ()
+        odd -= {int(one) for one in added if isinstance(one, float) and one.is_integer()}
         for path, growth in grown.items():
             by_samples = _by_samples(growth, samples, added)
-            if by_samples and given.is_part and is_of_batches(growth, given.samples, given.batch, sizes):
-                by_samples = self._is_of_batches(path, growth)
-            elif by_samples and given.is_part and isinstance(growth, int):
-                self._of_batches[path] = growth, -MOST_LEAVES  # never again
+            if by_samples and isinstance(growth, int):
+                by_samples = self._judged(path, growth, given, sizes, odd)
             if by_samples is not True and self._beside_count(path, growth, grown, found, samples):
                 by_samples = True
             self._note(path, by_samples)
@@ -206,14 +208,58 @@ class SampleSums:
         for alias, first in found.aliases.items():
             known.also_at(alias, first)
 
-    def _is_of_batches(self, path: str, growth: int) -> bool | None:
-        """A count of what is of batches grows by the same each time; one of samples' items may do so by chance."""
+    def _judged(self, path: str, growth: int, given: Given, sizes: Set[int], odd: Set[int]) -> bool | None:
+        """Whether a count is one over samples. One of batches grows by the same in parts as in whole batches.
+
+        `odd`: growths that come of nothing that is known of the samples.
+        """
+        if not given.is_part:
+            return self._is_odd_in_whole(path, growth, odd)
+        if is_of_batches(growth, given.samples, given.batch, sizes):
+            times = self._grows_alike(path, growth)
+            return True if times < 0 else False if times >= LOOKS_AGAIN else None
+        if growth in odd:
+            return self._is_odd(path, growth)
+        before, times = self._of_batches.get(path, (0, _NEVER))
+        if before == growth and times > 0:  # it is what is known of the samples by chance
+            return True if path in self.known.over_samples else None
+        self._of_batches[path] = growth, _NEVER
+        return True
+
+    def _is_odd_in_whole(self, path: str, growth: int, odd: Set[int]) -> bool | None:
+        """The same where whole batches were given, after some looks."""
+        if self._grows_alike(path, growth) >= LOOKS_AGAIN and (growth in odd or path in self._doubted):
+            self._doubt(path)
+            return None
+        self._doubted.discard(path)
+        return True
+
+    def _is_odd(self, path: str, growth: int) -> bool | None:
+        """The same of a growth that might be of samples, were it not the same again and again."""
+        known, times = self.known, self._of_batches.get(path, (growth, 0))[1]
+        if path in known.over_samples and times + LOOKS_AGAIN < LOOKS:
+            self._of_batches[path] = growth, _NEVER  # there are too few looks left
+        times = self._grows_alike(path, growth)
+        if 0 <= times < LOOKS:
+            self._doubt(path)
+            return None
+        if path in self._doubted:
+            self._doubted.discard(path)
+            known.over_samples.add(path)
+        return times < 0
+
+    def _doubt(self, path: str) -> None:
+        """Until it is known it goes by batches."""
+        if path in self.known.over_samples:
+            self._doubted.add(path)
+            self.known.over_samples.discard(path)
+
+    def _grows_alike(self, path: str, growth: int) -> int:
+        """How many times a count has grown by the same; below 0 where it once did not."""
         before, times = self._of_batches.get(path, (growth, 0))
-        if before != growth:
-            self._of_batches[path] = before, -MOST_LEAVES
-            return True
-        self._of_batches[path] = growth, times + 1
-        return True if times < 0 else None if times + 1 < LOOKS_AGAIN else False
+        times = times + 1 if before == growth and times >= 0 else _NEVER
+        self._of_batches[path] = growth, times
+        return times
 
     def put_back(self, paths: set[str]) -> None:
         """These are as they were before the last part."""

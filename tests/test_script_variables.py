@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import itertools
 import math
 import pickle
 import sys
@@ -317,6 +318,36 @@ def test_a_count_of_items_that_is_one_of_batches_by_chance_stays_one_of_items() 
     assert any(path.endswith("/tokens") for path in known["over_samples"])
     assert any(path.endswith("/constant") for path in known["others"])
     assert (tokens, constant) == (40, 40)
+
+
+def counts(begun: int, passes: int, batches: int) -> tuple[dict[str, int], set[str], set[str]]:
+    """What is counted after so many whole batches of eight, and some in parts of four."""
+    updates, hits, chosen, constant = 0, 0, 0, 0
+    correct = itertools.cycle([3, 2, 3, 3, 4, 3, 1])
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for batch in range(begun + batches):
+        parts = passes if batch >= begun else 1
+        mine.begin_batch(may_repeat=False, several=parts > 1)
+        for number in range(parts):
+            mine.begin_part(number == parts - 1, is_copy=False)
+            n = 8 // parts
+            updates += 2
+            hits += sum(itertools.islice(correct, 2 // parts))
+            chosen += 3 * n // 4  # as of a sampler that chooses as many of each class
+            constant += 8
+            mine.end_part(Given(n, 8, lambda _, n=n: [3.0 * n / 4]), number == parts - 1)
+    known = mine.state(in_pass=True, pass_samples=0)["known"]
+    found = {"updates": updates, "hits": hits, "chosen": chosen, "constant": constant}
+    return found, *({path.split("/")[-1] for path in known[one]} for one in ("over_samples", "others"))
+
+
+@pytest.mark.parametrize("begun", [0, 6, 20])
+def test_a_count_of_updates_by_a_constant_is_none_over_samples(begun: int) -> None:
+    found, over, others = counts(begun, 2, 12)
+    assert found == counts(begun, 1, 12)[0]
+    assert (over >= {"hits", "chosen"}, others >= {"updates", "constant"}) == (True, True)
 
 
 def test_while_a_batch_is_not_over_its_count_equals_nothing() -> None:
