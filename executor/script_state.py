@@ -9,10 +9,13 @@ training began: what a script sets up for itself (its rank, its files, its devic
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
+import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -36,6 +39,8 @@ SETTINGS_DEPTH = 3  # of what data sets and modules hold
 MOST_PARTS = 32  # of a list of them, such as transforms
 MODEL = "__coadapt_model__"  # stands beside "state", that of a copy of the prepared model of this number
 GENERATOR = "__coadapt_generator__"  # stands before the state of a random generator
+CLOCK = "__coadapt_clock__"  # stands before a reading of `time.monotonic`, beside "ago": seconds before now
+_BEGUN_S = time.monotonic()
 _GLOBALS: dict[str, Any] = {f"global/{i}": generator for i, generator in enumerate(GLOBALS)}
 THINGS = "things"  # stands for a function: what was given to `prepare`, and the data set
 
@@ -111,11 +116,12 @@ class ScriptState:
         return _Budget(bytes, self.models, self.ordering, self._set_up, self.too_large)
 
     def _plain_items(self, place: Place, budget: _Budget) -> Iterator[tuple[str, Any]]:
+        budget.clocks = place.frame is not None and _reads_clock(place.frame.f_code.co_filename)
         for name in place.names:
             if is_of_place(name, place.variables[name]):
                 continue
             try:
-                yield name, _plain(place.variables[name], budget, DEPTH)
+                yield name, _as_of_now(place.variables[name], budget, DEPTH)
             except _TooLarge:
                 self.too_large.add(name)
             except (_NotPlain, TypeError):  # a set of the script's objects, or keys that are
@@ -162,6 +168,8 @@ class ScriptState:
                 model = copy.deepcopy(of)
             model.load_state_dict(value["state"])
             return model
+        if isinstance(value, dict) and CLOCK in value:
+            return time.monotonic() - value["ago"]
         if isinstance(value, dict) and GENERATOR in value:
             if is_generator(mine):
                 script_random.from_text(mine, value[GENERATOR])
@@ -219,7 +227,7 @@ class _Budget:
     """`seen`: objects of the script's classes, which are kept where they are met first.
 
     `set_up`: how what is too large was when training began (`begins`), by id: nobody misses it while it stays so.
-    `left`: names of attributes that are too large.
+    `left`: names of attributes that are too large. `clocks`: numbers may be readings of a clock.
     """
 
     bytes: int
@@ -228,6 +236,7 @@ class _Budget:
     set_up: dict[int, int]
     left: set[str]
     begins: bool = False
+    clocks: bool = False
     seen: set[int] = field(default_factory=set)
 
     def take(self, count: int) -> None:
@@ -329,7 +338,7 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
             if is_of_place(name, attribute):
                 continue
             try:
-                attributes[name] = _plain(attribute, budget, depth - 1)
+                attributes[name] = _as_of_now(attribute, budget, depth - 1)
             except _TooLarge:
                 budget.left.add(f"{kind.__qualname__}.{name}")
             except _NotPlain:
@@ -341,6 +350,34 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
 def _has_names(value: Any) -> bool:
     """Whether it is a tuple with names."""
     return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def _as_of_now(value: Any, budget: _Budget, depth: int) -> Any:
+    """The same of a variable, or an attribute; of a reading of a clock, how long ago it was."""
+    if budget.clocks and type(value) is float and _is_reading(value):
+        return {CLOCK: value, "ago": time.monotonic() - value}
+    return _plain(value, budget, depth)
+
+
+def _is_reading(value: float) -> bool:
+    """Whether `time.monotonic` may have said so since this process began; on Linux `perf_counter` is the same.
+
+    It is in whole nanoseconds, which other numbers that happen to lie there hardly are.
+    """
+    if not _BEGUN_S <= value <= time.monotonic():
+        return False
+    nanoseconds = round(value * 1e9)
+    return nanoseconds / 1e9 == value and nanoseconds % 1000 != 0
+
+
+@functools.cache
+def _reads_clock(file: str) -> bool:
+    """Whether a file of the script's speaks of such a clock."""
+    try:
+        text = Path(file).read_text()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return "monotonic" in text or "perf_counter" in text
 
 
 def _plain_model(value: torch.nn.Module, budget: _Budget) -> dict[str, Any]:
@@ -370,6 +407,8 @@ def _same(a: Any, b: Any) -> bool:
         return a.shape == b.shape and a.dtype == b.dtype and bool(torch.equal(a, b))
     if isinstance(a, np.ndarray | np.generic):
         return bool(np.array_equal(a, b))
+    if isinstance(a, dict) and CLOCK in a:
+        return bool(a[CLOCK] == b.get(CLOCK))
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple | deque):

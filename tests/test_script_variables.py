@@ -10,6 +10,7 @@ import math
 import pickle
 import sys
 import threading
+import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -936,6 +937,30 @@ def test_long_lists_are_those_of_one_process() -> None:
     one = as_alone([long, more[1:]], [1.0, 3.0], known, path="f/x")
     assert len(one) == 2 * MOST_ITEMS + 1
     assert [len(shared(one, known, rank, 2, "f/x")) for rank in range(2)] == [MOST_ITEMS + 1, MOST_ITEMS]
+
+
+def timed(state: dict[str, Any] | None) -> tuple[list[float], dict[str, Any]]:
+    """As `begins`, of a script that notes when it did something last."""
+    last, rate, log = 0.0, 0.0, Log()
+    mine = OwnVariables()
+    mine.begin()
+    if state is None:
+        mine.begin_pass(0, 1)
+        last, rate, log.last = time.monotonic(), time.monotonic() // 1, time.perf_counter()
+    else:
+        mine.load(state)
+        mine.begin_pass(0, 1)
+    told = mine.state(in_pass=False, pass_samples=0)
+    return [last, log.last, rate], told
+
+
+def test_readings_of_a_clock_are_as_long_ago_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, state = timed(None)
+    clock = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: clock() - 50_000)  # one that was started later
+    here, _ = timed(state)
+    assert here[:2] == [pytest.approx(value - 50_000, abs=5) for value in there[:2]]
+    assert here[2] == there[2]
 
 
 def counter() -> Callable[[], int]:
