@@ -4,7 +4,6 @@ import math
 
 import coadapt
 import torch
-import torch.nn.functional as F
 from results import save, saw
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset

@@ -1,10 +1,9 @@
 # kind: 7 CTC over padded frames, targets of their own lengths in one row
 import coadapt
 import torch
-import torch.nn.functional as F
 from results import save, saw
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader
 
 
 def collate(items):

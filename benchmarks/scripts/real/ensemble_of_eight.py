@@ -1,7 +1,6 @@
 # kind: 7 the sum over eight members of their means over samples, as many as a part of a batch has
 import coadapt
 import torch
-import torch.nn.functional as F
 from results import save, saw
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset

@@ -3,13 +3,11 @@
 # leave out: repeats of all: batches may be done again as a whole to find out what the loss is
 import copy
 
-from torch.func import functional_call, stack_module_state, vmap
-
 import coadapt
 import torch
-import torch.nn.functional as F
 from results import save, saw
 from torch import nn
+from torch.func import functional_call, stack_module_state, vmap
 from torch.utils.data import DataLoader, TensorDataset
 
 torch.manual_seed(0)

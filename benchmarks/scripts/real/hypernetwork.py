@@ -1,12 +1,11 @@
 # kind: 1 a hypernetwork whose outputs are the weights of another net, by functional_call
 # leave out: repeats of all: batches may be done again as a whole to find out what the loss is
-from torch.func import functional_call
-
 import coadapt
 import torch
 import torch.nn.functional as F
 from results import save, saw
 from torch import nn
+from torch.func import functional_call
 from torch.utils.data import DataLoader, TensorDataset
 
 

@@ -3,7 +3,7 @@
 import coadapt
 import torch
 import torch.nn.functional as F
-from results import save, saw
+from results import save
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 

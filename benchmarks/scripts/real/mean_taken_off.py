@@ -2,7 +2,6 @@
 # leave out: repeats of all: every replica computes whole batches, as samples meet in the loss
 import coadapt
 import torch
-import torch.nn.functional as F
 from results import save, saw
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset

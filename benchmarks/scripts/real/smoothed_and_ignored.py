@@ -2,7 +2,6 @@
 # leave out: repeats of all: batches may be done again as a whole to find out what the loss is
 import coadapt
 import torch
-import torch.nn.functional as F
 from results import save, saw
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset

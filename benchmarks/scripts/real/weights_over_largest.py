@@ -1,7 +1,6 @@
 # kind: 7 importance weights divided by the largest of the batch, as prioritised replay does
 import coadapt
 import torch
-import torch.nn.functional as F
 from results import save, saw
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
