@@ -674,7 +674,7 @@ class GroupSession:
 
     def _unit(self, unit: Unit, last: bool) -> Generator[Any, None, bool]:
         """Yield the passes of one batch to the script; returns False when it has to be done again."""
-        split = self.split
+        split, unit = self.split, self._by_turns(unit)
         if not self._step.ahead:
             self._begin_step(split, unit)
         self.sides.open(begins_step=not self._step.ahead and self.step_count is None)
@@ -721,6 +721,13 @@ class GroupSession:
                 yield from self._void_parts()
                 return False
         return True
+
+    def _by_turns(self, unit: Unit) -> Unit:
+        """A batch that all replicas compute whole counts as one replica's, by turns: each has sums of its own."""
+        if self.world_size == 1 or unit.parts[0].count > 1:
+            return unit
+        counts = self._number_in_loop() % self.world_size == self.rank
+        return replace(unit, parts=tuple(replace(part, counts=counts) for part in unit.parts))
 
     @property
     def learned(self) -> list[bool]:

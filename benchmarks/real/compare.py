@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 from coadapt.executor.gradient_check import COMPARED as CHECKED
+from coadapt.executor.gradient_check import MOST_TRIES
 
-COMPARED = len(CHECKED)
+COMPARED = len(CHECKED) + MOST_TRIES
 MEMBERS = 3  # at most, of a group; each of them is given a whole batch
 # Of metrics and facts; parameters have the tolerance of their script.
 RELATIVE, ABSOLUTE = 1e-3, 1e-5
