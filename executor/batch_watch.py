@@ -241,6 +241,7 @@ class BatchWatch:
 
     def restore(self) -> bool:
         """Put the model back to where it was before the batch; False where nothing was kept."""
+        self._carried.forget()
         if self._batch.backup is not None:
             self._batch.backup.restore()
         for kept in self._batch.beside:

@@ -42,6 +42,10 @@ class CarriedState:
         if self._returned:
             self._earlier, self._returned = self._returned, []
 
+    def forget(self) -> None:
+        """The batch is given again, and so are the same states."""
+        self._earlier, self._returned = [], []
+
     def stop(self) -> None:
         for handle in self._handles:
             handle.remove()

@@ -752,8 +752,12 @@ class GroupSession:
 
     @property
     def can_do_again(self) -> bool:
-        """Whether a batch that comes next can be given again, and nothing else with it."""
-        return not (self._counts_itself or (self.by_next if self.step_count is None else self._step.done))
+        """Whether a batch that comes next can be given again, and nothing else with it.
+
+        A function that draws batches may go by variables of the loop.
+        """
+        draws = isinstance(self.prepared.loader, Batches)
+        return not (draws or self._counts_itself or (self.by_next if self.step_count is None else self._step.done))
 
     def all_say(self, mine: bool) -> bool:
         """Whether all replicas say so; every one of them calls this. Raises GroupBroken."""

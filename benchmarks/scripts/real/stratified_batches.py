@@ -1,4 +1,4 @@
-# kind: 9 a batch sampler that takes as many of each class into a batch, begins elsewhere in each epoch, and repeats
+# kind: 9 a batch sampler that takes as many of each class, begins elsewhere in each epoch, and repeats
 import coadapt
 import torch
 from results import save, saw
