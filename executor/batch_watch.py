@@ -88,6 +88,9 @@ class Watched(Protocol):
     def all_say(self, mine: bool) -> bool:
         """Whether all replicas say so; every one of them calls this. Raises GroupBroken."""
 
+    def told_by_all(self, mine: Sequence[int]) -> Sequence[Sequence[int]]:
+        """What all replicas tell; every one of them calls this. Raises GroupBroken."""
+
     def kept_beside(self) -> Sequence[Kept]:
         """What else a script changes with each batch, as it is now."""
 
@@ -131,6 +134,7 @@ class BatchWatch:
         self._sees_whole = False  # this batch, whose parts may have been one piece each
         # Steps that were made of the last parts, by their samples and those of their batches.
         self._steps_made: dict[tuple[int, int], deque[int]] = {}
+        self._looks = False  # at this batch's losses
         self._compares_whole = False  # this batch, whose parts are given next
         self.check = GradientCheck(prepared)
         self._left_out: set[tuple[int, int]] = set()  # loops and sizes of batches that are not trained on
@@ -152,7 +156,7 @@ class BatchWatch:
 
     def regrouped(self) -> None:
         """Others may have come, who know nothing of a batch that was to be seen as a whole."""
-        self._tries_whole = self._sees_whole = self._compares_whole = False
+        self._tries_whole = self._sees_whole = self._looks = self._compares_whole = False
         self.check.regrouped()
 
     def begin(self, divided: bool, first: bool) -> None:
@@ -161,7 +165,7 @@ class BatchWatch:
         self._gradients.after_backward = self._gradients.on_backward = None
         if self.check.running:
             self.check.end(compared=False)  # the batch is done again for another reason
-        if self._compares_whole or self.check.has_whole:
+        if self._looks or self._compares_whole or self.check.has_whole:
             self._begin_comparison()
         replicas, steps = self._session.world_size > 1, len(self._prepared.optimizers) > 1
         if not (divided or replicas):
@@ -226,8 +230,10 @@ class BatchWatch:
         trains = asked or self._gradients.backwards > 0
         self._batch.trained |= trains
         self._batch.ways.add(trains)
-        if last and self.check.running:
-            self._compare(alone)
+        if self.check.running:
+            self.check.note_end()
+            if last:
+                self._compare(alone)
         self._look_for_pieces(asked)
         if last and len(self._batch.ways) > 1 and not self._gradients.undone:
             self._gradients.weights.only_whole(MIXED)
@@ -256,12 +262,11 @@ class BatchWatch:
             self.check.note_step()
 
     def before_batch(self) -> None:
-        """A batch is read next: whether it is given as a whole first, to be compared with its parts."""
+        """A batch is read next: whether its loss is looked at for signs that it is another one of the whole."""
         weights, session = self._gradients.weights, self._session
         if weights.trial or weights.given is not Kind.UNKNOWN or not (session.divides and session.can_do_again):
             return
-        if not self.check.has_whole and self.check.is_due():
-            self._compares_whole = weights.trial = True
+        self._looks = not self.check.has_whole and self.check.is_due()
 
     @property
     def compares_whole(self) -> bool:
@@ -269,10 +274,10 @@ class BatchWatch:
         return self._compares_whole
 
     def _begin_comparison(self) -> None:
-        self.check.begin()
+        self._batch.backup, self._batch.beside = StepBackup(self._prepared), self._session.kept_beside()
+        self.check.begin(self._batch.backup)
         self._gradients.on_backward = self.check.note_losses
         self._gradients.after_backward = self.check.note_gradients
-        self._batch.backup, self._batch.beside = StepBackup(self._prepared), self._session.kept_beside()
         self._batch.accumulated = self._gradients.copy_accumulated()
 
     def _compare(self, alone: bool) -> None:
@@ -280,6 +285,10 @@ class BatchWatch:
         check, gradients = self.check, self._gradients
         is_fine = alone and self._batch.trained and not (gradients.undone or gradients.hidden)
         try:
+            if self._looks:
+                self._looks = False
+                self._look_for_signs(is_fine)
+                return
             if self._compares_whole:
                 self._compares_whole = gradients.weights.trial = False
                 if self._session.all_say(is_fine and check.is_comparable()):
@@ -301,6 +310,21 @@ class BatchWatch:
                 gradients.weights.take_doubt()
             check.end(compared=True)
         except GroupBroken:
+            self._undo()
+
+    def _look_for_signs(self, is_fine: bool) -> None:
+        """Have the batch computed as a whole where some replica's loss has signs, and where they differ."""
+        suspect, constants = self.check.signs
+        told = self._session.told_by_all([int(suspect), constants, int(is_fine)])
+        alike = len({constants for _, constants, _ in told}) == 1
+        if not all(fine for *_, fine in told):
+            self.check.end(compared=False)
+        elif alike and not any(suspect for suspect, *_ in told):
+            self.check.end(compared=True)
+        else:
+            self.check.running = False
+            self.check.draw_again()
+            self._compares_whole = self._gradients.weights.trial = True
             self._undo()
 
     # --- parameters -----------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Whether the parts of a batch bring what the whole of it brings: its gradients, and what moves beside them.
 
-Some of the first divided batches are computed a second time, as a whole, and both results are compared. So a loss
-is found out that is no sum over samples without its graph showing it: by statistics of the batch that a script has
-detached, by a factor of the batch's size, or by a state that every part moves. Batches in which something is drawn
-at random cannot be compared.
+Where a loss has signs of being no sum over samples (`loss_signs.py`), its batch is computed once more as a whole,
+and both results are compared. So a loss is found out that goes by statistics of the batch which a script has
+detached, or by a factor of the batch's size. Some of the first divided batches are looked at. One in which
+something is drawn at random cannot be compared.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from torch import Tensor, nn
 
 from . import script_random
 from .batch_memory import statistics_of
+from .loss_signs import constants_of, has_signs, rounded
 from .loss_terms import all_nodes
 from .prepared import Prepared
 from .script_frames import script_objects
 from .script_random import GLOBALS
+from .step_backup import StepBackup
 
-COMPARED = (0, 7, 23)  # which of the batches that are divided, by number
+COMPARED = (0, 7, 23)  # which of the batches that are divided are looked at, by number
 MOST_TRIES = 2  # of batches that cannot be compared
 # What is no round-off: of all gradients together, and of one parameter's, which has at least so much of all.
 TOLERANCE = 1e-4
@@ -35,9 +37,9 @@ Gradients = Sequence[Tensor | None]
 
 
 class GradientCheck:
-    """Compares a batch in parts with the same batch as a whole, for `COMPARED` of the divided batches.
+    """Compares a batch in parts with the same batch as a whole, for those of `COMPARED` that have signs.
 
-    `done`: comparisons that are over. All replicas begin, keep and end one at the same batches.
+    `done`: looks that are over. All replicas begin, keep and end one at the same batches.
     """
 
     def __init__(self, prepared: Prepared) -> None:
@@ -51,6 +53,11 @@ class GradientCheck:
         self._found: list[Gradients] = []
         self._of_whole: list[Gradients] | None = None
         self._rows: set[int] = set()
+        self._has_signs, self._losses = False, 0
+        self._constants: set[int] = set()  # of each part's losses
+        self._backup: StepBackup | None = None
+        self._moved: list[Tensor] = []  # parameters that were changed before the batch's first backward
+        self._beside_begun: dict[str, Tensor] = {}
         self._rows_of_whole: set[int] = set()
         self._beside_whole: dict[str, Tensor] = {}
         self._normalises = any(
@@ -60,7 +67,7 @@ class GradientCheck:
         )
 
     def is_due(self) -> bool:
-        """Whether the divided batch that comes next is to be compared; asked once for each."""
+        """Whether the divided batch that comes next is to be looked at; asked once for each."""
         number, self._divided = self._divided, self._divided + 1
         return not self._normalises and self.done < len(COMPARED) and number >= COMPARED[self.done]
 
@@ -74,17 +81,42 @@ class GradientCheck:
         self._divided = self._tries = 0
         self._stop()
 
-    def begin(self) -> None:
-        """A batch begins that is to be compared, as a whole or in parts."""
+    def begin(self, backup: StepBackup | None = None) -> None:
+        """A batch begins that is to be compared, as a whole or in parts. `backup`: parameters before it."""
+        self._backup = backup
         self.running, self._latest, self._found, self._rows = True, None, [], set()
+        self._has_signs, self._constants = False, set()
+        self._beside_begun, self._moved = self._beside(), []
         self._drawn = [(one, script_random.state_of(one)) for one in _generators()]
 
     def note_batch(self, batch: Any, samples: int) -> None:
         """The script is given a batch of so many samples, or a part of one."""
         self._rows |= set(_rows_of(batch, samples))
+        self._losses = 0
 
-    def note_losses(self, losses: Sequence[Any]) -> None:
-        """The script goes backward from these."""
+    def note_end(self) -> None:
+        """The script is done with that."""
+        moved = [*self._moved, *(now for name, now in self._beside().items() if self._has_changed(name, now))]
+        for tensor in moved:
+            self._losses ^= rounded(tensor)
+        self._constants.add(self._losses & 0xFFFFFFFF)
+
+    def _has_changed(self, name: str, now: Tensor) -> bool:
+        before = self._beside_begun.get(name)
+        return before is not None and not torch.equal(before, now)
+
+    @property
+    def signs(self) -> tuple[bool, int]:
+        """Whether a loss of the batch may be another one of the whole; what should be alike on all replicas."""
+        return self._has_signs or len(self._constants) > 1, next(iter(self._constants), 0)
+
+    def note_losses(self, losses: Sequence[Any], samples: int, batch: int) -> None:
+        """The script goes backward from these, in a part of so many samples of a batch."""
+        if not self._found and self._latest is None:  # before its first step
+            has_moved = self._backup is not None and self._backup.moved()
+            self._moved = [p.detach().clone() for p in self._prepared.parameters()] if has_moved else []
+        self._has_signs |= has_signs(losses, samples, batch)
+        self._losses = constants_of(losses, samples) ^ self._losses << 1
         roots = [loss.grad_fn for loss in losses if isinstance(loss, Tensor) and loss.grad_fn is not None]
         self._is_reduced |= any(_has_16_bits(node) for node in all_nodes(roots))
 
@@ -136,6 +168,7 @@ class GradientCheck:
 
     def _stop(self) -> None:
         self.running, self._latest, self._found, self._of_whole, self._drawn = False, None, [], None, []
+        self._backup = None
         self._beside_whole = {}
 
     def _now(self) -> Gradients:

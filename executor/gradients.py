@@ -104,7 +104,7 @@ class Gradients:
         self.group: Group | None = None
         self.undone = False
         self.backwards = 0  # of the running part
-        self.on_backward: Callable[[Sequence[Any]], None] | None = None
+        self.on_backward: Callable[[Sequence[Any], int, int], None] | None = None
         self.after_backward: Callable[[], None] | None = None  # told when gradients are whole
         self.keeps_loss = False
         self.loss: Tensor | None = None  # the last one, where it is kept, and what its first term is
@@ -244,7 +244,7 @@ class Gradients:
         if self._plan is not None and not plan.void and (self.undone or self.weights.looks_at(plan)):
             self.weights.look(losses, plan)
         if self.on_backward is not None:
-            self.on_backward(losses)
+            self.on_backward(losses, plan.samples, plan.batch)
         if fits and self._nothing_to_do(plan):
             yield scales
             self._tell_of_gradients()

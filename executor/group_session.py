@@ -761,10 +761,12 @@ class GroupSession:
 
     def all_say(self, mine: bool) -> bool:
         """Whether all replicas say so; every one of them calls this. Raises GroupBroken."""
+        return all(says for (says,) in self.told_by_all([int(mine)]))
+
+    def told_by_all(self, mine: Sequence[int]) -> Sequence[Sequence[int]]:
+        """What all replicas tell; every one of them calls this. Raises GroupBroken."""
         group = self.group
-        if group is None or group.world_size == 1:
-            return mine
-        return all(says for (says,) in group.gather_ints([int(mine)]))
+        return [mine] if group is None or group.world_size == 1 else group.gather_ints(list(mine))
 
     def kept_beside(self) -> Sequence[Kept]:
         """What else the script changes with each batch."""

@@ -143,7 +143,7 @@ class Look:
         sizes = getattr(node, "_saved_self_sym_sizes", None)
         if sizes is None:
             return False
-        dims = _dims_of(node, len(sizes))
+        dims = dims_of(node, len(sizes))
         left = [size for dim, size in enumerate(sizes) if dim not in dims]
         return any(self._holds(sizes[dim]) for dim in dims) and not any(map(self._holds, left))
 
@@ -373,11 +373,11 @@ def _over_first(node: Any, children: Sequence[Any], samples: int) -> bool:
     below = [shape_of(child) for child in children if child is not None]
     if not below or len(below[0]) < 2 or not _few_times(below[0][0], samples):
         return False
-    dims = _dims_of(node, len(below[0]))
+    dims = dims_of(node, len(below[0]))
     return 0 in dims and len(dims) < len(below[0]) and below[0][1] != samples
 
 
-def _dims_of(node: Any, count: int) -> set[int]:
+def dims_of(node: Any, count: int) -> set[int]:
     """The dimensions that a node works along; all where it has none of its own."""
     given = getattr(node, "_saved_dim", None)
     if given is None:

@@ -11,11 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from coadapt.executor.gradient_check import COMPARED as CHECKED
-from coadapt.executor.gradient_check import MOST_TRIES
 
-COMPARED = len(CHECKED) + MOST_TRIES
-MEMBERS = 3  # at most, of a group; each of them is given a whole batch
 # Of metrics and facts; parameters have the tolerance of their script.
 RELATIVE, ABSOLUTE = 1e-3, 1e-5
 
@@ -26,7 +22,6 @@ class Outcome:
 
     ends: dict[str, dict[str, Any]] = field(default_factory=dict)
     seen: Counter[tuple[str, str]] = field(default_factory=Counter)
-    most: int = 0  # samples seen at once
     reported: dict[int, dict[str, float]] = field(default_factory=dict)
     phases: list[Any] = field(default_factory=list)  # how a group was made up, as `reference.Phase`s
 
@@ -42,7 +37,6 @@ def read(folder: Path, names: Iterable[str]) -> Outcome:
         for line in path.read_text().splitlines():
             epoch, *samples = line.split()
             outcome.seen.update((epoch, sample) for sample in samples)
-            outcome.most = max(outcome.most, len(samples))
     reported = folder / "reported.pickle"
     if reported.exists():
         outcome.reported = pickle.loads(reported.read_bytes())
@@ -73,7 +67,7 @@ def differences(
         if "facts" in parts:
             found += _values(f"process {name}", expected["facts"], end["facts"])
     if "seen" in parts:
-        found += _samples(seen, got.seen, replays or "repeats" not in parts, reference.most)
+        found += _samples(seen, got.seen, replays or "repeats" not in parts)
     if "metrics" in parts:
         found += _metrics(reference.reported, got.reported, only_last=replays)
     return found
@@ -103,14 +97,9 @@ def _models(who: str, expected: Mapping[str, Any], got: Mapping[str, Any], toler
     return [f"{who}: {worst[0]} is {worst[1]:.3g} apart"] if worst[0] else []
 
 
-def _samples(
-    expected: Counter[tuple[str, str]], got: Counter[tuple[str, str]], replays: bool, most: int
-) -> list[str]:
-    """`most`: samples of a batch. Some batches are given a second time, to compare their gradients."""
+def _samples(expected: Counter[tuple[str, str]], got: Counter[tuple[str, str]], replays: bool) -> list[str]:
     never = expected - got
     twice = got - expected
-    if sum(twice.values()) <= COMPARED * MEMBERS * most and max(twice.values(), default=0) <= COMPARED * MEMBERS:
-        twice = Counter({sample: count for sample, count in twice.items() if sample not in expected})
     found = []
     if never:
         found.append(f"{sum(never.values())} of {sum(expected.values())} samples never seen, {_some(never)}")

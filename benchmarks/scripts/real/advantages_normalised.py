@@ -1,4 +1,5 @@
 # kind: 7 an actor and a critic: advantages by the critic's own values, normalised over the batch
+# leave out: repeats of all: every replica computes whole batches, once that is found out
 import coadapt
 import torch
 import torch.nn.functional as F

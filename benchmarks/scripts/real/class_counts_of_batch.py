@@ -1,4 +1,5 @@
 # kind: 7 weights of classes by how often each is in the batch
+# leave out: repeats of all: every replica computes whole batches, once that is found out
 import coadapt
 import torch
 import torch.nn.functional as F

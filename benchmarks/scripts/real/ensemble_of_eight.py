@@ -1,4 +1,5 @@
 # kind: 7 the sum over eight members of their means over samples, as many as a part of a batch has
+# leave out: repeats of all: every replica computes whole batches, once that is found out
 import coadapt
 import torch
 from results import save, saw

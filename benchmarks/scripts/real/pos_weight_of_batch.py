@@ -1,4 +1,5 @@
 # kind: 7 BCE with a positive weight by the batch's own balance
+# leave out: repeats of all: every replica computes whole batches, once that is found out
 import coadapt
 import torch
 import torch.nn.functional as F

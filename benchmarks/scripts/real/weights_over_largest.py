@@ -1,4 +1,5 @@
 # kind: 7 importance weights divided by the largest of the batch, as prioritised replay does
+# leave out: repeats of all: every replica computes whole batches, once that is found out
 import coadapt
 import torch
 from results import save, saw
