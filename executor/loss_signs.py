@@ -127,7 +127,7 @@ def _meets(node: Any, samples: int) -> bool:
 
 
 def _adds_up(factor: Tensor, samples: int) -> bool:
-    """Whether factors of samples were brought to a sum, mean or largest of 1, or a mean of 0 and a spread of 1."""
+    """Whether factors of samples were brought to a sum or a mean of 1, or to a mean of 0 and a spread of 1."""
     if factor.numel() % samples or not factor.shape or samples not in factor.shape:
         return False
     values = factor.detach().reshape(-1).double()
@@ -136,7 +136,7 @@ def _adds_up(factor: Tensor, samples: int) -> bool:
     if spread == 0 or is_mask:
         return False
     is_standard = abs(mean) < CLOSE and abs(spread - 1) < 0.2
-    return _is_close(total, 1) or _is_close(mean, 1) or float(values.abs().max()) == 1.0 or is_standard
+    return _is_close(total, 1) or _is_close(mean, 1) or is_standard
 
 
 def _is_close(a: float, b: float) -> bool:

@@ -36,7 +36,6 @@ SIGNS: dict[str, Loss] = {
     "by its size": lambda o: F.mse_loss(o, X[:, :3]) / len(o),
     "a mean taken off": lambda o: (o.sum(1) - o.sum(1).mean()).square().mean(),
     "normalised weights": lambda o: (o.square().sum(1) * (WEIGHTS / WEIGHTS.sum())).sum(),
-    "weights by the largest": lambda o: (o.square().sum(1) * (WEIGHTS / WEIGHTS.max())).mean(),
     "standardised advantages": lambda o: (o.sum(1) * ((WEIGHTS - WEIGHTS.mean()) / WEIGHTS.std())).mean(),
     "a sum of means": lambda o: o.reshape(1, SAMPLES, 3).expand(8, -1, -1).square().mean((1, 2)).sum(),
 }
