@@ -24,6 +24,7 @@ import torch
 
 from . import script_random
 from .place_names import is_of_place
+from .script_classes import NotMade, empty, kind_of, made
 from .script_frames import MOST_ITEMS, Place, holdings_of, script_places
 from .script_random import GLOBALS, is_generator
 from .script_sums import ATTRIBUTES, counts_by_key
@@ -71,6 +72,7 @@ class ScriptState:
     changed: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     too_large: set[str] = field(default_factory=set)
     _set_up: dict[int, int] = field(default_factory=dict)
+    _made: dict[str, Any] = field(default_factory=dict)  # what stands for objects that are met several times
 
     def begin(self) -> None:
         """Training begins: what is set now is the script's own and does not travel."""
@@ -133,6 +135,7 @@ class ScriptState:
         `wanted(path, value)` is asked of each variable, and of each attribute of the script's objects.
         """
         waiting = list(captured)
+        self._made = {}
         for one in waiting:
             self.changed.setdefault((one["file"], one["function"]), set()).update(one["variables"])
         for place in script_places():
@@ -141,7 +144,7 @@ class ScriptState:
                 variables = waiting[index]["variables"]
                 if wanted is not None:
                     variables = _only(variables, wanted, place.path)
-                self._write(place, variables)
+                self._write(place, variables, all_of_it=wanted is None)
                 waiting = waiting[index + 1 :]
         settings = self._settings()
         for one in waiting:
@@ -152,11 +155,15 @@ class ScriptState:
                 elif path in settings:
                     setattr(*settings[path], value)
 
-    def _write(self, place: Place, values: Variables) -> None:
-        variables = place.variables
+    def _write(self, place: Place, values: Variables, all_of_it: bool) -> None:
+        there, merged = dict(place.variables), {}
         for name, value in values.items():
-            if name in variables or not _holds_objects(value):
-                variables[name] = self._merged(variables.get(name), value)
+            try:
+                merged[name] = self._merged(there.get(name), value)
+            except NotMade as why:
+                if name in there and all_of_it:  # else the script makes it itself, later
+                    raise ValueError(f"the variable {name} cannot be taken over: {why}") from None
+        place.variables.update(merged)  # at once: whoever looks at frames in between undoes it
         place.settle()
 
     def _merged(self, mine: Any, value: Any) -> Any:
@@ -171,6 +178,8 @@ class ScriptState:
         if isinstance(value, dict) and CLOCK in value:
             return time.monotonic() - value["ago"]
         if isinstance(value, dict) and GENERATOR in value:
+            if mine is None:
+                raise NotMade("a random generator cannot be made here")
             if is_generator(mine):
                 script_random.from_text(mine, value[GENERATOR])
             return mine
@@ -193,22 +202,30 @@ class ScriptState:
         return value
 
     def _object_merged(self, mine: Any, value: dict[str, Any]) -> Any:
-        if mine is None or type(mine).__qualname__ != value[ATTRIBUTES]:
+        name, same, kinds = value[ATTRIBUTES], value.get("same"), value.get("kinds", {})
+        if same in self._made:
+            return self._made[same]
+        if mine is None:
+            mine = made(value["module"], name, value.get("left", []))
+        elif type(mine).__qualname__ != name:
             return mine
+        if same is not None:
+            self._made[same] = mine
         if _has_names(mine):
             return mine._replace(**{n: self._merged(getattr(mine, n), v) for n, v in value["values"].items()})
-        held = holdings_of(mine) or {}
+        held = holdings_of(mine)
+        if held is None:
+            return mine
         for name, attribute in value["values"].items():
             if name in held or not isinstance(mine, FunctionType):
-                held[name] = self._merged(held.get(name), attribute)
+                there = empty(kinds[name]) if name not in held and name in kinds else held.get(name)
+                held[name] = self._merged(there, attribute)
         return mine
 
     def _items_merged(self, mine: Any, value: list[Any] | tuple[Any, ...]) -> Any:
         held = list(mine) if isinstance(mine, list | tuple | deque) else []
         if len(value) > MOST_ITEMS:  # of plain numbers
             items = list(value)
-        elif any(map(_holds_objects, value[len(held) :])):
-            return mine
         else:
             items = [self._merged(m, v) for m, v in zip(held, value, strict=False)]
             items += [self._merged(None, v) for v in value[len(held) :]]
@@ -224,7 +241,7 @@ class ScriptState:
 
 @dataclass
 class _Budget:
-    """`seen`: objects of the script's classes, which are kept where they are met first.
+    """`seen`: what stands for objects of the script's classes, by id; they are kept where they are met first.
 
     `set_up`: how what is too large was when training began (`begins`), by id: nobody misses it while it stays so.
     `left`: names of attributes that are too large. `clocks`: numbers may be readings of a clock.
@@ -237,7 +254,7 @@ class _Budget:
     left: set[str]
     begins: bool = False
     clocks: bool = False
-    seen: set[int] = field(default_factory=set)
+    seen: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def take(self, count: int) -> None:
         if count > self.bytes:
@@ -289,7 +306,9 @@ def _only(values: Mapping[str, Any], wanted: Callable[[str, Any], bool], path: s
     for name, value in values.items():
         place = f"{path}/{name}"
         if isinstance(value, dict) and ATTRIBUTES in value:
-            found[name] = {**value, "values": _only(value["values"], wanted, place)}
+            kept = _only(value["values"], wanted, place)
+            left = [*value.get("left", ()), *(value["values"].keys() - kept.keys())]
+            found[name] = {**value, "values": kept, "left": left}
         elif wanted(place, value):
             found[name] = value
     return found
@@ -330,21 +349,38 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
         pairs = {_plain(k, budget, 1): _plain(v, budget, depth - 1) for k, v in value.items()}
         return Counter(pairs) if kind is Counter else pairs
     held = value._asdict() if _has_names(value) else holdings_of(value)
-    if held is not None:
-        attributes: dict[str, Any] = {}
-        is_new = id(value) not in budget.seen
-        budget.seen.add(id(value))
-        for name, attribute in list(held.items()) if is_new else ():
+    if held is None:
+        raise _NotPlain
+    return _plain_object(value, held, budget, depth)
+
+
+def _plain_object(value: Any, held: Mapping[str, Any], budget: _Budget, depth: int) -> dict[str, Any]:
+    """What stands for an object: "values" by name, and beside them what tells how to make one like it.
+
+    "left": attributes that do not travel; "kinds": containers that an empty list or mapping would not do for;
+    "same": of an object that is met several times, and has its values where it is met first.
+    """
+    kind = type(value)
+    plain: dict[str, Any] = {ATTRIBUTES: kind.__qualname__, "module": kind.__module__, "values": {}}
+    if (first := budget.seen.get(id(value))) is not None:
+        return plain | {"same": first.setdefault("same", str(id(value))), "left": list(held)}
+    if not isinstance(value, tuple):
+        budget.seen[id(value)] = plain
+    left: list[str] = []
+    kinds: dict[str, str] = {}
+    for name, attribute in list(held.items()):
+        try:
             if is_of_place(name, attribute):
-                continue
-            try:
-                attributes[name] = _as_of_now(attribute, budget, depth - 1)
-            except _TooLarge:
+                raise _NotPlain
+            plain["values"][name] = _as_of_now(attribute, budget, depth - 1)
+        except _NotPlain as why:
+            left.append(name)
+            if isinstance(why, _TooLarge):
                 budget.left.add(f"{kind.__qualname__}.{name}")
-            except _NotPlain:
-                continue
-        return {ATTRIBUTES: kind.__qualname__, "values": attributes}
-    raise _NotPlain
+        if (like := kind_of(attribute)) is not None:
+            kinds[name] = like
+    plain |= {"left": left, "kinds": kinds}
+    return plain
 
 
 def _has_names(value: Any) -> bool:
@@ -409,6 +445,8 @@ def _same(a: Any, b: Any) -> bool:
         return bool(np.array_equal(a, b))
     if isinstance(a, dict) and CLOCK in a:
         return bool(a[CLOCK] == b.get(CLOCK))
+    if isinstance(a, dict) and ATTRIBUTES in a:
+        return bool(a[ATTRIBUTES] == b.get(ATTRIBUTES)) and _same(a["values"], b["values"])
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple | deque):
@@ -416,12 +454,3 @@ def _same(a: Any, b: Any) -> bool:
             return bool(a == b)
         return len(a) == len(b) and all(map(_same, a, b))
     return bool(a == b) or (a != a and b != b)
-
-
-def _holds_objects(value: Any) -> bool:
-    """Whether it stands for objects of the script's classes, which only the script itself can make."""
-    if isinstance(value, dict) and MODEL in value:  # it can be made
-        return False
-    if isinstance(value, dict):
-        return ATTRIBUTES in value or GENERATOR in value or any(map(_holds_objects, value.values()))
-    return isinstance(value, list | tuple | deque) and any(map(_holds_objects, value))

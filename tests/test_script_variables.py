@@ -14,6 +14,7 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -888,6 +889,65 @@ def test_sums_of_objects_in_tuples_and_slots_are_seen(passes: int) -> None:
     assert slotted.best == 4
     over = mine.state(in_pass=True, pass_samples=0)["known"]["over_samples"]
     assert {path.split("/", 2)[2] for path in over} >= {"meters/0/sum", "meters/0/count", "meters/1/0/count"}
+
+
+@dataclass
+class Record:
+    epoch: int
+    losses: deque[float] = field(default_factory=lambda: deque(maxlen=2))
+
+
+class Watch:
+    """Something that a newcomer cannot make."""
+
+    def __init__(self) -> None:
+        self.best, self.lock = 0.5, threading.Lock()
+
+
+def made_later(state: dict[str, Any] | None, cannot: bool = False) -> tuple[list[Any], dict[str, Any]]:
+    """As `begins`, of a script that makes objects of its own while it trains."""
+    model = nn.Linear(1, 1, bias=False)
+    history: list[Record] = []
+    best, average, watch, meters = None, None, None, defaultdict(Meter)
+    trainer = Trainer()
+    mine = OwnVariables([model])
+    mine.begin()
+    if state is None:
+        mine.begin_pass(0, 1)
+        history += [Record(0, deque([0.25, 0.5], 2)), Record(1)]
+        best, average = history[0], Average(model, 0.5)
+        meters["acc"].update(0.5, 8)
+        trainer.meters["acc"] = meters["acc"]
+        late = Watch()
+        watch = late if cannot else None
+    else:
+        mine.load(state)
+        mine.begin_pass(0, 1)
+    told = mine.state(in_pass=False, pass_samples=0)
+    if best is not None:
+        best.losses.append(0.125)
+    found = [history, best is history[0], average and (average.decay, average.model.weight.item()), watch]
+    return [*found, vars(meters["acc"]), trainer.meters["acc"] is meters["acc"]], told
+
+
+class Average:
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.model, self.decay = copy.deepcopy(model), decay
+        self.model.weight.data.fill_(2.0)
+
+
+def test_objects_that_training_has_made_are_made_by_a_newcomer() -> None:
+    there, state = made_later(None)
+    newcomer, _ = made_later(state)
+    assert newcomer == there
+    assert there[:3] == [[Record(0, deque([0.5, 0.125], 2)), Record(1)], True, (0.5, 2.0)]
+    assert newcomer[0][0].losses.maxlen == 2
+
+
+def test_an_object_that_a_newcomer_cannot_make_is_named() -> None:
+    _, state = made_later(None, cannot=True)
+    with pytest.raises(ValueError, match=r"the variable watch cannot .* Watch holds what cannot .* \(lock\)"):
+        made_later(state)
 
 
 class Log:
