@@ -12,10 +12,10 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -53,6 +53,7 @@ from .prepared import Prepared
 from .profiling import largest_local_bsz
 from .protocol import BatchPlan, Join, Leave, Save, SetBatch, Stop
 from .rng import RandomState, capture_rng, restore_rng
+from .script_classes import NotMade
 from .script_frames import leave_out
 from .script_sums import Given
 from .seen_sums import SeenSums
@@ -69,6 +70,8 @@ NOISE_EVERY = 16
 NOISE_FIRST = 48
 # The first reports come after so long, and then twice as long: whoever waits for a job sees that it trains.
 REPORT_FIRST_S = 2.0
+
+_Taken = TypeVar("_Taken")
 
 
 class Leaving(BaseException):
@@ -122,6 +125,7 @@ class ManagedSession(GroupSession):
         self._little_beside = is_small(prepared) and bool(prepared.companions or prepared.users)
         self.habits = LoopHabits()
         self._replicas_before = 0
+        self._of_peers = False  # what is taken over is of those that train, not of a checkpoint
         self._looked = False  # every rank has looked at a loop's habits
         self._finished = False
         self.leaving: Leaving | None = None  # which a script may catch all the same
@@ -195,8 +199,17 @@ class ManagedSession(GroupSession):
         before = self.position.pass_samples, self.position.pass_progress
         self._beside = None
         super()._begin_pass()
-        if self.variables.begin_pass(self.rank, self.world_size):
+        if self._take_variables(self.variables.begin_pass):
             self.position.pass_samples, self.position.pass_progress = before
+
+    def _take_variables(self, begin: Callable[[int, int], _Taken]) -> _Taken:
+        """Variables are taken over, if there are any to take; a newcomer that cannot do that says why."""
+        try:
+            return begin(self.rank, self.world_size)
+        except NotMade as why:
+            if not self._of_peers:
+                raise
+            raise Unfit(f"the job cannot grow: {why}") from None
 
     def _enter_loop(self, unit: Unit) -> Generator[Any, None, Unit]:
         if self._is_behind:
@@ -212,7 +225,7 @@ class ManagedSession(GroupSession):
         taken, self._taken_over = self._taken_over, None
         if taken is not None and taken["variables"]["in_pass"]:
             self.state.put_back(taken, self.rank)
-        samples = self.variables.begin_loop(self.rank, self.world_size)
+        samples = self._take_variables(self.variables.begin_loop)
         if samples is not None:
             self._local_samples = self._samples_apart = samples
 
@@ -575,6 +588,7 @@ class ManagedSession(GroupSession):
         if not here:
             try:
                 self._take_over(state, group.rank)
+                self._of_peers = True
             except ValueError as error:
                 why = str(error)
         fits = group.gather_ints([not why])

@@ -21,12 +21,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.optim.swa_utils import AveragedModel
 
 from . import script_random
 from .place_names import is_of_place
 from .script_classes import NotMade, empty, kind_of, made
 from .script_frames import MOST_ITEMS, Place, holdings_of, script_places
 from .script_random import GLOBALS, is_generator
+from .script_references import OTHER, REFERENCE, References, is_referred, must_be, other, what
 from .script_sums import ATTRIBUTES, counts_by_key
 from .undue import Undue
 
@@ -72,6 +74,7 @@ class ScriptState:
     changed: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     too_large: set[str] = field(default_factory=set)
     _set_up: dict[int, int] = field(default_factory=dict)
+    _references: References = field(default_factory=References)
     _made: dict[str, Any] = field(default_factory=dict)  # what stands for objects that are met several times
 
     def begin(self) -> None:
@@ -80,21 +83,26 @@ class ScriptState:
         budget.begins = True
         for place in script_places():
             self.baseline[place.key] = dict(self._plain_items(place, budget))
+        for path, setting in self._settings().items():
+            if callable(value := getattr(*setting)):
+                self._references.note(path, value)
         self.baseline["", THINGS] = self._set_now()
 
     def capture(self) -> list[dict[str, Any]]:
         """Variables that have changed since, outermost frame first; plain values only."""
         budget = self._budget()
+        self._references.look_again()
         captured = [self._changed(place.key, dict(self._plain_items(place, budget))) for place in script_places()]
         return [*captured, self._changed(("", THINGS), self._set_now())]
 
     def _set_now(self) -> Variables:
         values = {path: getattr(*place) for path, place in self._settings().items()} | _GLOBALS
-        return {
-            path: {GENERATOR: script_random.as_text(value)} if is_generator(value) else value
-            for path, value in values.items()
-            if id(value) not in self.ordering
-        }
+        return {path: self._setting(value) for path, value in values.items() if id(value) not in self.ordering}
+
+    def _setting(self, value: Any) -> Any:
+        if is_generator(value):
+            return {GENERATOR: script_random.as_text(value)}
+        return self._references.to(value) or {OTHER: what(value)} if callable(value) else value
 
     def _changed(self, key: tuple[str, str], values: Variables) -> dict[str, Any]:
         before, changed = self.baseline.get(key, {}), self.changed.setdefault(key, set())
@@ -115,19 +123,22 @@ class ScriptState:
         """As much as a few copies of the models need."""
         sizes = (p.numel() * p.element_size() for model in self.models for p in model.parameters())
         bytes = MOST_BYTES + COPIES * sum(sizes)
-        return _Budget(bytes, self.models, self.ordering, self._set_up, self.too_large)
+        return _Budget(bytes, self.models, self.ordering, self._set_up, self.too_large, self._references)
 
     def _plain_items(self, place: Place, budget: _Budget) -> Iterator[tuple[str, Any]]:
         budget.clocks = place.frame is not None and _reads_clock(place.frame.f_code.co_filename)
         for name in place.names:
             if is_of_place(name, place.variables[name]):
                 continue
+            value = place.variables[name]
+            budget.path = [place.path]
             try:
-                yield name, _as_of_now(place.variables[name], budget, DEPTH)
+                yield name, _within(name, value, budget, DEPTH, named=True)
             except _TooLarge:
                 self.too_large.add(name)
             except (_NotPlain, TypeError):  # a set of the script's objects, or keys that are
-                continue
+                if (told := other(value)) is not None:
+                    yield name, told
 
     def apply(self, captured: Sequence[dict[str, Any]], wanted: Callable[[str, Any], bool] | None = None) -> None:
         """Put variables into the frames of the same functions that run here; only those that are `wanted`.
@@ -149,11 +160,18 @@ class ScriptState:
         settings = self._settings()
         for one in waiting:
             for path, value in one["variables"].items() if one["function"] == THINGS else ():
-                if isinstance(value, dict) and (path in settings or path in _GLOBALS):
-                    generator = _GLOBALS.get(path) or getattr(*settings[path])
-                    script_random.from_text(generator, value[GENERATOR])
+                if path in _GLOBALS:
+                    script_random.from_text(_GLOBALS[path], value[GENERATOR])
                 elif path in settings:
-                    setattr(*settings[path], value)
+                    self._set(path, settings[path], value)
+
+    def _set(self, path: str, setting: tuple[Any, str], value: Any) -> None:
+        try:
+            merged = self._merged(getattr(*setting), value)
+        except NotMade as why:
+            raise NotMade(f"{path.replace('//', '.')} cannot be taken over: {why}") from None
+        if merged is not getattr(*setting):
+            setattr(*setting, merged)
 
     def _write(self, place: Place, values: Variables, all_of_it: bool) -> None:
         there, merged = dict(place.variables), {}
@@ -162,7 +180,7 @@ class ScriptState:
                 merged[name] = self._merged(there.get(name), value)
             except NotMade as why:
                 if name in there and all_of_it:  # else the script makes it itself, later
-                    raise ValueError(f"the variable {name} cannot be taken over: {why}") from None
+                    raise NotMade(f"the variable {name} cannot be taken over: {why}") from None
         place.variables.update(merged)  # at once: whoever looks at frames in between undoes it
         place.settle()
 
@@ -171,8 +189,8 @@ class ScriptState:
         if isinstance(value, dict) and MODEL in value:
             model, of = mine, self.models[value[MODEL]]
             is_copy = isinstance(mine, torch.nn.Module) and not any(mine is one for one in self.models)
-            if not is_copy or shape_of(mine) != shape_of(of):
-                model = copy.deepcopy(of)
+            if not is_copy or shape_of(mine) != [(n, tuple(t.shape)) for n, t in value["state"].items()]:
+                model = AveragedModel(of) if value.get("averaged") else copy.deepcopy(of)
             model.load_state_dict(value["state"])
             return model
         if isinstance(value, dict) and CLOCK in value:
@@ -183,6 +201,10 @@ class ScriptState:
             if is_generator(mine):
                 script_random.from_text(mine, value[GENERATOR])
             return mine
+        if isinstance(value, dict) and REFERENCE in value:
+            return self._references.found(value[REFERENCE])
+        if isinstance(value, dict) and OTHER in value:
+            return must_be(mine, value[OTHER])
         if isinstance(value, dict) and ATTRIBUTES in value:
             return self._object_merged(mine, value)
         if type(value) in (list, tuple):
@@ -205,7 +227,8 @@ class ScriptState:
         name, same, kinds = value[ATTRIBUTES], value.get("same"), value.get("kinds", {})
         if same in self._made:
             return self._made[same]
-        if mine is None:
+        is_new = mine is None
+        if is_new:
             mine = made(value["module"], name, value.get("left", []))
         elif type(mine).__qualname__ != name:
             return mine
@@ -219,7 +242,11 @@ class ScriptState:
         for name, attribute in value["values"].items():
             if name in held or not isinstance(mine, FunctionType):
                 there = empty(kinds[name]) if name not in held and name in kinds else held.get(name)
-                held[name] = self._merged(there, attribute)
+                try:
+                    held[name] = self._merged(there, attribute)
+                except NotMade:
+                    if is_new or name in held:  # else the script makes it itself, later
+                        raise
         return mine
 
     def _items_merged(self, mine: Any, value: list[Any] | tuple[Any, ...]) -> Any:
@@ -244,7 +271,8 @@ class _Budget:
     """`seen`: what stands for objects of the script's classes, by id; they are kept where they are met first.
 
     `set_up`: how what is too large was when training began (`begins`), by id: nobody misses it while it stays so.
-    `left`: names of attributes that are too large. `clocks`: numbers may be readings of a clock.
+    `left`: names of attributes that are too large. `clocks`: numbers may be readings of a clock. `path`: of what
+    is looked at.
     """
 
     bytes: int
@@ -252,9 +280,24 @@ class _Budget:
     ordering: Set[int]
     set_up: dict[int, int]
     left: set[str]
+    references: References
     begins: bool = False
     clocks: bool = False
     seen: dict[int, dict[str, Any]] = field(default_factory=dict)
+    path: list[str] = field(default_factory=list)
+
+    def refer(self, value: Any) -> dict[str, str] | None:
+        """What stands for an object that every process has; None where it is at home."""
+        path = "/".join(self.path)
+        if self.begins:
+            self.references.note(path, value)
+        home = self.references.paths.get(id(value))
+        return None if home is None or home == path else self.references.to(value)
+
+    def refer_home(self, value: Any) -> dict[str, str] | None:
+        """The same of an object whose values travel with what is at its home: only while it is there."""
+        home = self.references.paths.get(id(value), "")
+        return self.refer(value) if self.begins or self.references.is_at(home, value) else None
 
     def take(self, count: int) -> None:
         if count > self.bytes:
@@ -291,7 +334,10 @@ def _find_settings(path: str, thing: Any, depth: int, found: dict[str, tuple[Any
                 continue
             if type(value) in _SCALARS or is_generator(value):
                 found[f"{path}/{place}/{name}"] = (child, name)
-            elif not isinstance(value, torch.Tensor | torch.nn.Module | np.ndarray | dict):
+                continue
+            if callable(value) and not isinstance(child, torch.nn.Module):  # such as transforms
+                found[f"{path}/{place}/{name}"] = (child, name)
+            if not isinstance(value, torch.Tensor | torch.nn.Module | np.ndarray | dict):
                 _find_settings(f"{path}/{place}/{name}", value, depth - 1, found, seen)
 
 
@@ -327,7 +373,15 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
     if isinstance(value, torch.Tensor):
         return _plain_tensor(value, budget)
     if isinstance(value, torch.nn.Module):
-        return _plain_model(value, budget)
+        if (reference := budget.refer(value)) is not None:
+            return reference
+        try:
+            return _plain_model(value, budget)
+        except _NotPlain:
+            return _reference(value, budget)
+    if is_referred(value) and not (isinstance(value, FunctionType) and holdings_of(value) is not None):
+        budget.refer(value)
+        return _reference(value, budget)
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype == object:
             raise _NotPlain
@@ -342,11 +396,14 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
     if kind in (list, tuple, set, frozenset, deque):
         is_long = len(value) > MOST_ITEMS
         budget.take_for(value, _TOO_MUCH if is_long and not set(map(type, value)) <= _NUMBERS else 8 * len(value))
-        items = list(value) if is_long else [_plain(item, budget, depth - 1) for item in value]
+        if is_long or set(map(type, value)) <= _NUMBERS:
+            items = list(value)
+        else:
+            items = [_within(i, item, budget, depth - 1) for i, item in enumerate(value)]
         return items if kind is deque else kind(items)
     if kind in (dict, Counter, OrderedDict) or isinstance(value, dict):
         budget.take_for(value, _TOO_MUCH if len(value) > MOST_ITEMS else 8 * len(value))
-        pairs = {_plain(k, budget, 1): _plain(v, budget, depth - 1) for k, v in value.items()}
+        pairs = {_plain(k, budget, 1): _within(k, v, budget, depth - 1) for k, v in value.items()}
         return Counter(pairs) if kind is Counter else pairs
     held = value._asdict() if _has_names(value) else holdings_of(value)
     if held is None:
@@ -360,6 +417,8 @@ def _plain_object(value: Any, held: Mapping[str, Any], budget: _Budget, depth: i
     "left": attributes that do not travel; "kinds": containers that an empty list or mapping would not do for;
     "same": of an object that is met several times, and has its values where it is met first.
     """
+    if not isinstance(value, tuple) and (reference := budget.refer_home(value)) is not None:
+        return reference
     kind = type(value)
     plain: dict[str, Any] = {ATTRIBUTES: kind.__qualname__, "module": kind.__module__, "values": {}}
     if (first := budget.seen.get(id(value))) is not None:
@@ -372,9 +431,11 @@ def _plain_object(value: Any, held: Mapping[str, Any], budget: _Budget, depth: i
         try:
             if is_of_place(name, attribute):
                 raise _NotPlain
-            plain["values"][name] = _as_of_now(attribute, budget, depth - 1)
+            plain["values"][name] = _within(name, attribute, budget, depth - 1, named=True)
         except _NotPlain as why:
             left.append(name)
+            if (told := other(attribute)) is not None:
+                plain["values"][name] = told
             if isinstance(why, _TooLarge):
                 budget.left.add(f"{kind.__qualname__}.{name}")
         if (like := kind_of(attribute)) is not None:
@@ -386,6 +447,22 @@ def _plain_object(value: Any, held: Mapping[str, Any], budget: _Budget, depth: i
 def _has_names(value: Any) -> bool:
     """Whether it is a tuple with names."""
     return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def _within(key: Any, value: Any, budget: _Budget, depth: int, named: bool = False) -> Any:
+    """The same of what stands under a key or, `named`, of a variable or an attribute."""
+    budget.path.append(str(key))
+    try:
+        return _as_of_now(value, budget, depth) if named else _plain(value, budget, depth)
+    finally:
+        budget.path.pop()
+
+
+def _reference(value: Any, budget: _Budget) -> dict[str, str]:
+    reference = budget.references.to(value)
+    if reference is None:
+        raise _NotPlain
+    return reference
 
 
 def _as_of_now(value: Any, budget: _Budget, depth: int) -> Any:
@@ -420,11 +497,14 @@ def _plain_model(value: torch.nn.Module, budget: _Budget) -> dict[str, Any]:
     """A copy of a prepared model, such as the best one so far: its state, and whose copy it is."""
     if any(value is model for model in budget.models):
         raise _NotPlain
-    place = next((i for i, model in enumerate(budget.models) if shape_of(model) == shape_of(value)), None)
+    averaged = type(value) is AveragedModel and value.avg_fn is None and value.multi_avg_fn is None
+    inner = value.module if averaged else value
+    shape = shape_of(inner) if isinstance(inner, torch.nn.Module) else []
+    place = next((i for i, model in enumerate(budget.models) if shape_of(model) == shape), None)
     if place is None:
         raise _NotPlain
     state = {name: _plain_tensor(tensor.detach(), budget) for name, tensor in value.state_dict().items()}
-    return {MODEL: place, "state": state}
+    return {MODEL: place, "averaged": averaged, "state": state}
 
 
 def _plain_tensor(value: torch.Tensor, budget: _Budget) -> torch.Tensor:

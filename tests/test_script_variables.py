@@ -15,6 +15,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -948,6 +949,65 @@ def test_an_object_that_a_newcomer_cannot_make_is_named() -> None:
     _, state = made_later(None, cannot=True)
     with pytest.raises(ValueError, match=r"the variable watch cannot .* Watch holds what cannot .* \(lock\)"):
         made_later(state)
+
+
+class Warm:
+    def __init__(self) -> None:
+        self.rate = 0.5
+
+
+class Main(Warm):
+    pass
+
+
+class Phase(Enum):
+    WARM = 1
+    MAIN = 2
+
+
+def halved(value: float) -> float:
+    return value / 2
+
+
+def rebound(state: dict[str, Any] | None, lost: str = "") -> tuple[list[Any], dict[str, Any]]:
+    """As `begins`, of a script whose variables hold other objects later."""
+    model = nn.Linear(1, 1)
+    adam, sgd = torch.optim.Adam(model.parameters()), torch.optim.SGD(model.parameters())
+    warm, trainer, stages = Warm(), Trainer(), {"main": Main()}
+    dataset = SimpleNamespace(transform=math.sqrt)
+    optimizer, function, phase, current, criterion = adam, math.sqrt, Phase.WARM, warm, nn.L1Loss()
+    mine = OwnVariables([model], {"dataset": dataset})
+    mine.begin()
+    if state is None:
+        mine.begin_pass(0, 1)
+        optimizer, function, phase, current = sgd, halved, Phase.MAIN, stages["main"]
+        current.rate = 0.25
+        trainer.left = sgd
+        dataset.transform = halved
+        if lost == "criterion":
+            criterion = nn.MSELoss()
+        if lost == "dataset.transform":
+            dataset.transform = lambda value: value
+    else:
+        mine.load(state)
+        mine.begin_pass(0, 1)
+    told = mine.state(in_pass=False, pass_samples=0)
+    which = [optimizer is sgd, trainer.left is sgd, function is dataset.transform is halved]
+    rates = [current is stages["main"], current.rate, warm.rate]
+    return [*which, phase.name, *rates, Phase.WARM.value, type(criterion).__name__], told
+
+
+def test_a_variable_that_holds_another_object_later_holds_it_in_a_newcomer() -> None:
+    there, state = rebound(None)
+    newcomer, _ = rebound(state)
+    assert newcomer == there == [True, True, True, "MAIN", True, 0.25, 0.5, 1, "L1Loss"]
+
+
+@pytest.mark.parametrize("lost", ["criterion", "dataset.transform"])
+def test_a_variable_that_holds_what_no_newcomer_has_is_named(lost: str) -> None:
+    _, state = rebound(None, lost)
+    with pytest.raises(ValueError, match=f"{lost} cannot be taken over: it holds .*, not the "):
+        rebound(state)
 
 
 class Log:

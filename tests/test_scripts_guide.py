@@ -240,6 +240,7 @@ def test_every_refused_line_is_tried_here() -> None:
         "an optimizer and a model that are not given": "",
         "loops over both": "",
         "an optimizer that is given parameters": "",
+        "a newcomer, where a variable": "",
         "`prepare` twice": "",
     }
     rows = [row[0] for row in lines_of("Refused, and why")]
