@@ -12,6 +12,7 @@ import copy
 import functools
 import inspect
 import time
+import weakref
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from . import script_random
 from .place_names import is_of_place
+from .script_arrays import ARRAY, DataArrays, fits, is_array, write
 from .script_classes import NotMade, empty, kind_of, made
 from .script_frames import MOST_ITEMS, Place, holdings_of, script_places
 from .script_random import GLOBALS, is_generator
@@ -74,8 +76,13 @@ class ScriptState:
     changed: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     too_large: set[str] = field(default_factory=set)
     _set_up: dict[int, int] = field(default_factory=dict)
+    # Tensors and arrays that variables held when training began, by path.
+    _begun_with: dict[str, weakref.ref[Any]] = field(default_factory=dict)
     _references: References = field(default_factory=References)
     _made: dict[str, Any] = field(default_factory=dict)  # what stands for objects that are met several times
+
+    def __post_init__(self) -> None:
+        self._arrays = DataArrays(self.things)
 
     def begin(self) -> None:
         """Training begins: what is set now is the script's own and does not travel."""
@@ -83,6 +90,10 @@ class ScriptState:
         budget.begins = True
         for place in script_places():
             self.baseline[place.key] = dict(self._plain_items(place, budget))
+            for name in place.names:
+                if is_array(value := place.variables[name]):
+                    self._begun_with[f"{place.path}/{name}"] = weakref.ref(value)
+        self._arrays.begin()
         for path, setting in self._settings().items():
             if callable(value := getattr(*setting)):
                 self._references.note(path, value)
@@ -92,8 +103,19 @@ class ScriptState:
         """Variables that have changed since, outermost frame first; plain values only."""
         budget = self._budget()
         self._references.look_again()
-        captured = [self._changed(place.key, dict(self._plain_items(place, budget))) for place in script_places()]
-        return [*captured, self._changed(("", THINGS), self._set_now())]
+        places = script_places()
+        captured = [self._changed(place.key, dict(self._plain_items(place, budget))) for place in places]
+        for place, one in zip(places, captured, strict=True):
+            one["in_place"] = [name for name in one["variables"] if self._is_as_begun(place, name)]
+        things = self._changed(("", THINGS), self._set_now())
+        in_variables = {id(place.variables[name]) for place in places for name in place.names}
+        things["variables"] |= self._arrays.changed(in_variables, self.too_large)
+        return [*captured, things]
+
+    def _is_as_begun(self, place: Place, name: str) -> bool:
+        """Whether a variable holds the tensor or array that it held when training began."""
+        begun = self._begun_with.get(f"{place.path}/{name}")
+        return begun is not None and begun() is place.variables.get(name)
 
     def _set_now(self) -> Variables:
         values = {path: getattr(*place) for path, place in self._settings().items()} | _GLOBALS
@@ -155,13 +177,16 @@ class ScriptState:
                 variables = waiting[index]["variables"]
                 if wanted is not None:
                     variables = _only(variables, wanted, place.path)
-                self._write(place, variables, all_of_it=wanted is None)
+                self._write(place, variables, waiting[index].get("in_place", ()), all_of_it=wanted is None)
                 waiting = waiting[index + 1 :]
         settings = self._settings()
         for one in waiting:
             for path, value in one["variables"].items() if one["function"] == THINGS else ():
                 if path in _GLOBALS:
                     script_random.from_text(_GLOBALS[path], value[GENERATOR])
+                elif isinstance(value, dict) and ARRAY in value:
+                    if wanted is None:
+                        self._arrays.put(path, value[ARRAY])
                 elif path in settings:
                     self._set(path, settings[path], value)
 
@@ -173,9 +198,12 @@ class ScriptState:
         if merged is not getattr(*setting):
             setattr(*setting, merged)
 
-    def _write(self, place: Place, values: Variables, all_of_it: bool) -> None:
+    def _write(self, place: Place, values: Variables, in_place: Sequence[str], all_of_it: bool) -> None:
         there, merged = dict(place.variables), {}
         for name, value in values.items():
+            if name in in_place and self._is_as_begun(place, name) and fits(there[name], value):
+                write(there[name], value)
+                continue
             try:
                 merged[name] = self._merged(there.get(name), value)
             except NotMade as why:

@@ -43,6 +43,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.data import ConcatDataset, Dataset, TensorDataset
 
 BESIDE = "beside_the_script"
 
@@ -1008,6 +1009,41 @@ def test_a_variable_that_holds_what_no_newcomer_has_is_named(lost: str) -> None:
     _, state = rebound(None, lost)
     with pytest.raises(ValueError, match=f"{lost} cannot be taken over: it holds .*, not the "):
         rebound(state)
+
+
+class Guessed(Dataset[Any]):
+    def __init__(self) -> None:
+        self.x, self.y, self.used = torch.arange(4.0), torch.zeros(4), np.zeros(4)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def guessed(state: dict[str, Any] | None) -> tuple[list[Any], dict[str, Any]]:
+    """As `begins`, of a script that writes into its data."""
+    labels, weights, last = torch.zeros(4), np.ones(4), torch.arange(4.0)
+    data, dataset = last, Guessed()
+    pairs = TensorDataset(labels)
+    mine = OwnVariables((), {"dataset": ConcatDataset([dataset])})
+    mine.begin()
+    if state is None:
+        mine.begin_pass(0, 1)
+        labels[1], weights[1], dataset.y[1], dataset.used[1] = 1.0, 0.5, 1.0, 1.0
+        last = torch.ones(4)
+    else:
+        mine.load(state)
+        mine.begin_pass(0, 1)
+    told = mine.state(in_pass=False, pass_samples=0)
+    arrays = [labels, weights, dataset.y, dataset.used, dataset.x, last, data, pairs.tensors[0]]
+    return [array.tolist() for array in arrays], told
+
+
+def test_what_training_has_written_into_data_is_there_in_a_newcomer() -> None:
+    there, state = guessed(None)
+    newcomer, _ = guessed(state)
+    assert newcomer == there
+    assert there[0] == there[2] == there[3] == newcomer[-1] == [0.0, 1.0, 0.0, 0.0]
+    assert "dataset/datasets/0/x" not in state["now"][-1]["variables"]
 
 
 class Log:
