@@ -28,13 +28,13 @@ def made(module: str, name: str, left: list[str]) -> Any:
 
 
 def class_named(module: str, name: str) -> Any:
-    for one in _named(module, name):
+    for one in named(module, name):
         if isinstance(one, type) and one.__qualname__ == name:
             return one
     raise NotMade(f"the class {name} is not found here")
 
 
-def _named(module: str, name: str) -> Iterator[Any]:
+def named(module: str, name: str) -> Iterator[Any]:
     """What the script has under a qualified name; a class of a function that runs is one of its variables."""
     places = script_places()
     last = name.rpartition(".")[2]

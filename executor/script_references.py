@@ -6,7 +6,6 @@ They are known by where they stood when training began, and functions by their n
 from __future__ import annotations
 
 import inspect
-import sys
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from .script_classes import NotMade
+from .script_classes import NotMade, named
 from .script_frames import holdings_of, script_places
 
 REFERENCE = "__coadapt_reference__"  # stands before what an object is found by
@@ -100,18 +99,7 @@ def _name_of(value: Any) -> str | None:
 
 def _named(name: str) -> Any:
     module, _, path = name.partition(":")
-    frames = [place.frame for place in script_places() if place.frame is not None]
-    everywhere = [frame.f_globals for frame in frames if frame.f_globals.get("__name__") == module]
-    if module in sys.modules:
-        everywhere.append(vars(sys.modules[module]))
-    for variables in everywhere:
-        first, *others = path.split(".")
-        found = variables.get(first)
-        for part in others:
-            found = getattr(found, part, None)
-        if found is not None:
-            return found
-    return None
+    return next((one for one in named(module, path) if one is not None), None)
 
 
 def _at(path: str) -> Any:
