@@ -33,7 +33,7 @@ def has_signs(losses: Sequence[Any], samples: int, batch: int) -> bool:
         return False  # found out otherwise
     over_samples = [term for term in terms if term.kind is not Kind.CONSTANT and term.node is not None]
     factors = [abs(term.per_row * samples) for term in over_samples if term.kind is not Kind.SUM and term.per_row]
-    if samples > 1 and any(_is_close(factor * one, samples) for factor in factors for one in (1.0, samples**2)):
+    if samples > 1 and any(_is_close(factor, samples) for factor in factors):
         return True
     above = {
         id(node) for node in _above([root.grad_fn for root in roots], {id(term.node) for term in over_samples})

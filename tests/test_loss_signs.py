@@ -25,6 +25,7 @@ PLAIN: dict[str, Loss] = {
     "cross entropy": lambda o: F.cross_entropy(o, LABELS),
     "class weights": lambda o: F.cross_entropy(o, LABELS, weight=torch.tensor([1.0, 2.0, 3.0])),
     "accumulated": lambda o: F.cross_entropy(o, LABELS) / 3,
+    "accumulated as often as it has samples": lambda o: F.cross_entropy(o, LABELS) / SAMPLES,
     "a sum": lambda o: F.mse_loss(o, X[:, :3], reduction="sum"),
     "weights of samples": lambda o: (F.cross_entropy(o, LABELS, reduction="none") * WEIGHTS).mean(),
     "a masked mean": lambda o: (o.square().sum(1) * (LABELS > 0)).sum() / (LABELS > 0).sum(),
@@ -33,7 +34,6 @@ PLAIN: dict[str, Loss] = {
 }
 SIGNS: dict[str, Loss] = {
     "times its size": lambda o: F.mse_loss(o, X[:, :3]) * len(o),
-    "by its size": lambda o: F.mse_loss(o, X[:, :3]) / len(o),
     "a mean taken off": lambda o: (o.sum(1) - o.sum(1).mean()).square().mean(),
     "normalised weights": lambda o: (o.square().sum(1) * (WEIGHTS / WEIGHTS.sum())).sum(),
     "standardised advantages": lambda o: (o.sum(1) * ((WEIGHTS - WEIGHTS.mean()) / WEIGHTS.std())).mean(),
