@@ -39,7 +39,7 @@ def has_signs(losses: Sequence[Any], samples: int, batch: int) -> bool:
         id(node) for node in _above([root.grad_fn for root in roots], {id(term.node) for term in over_samples})
     }
     below = [child for term in over_samples for child, _ in term.node.next_functions if child is not None]
-    if _mixes_reductions(over_samples, samples):
+    if _sums_means(over_samples, samples):
         return True
     return any(id(node) not in above and _meets(node, samples) for node in all_nodes(below))
 
@@ -92,19 +92,18 @@ def _above(roots: Sequence[Any], terms: set[int]) -> Iterator[Any]:
             todo += [child for child, _ in node.next_functions]
 
 
-def _mixes_reductions(terms: Sequence[Any], samples: int) -> bool:
-    """Whether a sum is one of means, or the other way round, and the inner ones may be over the samples."""
+def _sums_means(terms: Sequence[Any], samples: int) -> bool:
+    """Whether a sum is one of means that may be over the samples themselves, as over members of an ensemble."""
     for term in terms:
-        name, node = type(term.node).__name__, term.node
-        if not name.startswith(("Mean", "Sum")):
+        node = term.node
+        if not type(node).__name__.startswith("Sum"):
             continue
         for _ in range(DEPTH):
             children = [child for child, _ in node.next_functions if child is not None]
             if len(children) != 1:
                 break
             node = children[0]
-            other = type(node).__name__
-            if other.startswith(("Mean", "Sum")) and other[:3] != name[:3]:
+            if type(node).__name__.startswith("Mean"):
                 sizes = getattr(node, "_saved_self_sym_sizes", ())
                 return any(sizes[dim] == samples for dim in dims_of(node, len(sizes)))
     return False
