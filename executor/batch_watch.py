@@ -128,6 +128,7 @@ class BatchWatch:
         self._batches = 0  # that were looked at
         self.parts = 0  # that were given
         self._keeps_all = False  # what is before a batch, of every one
+        self._is_small = sum(parameter.numel() for parameter in prepared.parameters()) <= FEW
         self._renormalised = _renormalised(prepared)
         self._writes_the_same = False  # to parameters
         self._tries_whole = False  # this batch, of which no part was trained on
@@ -135,6 +136,7 @@ class BatchWatch:
         # Steps that were made of the last parts, by their samples and those of their batches.
         self._steps_made: dict[tuple[int, int], deque[int]] = {}
         self._looks = False  # at this batch's losses
+        self._has_signs = False  # one of them, so that the next batch is compared
         self._compares_whole = False  # this batch, whose parts are given next
         self.check = GradientCheck(prepared)
         self._left_out: set[tuple[int, int]] = set()  # loops and sizes of batches that are not trained on
@@ -156,7 +158,8 @@ class BatchWatch:
 
     def regrouped(self) -> None:
         """Others may have come, who know nothing of a batch that was to be seen as a whole."""
-        self._tries_whole = self._sees_whole = self._looks = self._compares_whole = False
+        self._tries_whole = self._sees_whole = False
+        self._looks = self._has_signs = self._compares_whole = False
         self.check.regrouped()
 
     def begin(self, divided: bool, first: bool) -> None:
@@ -165,7 +168,9 @@ class BatchWatch:
         self._gradients.after_backward = self._gradients.on_backward = None
         if self.check.running:
             self.check.end(compared=False)  # the batch is done again for another reason
-        if self._looks or self._compares_whole or self.check.has_whole:
+        if self._looks:
+            self._begin_look()
+        elif self._compares_whole or self.check.has_whole:
             self._begin_comparison()
         replicas, steps = self._session.world_size > 1, len(self._prepared.optimizers) > 1
         if not (divided or replicas):
@@ -199,7 +204,7 @@ class BatchWatch:
 
         A large model costs too much to be kept for that; it goes on from the last checkpoint.
         """
-        self._keeps_all = sum(parameter.numel() for parameter in self._prepared.parameters()) <= FEW
+        self._keeps_all = self._is_small
 
     def begin_part(self, batch: Any, samples: int) -> None:
         self.parts += 1
@@ -258,7 +263,7 @@ class BatchWatch:
 
     def step_asked(self) -> None:
         """The script makes a step of its own, not in a pass before a batch's last."""
-        if self.check.running and not self._gradients.hidden:
+        if self.check.running and self.check.compares and not self._gradients.hidden:
             self.check.note_step()
 
     def before_batch(self) -> None:
@@ -266,18 +271,32 @@ class BatchWatch:
         weights, session = self._gradients.weights, self._session
         if weights.trial or weights.given is not Kind.UNKNOWN or not (session.divides and session.can_do_again):
             return
-        self._looks = not self.check.has_whole and self.check.is_due()
+        if self._has_signs:
+            self._has_signs = False
+            self._compares_whole = weights.trial = True
+        else:
+            self._looks = not self.check.has_whole and self.check.is_due()
 
     @property
     def compares_whole(self) -> bool:
         """Whether the batch that comes next is given again in parts."""
         return self._compares_whole
 
+    def _begin_look(self) -> None:
+        """To keep what a batch changes costs a large model memory, for nothing; but for the very first one."""
+        if self._is_small or self._gradients.weights.new:
+            self._keep()
+        self.check.begin(self._batch.backup, compares=False)
+        self._gradients.on_backward = self.check.note_losses
+
     def _begin_comparison(self) -> None:
-        self._batch.backup, self._batch.beside = StepBackup(self._prepared), self._session.kept_beside()
+        self._keep()
         self.check.begin(self._batch.backup)
         self._gradients.on_backward = self.check.note_losses
         self._gradients.after_backward = self.check.note_gradients
+
+    def _keep(self) -> None:
+        self._batch.backup, self._batch.beside = StepBackup(self._prepared), self._session.kept_beside()
         self._batch.accumulated = self._gradients.copy_accumulated()
 
     def _compare(self, alone: bool) -> None:
@@ -315,17 +334,18 @@ class BatchWatch:
     def _look_for_signs(self, is_fine: bool) -> None:
         """Have the batch computed as a whole where some replica's loss has signs, and where they differ."""
         suspect, constants = self.check.signs
-        told = self._session.told_by_all([int(suspect), constants, int(is_fine)])
-        alike = len({constants for _, constants, _ in told}) == 1
-        if not all(fine for *_, fine in told):
+        mine = [int(suspect), constants, int(is_fine), int(bool(self._batch.beside))]
+        suspects, of_parts, fine, kept = zip(*self._session.told_by_all(mine), strict=True)
+        if not all(fine):
             self.check.end(compared=False)
-        elif alike and not any(suspect for suspect, *_ in told):
+        elif len(set(of_parts)) == 1 and not any(suspects):
             self.check.end(compared=True)
         else:
             self.check.running = False
-            self.check.draw_again()
-            self._compares_whole = self._gradients.weights.trial = True
-            self._undo()
+            self._has_signs = True  # the next batch is given as a whole first, or this one
+            if all(kept):
+                self.check.draw_again()
+                self._undo()
 
     # --- parameters -----------------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ class GradientCheck:
 
     def __init__(self, prepared: Prepared) -> None:
         self.done = 0
-        self.running = False
+        self.running = self.compares = False
         self._prepared = prepared
         self._divided = self._tries = 0
         self._drawn: list[tuple[Any, Any]] = []
@@ -81,9 +81,12 @@ class GradientCheck:
         self._divided = self._tries = 0
         self._stop()
 
-    def begin(self, backup: StepBackup | None = None) -> None:
-        """A batch begins that is to be compared, as a whole or in parts. `backup`: parameters before it."""
-        self._backup = backup
+    def begin(self, backup: StepBackup | None = None, compares: bool = True) -> None:
+        """A batch begins that is looked at for signs or, where it `compares`, given as a whole or in parts.
+
+        `backup`: parameters before it.
+        """
+        self._backup, self.compares = backup, compares
         self.running, self._latest, self._found, self._rows = True, None, [], set()
         self._has_signs, self._constants = False, set()
         self._beside_begun, self._moved = self._beside(), []
@@ -91,8 +94,9 @@ class GradientCheck:
 
     def note_batch(self, batch: Any, samples: int) -> None:
         """The script is given a batch of so many samples, or a part of one."""
-        self._rows |= set(_rows_of(batch, samples))
         self._losses = 0
+        if self.compares:
+            self._rows |= set(_rows_of(batch, samples))
 
     def note_end(self) -> None:
         """The script is done with that."""
