@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from .group import Group
 from .script_frames import ARRAYS, FRACTIONS, MODULE, NUMBERS, WHOLE, put, reach, script_objects
+from .script_rows import RowCounts
 from .script_state import ScriptState
 from .script_sums import Given, Known, SampleSums, shared, variables_alone, whole_numbers
 from .script_undo import ANY_SIZE, Undo, Weights, have_moved
@@ -57,6 +58,7 @@ class OwnVariables:
         self._early: set[str] = set()  # paths of what has ever moved before the last pass of a batch
         self._moves: list[tuple[float, dict[str, Any]]] = []
         self._followers = NormFollowers()
+        self._row_counts = RowCounts()
 
     # --- travelling -----------------------------------------------------------------------------------------
 
@@ -308,7 +310,8 @@ class OwnVariables:
         self._moves.append((float(samples), moves))
         self._followers.pass_done()
         if last:
-            self._undo.average(self._moves, self._early, of_all, last_alone, self._followers.follows)
+            follows = self._followers.follows
+            self._undo.average(self._moves, self._early, of_all, last_alone, follows, self._row_counts)
         else:
             self._early |= have_moved(moves)
             self._sums.put_back(self._undo.repeat(kept, samples))

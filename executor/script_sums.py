@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from .script_frames import ARRAYS, MOST_ITEMS, MOST_LEAVES, NUMBERS, WHOLE, Reach, is_entry_of, reach
+from .script_rows import is_row
 
 # Stands beside "values": the attributes of an object of that class.
 ATTRIBUTES = "__coadapt_attributes__"
@@ -718,7 +719,9 @@ def _begins_with(now: Any, entries: Any) -> bool:
 def _is_of_samples(item: Any, samples: int) -> bool:
     if isinstance(item, ARRAYS):
         return item.ndim > 0 and len(item) == samples
-    return isinstance(item, Sized) and not isinstance(item, str | bytes | dict) and len(item) == samples
+    return (
+        isinstance(item, Sized) and len(item) == samples and not isinstance(item, str | bytes) and not is_row(item)
+    )
 
 
 def _close(a: float, b: float) -> bool:

@@ -31,6 +31,7 @@ from .script_frames import (
     script_objects,
 )
 from .script_random import GLOBALS
+from .script_rows import RowCounts, is_row, is_whole, numbers_of, with_numbers
 from .script_sums import Given, grows_by_samples
 
 ANY_SIZE = 1 << 62
@@ -250,8 +251,12 @@ class Undo:
             if _has_fraction(leaf.value) and _alike(leaf.value, before):
                 moved[path] = 0.0 if self._untouched(path, leaf.value) else _move(before, leaf.value)
         for path, items in self._lists.items():
-            if len(items) == self._lengths[path] + 1 and path not in leave_out and _has_fraction(items[-1]):
+            if len(items) != self._lengths[path] + 1 or path in leave_out:
+                continue
+            if _has_fraction(items[-1]):
                 moved[_last(path)] = _kept(items[-1])
+            else:
+                moved |= {_last(path) + p: _kept(number) for p, number in numbers_of(items[-1]).items()}
         return moved
 
     def average(
@@ -261,13 +266,15 @@ class Undo:
         of_all: Callable[[], list[float]],
         last_alone: bool = False,
         follows: Callable[[str, Any, list[Any]], bool] = lambda *_: False,
+        counts: RowCounts | None = None,
     ) -> None:
         """After the last pass: what moved has moved by the mean of all; `passes`: weights and moves.
 
         `early`: paths that have ever moved before a last pass. All others go by what only that does, as by a step.
         `of_all()`: values that are of the whole batch in the last pass; what has become one of them stays. So does
         what has moved in the last pass alone where `last_alone`: only that one was to do it. And so does what
-        `follows` such values, by its path, what it was before and how it has moved in each pass.
+        `follows` such values, by its path, what it was before and how it has moved in each pass. `counts` in rows
+        add up.
         """
         common = set.intersection(*(set(moves) for _, moves in passes))
         mean = {path: _mean([(weight, moves[path]) for weight, moves in passes]) for path in common}
@@ -301,9 +308,18 @@ class Undo:
             else:
                 others[path] = value
         put(others, now)
+        kept = {path: value for path, value in mean.items() if path in apart}
         for path, items in self._lists.items():
-            if _last(path) in apart and len(items) == self._lengths[path] + 1 and not _among(items[-1], settled):
-                items[-1] = mean[_last(path)]
+            last = _last(path)
+            if len(items) != self._lengths[path] + 1:
+                continue
+            if last in kept and not _among(items[-1], settled):
+                items[-1] = kept[last]
+            elif (row := numbers_of(items[-1])) and not _has_fraction(items[-1]):
+                values = _of_row(last, row, passes, kept, counts)
+                items[-1] = with_numbers(
+                    items[-1], {p: v for p, v in values.items() if not _among(row[p], settled)}
+                )
 
     def late(self, paths: Container[str], make: Callable[[int], int]) -> None:
         """Let counts show that what they count is not over yet."""
@@ -414,7 +430,7 @@ def _finite_or(value: Any, live: Any) -> Any:
 
 def have_moved(moves: Mapping[str, Any]) -> set[str]:
     """Paths of what has moved, and of all that was appended to a list."""
-    return {p for p, move in moves.items() if isinstance(move, ARRAYS) or move != 0 or p.endswith(_last(""))}
+    return {p for p, move in moves.items() if isinstance(move, ARRAYS) or move != 0 or f"{_last('')}/" in f"{p}/"}
 
 
 def _mean(moves: Sequence[tuple[float, Any]]) -> Any:
@@ -425,6 +441,28 @@ def _mean(moves: Sequence[tuple[float, Any]]) -> Any:
     total = sum(move * weight for weight, move in moves)
     by = sum((move != 0) * weight for weight, move in moves)
     return total / (by + (by == 0))
+
+
+def _of_row(
+    last: str,
+    row: Mapping[str, Any],
+    passes: Sequence[tuple[float, Mapping[str, Any]]],
+    mean: Mapping[str, Any],
+    counts: RowCounts | None,
+) -> dict[str, Any]:
+    """What numbers of a row, whose place is `last`, are of a whole batch: fractions `mean`, counts their sum."""
+    found = {}
+    for inner in row:
+        path = last + inner
+        of_passes = [(samples, moves[path]) for samples, moves in passes if path in moves]
+        if len(of_passes) < len(passes):
+            continue
+        if not all(is_whole(value) for _, value in of_passes):
+            if path in mean:
+                found[inner] = mean[path]
+        elif counts is not None and (total := counts.total(path, of_passes)) is not None:
+            found[inner] = total
+    return found
 
 
 def _as_of_now(leaves: Mapping[str, Leaf]) -> dict[str, Leaf]:
@@ -468,7 +506,9 @@ def _is_of_samples(item: Any, samples: int) -> bool:
     """Whether it has one entry for each sample of a pass."""
     if isinstance(item, ARRAYS):
         return item.ndim > 0 and len(item) == samples
-    return isinstance(item, Sized) and not isinstance(item, str | bytes | dict) and len(item) == samples
+    return (
+        isinstance(item, Sized) and len(item) == samples and not isinstance(item, str | bytes) and not is_row(item)
+    )
 
 
 def _equal(a: Any, b: Any) -> bool:

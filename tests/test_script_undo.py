@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -272,3 +272,42 @@ def test_what_once_went_otherwise_than_norms_is_a_mean_over_passes() -> None:
         value = norm_of(norm).item()
         smooth += value if number > 1 else value**2
     assert smooth == 1.0 + (5.25**2 + 1.25**2) / 2 + (2.25 + 3.5) / 2 + (2.75 + 6.5) / 2
+
+
+# --- rows of each batch -------------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    loss: float
+    n: int
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_rows_of_a_batch_have_means_and_counts_of_all_its_passes(passes: int) -> None:
+    rows: list[dict[str, Any]] = []
+    pairs: list[tuple[float, int]] = []
+    named: list[Row] = []
+    nested: list[dict[str, Any]] = []
+    done = Counter[str]()
+    for part, _ in batches_in_passes(BATCHES, passes):
+        done["steps"] += 1
+        loss, large = part.mean().item(), int((part > 40).sum())
+        rows.append({"step": done["steps"], "loss": loss, "n": len(part), "of_all": 6})
+        pairs.append((loss, len(part)))
+        named.append(Row(loss, len(part)))
+        nested.append({"epoch": 0, "of": {"loss": part.mean(), "large": large}})
+    expected = [{"step": i + 1, "loss": pytest.approx(m), "n": 6, "of_all": 6} for i, m in enumerate(MEANS)]
+    assert rows == expected
+    assert pairs == [(pytest.approx(mean), 6) for mean in MEANS]
+    assert named == pairs
+    assert isinstance(named[0], Row)
+    larges = (BATCHES > 40).sum(1).tolist()
+    assert [(row["epoch"], row["of"]["large"]) for row in nested] == [(0, count) for count in larges]
+    assert [float(row["of"]["loss"]) for row in nested] == pytest.approx(MEANS)
+
+
+def test_the_number_of_an_epoch_that_is_that_of_the_samples_is_no_count() -> None:
+    rows: list[dict[str, int]] = []
+    for number, _ in enumerate(batches_in_passes(torch.ones(5, 6), 2)):
+        rows.append({"epoch": number // 2})
+    assert rows == [{"epoch": epoch} for epoch in range(5)]
