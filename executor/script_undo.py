@@ -245,7 +245,7 @@ class Undo:
         """How far numbers with a fraction have moved, and those that lists have grown by, one for the batch."""
         moved = {}
         for path, leaf in self._now().items():
-            before = self._values[path]
+            before = _begun(self._values[path])
             if path in leave_out or path in self._copies:
                 continue
             if _has_fraction(leaf.value) and _alike(leaf.value, before):
@@ -285,7 +285,7 @@ class Undo:
         followers = {
             path
             for path in apart & self._values.keys()
-            if follows(path, self._values[path], [moves[path] for _, moves in passes])
+            if follows(path, _begun(self._values[path]), [moves[path] for _, moves in passes])
         }
         settled = {float(now[path].value) for path in followers & now.keys()}
         if apart:
@@ -296,11 +296,11 @@ class Undo:
                 continue
             if not (isinstance(move, ARRAYS) or math.isfinite(move)):
                 continue
-            if _equal(now[path].value, 0) and not _equal(self._values[path], 0):
+            before, live = _begun(self._values[path]), now[path].value
+            if _equal(live, 0) and not _equal(before, 0):
                 continue  # it begins anew
-            live = now[path].value
             with np.errstate(invalid="ignore"):
-                value = self._values[path] + move
+                value = before + move
             if isinstance(live, ARRAYS):
                 value = _finite_or(value, live)
             if isinstance(live, ARRAYS) and live is self._leaves[path].value:
@@ -483,6 +483,11 @@ def _kept(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.detach().clone()
     return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _begun(value: Any) -> Any:
+    """What a number that takes the place of `value` has moved from, as an average that is none at first."""
+    return 0.0 if value is None else value
 
 
 def _alike(a: Any, b: Any) -> bool:

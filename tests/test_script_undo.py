@@ -77,6 +77,21 @@ def test_a_pass_that_adds_nothing_to_a_tensor_of_one_number_counts_in_its_mean()
     assert float(total) == 3.0 + 0.5 + 1.0
 
 
+@pytest.mark.parametrize("kind", [float, torch.tensor])
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_an_average_that_is_none_at_first_begins_as_the_mean_of_all_passes(passes: int, kind: Any) -> None:
+    smooth, first, best, found = None, None, None, iter([0.9, 0.5, 0.7])
+    for part, last in batches_in_passes(BATCHES, passes):
+        loss = kind(part.mean().item())
+        smooth = loss if smooth is None else 0.5 * smooth + 0.5 * loss
+        first = loss if first is None else first
+        if last:  # as by a validation after the step
+            value = next(found)
+            best = value if best is None or value < best else best
+    expected = 0.25 * MEANS[0] + 0.25 * MEANS[1] + 0.5 * MEANS[2]
+    assert [float(smooth), float(first), best] == pytest.approx([expected, MEANS[0], 0.5])
+
+
 # --- what mappings get under new keys -----------------------------------------------------------------------
 
 
