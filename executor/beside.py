@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from .prepared import Prepared
-from .script_frames import script_objects
+from .script_frames import is_metric, script_objects
 from .training_state import Stateful
 
 # Elements that are kept for every batch of a group, in case that it loses a member.
@@ -42,7 +42,8 @@ class Beside:
         self._users: list[tuple[Stateful, dict[str, Any]]] = []
         if full:
             trained = {id(module) for model in prepared.modules for module in model.modules()}
-            others = [*prepared.companions, *(m for m in script_objects(nn.Module) if id(m) not in trained)]
+            found = [m for m in script_objects(nn.Module) if id(m) not in trained and not is_metric(m)]
+            others = [*prepared.companions, *found]
             self._kept += [(live, live.detach().clone()) for live in _tensors_of(others)]
             self._users = [(user, copy.deepcopy(user.state_dict())) for user in prepared.users]
         self._statistics: list[Tensor] = earlier._statistics if earlier is not None else _statistics_of(prepared)

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from .group import Group
-from .script_frames import ARRAYS, FRACTIONS, MODULE, NUMBERS, WHOLE, put, reach, script_objects
-from .script_rows import RowCounts
+from .script_frames import ARRAYS, FRACTIONS, MODULE, NUMBERS, WHOLE, are_trained, put, reach, script_objects
+from .script_rows import RowCounts, is_row, numbers_of
 from .script_state import ScriptState
 from .script_sums import Given, Known, SampleSums, shared, variables_alone, whole_numbers
 from .script_undo import ANY_SIZE, Undo, Weights, have_moved
@@ -39,6 +39,7 @@ class OwnVariables:
         reading: Set[int] = frozenset(),
     ) -> None:
         """`ordering`, `reading`: ids of random generators, as `Prepared` has them."""
+        are_trained([*models, *(thing for thing in (things or {}).values() if isinstance(thing, nn.Module))])
         self._reading = reading
         self._script = ScriptState(models, things or {}, ordering)
         self._sums = SampleSums()
@@ -297,7 +298,7 @@ class OwnVariables:
         self._sums.after_part(given)
         self._pay_back(last)
         if lost := self._sums.take_decided():
-            leaves = reach(NUMBERS).leaves
+            leaves = reach((*NUMBERS, *ARRAYS)).leaves
             put({path: leaves[path].value + more for path, more in lost.items() if path in leaves}, leaves)
         kept = self._sums.known.kept
         if self._undo_copy is not None:
@@ -377,13 +378,22 @@ class _Mean(NamedTuple):
 
 
 def _means_of_lists() -> list[_Mean]:
-    """Of lists that hold a number for each batch, or for each sample."""
+    """Of lists that hold a number for each batch, or for each sample, or a row of numbers."""
     found = []
     for path, items in reach(()).lists.items():
-        numbers = [float(item) for item in items if isinstance(item, FRACTIONS) or _is_number(item)]
-        if len(numbers) == len(items) > 1:
-            found.append(_Mean(path, math.fsum(numbers) / len(numbers), float(len(numbers))))
+        for column in _columns(items):
+            numbers = [float(item) for item in column if isinstance(item, FRACTIONS) or _is_number(item)]
+            if len(numbers) == len(items) > 1:
+                found.append(_Mean(path, math.fsum(numbers) / len(numbers), float(len(numbers))))
     return found
+
+
+def _columns(items: Sequence[Any]) -> list[Sequence[Any]]:
+    """The items themselves, or by place what is in them if they are rows."""
+    if not items or not is_row(items[0]):
+        return [items]
+    rows = [numbers_of(item) for item in items]
+    return [[row[place] for row in rows if place in row] for place in rows[0]]
 
 
 def _is_number(item: Any) -> bool:

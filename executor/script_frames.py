@@ -12,7 +12,7 @@ import os
 import sys
 import sysconfig
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Container, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from types import CellType, FrameType, FunctionType, MemberDescriptorType, ModuleType
@@ -38,6 +38,8 @@ OTHERS = (bool, complex, str, bytes, type(None))
 _NO_HOLDERS = frozenset(
     {type(sys), type(len), type, torch.Tensor, torch.nn.Parameter, np.ndarray, *NUMBERS, *OTHERS}
 )
+_CONTAINERS_OF_MODULES = (torch.nn.ModuleDict, torch.nn.ModuleList)
+_OF_METRICS = ("update", "compute", "reset")  # methods that make a module a metric, whoever has written it
 DEPTH = 4  # from a variable to what is found in what it holds
 MOST_LEAVES = 64  # of one mapping or list
 MOST_HOLDERS = 512  # objects, mappings and lists that are looked into
@@ -334,6 +336,61 @@ class Slots(MutableMapping[str, Any]):
         return len(list(iter(self)))
 
 
+_INTERNAL = vars(torch.nn.Module()).keys()
+_trained: weakref.WeakValueDictionary[int, torch.nn.Module] = weakref.WeakValueDictionary()
+_shapes: dict[int, Counter[torch.Size]] = {}  # of what each model trains, by its id
+
+
+def are_trained(models: Sequence[torch.nn.Module]) -> None:
+    """These are looked after by others, and so are averages of what they train."""
+    for model in models:
+        _trained.update({id(module): module for module in model.modules()})
+        parameters = [one for one in model.parameters() if one.requires_grad]
+        if sum(one.numel() for one in parameters) > 1:
+            _shapes[id(model)] = Counter(one.shape for one in parameters)
+
+
+def is_metric(value: Any) -> bool:
+    """Whether it is a module that trains nothing and holds sums and the like; or a container of such."""
+    if not isinstance(value, torch.nn.Module) or id(value) in _trained:
+        return False
+    kind = type(value)
+    is_known = kind in _CONTAINERS_OF_MODULES or _is_own_class(kind) or all(hasattr(kind, m) for m in _OF_METRICS)
+    if not is_known or next(value.parameters(), None) is not None:
+        return False
+    held = Counter(buffer.shape for buffer in value.buffers())
+    return not any(shapes <= held for number, shapes in _shapes.items() if number in _trained)
+
+
+class Buffers(MutableMapping[str, Any]):
+    """What a module holds: plain attributes, buffers, and modules."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self._module = module
+
+    def _holder(self, name: str) -> dict[str, Any]:
+        inside = vars(self._module)
+        return next((held for held in (inside["_buffers"], inside["_modules"]) if name in held), inside)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._holder(name)[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._holder(name)[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._holder(name)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        inside = vars(self._module)
+        yield from (name for name in inside if name not in _INTERNAL)
+        yield from inside["_buffers"]
+        yield from inside["_modules"]
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
 # Functions that make batches, whose variables go with the data.
 _of_data: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 
@@ -354,6 +411,8 @@ def holdings_of(value: Any) -> MutableMapping[str, Any] | None:
         return None if running else Enclosed(value)
     if is_own_object(value):
         return vars(value)
+    if is_metric(value):
+        return Buffers(value)
     return Slots(value) if _has_slots(value) else None
 
 

@@ -28,7 +28,7 @@ from . import script_random
 from .place_names import is_of_place
 from .script_arrays import ARRAY, DataArrays, fits, is_array, write
 from .script_classes import NotMade, empty, kind_of, made
-from .script_frames import MOST_ITEMS, Place, holdings_of, script_places
+from .script_frames import MOST_ITEMS, Place, holdings_of, is_metric, script_places
 from .script_random import GLOBALS, is_generator
 from .script_references import OTHER, REFERENCE, References, is_referred, must_be, other, what
 from .script_sums import ATTRIBUTES, counts_by_key
@@ -400,14 +400,18 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
         return value
     if isinstance(value, torch.Tensor):
         return _plain_tensor(value, budget)
-    if isinstance(value, torch.nn.Module):
+    if isinstance(value, torch.nn.Module) and not is_metric(value):
         if (reference := budget.refer(value)) is not None:
             return reference
         try:
             return _plain_model(value, budget)
         except _NotPlain:
             return _reference(value, budget)
-    if is_referred(value) and not (isinstance(value, FunctionType) and holdings_of(value) is not None):
+    if (
+        is_referred(value)
+        and not is_metric(value)
+        and not (isinstance(value, FunctionType) and holdings_of(value) is not None)
+    ):
         budget.refer(value)
         return _reference(value, budget)
     if isinstance(value, np.ndarray | np.generic):

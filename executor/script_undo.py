@@ -340,7 +340,7 @@ class Undo:
         """A tensor that was changed in place is changed back; one that was replaced comes back itself."""
         self._put_containers_back(chosen)
         self._take_out(chosen)
-        now, others = self._now(), {}
+        now, others, written = self._now(), {}, set()
         for path, value in self._values.items():
             if path not in now or not chosen(path):
                 continue
@@ -353,10 +353,11 @@ class Undo:
                     others[path] = first
                 elif self._is_written(path, live):  # it may be one that nobody may write to
                     live[...] = value
+                    written.add(path)
             elif type(live) is not type(value) or live != value:
                 others[path] = value
         put(others, now)
-        return set(others)
+        return written | others.keys()
 
     def _take_out(self, chosen: Callable[[str], bool]) -> None:
         """Objects under new keys are not there yet."""

@@ -326,3 +326,51 @@ def test_the_number_of_an_epoch_that_is_that_of_the_samples_is_no_count() -> Non
     for number, _ in enumerate(batches_in_passes(torch.ones(5, 6), 2)):
         rows.append({"epoch": number // 2})
     assert rows == [{"epoch": epoch} for epoch in range(5)]
+
+
+# --- metrics that are modules -------------------------------------------------------------------------------
+
+
+class Accuracy(nn.Module):
+    correct: Tensor
+    centre: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("correct", torch.tensor(0))
+        self.register_buffer("centre", torch.zeros(2))
+        self.total = self.calls = 0
+        self.losses: list[float] = []
+
+    def update(self, part: Tensor) -> None:
+        self.correct += (part > 40).sum()
+        self.total += len(part)
+        self.calls += 1
+        self.losses.append(part.mean().item())
+        self.centre = 0.5 * self.centre + 0.5 * torch.stack([part.mean(), part.mean() + 1])
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_metrics_that_are_modules_hold_what_all_passes_have_added(passes: int) -> None:
+    alone, among = Accuracy(), nn.ModuleDict({"accuracy": Accuracy()})
+    for part, _ in batches_in_passes(BATCHES, passes):
+        alone.update(part)
+        for metric in among.values():
+            metric.update(part)
+    centre = sum(mean * 0.5 ** (3 - i) for i, mean in enumerate(MEANS))
+    for metric in (alone, among["accuracy"]):
+        assert (int(metric.correct), metric.total, metric.calls) == (int((BATCHES > 40).sum()), 18, 3)
+        assert metric.losses == pytest.approx(MEANS)
+        assert metric.centre.tolist() == pytest.approx([centre, centre + 0.875])
+
+
+def test_modules_that_are_trained_or_average_what_is_are_no_metrics() -> None:
+    model, averages = deep(2), nn.Module()
+    model.add_module("accuracy", Accuracy())
+    for number, parameter in enumerate(model.parameters()):
+        averages.register_buffer(str(number), parameter.detach().clone())
+    averages.__class__ = Accuracy
+    mine = OwnVariables([model])
+    assert not any(map(script_frames.is_metric, (model, model.accuracy, averages, nn.CrossEntropyLoss(), mine)))
+    assert script_frames.is_metric(Accuracy())
+    assert script_frames.is_metric(nn.ModuleList([Accuracy()]))

@@ -205,6 +205,7 @@ def test_a_mean_is_over_the_count_that_its_sum_is_divided_by() -> None:
 def test_a_mean_of_entries_of_some_samples_is_over_these() -> None:
     losses: list[float] = []
     of_batches: list[float] = []
+    rows: list[dict[str, float]] = []
     mine = OwnVariables()
     mine.begin()
     mine.begin_pass(0, 1)
@@ -213,10 +214,12 @@ def test_a_mean_of_entries_of_some_samples_is_over_these() -> None:
         mine.begin_part(last=True, is_copy=False)
         losses += [float(n * i) for i in range(n)]
         of_batches.append(float(n))
+        rows.append({"n": n, "loss": 10.0 * n})
         mine.end_part(Given(8, 8), True)
     assert mine.mean_over(sum(losses) / 12) == 12
     assert mine.mean_over(4.0) is None
     assert mine.is_mean_of_batches(4.0, 3)
+    assert mine.is_mean_of_batches(40.0, 3)
 
 
 # --- passes -------------------------------------------------------------------------------------------------
