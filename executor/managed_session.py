@@ -165,9 +165,10 @@ class ManagedSession(GroupSession):
             # Counts that are alike on all replicas by chance would be taken for one count of all.
             counts = [n for n, v in values.items() if isinstance(v, int) and self.variables.counts_samples(v)]
             self.metrics.ways |= dict.fromkeys(counts, "sum")
-            self.metrics.parts -= values.keys()
-            self.metrics.parts |= {n for n, v in values.items() if isinstance(v, float) and self._is_part(v)}
             for name, value in values.items():
+                self.metrics.parts.pop(name, None)
+                if isinstance(value, float) and (part := self._part_of(value)) is not None:
+                    self.metrics.parts[name] = part
                 self.metrics.over.pop(name, None)
                 if (over := self._mean_over(value)) is not None:
                     self.metrics.over[name] = over
@@ -182,10 +183,10 @@ class ManagedSession(GroupSession):
         of_batches = self.variables.is_mean_of_batches(value, batches)
         return float(self._samples_since) if of_batches else None
 
-    def _is_part(self, value: float) -> bool:
-        """Whether it is a sum over this replica's samples, divided by the number of all, as by `len(data)`."""
+    def _part_of(self, value: float) -> float | None:
+        """As `OwnVariables.part_of` of a sum that is divided by the number of all samples, as by `len(data)`."""
         size = self.source.size
-        return size is not None and self.variables.is_part(value, size, self._local_samples)
+        return None if size is None else self.variables.part_of(value, size, self._local_samples)
 
     def _variables_state(self) -> dict[str, Any]:
         if left := self.variables.too_large:
@@ -736,7 +737,7 @@ class ManagedSession(GroupSession):
         told = {
             "report": (dict(mine.values), dict(mine.ways), self._samples_weight(), dict(mine.over)),
             "samples": self._local_samples,
-            "parts": set(mine.parts),
+            "parts": dict(mine.parts),
             "counts": counts,
             "looked": self.habits.looked,
             "leaves": leaves,
@@ -744,10 +745,11 @@ class ManagedSession(GroupSession):
         everyone = group.gather_objects(told)
         self.position.counted = any(one["counts"] for one in everyone)
         self._looked = all(one["looked"] for one in everyone)
-        parts = set.intersection(*(one["parts"] for one in everyone))
+        parts = dict(set.intersection(*(set(one["parts"].items()) for one in everyone)))
         told_reports = [one["report"] for one in everyone]
         reports = [(values, dict.fromkeys(parts, "sum") | ways, *rest) for values, ways, *rest in told_reports]
         combined, odd = combine_reports(reports, [one["samples"] for one in everyone])
+        combined |= {n: combined[n] - whole * (len(everyone) - 1) for n, whole in parts.items() if whole}
         for sentence in odd:
             self.tell(sentence)
         mine.combined, mine.fresh = combined, set()

@@ -19,7 +19,8 @@ class Metrics:
         self.values: dict[str, float] = {}
         self.ways: dict[str, str] = {}
         self.over: dict[str, float] = {}  # what means are over, where that was seen
-        self.parts: set[str] = set()  # sums over a replica's samples, divided by the number of all
+        # Sums over a replica's samples, divided by the number of all, and what each is taken off, as 1, or 0.
+        self.parts: dict[str, float] = {}
         self.fresh: set[str] = set()  # reported since they were combined last
         self.combined: dict[str, float] = {}
 

@@ -197,14 +197,22 @@ class OwnVariables:
         alike = {path for path, leaf in reach(WHOLE).leaves.items() if leaf.value == value > 1}
         return bool(alike) and alike <= self._sums.known.over_samples
 
-    def is_part(self, value: float, samples: int, own: int) -> bool:
-        """Whether a sum over this replica's `own` samples, divided by so many, is this value or its percents."""
+    def part_of(self, value: float, samples: int, own: int) -> float | None:
+        """What a sum over this replica's `own` samples, divided by so many, is taken off to be this value.
+
+        0: it is that itself, or its percents; None: it is nothing of the kind.
+        """
         found = reach((*NUMBERS, *ARRAYS)).leaves
         values = (found[path].value for path in self._sums.known.over_samples if path in found)
         sums = [float(one) for one in values if math.prod(getattr(one, "shape", ())) == 1]
-        whole = value * samples
         sums = [one for one in sums if one and one != own]  # which may be half of all
-        return any(_close(whole, one) or _close(whole, one * PERCENT) for one in sums)
+        percents = [PERCENT * one for one in sums]
+        ways = ((0.0, [*sums, *percents]), (1.0, sums), (float(PERCENT), percents))
+        for whole, parts in ways:
+            share = (whole - value if whole else value) * samples
+            if any(_close(share, one) for one in parts):
+                return whole
+        return None
 
     def loop_ended(self) -> None:
         """The function that a loop is in may return next what it makes of its sums."""

@@ -202,6 +202,27 @@ def test_a_mean_is_over_the_count_that_its_sum_is_divided_by() -> None:
     assert mine.mean_over(0.123) is None
 
 
+def test_a_part_of_a_mean_over_all_samples_may_be_taken_off_one_or_a_hundred() -> None:
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    correct = 0
+    for n in (3, 4, 5):
+        mine.begin_batch(may_repeat=False, several=False)
+        mine.begin_part(last=True, is_copy=False)
+        correct += n
+        mine.end_part(Given(8, 16), True)
+    shares = (
+        correct / 48,
+        100.0 * correct / 48,
+        1 - correct / 48,
+        100 - 100.0 * correct / 48,
+        0.3,
+        1 - 100 * correct,
+    )
+    assert [mine.part_of(share, 48, 24) for share in shares] == [0.0, 0.0, 1.0, 100.0, None, None]
+
+
 def test_a_mean_of_entries_of_some_samples_is_over_these() -> None:
     losses: list[float] = []
     of_batches: list[float] = []
