@@ -135,6 +135,7 @@ class SampleSums:
         self._looks_again = 0
         self._revoked: set[str] = set()
         self._no_quotients: set[str] = set()
+        self._copies: dict[str, bool] = {}  # whole numbers whose growths have all made them equal to a counter
 
     @property
     def looks(self) -> bool:
@@ -191,23 +192,36 @@ class SampleSums:
         odd = {growth for growth in counts if growth % samples} - sizes
         added = given.losses(sorted(counts)) if has_fractions or odd else ()
         odd -= {int(one) for one in added if isinstance(one, float) and one.is_integer()}
+        copies = self._copies_of_counters(grown, found, before)
         for path, growth in grown.items():
             by_samples = _by_samples(growth, samples, added)
             if by_samples and isinstance(growth, int):
                 by_samples = self._judged(path, growth, given, sizes, odd)
+            if by_samples and path in copies:
+                by_samples = None
             if by_samples is not True and self._beside_count(path, growth, grown, found, samples):
                 by_samples = True
             self._note(path, by_samples)
         self._unsure = {
             path: growth
             for path, growth in grown.items()
-            if isinstance(growth, int) and (growth == 1 < samples or path in self._of_batches)
+            if isinstance(growth, int) and (growth == 1 < samples or path in self._of_batches or path in copies)
         }
         self._note_reckoned(grown, found, before)
         self._note_lists(found, samples)
         self._note_rows(found, before, samples)
         for alias, first in found.aliases.items():
             known.also_at(alias, first)
+
+    def _copies_of_counters(self, grown: Mapping[str, Any], found: Reach, before: Mapping[str, Any]) -> set[str]:
+        """Paths of whole numbers that have been a counter's value whenever they grew, as in `last_log = step`."""
+        counters = (self.known.counters - self.known.over_samples) & found.leaves.keys() & before.keys()
+        values = {int(value) for path in counters for value in (before[path], found.leaves[path].value)}
+        for path, growth in grown.items():
+            if isinstance(growth, int) and growth > 1:
+                is_copy = int(found.leaves[path].value) in values
+                self._copies[path] = is_copy and self._copies.get(path, path not in self.known.over_samples)
+        return {path for path in grown if self._copies.get(path)}
 
     def _judged(self, path: str, growth: int, given: Given, sizes: Set[int], odd: Set[int]) -> bool | None:
         """Whether a count is one over samples. One of batches grows by the same in parts as in whole batches.

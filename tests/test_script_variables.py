@@ -378,6 +378,23 @@ def test_a_count_of_updates_by_a_constant_is_none_over_samples(begun: int) -> No
     assert (over >= {"hits", "chosen"}, others >= {"updates", "constant"}) == (True, True)
 
 
+def test_the_value_of_a_counter_is_no_sum_over_samples() -> None:
+    steps = last_log = hits = 0
+    mine = OwnVariables()
+    mine.begin()
+    mine.begin_pass(0, 1)
+    for found in (0, 2, 1, 4, 3, 1, 2, 3):  # after two batches there are two hits by chance
+        mine.begin_batch(may_repeat=False, several=False)
+        mine.begin_part(last=True, is_copy=False)
+        steps += 1
+        hits += found
+        if steps - last_log >= 4:
+            last_log = steps
+        mine.end_part(Given(8, 8), True)
+    over = {path.split("/")[-1] for path in mine.state(in_pass=True, pass_samples=0)["known"]["over_samples"]}
+    assert (last_log, over & {"steps", "last_log", "hits"}) == (8, {"hits"})
+
+
 def test_while_a_batch_is_not_over_its_count_equals_nothing() -> None:
     steps, logged = 0, []
     mine = OwnVariables()
