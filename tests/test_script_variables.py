@@ -386,7 +386,7 @@ def test_the_value_of_a_counter_is_no_sum_over_samples() -> None:
     for found in (0, 2, 1, 4, 3, 1, 2, 3):  # after two batches there are two hits by chance
         mine.begin_batch(may_repeat=False, several=False)
         mine.begin_part(last=True, is_copy=False)
-        steps += 1
+        steps += 1  # noqa: SIM113
         hits += found
         if steps - last_log >= 4:
             last_log = steps
@@ -538,7 +538,7 @@ def test_what_another_replica_computes_too_is_counted_there() -> None:
         mine.begin_batch(may_repeat=True, several=False)
         mine.begin_part(True, is_copy)
         seen += 4
-        steps += 1
+        steps += 1  # noqa: SIM113
         mine.end_part(Given(4, 4), True)
     assert (seen, steps) == (8, 3)
 
