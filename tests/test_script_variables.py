@@ -538,7 +538,7 @@ def test_what_another_replica_computes_too_is_counted_there() -> None:
         mine.begin_batch(may_repeat=True, several=False)
         mine.begin_part(True, is_copy)
         seen += 4
-        steps += 1  # noqa: SIM113
+        steps += 1
         mine.end_part(Given(4, 4), True)
     assert (seen, steps) == (8, 3)
 
