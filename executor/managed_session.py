@@ -65,6 +65,7 @@ from .whole_values import norms, rates_of
 CONTROL_INTERVAL_S = 0.05
 SAMPLE_INTERVAL_S = 2.0  # between two looks at whether replicas hold the same parameters
 HEARTBEAT_INTERVAL_S = 1.0
+MOST_COMBINED = 4096  # numbers of a pass that are known to be those of all replicas
 # The noise is measured at every step at first and then at two in so many, which keeps its cost below 1 %.
 NOISE_EVERY = 16
 NOISE_FIRST = 48
@@ -119,6 +120,7 @@ class ManagedSession(GroupSession):
         self._beside: Beside | None = None  # before the running batch
         self._beside_first: Beside | None = None  # before the first batch of the running step
         self._seen = SeenSums()
+        self._combined: set[float] = set()  # numbers of all replicas, which the script has combined in this pass
         self._followers = Followers(prepared)
         self._several = False  # it takes several passes
         self._beside_step: Beside | None = None  # before the running step of a loop in steps
@@ -163,7 +165,8 @@ class ManagedSession(GroupSession):
         if self.world_size > 1:
             values = {name: self.metrics.values[name] for name in metrics if name not in how}
             # Counts that are alike on all replicas by chance would be taken for one count of all.
-            counts = [n for n, v in values.items() if isinstance(v, int) and self.variables.counts_samples(v)]
+            own = {n: v for n, v in values.items() if isinstance(v, int) and v not in self._combined}
+            counts = [name for name, value in own.items() if self.variables.counts_samples(value)]
             self.metrics.ways |= dict.fromkeys(counts, "sum")
             for name, value in values.items():
                 self.metrics.parts.pop(name, None)
@@ -186,7 +189,9 @@ class ManagedSession(GroupSession):
     def _part_of(self, value: float) -> float | None:
         """As `OwnVariables.part_of` of a sum that is divided by the number of all samples, as by `len(data)`."""
         size = self.source.size
-        return None if size is None else self.variables.part_of(value, size, self._local_samples)
+        if size is None:
+            return None
+        return self.variables.part_of(value, size, self._local_samples, self._combined)
 
     def _variables_state(self) -> dict[str, Any]:
         if left := self.variables.too_large:
@@ -198,7 +203,7 @@ class ManagedSession(GroupSession):
 
     def _begin_pass(self) -> None:
         before = self.position.pass_samples, self.position.pass_progress
-        self._beside = None
+        self._beside, self._combined = None, set()
         super()._begin_pass()
         if self._take_variables(self.variables.begin_pass):
             self.position.pass_samples, self.position.pass_progress = before
@@ -811,7 +816,10 @@ class ManagedSession(GroupSession):
             try:
                 if self.group is not None:
                     self.group.place = ("call of coadapt.combine",)
-                return super().combine(value, how)
+                combined = super().combine(value, how)
+                if isinstance(combined, int | float) and len(self._combined) < MOST_COMBINED:
+                    self._combined.add(combined)
+                return combined
             except GroupBroken:
                 if in_batch:  # which is done again as a whole: what comes of it now counts for nothing
                     self.gradients.give_up()

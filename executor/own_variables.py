@@ -197,15 +197,16 @@ class OwnVariables:
         alike = {path for path, leaf in reach(WHOLE).leaves.items() if leaf.value == value > 1}
         return bool(alike) and alike <= self._sums.known.over_samples
 
-    def part_of(self, value: float, samples: int, own: int) -> float | None:
+    def part_of(self, value: float, samples: int, own: int, combined: Set[float] = frozenset()) -> float | None:
         """What a sum over this replica's `own` samples, divided by so many, is taken off to be this value.
 
+        Sums that are `combined` already are those of all replicas.
         0: it is that itself, or its percents; None: it is nothing of the kind.
         """
         found = reach((*NUMBERS, *ARRAYS)).leaves
         values = (found[path].value for path in self._sums.known.over_samples if path in found)
         sums = [float(one) for one in values if math.prod(getattr(one, "shape", ())) == 1]
-        sums = [one for one in sums if one and one != own]  # which may be half of all
+        sums = [one for one in sums if one and one != own and one not in combined]  # `own` may be half of all
         percents = [PERCENT * one for one in sums]
         ways = ((0.0, [*sums, *percents]), (1.0, sums), (float(PERCENT), percents))
         for whole, parts in ways:

@@ -221,6 +221,8 @@ def test_a_part_of_a_mean_over_all_samples_may_be_taken_off_one_or_a_hundred() -
         1 - 100 * correct,
     )
     assert [mine.part_of(share, 48, 24) for share in shares] == [0.0, 0.0, 1.0, 100.0, None, None]
+    # A count that the script has combined itself is that of all replicas.
+    assert [mine.part_of(share, 48, 24, {correct}) for share in shares] == [None] * 6
 
 
 def test_a_mean_of_entries_of_some_samples_is_over_these() -> None:
