@@ -134,4 +134,7 @@ def test_parameters_that_moved_apart_are_told_from_round_off(values: list[float]
 
 def test_parameters_that_are_no_numbers_anywhere_are_nobodys_disagreement() -> None:
     """A loss that is NaN is the script's matter, and the same on all replicas."""
-    assert alike(sample_of(torch.tensor([float("nan")])), sample_of(torch.tensor([1.0])))
+    nothing, something = sample_of(torch.tensor([float("nan")])), sample_of(torch.tensor([1.0]))
+    assert alike(nothing, nothing)
+    assert not alike(nothing, something)
+    assert not alike(something, nothing)

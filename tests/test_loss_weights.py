@@ -73,12 +73,13 @@ def test_a_counted_mean_weighs_by_what_was_counted() -> None:
     assert [float(share.root) / whole for share in found] == pytest.approx([0.5, 0.5])
 
 
-def test_merged_steps_and_copies_weigh_their_part_of_the_step() -> None:
+def test_merged_steps_weigh_their_part_of_the_step_and_copies_are_alike() -> None:
+    """What copies of a whole batch bring is a mean in the end; a script that looks at its loss sees all of it."""
     mine, _ = weights()
     assert [share.root for share in shares(mine, lambda x, y: x.mean(), [4, 8], merged=4)] == [1 / 12, 2 / 12]
     mine.begin_part()
     whole = mine.of([scores().mean()], PartPlan(BATCH, BATCH, copies=3), 0, None)
-    assert (whole.root, whole.weight) == (1 / 3, 1 / 3)
+    assert (whole.root, whole.weight) == (1, 1)
 
 
 def test_a_weight_that_the_script_gives_holds_for_one_part() -> None:
@@ -114,7 +115,7 @@ def test_a_loss_over_whole_batches_is_given_nothing_else() -> None:
     assert mine.undivided
     with pytest.raises(Again):
         mine.of([scores(0, 4).mean()], plan(4), 0, None)
-    assert mine.of([scores().mean()], PartPlan(BATCH, BATCH, copies=2), 0, None).root == 0.5
+    assert mine.of([scores().mean()], PartPlan(BATCH, BATCH, copies=2), 0, None).root == 1
 
 
 def test_samples_that_meet_are_computed_in_whole_batches_from_the_first_step_on_and_that_is_said_once() -> None:
