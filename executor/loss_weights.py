@@ -312,7 +312,7 @@ class LossWeights:
             return terms
         on_gpu = [weight for weight in weights if isinstance(weight, Tensor) and weight.is_cuda]
         if not on_gpu or ordinal not in self._shared:
-            values = [float(weight) for weight in weights]  # type: ignore[arg-type]
+            values = [float(weight) for weight in weights if weight is not None]
             if max(values) - min(values) > 1e-5 * max(map(abs, values)):
                 return terms
         elif 1 not in self._agreed.get(ordinal, {}):

@@ -267,11 +267,6 @@ def is_own_object(value: Any) -> bool:
     return hasattr(value, "__dict__") and _is_own_class(kind)
 
 
-def is_own_thing(value: Any) -> bool:
-    """The same, data sets and modules included."""
-    return hasattr(value, "__dict__") and not isinstance(value, type) and _is_own_class(type(value))
-
-
 def _is_own_class(kind: type) -> bool:
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)

@@ -92,7 +92,8 @@ class ScaledOptimizers:
             # A method, as schedulers take it for that are made later.
             asked = types.MethodType(self._asked(optimizer, optimizer.step), optimizer)
             optimizer.step = asked  # type: ignore[method-assign]
-            optimizer.add_param_group = self._once(optimizer.add_param_group)  # type: ignore
+            # On this optimizer alone: others of its class add their groups as before.
+            optimizer.add_param_group = self._once(optimizer.add_param_group)  # type: ignore[method-assign,assignment]
 
     def _once(self, add: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
         """A batch that is given again, or in several passes, adds its groups of parameters once."""

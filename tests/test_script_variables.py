@@ -388,7 +388,7 @@ def test_the_value_of_a_counter_is_no_sum_over_samples() -> None:
     for found in (0, 2, 1, 4, 3, 1, 2, 3):  # after two batches there are two hits by chance
         mine.begin_batch(may_repeat=False, several=False)
         mine.begin_part(last=True, is_copy=False)
-        steps += 1  # noqa: SIM113
+        steps += 1  # noqa: SIM113 (a counter as scripts have it)
         hits += found
         if steps - last_log >= 4:
             last_log = steps
