@@ -15,7 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .executor.front_door import (
+    from .client.client import Client, connect
+    from .executor.training.api import (
         batches,
         combine,
         device,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         weight,
         world_size,
     )
-    from .scheduler.client import Client, connect
 
 # What is offered, and where it is: imported when first used, since torch takes its time.
 __all__ = [
@@ -48,8 +48,8 @@ __all__ = [
     "weight",
     "world_size",
 ]
-_OFFERED = dict.fromkeys(__all__, ".executor.front_door") | dict.fromkeys(
-    ("Client", "connect"), ".scheduler.client"
+_OFFERED = dict.fromkeys(__all__, ".executor.training.api") | dict.fromkeys(
+    ("Client", "connect"), ".client.client"
 )
 
 

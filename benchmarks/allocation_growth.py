@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
-from coadapt.scheduler.configuration import ConfigurationArrays
-from coadapt.scheduler.policies import make_policy
-from coadapt.scheduler.policies.program import ProgramPolicy
-from coadapt.scheduler.warm_up import warm_up
+from coadapt.optimizer.allocation import ChoiceProgram, ChoiceSolution
+from coadapt.policies.catalogue import make_policy
+from coadapt.policies.choosing.allocation_round import ProgramPolicy
+from coadapt.policies.contract.configuration import ConfigurationArrays
+from coadapt.policies.warm_up import warm_up
 
 from .allocation_scaling import Measured
 from .arguments import at_least, some_of

@@ -25,12 +25,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
-from coadapt.optimizer.problems.gpu_allocation import AllocationSolver, allocation_solver, allocation_solvers
-from coadapt.optimizer.problems.gpu_allocation.solvers import Structured
-from coadapt.scheduler.policies import make_policy
-from coadapt.scheduler.policies.program import ProgramPolicy
-from coadapt.scheduler.warm_up import warm_up
+from coadapt.optimizer.allocation import ChoiceProgram, ChoiceSolution
+from coadapt.optimizer.copter.gpu_allocation import AllocationSolver, allocation_solver, allocation_solvers
+from coadapt.optimizer.copter.gpu_allocation.solvers import Structured
+from coadapt.policies.catalogue import make_policy
+from coadapt.policies.choosing.allocation_round import ProgramPolicy
+from coadapt.policies.warm_up import warm_up
 
 from .arguments import at_least, share, some_of
 from .harness import finish, table

@@ -26,18 +26,18 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
-from coadapt.optimizer.baselines import highs
-from coadapt.optimizer.baselines.highs import Highs, HotHighs, Method
-from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
-from coadapt.optimizer.choice.memory import Memory
-from coadapt.optimizer.choice.near import no_box
-from coadapt.optimizer.continual import ContinualProgram
-from coadapt.optimizer.linear_program import LinearProgram
-from coadapt.optimizer.problems.gpu_allocation.engine import Continual
-from coadapt.optimizer.problems.gpu_allocation.program import Reading, linear_program
-from coadapt.scheduler.policies import make_policy
-from coadapt.scheduler.policies.program import ProgramPolicy
-from coadapt.scheduler.warm_up import warm_up
+from coadapt.optimizer.allocation import ChoiceProgram, ChoiceSolution
+from coadapt.optimizer.allocation.memory import Memory
+from coadapt.optimizer.allocation.near import no_box
+from coadapt.optimizer.copter.baselines import highs
+from coadapt.optimizer.copter.baselines.highs import Highs, HotHighs, Method
+from coadapt.optimizer.copter.engine import ContinualProgram
+from coadapt.optimizer.copter.gpu_allocation.engine import Continual
+from coadapt.optimizer.copter.gpu_allocation.program import Reading, linear_program
+from coadapt.optimizer.copter.linear_program import LinearProgram
+from coadapt.policies.catalogue import make_policy
+from coadapt.policies.choosing.allocation_round import ProgramPolicy
+from coadapt.policies.warm_up import warm_up
 
 from .allocation_scaling import Updates
 from .arguments import at_least

@@ -13,16 +13,19 @@ import tempfile
 from pathlib import Path
 
 import yaml
-from coadapt.scheduler import emulated, jobfile, laptop
-from coadapt.scheduler.client import Client
-from coadapt.scheduler.script_check import mistaken
-from coadapt.scheduler.settings import Settings
-from coadapt.scheduler.views import JobRow
+from coadapt.client import jobfile
+from coadapt.client.client import Client
+from coadapt.client.script_check import mistaken
+from coadapt.core import emulated_nodes
+from coadapt.core.schemas import JobRow
+from coadapt.core.settings import Settings
+from coadapt.deploy import local_cluster
+
+from tests.support.bad_jobs import BAD_CLUSTERS, BAD_JOBS, one_line
+from tests.support.bad_traces import BAD_TRACES, ENDLESS, refusal_in_little_memory
 
 from .arguments import some_of
-from .bad_jobs import BAD_CLUSTERS, BAD_JOBS, one_line
 from .bad_scripts import BAD_SCRIPTS, BadScript
-from .bad_traces import BAD_TRACES, ENDLESS, refusal_in_little_memory
 from .harness import finish, table
 
 Row = tuple[str, str, str]  # what, expected, answered
@@ -50,9 +53,9 @@ def clusters() -> list[Row]:
     rows = []
     for text, error in BAD_CLUSTERS.items():
         try:
-            emulated.parse(text)
+            emulated_nodes.parse(text)
             answer = ""
-        except emulated.EmulationError as refused:
+        except emulated_nodes.EmulationError as refused:
             answer = str(refused)
         rows.append((f"cluster: {text!r}", error, answer))
     return rows
@@ -81,7 +84,7 @@ def scripts(timeout_s: float = 240.0) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as state_dir:
         settings = Settings(state_dir=state_dir, round_interval_s=2.0, restart_cost_s=3.0)
         paths = [write_job(Path(folder), i, case) for i, case in enumerate([sound, *BAD_SCRIPTS])]
-        with laptop.cluster("1x t4:4", settings=settings) as client:
+        with local_cluster.cluster("1x t4:4", settings=settings) as client:
             ids = [submitted(client, path) for path in paths]
             accepted = [row["id"] for row in client.list()]
             try:

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 
 import highspy
 import numpy as np
-from coadapt.optimizer import Status
+from coadapt.optimizer.copter.linear_program import Status
+
+from tests.support.lp_instances import GpuAllocation, Round
 
 from .arguments import at_least, some_of
 from .harness import finish, table
 from .lp_exactness import highs, model
-from .lp_instances import GpuAllocation, Round
 
 SIZES = {"48k": (530, 80), "200k": (1020, 200), "1m": (3500, 320)}  # jobs, most GPUs of one
 SCRATCH, SCRATCH_LIMIT_S = ("simplex", "ipm"), 100.0  # infinite from there on

@@ -37,23 +37,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from coadapt.optimizer.choice import ChoiceProgram, ChoiceSolution
-from coadapt.optimizer.problems.gpu_allocation import AllocationSolver
-from coadapt.scheduler.cluster import Cluster
-from coadapt.scheduler.policies import make_policy
-from coadapt.scheduler.policies.program import ProgramPolicy
-from coadapt.scheduler.round import Plan, Policy, Round
-from coadapt.scheduler.warm_up import warm_up
+from coadapt.core.cluster import Cluster
+from coadapt.optimizer.allocation import ChoiceProgram, ChoiceSolution
+from coadapt.optimizer.copter.gpu_allocation import AllocationSolver
+from coadapt.policies.catalogue import make_policy
+from coadapt.policies.choosing.allocation_round import ProgramPolicy
+from coadapt.policies.contract.round import Plan, Policy, Round
+from coadapt.policies.warm_up import warm_up
 from coadapt.simulator import resume
-from coadapt.simulator.adaptive_tables import AdaptiveTableWorld
-from coadapt.simulator.cluster_file import WHOLE, SimulatedCluster, cluster_of
-from coadapt.simulator.engine import Engine, Timing
-from coadapt.simulator.goodput_tables import read_tables, tables_of
-from coadapt.simulator.identity import project
-from coadapt.simulator.outcome import Outcome
-from coadapt.simulator.readers import read_trace
+from coadapt.simulator.engine.engine import Engine, Timing
+from coadapt.simulator.engine.outcome import Outcome
+from coadapt.simulator.jobs.adaptive_tables import AdaptiveTableWorld
+from coadapt.simulator.jobs.goodput_tables import read_tables, tables_of
+from coadapt.simulator.results.identity import project
 from coadapt.simulator.run import Simulation
-from coadapt.simulator.workload import Workload
+from coadapt.simulator.traces.cluster_file import WHOLE, SimulatedCluster, cluster_of
+from coadapt.simulator.traces.readers import read_trace
+from coadapt.simulator.traces.workload import Workload
 
 from .allocation_scaling import Updates
 from .arguments import at_least

@@ -26,9 +26,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from coadapt.executor.config import CheckpointConfig, Count, TrainingConfig
-from coadapt.executor.protocol import BatchPlan, Finished, Ready, Report, SetBatch
-from coadapt.executor.rehearsal import Member, TrainingGroup
+from coadapt.core.batch_plan import BatchPlan
+from coadapt.core.reports import Report
+from coadapt.core.training_config import CheckpointConfig, Count, TrainingConfig
+from coadapt.executor.protocol.messages import Finished, Ready, SetBatch
+from coadapt.executor.rehearsal.group import Member, TrainingGroup
 
 from .arguments import at_least, some_of
 from .harness import finish, table

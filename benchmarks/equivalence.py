@@ -15,11 +15,11 @@ from collections import Counter
 from pathlib import Path
 
 import torch
-from coadapt.executor.config import CheckpointConfig, TrainingConfig
-from coadapt.executor.protocol import BatchPlan
-from coadapt.executor.rehearsal import Member, TrainingGroup
+from coadapt.core.batch_plan import BatchPlan
+from coadapt.core.training_config import CheckpointConfig, TrainingConfig
+from coadapt.executor.rehearsal.group import Member, TrainingGroup
 
-from tests.elastic_runs import SCRIPT, run_script
+from tests.support.elastic_runs import SCRIPT, run_script
 
 from .harness import finish, table
 
@@ -114,8 +114,8 @@ if coadapt.is_main():
     # Adam divides by the root of E[g^2] = mu^2 + sigma^2 / B of each dimension.
     second = mu.double().square() + SIGMA**2 / batch_size
     scale = second.rsqrt() if kind == "adam" else torch.ones(DIM, dtype=torch.float64)
-    from coadapt.executor import front_door
-    noise = front_door.current().noise
+    from coadapt.executor.training import api
+    noise = api.current().noise
     json.dump({"sqr": noise.sqr, "var": noise.var, "gain": noise.gain(4 * batch_size, batch_size),
                "true_sqr": float((mu.double() * scale).square().sum()),
                "true_var": float((SIGMA * scale).square().sum())}, open(out, "w"))

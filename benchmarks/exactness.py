@@ -23,17 +23,18 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from coadapt.optimizer.baselines.highs import Highs, Method
-from coadapt.optimizer.choice import ChoiceProblem, ChoiceSolution
-from coadapt.optimizer.choice.program import Entries
-from coadapt.optimizer.linear_program import Status
-from coadapt.optimizer.problems.gpu_allocation.program import linear_program
+from coadapt.optimizer.allocation import ChoiceProblem, ChoiceSolution
+from coadapt.optimizer.allocation.program import Entries
+from coadapt.optimizer.copter.baselines.highs import Highs, Method
+from coadapt.optimizer.copter.gpu_allocation.program import linear_program
+from coadapt.optimizer.copter.linear_program import Status
+
+from tests.support.choice_instances import FAMILIES, LARGER, Instance, draw
+from tests.support.lp_instances import generated, netlib
 
 from .arguments import at_least
-from .choice_instances import FAMILIES, LARGER, Instance, draw
 from .harness import finish, table
 from .lp_exactness import compare
-from .lp_instances import generated, netlib
 
 RELATIVE = 1e-6
 CHUNK = 100

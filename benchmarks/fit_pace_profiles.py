@@ -1,4 +1,4 @@
-"""Fit `executor/pace_profiles.json`: step times of five models on five GPU types, for pacing emulated nodes.
+"""Fit `core/pace_profiles.json`: step times of five models on five GPU types, for pacing emulated nodes.
 
 Usage: python -m benchmarks.fit_pace_profiles [output]
 """
@@ -23,7 +23,7 @@ from .measured_profiles import (
     noise_scale,
 )
 
-OUTPUT = Path(__file__).resolve().parents[1] / "executor" / "pace_profiles.json"
+OUTPUT = Path(__file__).resolve().parents[1] / "core" / "pace_profiles.json"
 
 
 def pace_profiles() -> tuple[dict[str, object], float]:

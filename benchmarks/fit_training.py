@@ -1,4 +1,4 @@
-"""Fit `simulator/training.json`: epochs, steps and gradient noise over training, and step times of pipelines.
+"""Fit `simulator/jobs/training.json`: epochs, steps and gradient noise over training, and step times of pipelines.
 
 Usage: python -m benchmarks.fit_training [output]
 """
@@ -10,15 +10,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from coadapt.simulator.applications import EPOCHS, Application
-from coadapt.simulator.beyond_measured import BeyondMeasured
-from coadapt.simulator.pipeline import PIPELINES
-from coadapt.simulator.training_statistics import TrainingStatistics
+from coadapt.simulator.jobs.applications import EPOCHS, Application
+from coadapt.simulator.jobs.beyond_measured import BeyondMeasured
+from coadapt.simulator.jobs.pipeline import PIPELINES
+from coadapt.simulator.jobs.training_statistics import TrainingStatistics
 
 from .harness import finish
 from .measured_profiles import PARAMETERS, SOURCE, TRACES, measured
 
-OUTPUT = Path(__file__).resolve().parents[1] / "simulator" / "training.json"
+OUTPUT = Path(__file__).resolve().parents[1] / "simulator" / "jobs" / "training.json"
 KNOTS = 11
 
 

@@ -25,12 +25,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
-from coadapt.executor.config import Adaptivity, CheckpointConfig, TrainingConfig
-from coadapt.scheduler import laptop
-from coadapt.scheduler.client import Client
-from coadapt.scheduler.emulated import EmulatedNode
-from coadapt.scheduler.job import Emulation, JobSpec, Resources
-from coadapt.scheduler.settings import Settings
+from coadapt.client.client import Client
+from coadapt.core.emulated_nodes import EmulatedNode
+from coadapt.core.job import Emulation, JobSpec, Resources
+from coadapt.core.settings import Settings
+from coadapt.core.training_config import Adaptivity, CheckpointConfig, TrainingConfig
+from coadapt.deploy import local_cluster
 
 from . import harness
 
@@ -116,7 +116,7 @@ def main() -> int:
     try:
         settings = Settings(state_dir=str(folder / "state"), round_interval_s=5.0, restart_cost_s=5.0)
         spec = _spec(folder / "job")
-        with laptop.cluster("1x a100:2, 2x t4:2", settings=settings) as client:
+        with local_cluster.cluster("1x a100:2, 2x t4:2", settings=settings) as client:
             (reference,) = _finish(client, [client.submit(spec)], 240.0)
             print(f"undisturbed: {json.dumps(reference)}", flush=True)
             killer = Killer(settings, random.Random(arguments.seed))
@@ -214,8 +214,8 @@ class Killer:
     def _any(self, processes: list[psutil.Process]) -> psutil.Process | None:
         return self.dice.choice(processes) if processes else None
 
-    def _record(self) -> laptop.ClusterRecord:
-        record = laptop.ClusterRecord.load(self.settings.state_dir)
+    def _record(self) -> local_cluster.ClusterRecord:
+        record = local_cluster.ClusterRecord.load(self.settings.state_dir)
         assert record is not None, "the cluster has no record"
         return record
 
@@ -241,7 +241,7 @@ class Killer:
         assert process is not None
         _sigkill(process)
         like = EmulatedNode(record.nodes[i].gpu_type, record.nodes[i].gpus)
-        more = laptop.add_nodes(record, [like])
+        more = local_cluster.add_nodes(record, [like])
         replace(record, nodes=(*record.nodes, *more)).save(self.settings.state_dir)
 
 
@@ -250,7 +250,7 @@ def _training() -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter(["cmdline"]):
         with suppress(psutil.Error):
-            if "coadapt.executor.process" in (process.info["cmdline"] or []):
+            if "coadapt.executor.training.process" in (process.info["cmdline"] or []):
                 environment = process.environ()
                 if environment.get("COADAPT_MODE") == "train" and "coadapt-kill-" in _url(process):
                     found.append(process)
@@ -275,7 +275,7 @@ def _parent(process: psutil.Process) -> psutil.Process | None:
     return None
 
 
-def _named(record: laptop.ClusterRecord, title: str) -> list[psutil.Process]:
+def _named(record: local_cluster.ClusterRecord, title: str) -> list[psutil.Process]:
     """Actors by their process title."""
     return [p for p in _descendants(record) if _title(p).startswith(title)]
 
@@ -286,7 +286,7 @@ def _title(process: psutil.Process) -> str:
     return ""
 
 
-def _descendants(record: laptop.ClusterRecord) -> list[psutil.Process]:
+def _descendants(record: local_cluster.ClusterRecord) -> list[psutil.Process]:
     """Every process of our own cluster, and of no other on this machine."""
     found = []
     for recorded in [*record.head, *(p for node in record.nodes for p in node.processes)]:

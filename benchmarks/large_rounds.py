@@ -1,6 +1,6 @@
 """Rounds of large clusters, one after another: seven GPU types, jobs that come, go, grow and are measured anew.
 
-A job trains one of the fitted models of executor/pace_profiles.json, at its own speed and noise; the two GPU types
+A job trains one of the fitted models of core/pace_profiles.json, at its own speed and noise; the two GPU types
 that were not measured run at multiples of measured ones. In every round a part of the jobs ends and others arrive;
 of those that stay a part learns something (goodputs move by several percent), and the rest of those that train
 report what hardly differs from what was known, as live jobs do. Where jobs of all kinds are asked for, some are
@@ -15,13 +15,13 @@ from pathlib import Path
 
 import coadapt
 import numpy as np
+from coadapt.core.cluster import Cluster, Node
+from coadapt.core.job import JobSpec
 from coadapt.estimators.goodput import BatchLimits, JobModel
 from coadapt.estimators.throughput import ThroughputModel, ThroughputParams
-from coadapt.scheduler.cluster import Cluster, Node
-from coadapt.scheduler.job import JobSpec
-from coadapt.scheduler.round import JobView, Plan, Round
+from coadapt.policies.contract.round import JobView, Plan, Round
 
-PROFILES = json.loads((Path(str(coadapt.__file__)).parent / "executor" / "pace_profiles.json").read_text())
+PROFILES = json.loads((Path(str(coadapt.__file__)).parent / "core" / "pace_profiles.json").read_text())
 SCRIPT = {"name": "job", "script": "train.py"}
 ROUND_S = 60.0
 # GPU type: GPUs of a node, part of the cluster's GPUs, the measured type it is like and how many times as fast.

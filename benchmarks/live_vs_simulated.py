@@ -23,11 +23,11 @@ from coadapt.cli import simulate
 from coadapt.examples.demo import carried, cast
 from coadapt.examples.demo.stage import CAP_S, CLUSTER, ROUND_S, play
 from coadapt.examples.demo.view import View
-from coadapt.simulator.engine import Timing
-from coadapt.simulator.outcome import Outcome
-from coadapt.simulator.readers import read_trace
+from coadapt.simulator.engine.engine import Timing
+from coadapt.simulator.engine.outcome import Outcome
 from coadapt.simulator.replay import EARLY_S, Conditions
-from coadapt.simulator.workload import Workload
+from coadapt.simulator.traces.readers import read_trace
+from coadapt.simulator.traces.workload import Workload
 
 from .harness import finish, table
 

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 import highspy
 import numpy as np
-from coadapt.optimizer import ContinualProgram
-from coadapt.optimizer.linear_program import LinearProgram, LinearSolution, Status
+from coadapt.optimizer.copter.engine import ContinualProgram
+from coadapt.optimizer.copter.linear_program import LinearProgram, LinearSolution, Status
+
+from tests.support.lp_instances import FAMILIES, NETLIB_FAMILIES, Instance, generated, netlib
 
 from .arguments import some_of
 from .harness import finish, table
-from .lp_instances import FAMILIES, NETLIB_FAMILIES, Instance, generated, netlib
 
 FAMILY_NAMES = (*FAMILIES, *NETLIB_FAMILIES)
 

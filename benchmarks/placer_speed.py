@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from coadapt.scheduler.cluster import Cluster, Node
-from coadapt.scheduler.configuration import Configuration, ConfigurationSet
-from coadapt.scheduler.placement import Placement
-from coadapt.scheduler.placer import PlacementResult, Placer
+from coadapt.core.cluster import Cluster, Node
+from coadapt.core.placement import Placement
+from coadapt.policies.contract.configuration import Configuration, ConfigurationSet
+from coadapt.policies.placing.placer import PlacementResult, Placer
 from scipy.optimize import brentq
 
 from .harness import finish, table

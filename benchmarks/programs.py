@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from coadapt.optimizer.milp import ChoiceProblem
-from coadapt.scheduler.placement import Placement
-from coadapt.scheduler.round import Plan, Policy, Round
+from coadapt.core.placement import Placement
+from coadapt.optimizer.allocation.milp import ChoiceProblem
+from coadapt.policies.contract.round import Plan, Policy, Round
 
 
 @dataclass

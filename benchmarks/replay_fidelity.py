@@ -25,23 +25,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from coadapt.scheduler.cluster import Cluster
-from coadapt.scheduler.policies import make_policy
-from coadapt.scheduler.policies.pollux import PolluxOptions
-from coadapt.simulator.adaptive import AdaptiveWorld
-from coadapt.simulator.applications import MeasuredApplications
-from coadapt.simulator.cluster_file import read_cluster
+from coadapt.core.cluster import Cluster
+from coadapt.policies.catalogue import make_policy
+from coadapt.policies.pollux import PolluxOptions
 from coadapt.simulator.compat import gavel as gavel_compat
 from coadapt.simulator.compat import lucid, sia_gavel
 from coadapt.simulator.compat.sia_artifact import SLOWDOWN, ArtifactKnowledge, ArtifactSia
 from coadapt.simulator.compat.sia_gavel import ArtifactGavel, AsAsked
 from coadapt.simulator.compat.sia_pollux import ArtifactPollux, BlindKnowledge
-from coadapt.simulator.engine import Engine, Timing
-from coadapt.simulator.measured_rates import read_rates
-from coadapt.simulator.outcome import Outcome
-from coadapt.simulator.readers import read_trace
+from coadapt.simulator.engine.engine import Engine, Timing
+from coadapt.simulator.engine.outcome import Outcome
+from coadapt.simulator.jobs.adaptive import AdaptiveWorld
+from coadapt.simulator.jobs.applications import MeasuredApplications
+from coadapt.simulator.jobs.measured_rates import read_rates
 from coadapt.simulator.run import simulate
-from coadapt.simulator.workload import Workload
+from coadapt.simulator.traces.cluster_file import read_cluster
+from coadapt.simulator.traces.readers import read_trace
+from coadapt.simulator.traces.workload import Workload
 
 from .harness import DATA, finish, needs, table
 

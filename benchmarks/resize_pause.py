@@ -27,13 +27,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from coadapt.executor.config import TrainingConfig
+from coadapt.core.slot import Slot
+from coadapt.core.training_config import TrainingConfig
 from coadapt.executor.executor_job import ExecutorJob, ExecutorStatus
-from coadapt.executor.lifecycle import Output
 from coadapt.executor.light_actor import light
-from coadapt.executor.slot import Slot
-from coadapt.executor.template_wire import Owner
-from coadapt.executor.training_process import Launch, TrainingProcess
+from coadapt.executor.processes.template_wire import Owner
+from coadapt.executor.processes.training_process import Launch, TrainingProcess
+from coadapt.executor.protocol.worker_events import Output
 
 from .arguments import at_least
 from .harness import finish, table

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from coadapt.core.cluster import Cluster
+from coadapt.core.job import JobSpec
 from coadapt.estimators.goodput import BatchLimits, JobModel
-from coadapt.scheduler.cluster import Cluster
-from coadapt.scheduler.configuration import ConfigurationSet, needs
-from coadapt.scheduler.eligibility import eligibility
-from coadapt.scheduler.job import JobSpec
-from coadapt.scheduler.round import JobColumns, JobView
+from coadapt.policies.choosing.eligibility import eligibility
+from coadapt.policies.contract.configuration import ConfigurationSet, needs
+from coadapt.policies.contract.round import JobColumns, JobView
 
 from .harness import finish, table
 from .placer_speed import CLUSTERS, changing, cluster

@@ -20,8 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from coadapt.executor.config import CheckpointConfig, TrainingConfig
-from coadapt.executor.rehearsal import TrainingGroup
+from coadapt.core.training_config import CheckpointConfig, TrainingConfig
+from coadapt.executor.rehearsal.group import TrainingGroup
 
 from .harness import finish, table
 

@@ -22,10 +22,10 @@ from itertools import islice
 
 import numpy as np
 from coadapt.estimators.blas import one_thread
-from coadapt.optimizer.baselines.highs import Highs, Method
-from coadapt.optimizer.baselines.pop import makespan_s, solve_parts
-from coadapt.optimizer.problems.continual import add_shards, change_shards
-from coadapt.optimizer.problems.shard_balancing import (
+from coadapt.optimizer.copter.baselines.highs import Highs, Method
+from coadapt.optimizer.copter.baselines.pop import makespan_s, solve_parts
+from coadapt.optimizer.copter.problems.continual import add_shards, change_shards
+from coadapt.optimizer.copter.problems.shard_balancing import (
     Assignment,
     ShardPartition,
     ShardProblem,
@@ -39,7 +39,7 @@ from coadapt.optimizer.problems.shard_balancing import (
     stay,
     zipf_loads,
 )
-from coadapt.optimizer.problems.shard_pricing import PairPricing
+from coadapt.optimizer.copter.problems.shard_pricing import PairPricing
 
 from .arguments import at_least
 from .harness import PeakMemory, finish, statements, table
@@ -130,7 +130,7 @@ class Continual:
     """The continual engine and the shim, told of each round's changes; the time includes telling it."""
 
     def __init__(self) -> None:
-        from coadapt.optimizer.continual import ContinualProgram
+        from coadapt.optimizer.copter.engine import ContinualProgram
 
         self.program = ContinualProgram()
         self.before: ShardProblem | None = None

@@ -17,7 +17,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from coadapt.scheduler.policies import policy_names
+from coadapt.policies.catalogue import policy_names
 from coadapt.simulator.sweep_file import Cell
 
 from .evaluation import page, plots, runtime

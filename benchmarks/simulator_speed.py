@@ -20,12 +20,12 @@ import pstats
 import resource
 import time
 
-from coadapt.scheduler.policies import make_policy
-from coadapt.simulator.cluster_file import cluster_of
-from coadapt.simulator.engine import Engine, Timing
-from coadapt.simulator.goodput_tables import GoodputTableWorld, read_tables, requested
-from coadapt.simulator.outcome import Outcome
-from coadapt.simulator.readers import read_trace
+from coadapt.policies.catalogue import make_policy
+from coadapt.simulator.engine.engine import Engine, Timing
+from coadapt.simulator.engine.outcome import Outcome
+from coadapt.simulator.jobs.goodput_tables import GoodputTableWorld, read_tables, requested
+from coadapt.simulator.traces.cluster_file import cluster_of
+from coadapt.simulator.traces.readers import read_trace
 
 from .harness import DATA, finish, needs, table
 from .replay_fidelity import REPLAYS, replay

@@ -24,12 +24,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from coadapt.scheduler.round import Plan, Policy, Round
-from coadapt.scheduler.warm_up import warm_up
-from coadapt.simulator.engine import Timing
-from coadapt.simulator.readers import read_trace
+from coadapt.policies.contract.round import Plan, Policy, Round
+from coadapt.policies.warm_up import warm_up
+from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.replay import Conditions, isolation_of, kept, simulation
 from coadapt.simulator.run import Simulation
+from coadapt.simulator.traces.readers import read_trace
 
 from .arguments import at_least
 from .better_than_sia import SETS, SIA, name_of, traces_of, world

@@ -3,7 +3,7 @@
     python -m benchmarks.traffic_engineering [--topology kdl] [--matrix bimodal] [--demands 30000] [--full]
 
 Four edge-disjoint shortest paths per demand, as in Teal; demands change by up to 10 % a round. Kdl and ASN are
-random graphs of their sizes and distances (optimizer/problems/topology.py), or a Topology Zoo file: --graphml. The
+random graphs of their sizes and distances (`copter/problems/topology.py`), or a Topology Zoo file: --graphml. The
 paths are found once, before the rounds. --demands takes a random part of all pairs of nodes, at the same load of
 the network. POP is built on demands that are small beside a part's capacities, and judged with the paper's 64 and
 128 parts; on a sample it is also shown with as few as leave each the number of demands it would have of all pairs.
@@ -26,13 +26,13 @@ from itertools import islice
 
 import numpy as np
 from coadapt.estimators.blas import one_thread
-from coadapt.optimizer.baselines.highs import Highs, Method
-from coadapt.optimizer.baselines.pop import makespan_s, solve_parts
-from coadapt.optimizer.problems.continual import add_traffic, change_traffic
-from coadapt.optimizer.problems.path_flow import PathFlow
-from coadapt.optimizer.problems.paths import Paths, edge_disjoint_paths
-from coadapt.optimizer.problems.topology import Topology, asn_like, kdl_like, read_graphml
-from coadapt.optimizer.problems.traffic_engineering import (
+from coadapt.optimizer.copter.baselines.highs import Highs, Method
+from coadapt.optimizer.copter.baselines.pop import makespan_s, solve_parts
+from coadapt.optimizer.copter.problems.continual import add_traffic, change_traffic
+from coadapt.optimizer.copter.problems.path_flow import PathFlow
+from coadapt.optimizer.copter.problems.paths import Paths, edge_disjoint_paths
+from coadapt.optimizer.copter.problems.topology import Topology, asn_like, kdl_like, read_graphml
+from coadapt.optimizer.copter.problems.traffic_engineering import (
     TrafficPartition,
     TrafficProblem,
     fill,
@@ -119,7 +119,7 @@ class Continual:
     """The general continual engine, told of each round's demands; the time includes telling it."""
 
     def __init__(self, tolerance: float, threads: int) -> None:
-        from coadapt.optimizer.continual import ContinualProgram
+        from coadapt.optimizer.copter.engine import ContinualProgram
 
         self.program, self.tolerance, self.threads = ContinualProgram(), tolerance, threads
         self.before: TrafficProblem | None = None

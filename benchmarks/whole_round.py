@@ -16,8 +16,8 @@ import resource
 import time
 
 import numpy as np
-from coadapt.scheduler.policies import make_policy
-from coadapt.scheduler.warm_up import warm_up
+from coadapt.policies.catalogue import make_policy
+from coadapt.policies.warm_up import warm_up
 
 from .arguments import at_least, share
 from .harness import finish, table

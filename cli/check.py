@@ -8,16 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..executor.check import Subject, Verdict, check
-from ..executor.job_folder import unpack
-from ..executor.protocol import JOB_ID
+from ..client import jobfile
+from ..client.package import pack
+from ..client.script_check import mistaken
+from ..client.unshared_decisions import unshared_decisions
+from ..core.errors import PackageError
+from ..core.job import JobSpec
+from ..core.settings import Settings
+from ..executor.files.job_folder import unpack
+from ..executor.protocol.messages import JOB_ID
+from ..executor.rehearsal.check import Subject, Verdict, check
 from ..executor.worker_environment import tracking
-from ..scheduler import jobfile
-from ..scheduler.job import JobSpec
-from ..scheduler.packages import PackageError, pack
-from ..scheduler.script_check import mistaken
-from ..scheduler.settings import Settings
-from ..scheduler.unshared_decisions import unshared_decisions
 from .offer import name_for
 
 

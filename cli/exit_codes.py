@@ -28,16 +28,16 @@ class Interrupted(Exception):
 
 def code_of(error: BaseException) -> Exit | None:
     """The exit status of an error a user may cause; None for a defect of ours."""
-    from ..executor.output_tree import OutputError
-    from ..scheduler.client import NoClusterError, SettingsError, UnknownJobError
-    from ..scheduler.emulated import EmulationError
-    from ..scheduler.jobfile import JobFileError
-    from ..scheduler.laptop import LaptopError
-    from ..scheduler.packages import PackageError
+    from ..client.client import NoClusterError, UnknownJobError
+    from ..client.cluster_record import LocalClusterError
+    from ..client.jobfile import JobFileError
+    from ..core.emulated_nodes import EmulationError
+    from ..core.errors import OutputError, PackageError
+    from ..deploy.start_service import SettingsError
 
     kinds: list[tuple[tuple[type[BaseException], ...], Exit]] = [
         ((KeyboardInterrupt, Interrupted), Exit.INTERRUPTED),
-        ((NoClusterError, LaptopError), Exit.NO_CLUSTER),
+        ((NoClusterError, LocalClusterError), Exit.NO_CLUSTER),
         ((JobNotFound, UnknownJobError), Exit.NOT_FOUND),
         ((AmbiguousJob, EmulationError, JobFileError, OutputError, PackageError, SettingsError), Exit.USAGE),
     ]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from . import show
 
 if TYPE_CHECKING:
-    from ..scheduler.client import Client
-    from ..scheduler.views import JobRow
+    from ..client.client import Client
+    from ..core.schemas import JobRow
 
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 

@@ -17,7 +17,7 @@ import typer
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 
 if TYPE_CHECKING:
-    from ..scheduler.client import Client
+    from ..client.client import Client
 
 app = typer.Typer(
     name="coadapt",
@@ -74,7 +74,7 @@ def _fail(message: str, code: Exit) -> int:
 
 
 def _connect() -> Client:
-    from ..scheduler.client import connect
+    from ..client.client import connect
 
     return connect()
 
@@ -82,7 +82,7 @@ def _connect() -> Client:
 def _print(document: Any, as_json: bool) -> None:
     """A rich renderable, or data as JSON."""
     if as_json:
-        from ..scheduler.figures import dumps
+        from ..core.json_numbers import dumps
 
         print(dumps(document, indent=2))
     else:
@@ -131,9 +131,9 @@ def up(
     """Start the scheduler: on a cluster emulated on this machine, or on a Ray cluster that runs."""
     from pydantic import ValidationError
 
-    from ..scheduler import laptop
-    from ..scheduler.policies import make_policy
-    from ..scheduler.settings import Settings
+    from ..core.settings import Settings
+    from ..deploy import local_cluster
+    from ..policies.catalogue import make_policy
     from . import show
 
     if (emulate is None) == (address is None):
@@ -152,7 +152,7 @@ def up(
         make_policy(policy, **options)
     except ValueError as error:
         raise typer.BadParameter(f"--policy: {error}") from None
-    client = laptop.up(emulate=emulate, address=address, settings=settings, tell=_tell)
+    client = local_cluster.up(emulate=emulate, address=address, settings=settings, tell=_tell)
     _print(show.cluster_table(client.cluster()), False)
 
 
@@ -190,9 +190,9 @@ def submit(
     as_json: Json = False,
 ) -> int:
     """Submit jobs. Nothing is submitted unless every job file is good."""
-    from ..scheduler import jobfile
-    from ..scheduler.script_check import mistaken
-    from ..scheduler.unshared_decisions import unshared_decisions
+    from ..client import jobfile
+    from ..client.script_check import mistaken
+    from ..client.unshared_decisions import unshared_decisions
 
     if follow and len(jobs) > 1:
         raise typer.BadParameter("--follow takes one job; use --wait for several")
@@ -244,7 +244,7 @@ def submit(
 
 def _refuse(jobs: Sequence[Path], problems: Sequence[Sequence[str]]) -> None:
     """Raises JobFileError for the first job file with problems that the user may still overrule."""
-    from ..scheduler.jobfile import JobFileError
+    from ..client.jobfile import JobFileError
 
     for path, found in zip(jobs, problems, strict=True):
         if found:
@@ -252,7 +252,7 @@ def _refuse(jobs: Sequence[Path], problems: Sequence[Sequence[str]]) -> None:
 
 
 def _nodes(client: Client) -> Any:
-    from ..scheduler.cluster import Cluster, Node
+    from ..core.cluster import Cluster, Node
 
     rows = client.cluster()["nodes"]
     return Cluster(tuple(Node(row["id"], row["gpu_type"], row["gpus"], emulated=row["emulated"]) for row in rows))
@@ -272,8 +272,8 @@ def check(
     as_json: Json = False,
 ) -> int:
     """Try a few steps of a script as a job, here and without a cluster; options go before the script."""
-    from ..executor.check import said
-    from ..scheduler.jobfile import is_script
+    from ..client.jobfile import is_script
+    from ..executor.rehearsal.check import said
     from .check import checked
 
     if args and not is_script(path):
@@ -496,12 +496,12 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Replay a trace of jobs under one or more policies in virtual time, without a cluster."""
-    from ..scheduler.warm_up import COMPILING, telling
-    from ..simulator.engine import Stuck, Timing
-    from ..simulator.identity import digest
-    from ..simulator.knowledge import Knows
-    from ..simulator.outages import Failures
+    from ..policies.warm_up import COMPILING, telling
+    from ..simulator.engine.engine import Stuck, Timing
+    from ..simulator.engine.outages import Failures
+    from ..simulator.jobs.knowledge import Knows
     from ..simulator.replay import Conditions
+    from ..simulator.results.identity import digest
     from . import simulate as simulation
 
     names = policy or ["sia"]
@@ -605,9 +605,9 @@ def sweep(
 @app.command()
 def down() -> None:
     """End the scheduler, its jobs, and a cluster that `coadapt up --emulate` started; nothing else."""
-    from ..scheduler import laptop
+    from ..deploy import local_cluster
 
-    print("down" if laptop.down() else "nothing was running")
+    print("down" if local_cluster.down() else "nothing was running")
 
 
 @app.command()
@@ -615,7 +615,7 @@ def schema(
     write: Annotated[bool, typer.Option("--write", help="Rewrite the published file in a checkout.")] = False,
 ) -> None:
     """Print the JSON schema of job files."""
-    from ..scheduler import jobfile
+    from ..client import jobfile
 
     if write:
         jobfile.SCHEMA_PATH.write_text(jobfile.schema_text())

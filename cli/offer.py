@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..scheduler.job import Emulation
-from ..scheduler.jobfile import JobFileError, load
+from ..client.jobfile import JobFileError, load
+from ..core.job import Emulation
 
 GENERAL = frozenset({"train", "main", "run", "script", "job"})  # names of scripts that say nothing of them
 

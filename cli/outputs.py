@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..executor.output_tree import LeftOut, shown
-from ..scheduler.outputs import Output, output_row
+from ..client.fetch import output_row
+from ..core.output_tree import LeftOut, Output, shown
 
 if TYPE_CHECKING:
-    from ..scheduler.client import Client
+    from ..client.client import Client
 
 
 def listing(client: Client, job_id: str, as_json: bool) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..simulator import pictures
-from ..simulator.page import page
-from ..simulator.saved import SavedRun, find, load
+from ..simulator.results import pictures
+from ..simulator.results.page import page
+from ..simulator.results.saved import SavedRun, find, load
 
 
 def write(runs: Sequence[Path], out: Path, top: int) -> list[Path]:

@@ -12,10 +12,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..scheduler.figures import shown
+from ..core.json_numbers import shown
 
 if TYPE_CHECKING:
-    from ..scheduler.views import ClusterView, JobDetails, JobRow
+    from ..core.schemas import ClusterView, JobDetails, JobRow
 
 STATUS_STYLES = {
     "measuring": "cyan",

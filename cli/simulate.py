@@ -11,18 +11,18 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
-from ..scheduler.warm_up import warm_up
+from ..policies.warm_up import warm_up
 from ..simulator import resume
-from ..simulator.cluster_file import FILES, read_cluster
-from ..simulator.identity import MADE_BY, check_same, digest, project
-from ..simulator.metrics import MEANING
-from ..simulator.outcome import Outcome
-from ..simulator.readers import read_trace
+from ..simulator.engine.outcome import Outcome
 from ..simulator.replay import Conditions, isolation_of, kept, known_under, simulation, source_of
-from ..simulator.saved import DESCRIPTION, SavedRun, describe, load, save
+from ..simulator.results.identity import MADE_BY, check_same, digest, project
+from ..simulator.results.metrics import MEANING
+from ..simulator.results.saved import DESCRIPTION, SavedRun, describe, load, save
 from ..simulator.sweep_file import PolicyChoice
 from ..simulator.synthetic import synthetic
-from ..simulator.workload import Workload
+from ..simulator.traces.cluster_file import FILES, read_cluster
+from ..simulator.traces.readers import read_trace
+from ..simulator.traces.workload import Workload
 from .exit_codes import Interrupted
 
 

@@ -18,9 +18,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from ..scheduler.warm_up import COMPILING, telling, warm_up
-from ..simulator.metrics import MEANING, spread
-from ..simulator.saved import load
+from ..policies.warm_up import COMPILING, telling, warm_up
+from ..simulator.results.metrics import MEANING, spread
+from ..simulator.results.saved import load
 from ..simulator.sweep import Done, check, folder_of, here, is_done, on_ray
 from ..simulator.sweep_file import Cell, cells, read_sweep
 

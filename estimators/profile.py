@@ -16,7 +16,7 @@ _TIMES = ("step_time_s", "sync_time_s")
 
 
 class Row(Protocol):
-    """What a measured row must have; `executor.protocol.StepRow` does."""
+    """What a measured row must have; `core.reports.StepRow` does."""
 
     @property
     def nodes(self) -> int: ...

@@ -5,7 +5,7 @@ python examples/continual_program.py
 
 # %% A cluster of three GPU types, and jobs that may take 1, 2, 4 or 8 GPUs of one of them
 import numpy as np
-from coadapt.optimizer import ContinualProgram, Row, Solution
+from coadapt.optimizer.copter.engine import ContinualProgram, Row, Solution
 
 GPU_TYPES = {"a100": 96.0, "rtx": 160.0, "t4": 240.0}  # GPUs there are
 SPEED = {"a100": 4.0, "rtx": 1.8, "t4": 1.0}

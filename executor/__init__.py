@@ -1,1 +1,1 @@
-"""Data plane: one adaptive executor per job, its workers, and the session API of a training script."""
+"""The Ray side of one job: its executor, its workers, and the plan of every resize."""

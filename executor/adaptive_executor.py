@@ -25,28 +25,31 @@ from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayError, Ru
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
+from ..core.batch_plan import BatchPlan
+from ..core.reports import ProfileProgress, Report
+from ..core.slot import Slot
 from ..estimators.goodput import JobModel
-from . import store
+from ..estimators.measurements import Measurements
+from ..estimators.pace import Pace
+from ..estimators.profile_plan import profile_plan
 from .batch_choice import better_batch, choose_batch, group_shape
-from .events import ExecutorEvent, Released, Reported
 from .executor_job import ExecutorJob, ExecutorStatus
 from .failures import FailureBudget
-from .job_folder import FolderError
-from .job_log import JobLog
-from .lifecycle import Exited, Gone, Output, WorkerEvent
-from .measurements import Measurements
-from .metric_limits import bounded
-from .pace import Pace
-from .profiling import profile_plan
-from .protocol import BatchPlan, Command, Crashed, Event, Finished, ProfileProgress, Ready, Report
-from .ranks import Rendezvous
-from .resize import Effect, KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
-from .slot import Slot
-from .template_wire import Owner
-from .training_process import Launch
+from .files.job_folder import FolderError
+from .files.job_log import JobLog
+from .files.site import Site
+from .files.workplace import local_path
+from .processes import rendezvous_store as store
+from .processes.template_wire import Owner
+from .processes.training_process import Launch
+from .protocol.job_events import ExecutorEvent, Released, Reported
+from .protocol.messages import Command, Crashed, Event, Finished, Ready
+from .protocol.metric_limits import bounded
+from .protocol.ranks import Rendezvous
+from .protocol.worker_events import Exited, Gone, Output, WorkerEvent
+from .reconciler import Effect, KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
 from .worker import Worker
 from .worker_environment import worker_environment
-from .workplace import Site, local_path
 
 __all__ = ["AdaptiveExecutor", "ExecutorJob", "ExecutorStatus"]
 
@@ -190,7 +193,7 @@ class AdaptiveExecutor:
                 self._log.write(self._source(worker), event.text, worker)
                 return effects
             case Ready():
-                self._measurements = self._measurements.with_info(event)
+                self._measurements = self._measurements.with_info(event.info)
             case Report():
                 effects += self._on_report(event, now)
             case Finished():

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from ..core.batch_plan import BatchPlan
+from ..core.slot import Slot
 from ..estimators.efficiency import efficiency
 from ..estimators.goodput import JobModel, best_batch
 from ..estimators.throughput import step_time_s
-from .protocol import BatchPlan
-from .slot import Slot
 
 # A change of batch moves the learning rate and the noise estimate: it must be worth it.
 WORTH_CHANGING = 1.05

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .config import TrainingConfig
-from .protocol import BatchPlan, Report
-from .slot import Slot
+from ..core.batch_plan import BatchPlan
+from ..core.reports import Report
+from ..core.service_names import NAMESPACE, SERVICE_NAME
+from ..core.slot import Slot
+from ..core.training_config import TrainingConfig
 
 if TYPE_CHECKING:
-    from .measurements import Measurements
+    from ..estimators.measurements import Measurements
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class ExecutorJob:
     fewest_replicas: int = 1
     max_failures: int = 3
     measurements: Measurements | None = None  # the service's last copy
-    service_name: str = "coadapt-scheduler"
-    service_namespace: str = "coadapt"
+    service_name: str = SERVICE_NAME
+    service_namespace: str = NAMESPACE
 
 
 @dataclass(frozen=True)

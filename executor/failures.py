@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-import signal
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+
+from .protocol.script_errors import NEVER_PREPARED
 
 # Losses that no step followed at all, or that never got past the step of an earlier loss, are bounded too: a
 # script that segfaults deterministically must stop, while one on an unlucky machine must not.
 FRUITLESS_LOSSES = 3
 REPEATED_LOSSES = 12
 
-NEVER_PREPARED = "never called coadapt.prepare"
 # Why no other try follows an error.
 NO_OTHER_END = "no other try can end otherwise"
 SAME_TWICE = "the same error twice, and no progress between"
-# Part of what gloo says when replicas send each other amounts that differ: they make different collectives.
-MIXED_UP = "preamble.length"
-SHARE_DECISIONS = "decide by values that all share, such as coadapt.combine(value)"
 _FRAME = re.compile(r'^[ |+-]*File "([^"]+)", line (\d+)', re.MULTILINE)
 _NOT_THE_SCRIPTS = re.compile(
     rf"[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python3[^/\\]*[/\\]|^<|^{re.escape(str(Path(__file__).parent))}[/\\]"
@@ -32,20 +29,6 @@ def fault_of(summary: str, traceback: str) -> str:
     own = [frame for frame in frames if not _NOT_THE_SCRIPTS.search(frame[0])] or frames
     where = f"{PurePath(own[-1][0]).name}:{own[-1][1]}" if own else ""
     return f"{_ADDRESS.sub('0x…', summary)} {where}".rstrip()
-
-
-def different_ways(told: str) -> str:
-    return f"replicas have gone different ways: {told}; {SHARE_DECISIONS}"
-
-
-def error_behind(code: int, output: str) -> str:
-    """The script's error behind a signal that ended its process after this output; "" where none is known.
-
-    A thread of gloo's ends the process where another replica sends more than this one is to receive.
-    """
-    if code == -signal.SIGABRT and MIXED_UP in output:
-        return different_ways("what they send each other differs in size")
-    return ""
 
 
 def is_final(summary: str) -> bool:

@@ -11,12 +11,13 @@ from typing import Any
 
 import ray
 
-from .job_folder import FolderError
-from .lifecycle import Exited, Output, WorkerEvent
-from .protocol import OUTPUT_DIR, Command, Crashed, Event, Finished, Join, Joined, Left, Saved
-from .template_wire import Owner
-from .training_process import Launch, TrainingProcess
-from .workplace import Site, Workplace
+from .files.job_folder import FolderError
+from .files.site import Site
+from .files.workplace import Workplace
+from .processes.template_wire import Owner
+from .processes.training_process import Launch, TrainingProcess
+from .protocol.messages import OUTPUT_DIR, Command, Crashed, Event, Finished, Join, Joined, Left, Saved
+from .protocol.worker_events import Exited, Output, WorkerEvent
 
 BATCH = 500  # events of one call to the executor
 WAITING = 2000  # pieces that may wait for it before the script's output blocks

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 
 from .executor_job import ExecutorJob
-from .protocol import CHECKPOINT_URL, GPU_TYPE, JOB_ID, MODE, PACE_JSON, PROFILE_JSON, TRAINING_JSON
-from .ranks import Rendezvous
-from .resize import StartWorker
-
-# One thread per emulated replica: several share a machine, and the pace, not the cores, sets the speed.
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+from .processes.template_wire import ONE_THREAD
+from .protocol.messages import CHECKPOINT_URL, GPU_TYPE, JOB_ID, MODE, PACE_JSON, PROFILE_JSON, TRAINING_JSON
+from .protocol.ranks import Rendezvous
+from .reconciler import StartWorker
 
 
 def tracking(job_id: str, profile: bool) -> dict[str, str]:

@@ -18,20 +18,19 @@ import ray
 from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from ..core.job import JobSpec
+from ..core.service_names import NAMESPACE, SERVICE_NAME
+from ..core.settings import Settings
+from ..core.slot import Slot
+from ..estimators.measurements import EVERY_TYPE, Measurements
 from ..executor.adaptive_executor import AdaptiveExecutor
 from ..executor.executor_job import ExecutorJob, ExecutorStatus
 from ..executor.light_actor import light
-from ..executor.measurements import EVERY_TYPE, Measurements
-from ..executor.slot import Slot
-from .job import JobSpec
 from .packages import PackageStore
 from .record import JobRecord
-from .settings import Settings
 
 log = logging.getLogger(__name__)
 
-NAMESPACE = "coadapt"
-SERVICE_NAME = "coadapt-scheduler"
 TRIES = 3
 
 

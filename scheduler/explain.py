@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.placement import Placement
 from ..estimators.goodput import BatchChoice, JobModel, best_batch
-from .configuration import Configuration, ConfigurationSet
-from .eligibility import Eligibility, eligibility
-from .placement import Placement
-from .policies.sia import restart_factors
-from .round import JobView, Plan, Round
+from ..policies.choosing.eligibility import Eligibility, eligibility
+from ..policies.contract.configuration import Configuration, ConfigurationSet
+from ..policies.contract.round import JobView, Plan, Round
+from ..policies.sia import restart_factors
 
 MOST_BETTER = 5  # options that are told to a person
 ALIKE = 1.005  # goodputs up to so many times another are the same to a person

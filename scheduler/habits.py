@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..executor.measurements import Measurements
-from .job import JobSpec
+from ..core.job import JobSpec
+from ..estimators.measurements import Measurements
 
 
 def habits_of(measurements_json: str, spec: JobSpec) -> list[str]:

@@ -1,4 +1,4 @@
-"""Reading what `executor.job_log` keeps: one source as it was written, or all of them line by line."""
+"""Reading what `executor/files/job_log.py` keeps: one source as it was written, or all of them line by line."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import codecs
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..executor.job_log import NEWEST_SEGMENTS, ORDER, SEGMENT_BYTES, segments
+from ..core.schemas import ALL, MEASURING
+from ..executor.files.job_log import NEWEST_SEGMENTS, ORDER, SEGMENT_BYTES, segments
 
 PAGE_BYTES = 256 * 1024
-ALL = "all"
-MEASURING = "measuring"
 _MIB = 2**20
 LEFT_OUT = (
     f"coadapt: output was left out here; a log keeps its first {SEGMENT_BYTES // _MIB} MiB "

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..executor.slot import Slot
-from .cluster import Cluster
-from .job import JobSpec
-from .placement import Placement
+from ..core.cluster import Cluster
+from ..core.job import JobSpec
+from ..core.placement import Placement
+from ..core.slot import Slot
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ..executor import template_client
-from ..executor.output_keeper import clean
-from ..executor.template_wire import Owner
-from ..executor.worker_environment import ONE_THREAD
-from ..executor.workplace import Site, local_path
+from ..executor.files.output_keeper import clean
+from ..executor.files.site import Site
+from ..executor.files.workplace import local_path
+from ..executor.processes import template_client
+from ..executor.processes.template_wire import ONE_THREAD, Owner
 from .nodes import NodesSnapshot
 
 

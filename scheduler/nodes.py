@@ -17,7 +17,7 @@ import ray
 from ray.util import get_placement_group, placement_group, remove_placement_group
 from ray.util.placement_group import PlacementGroup
 
-from .cluster import Cluster, Node
+from ..core.cluster import Cluster, Node
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..executor.events import (
+from ..core.job import Phase
+from ..core.reports import Report
+from ..core.slot import Slot
+from ..executor.failures import NO_OTHER_END, SAME_TWICE, fault_of, is_final, too_many
+from ..executor.protocol.job_events import (
     ExecutorEvent,
     Failing,
     JobFailed,
@@ -22,13 +26,9 @@ from ..executor.events import (
     Running,
     WorkerLost,
 )
-from ..executor.failures import NO_OTHER_END, SAME_TWICE, fault_of, is_final, too_many
-from ..executor.metric_limits import bounded
-from ..executor.protocol import Report
-from ..executor.slot import Slot
-from . import dejavu
-from .job import Phase
-from .lifecycle import advance
+from ..executor.protocol.metric_limits import bounded
+from . import profile_reuse
+from .job_lifecycle import advance
 from .record import JobRecord, ProfileRun, Stopped
 from .status import with_point
 from .store import Event
@@ -166,7 +166,7 @@ def _profile_finished(job: JobRecord, event: ProfileFinished, now: float) -> Rea
     changed = replace(
         job,
         profiles=tuple(done if r is run else r for r in job.profiles),
-        measurements_json=dejavu.kept(event.measurements_json, job.measurements_json),
+        measurements_json=profile_reuse.kept(event.measurements_json, job.measurements_json),
         traceback=event.traceback or job.traceback,
     )
     outcome = "measured" if event.ok else f"could not be measured: {event.reason}"
@@ -358,7 +358,7 @@ def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
     metrics, left_out = bounded(job.metrics, report.metrics, target.metric if target is not None else "")
     changed = replace(
         job,
-        measurements_json=dejavu.kept(event.measurements_json, job.measurements_json),
+        measurements_json=profile_reuse.kept(event.measurements_json, job.measurements_json),
         report=flatten(report),
         reached=with_point(job.reached, now, report.progress.fraction),
         metrics=metrics,

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from ..executor.slot import Slot
-from .figures import dumps, restored
-from .job import JobSpec, JobState, Phase
-from .placement import NodeShare, Placement
+from ..core.job import JobSpec, JobState, Phase
+from ..core.json_numbers import dumps, restored
+from ..core.placement import NodeShare, Placement
+from ..core.slot import Slot
 
 
 @dataclass(frozen=True)

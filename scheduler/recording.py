@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..core.job import Phase
+from ..core.json_numbers import all_finite, dumps
 from ..estimators.bootstrap import with_bootstrap
 from ..estimators.goodput import JobModel, best_batch
-from ..executor.measurements import EVERY_TYPE, Measurements
-from .figures import all_finite, dumps
-from .job import Phase
+from ..estimators.measurements import EVERY_TYPE, Measurements
 from .record import JobRecord
 from .store import Interval
 

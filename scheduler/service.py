@@ -15,27 +15,29 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..core.job import JobSpec, Phase
+from ..core.output_tree import Name, Output
+from ..core.settings import Settings
+from ..core.slot import Slot
 from ..estimators.goodput import JobModel
-from ..executor.events import ExecutorEvent, ProfileFinished, Released, Reported, Running
-from ..executor.job_folder import work_folder
-from ..executor.job_log import sources
-from ..executor.measurements import Measurements
-from ..executor.output_tree import Name
-from ..executor.slot import Slot
-from ..executor.workplace import Site
-from . import answers, dejavu, job_logs
+from ..estimators.measurements import Measurements
+from ..executor.files.job_folder import work_folder
+from ..executor.files.job_log import sources
+from ..executor.files.site import Site
+from ..executor.protocol.job_events import ExecutorEvent, ProfileFinished, Released, Reported, Running
+from ..policies.catalogue import make_policy
+from ..policies.contract.round import Plan, Round
+from ..policies.warm_up import COMPILING, telling, warm_up
+from . import job_logs, presenters, profile_reuse
 from .executors import Executors, gpus_per_replica
 from .explain import explain
 from .habits import fits_nowhere
-from .job import JobSpec, Phase
+from .job_lifecycle import advance
 from .launcher import Action, Assign, Holding, less_given_up, slots_of, step
-from .lifecycle import advance
 from .machines import Machines
-from .new_types import with_new_types
 from .nodes import NodesSnapshot, NodeView
-from .outputs import Output, Outputs
+from .outputs import Outputs
 from .packages import PackageStore
-from .policies import make_policy
 from .reactions import (
     Reaction,
     claim,
@@ -49,8 +51,6 @@ from .reactions import (
 )
 from .record import JobRecord, ProfileRun, Stopped
 from .recording import trace_lines
-from .round import Plan, Round
-from .settings import Settings
 from .snapshot import (
     MEASURED_IN,
     START_S,
@@ -61,7 +61,7 @@ from .snapshot import (
     waits_for_other_types,
 )
 from .store import Event, Interval, Store
-from .warm_up import COMPILING, telling, warm_up
+from .unmeasured_types import with_new_types
 
 log = logging.getLogger(__name__)
 
@@ -135,13 +135,13 @@ class SchedulerService:
 
     def list(self) -> Sequence[dict[str, Any]]:
         """A `views.JobRow` of every job, in submission order."""
-        return [dict(answers.job_row(job)) for job in self._store.jobs.values()]
+        return [dict(presenters.job_row(job)) for job in self._store.jobs.values()]
 
     def describe(self, job_id: str) -> dict[str, Any]:
         """`views.JobDetails`. Raises: KeyError."""
         job = self._store.get(job_id)
         events = self._store.events(job_id, last=200)
-        return dict(answers.job_details(job, events, self._work, self._outputs_url(job)))
+        return dict(presenters.job_details(job, events, self._work, self._outputs_url(job)))
 
     def output_page(self, job_id: str, after: Name = ()) -> Sequence[Output]:
         """Up to a page of the job's outputs after a name; empty: that was all. Raises: KeyError, OutputError."""
@@ -183,7 +183,7 @@ class SchedulerService:
         """`views.ClusterView`."""
         last = self._last
         return dict(
-            answers.cluster_view(
+            presenters.cluster_view(
                 self._nodes.snapshot,
                 tuple(self._store.jobs.values()),
                 self._settings,
@@ -197,8 +197,8 @@ class SchedulerService:
         job = self._store.get(job_id)
         last = self._last
         if last is None or all(view.id != job_id for view in last.round.jobs):
-            return {"job_id": job_id, "lines": [answers.why_not_in_round(job)]}
-        return answers.explanation(explain(job_id, last.round, last.plan))
+            return {"job_id": job_id, "lines": [presenters.why_not_in_round(job)]}
+        return presenters.explanation(explain(job_id, last.round, last.plan))
 
     def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
         """`views.Interval`s, oldest first."""
@@ -377,7 +377,9 @@ class SchedulerService:
             return
         job = self._with_known_profiles(job)
         unknown = (
-            [t for t in types if t not in dejavu.measured_types(job.measurements_json)] if job.spec.profile else []
+            [t for t in types if t not in profile_reuse.measured_types(job.measurements_json)]
+            if job.spec.profile
+            else []
         )
         phase, reason = (Phase.PROFILING, "being measured") if unknown else (Phase.QUEUED, "waiting for GPUs")
         job = replace(
@@ -397,14 +399,14 @@ class SchedulerService:
         for key in (job.spec.fingerprint, job.fingerprint, job.script_key):
             known = self._store.recall(key) if key else None
             if known:
-                return replace(job, measurements_json=dejavu.merged(job.measurements_json, known))
+                return replace(job, measurements_json=profile_reuse.merged(job.measurements_json, known))
         return job
 
     def _keep_profiling(self, job: JobRecord, now: float) -> None:
         """Give up late runs, take over what is known by now, and go on to the queue."""
         job = self._skip_known(self._give_up_late_profiles(job, now))
         open_runs = [run for run in job.profiles if run.ok is None]
-        known = dejavu.measured_types(job.measurements_json)
+        known = profile_reuse.measured_types(job.measurements_json)
         waited = now - job.state.submitted_s > self._settings.profile_patience_s
         if open_runs and not (known and waited and not any(run.active for run in open_runs)):
             return
@@ -414,7 +416,7 @@ class SchedulerService:
             self._store.save(replace(job, state=advance(job.state, Phase.QUEUED, now, "waiting for GPUs")))
             self._ask_round()
         else:
-            self._apply(end(job, Phase.FAILED, answers.why_not_measured(job), now))
+            self._apply(end(job, Phase.FAILED, presenters.why_not_measured(job), now))
 
     def _give_up_late_profiles(self, job: JobRecord, now: float) -> JobRecord:
         """End runs that take too long; where nothing trains, the executor with those that do not even end."""
@@ -446,9 +448,9 @@ class SchedulerService:
         open_runs = [run for run in job.profiles if run.startable]
         if not open_runs:
             return job
-        told = replace(job, fingerprint=job.fingerprint or dejavu.fingerprint(job.measurements_json))
+        told = replace(job, fingerprint=job.fingerprint or profile_reuse.fingerprint(job.measurements_json))
         told = self._with_known_profiles(told)
-        known = dejavu.measured_types(told.measurements_json)
+        known = profile_reuse.measured_types(told.measurements_json)
         profiles = tuple(
             replace(run, ok=True, reason="known from another job")
             if run in open_runs and run.gpu_type in known
@@ -520,9 +522,12 @@ class SchedulerService:
 
     def _remember(self, job: JobRecord, now: float) -> None:
         """Keep measurements for the next job that trains the same model."""
-        for key in {job.spec.fingerprint, dejavu.fingerprint(job.measurements_json), job.script_key} - {None, ""}:
+        for key in {job.spec.fingerprint, profile_reuse.fingerprint(job.measurements_json), job.script_key} - {
+            None,
+            "",
+        }:
             known = self._store.recall(str(key))
-            self._store.remember(str(key), dejavu.merged(job.measurements_json, known or ""), now)
+            self._store.remember(str(key), profile_reuse.merged(job.measurements_json, known or ""), now)
 
     def _note_interval(self, job: JobRecord, now: float) -> None:
         if job.group and job.active:

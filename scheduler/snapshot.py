@@ -11,14 +11,14 @@ import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..core.cluster import Cluster
+from ..core.completion import samples_left
+from ..core.job import JobSpec, Phase, Reservation
+from ..core.settings import Settings
+from ..core.training_config import Adaptivity
 from ..estimators.goodput import JobModel
-from ..executor.completion import samples_left
-from ..executor.config import Adaptivity
-from .cluster import Cluster
-from .job import JobSpec, Phase, Reservation
+from ..policies.contract.round import JobView, Round
 from .record import JobRecord, ProfileRun, placement_of
-from .round import JobView, Round
-from .settings import Settings
 from .store import Store
 
 SEPARATOR = "/profile/"

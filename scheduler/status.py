@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from .job import Phase
+from ..core.job import Phase
 from .record import JobRecord, Stopped
 
 POINTS = 30  # of a job's progress that are remembered

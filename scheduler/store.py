@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .figures import dumps
-from .job import JobSpec, JobState
-from .lifecycle import check
+from ..core.job import JobSpec, JobState
+from ..core.json_numbers import dumps
+from .job_lifecycle import check
 from .record import JobRecord
 
 SCHEMA_VERSION = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..executor.config import MetricTarget
-from .figures import shown
-from .job import Phase
+from ..core.job import Phase
+from ..core.json_numbers import shown
+from ..core.training_config import MetricTarget
 
 MOST_NAMED = 8  # metrics that a sentence names
 

@@ -10,28 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from ..executor.config import Adaptivity
-from ..scheduler.cluster import Cluster
-from ..scheduler.policies import make_policy, policy_class
-from ..scheduler.round import Policy
-from .adaptive import AdaptiveWorld
-from .adaptive_tables import AdaptiveTableWorld
-from .applications import MeasuredApplications
-from .cluster_file import SimulatedCluster
-from .engine import Engine, Timing
-from .fitted import FittedApplications
-from .fixed_length import FixedLengthWorld
-from .goodput_tables import GoodputTable, GoodputTableWorld, read_tables, requested, tables_of
-from .isolation import ApplicationSource, Isolation, finish_time_fairness, work_gpu_s
-from .knowledge import Knows, LearningKnowledge
-from .measured_rates import MeasuredRatesWorld, Rates, read_rates
-from .outages import Failures
-from .outcome import Outcome
-from .profile_runs import with_profile_runs
-from .recorded import application_of
+from ..core.cluster import Cluster
+from ..core.training_config import Adaptivity
+from ..policies.catalogue import make_policy, policy_class
+from ..policies.contract.round import Policy
+from .engine.engine import Engine, Timing
+from .engine.outages import Failures
+from .engine.outcome import Outcome
+from .jobs.adaptive import AdaptiveWorld
+from .jobs.adaptive_tables import AdaptiveTableWorld
+from .jobs.applications import MeasuredApplications
+from .jobs.fitted import FittedApplications
+from .jobs.fixed_length import FixedLengthWorld
+from .jobs.goodput_tables import GoodputTable, GoodputTableWorld, read_tables, requested, tables_of
+from .jobs.knowledge import Knows, LearningKnowledge
+from .jobs.measured_rates import MeasuredRatesWorld, Rates, read_rates
+from .jobs.recorded_application import application_of
+from .results.isolation import ApplicationSource, Isolation, finish_time_fairness, work_gpu_s
+from .results.saved import SavedRun
 from .run import Simulation
-from .saved import SavedRun
-from .workload import Workload
+from .traces.cluster_file import SimulatedCluster
+from .traces.profile_runs import with_profile_runs
+from .traces.workload import Workload
 
 
 @dataclass(frozen=True)

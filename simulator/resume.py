@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .engine import Stuck
-from .identity import MADE_BY, check_same, project
-from .outcome import Outcome
+from .engine.engine import Stuck
+from .engine.outcome import Outcome
+from .results.identity import MADE_BY, check_same, project
 from .run import Simulation
 
 FORMAT, VERSION = "coadapt-resume-point", 1

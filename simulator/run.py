@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..scheduler.cluster import Cluster
-from .cluster_file import WHOLE, SimulatedCluster
-from .engine import Engine
-from .outcome import Outcome, together
-from .workload import Workload
+from ..core.cluster import Cluster
+from .engine.engine import Engine
+from .engine.outcome import Outcome, together
+from .traces.cluster_file import WHOLE, SimulatedCluster
+from .traces.workload import Workload
 
 
 class Simulation:

@@ -14,19 +14,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..scheduler.policies import make_policy
-from ..scheduler.ray_noise import without_ray_noise
-from .cluster_file import read_cluster
-from .engine import Stuck, Timing
-from .isolation import Isolation
-from .knowledge import Knows
-from .outages import Failures
-from .readers import read_trace
+from ..core.ray_noise import without_ray_noise
+from ..policies.catalogue import make_policy
+from .engine.engine import Stuck, Timing
+from .engine.outages import Failures
+from .jobs.knowledge import Knows
 from .replay import Conditions, isolation_of, kept, simulation, source_of
-from .saved import describe, load, save
+from .results.isolation import Isolation
+from .results.saved import describe, load, save
 from .sweep_file import Cell, TraceChoice
 from .synthetic import synthetic
-from .workload import Workload
+from .traces.cluster_file import read_cluster
+from .traces.readers import read_trace
+from .traces.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from ..scheduler import safe_yaml
-from .cluster_file import FILES
-from .identity import digest
-from .knowledge import Knows
+from ..core import safe_yaml
+from .jobs.knowledge import Knows
 from .replay import PROFILING_S, known_under
+from .results.identity import digest
+from .traces.cluster_file import FILES
 
 
 class _Strict(BaseModel):

@@ -6,12 +6,12 @@ from functools import cache
 
 import numpy as np
 
+from ..core.training_config import Adaptivity
 from ..estimators.goodput import BatchLimits, JobModel, best_batch
 from ..estimators.throughput import ThroughputModel
-from ..executor.config import Adaptivity
-from .fitted import FittedApplications
-from .fitted_step_times import FittedStepTimes
-from .workload import TraceJob, Workload
+from .jobs.fitted import FittedApplications
+from .jobs.fitted_step_times import FittedStepTimes
+from .traces.workload import TraceJob, Workload
 
 # Shares of the models among the jobs of Sia's newTrace.
 MIX = {"cifar10": 0.53, "deepspeech2": 0.22, "bert": 0.206, "yolov3": 0.036, "imagenet": 0.008}

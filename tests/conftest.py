@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
-from coadapt.executor.slot import Slot
 from hypothesis import settings
 
-# Helpers beside the tests (`elastic_runs`, …) are imported by their file name.
-sys.path.insert(0, str(Path(__file__).parent))
+from tests.support.emulated_cluster import NAMESPACE, EmulatedCluster
 
 # Before ray is imported anywhere: no token files, no statistics, no warning about GPUs that are only emulated.
 os.environ["RAY_AUTH_MODE"] = "disabled"
@@ -27,7 +21,6 @@ settings.register_profile("fixed", deadline=None, derandomize=True)
 settings.register_profile("new", deadline=None)
 settings.load_profile("fixed")
 
-NAMESPACE = "coadapt"
 STORE_BYTES = 80 * 2**20
 # A lost node is noticed within a second instead of a quarter of a minute.
 QUICK_HEALTH_CHECKS = {
@@ -36,18 +29,6 @@ QUICK_HEALTH_CHECKS = {
     "health_check_timeout_ms": 2000,
     "health_check_failure_threshold": 3,
 }
-
-
-@dataclass(frozen=True)
-class EmulatedCluster:
-    """Two nodes with two emulated GPUs each, of types `a100` and `t4`."""
-
-    cluster: Any
-    nodes: dict[str, str]  # GPU type -> Ray node id
-    leases: dict[str, str]  # GPU type -> placement group id
-
-    def slot(self, gpu_type: str, index: int = 0) -> Slot:
-        return Slot(self.nodes[gpu_type], self.leases[gpu_type], 1, gpu_type, emulated=True, cpus=0.5, index=index)
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coadapt.simulator.applications import MeasuredApplications
 from coadapt.simulator.compat.sia_artifact import SLOWDOWN
-from coadapt.simulator.knowledge import Knows
+from coadapt.simulator.jobs.applications import MeasuredApplications
+from coadapt.simulator.jobs.knowledge import Knows
 from coadapt.simulator.sweep_file import Cell
 
 from . import hybrid, paper, workloads

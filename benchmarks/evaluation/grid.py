@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from coadapt.simulator.knowledge import Knows
-from coadapt.simulator.metrics import spread
-from coadapt.simulator.saved import SavedRun, load
+from coadapt.simulator.jobs.knowledge import Knows
+from coadapt.simulator.results.metrics import spread
+from coadapt.simulator.results.saved import SavedRun, load
 from coadapt.simulator.sweep import folder_of, is_done, run_cell
 from coadapt.simulator.sweep_file import Cell, TraceChoice
 

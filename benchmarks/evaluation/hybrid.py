@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from coadapt.simulator.applications import MeasuredApplications
-from coadapt.simulator.metrics import active_over_time, intervals
-from coadapt.simulator.outcome import Outcome
-from coadapt.simulator.tables import Floats
+from coadapt.simulator.engine.outcome import Outcome
+from coadapt.simulator.jobs.applications import MeasuredApplications
+from coadapt.simulator.results.metrics import active_over_time, intervals
+from coadapt.simulator.traces.tables import Floats
 
 from ..harness import DATA
 

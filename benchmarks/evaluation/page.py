@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from coadapt.simulator.saved import SavedRun
+from coadapt.simulator.results.saved import SavedRun
 
 from . import hybrid
 from .experiments import MEANING, Claim, Experiment, Group

@@ -12,8 +12,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from coadapt.simulator.pictures import COLOURS, cdfs
-from coadapt.simulator.saved import SavedRun
+from coadapt.simulator.results.pictures import COLOURS, cdfs
+from coadapt.simulator.results.saved import SavedRun
 
 from . import hybrid
 from .experiments import POWERS, ROUNDS_S, Experiment

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from coadapt.scheduler.policies import make_policy
-from coadapt.scheduler.round import Plan, Policy, Round
-from coadapt.simulator.adaptive import AdaptiveWorld
-from coadapt.simulator.applications import MeasuredApplications
-from coadapt.simulator.cluster_file import cluster_of
-from coadapt.simulator.engine import Engine, Timing
-from coadapt.simulator.knowledge import LearningKnowledge
-from coadapt.simulator.readers import read_trace
+from coadapt.policies.catalogue import make_policy
+from coadapt.policies.contract.round import Plan, Policy, Round
+from coadapt.simulator.engine.engine import Engine, Timing
+from coadapt.simulator.jobs.adaptive import AdaptiveWorld
+from coadapt.simulator.jobs.applications import MeasuredApplications
+from coadapt.simulator.jobs.knowledge import LearningKnowledge
+from coadapt.simulator.traces.cluster_file import cluster_of
+from coadapt.simulator.traces.readers import read_trace
 
 from ..harness import machine
 from .grid import OPTIONS, ROUND_S, SIA

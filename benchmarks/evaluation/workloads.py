@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from coadapt.executor.config import Adaptivity
-from coadapt.simulator.applications import Application
-from coadapt.simulator.isolation import ApplicationSource, Isolation, Kind
+from coadapt.core.training_config import Adaptivity
+from coadapt.simulator.jobs.applications import Application
+from coadapt.simulator.results.isolation import ApplicationSource, Isolation, Kind
 
 Row = Mapping[str, str]  # name, time (s), application, num_replicas, batch_size, maybe category
 SPIKE_S, SPIKE_JOBS = 6 * 3600.0, 240

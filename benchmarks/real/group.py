@@ -12,9 +12,11 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, TypeVar
 
-from coadapt.executor.config import CheckpointConfig, TrainingConfig
-from coadapt.executor.protocol import BatchPlan, Event, Finished, Joined, Left, Report
-from coadapt.executor.rehearsal import LOOK_S, Member, TrainingGroup, Unmet
+from coadapt.core.batch_plan import BatchPlan
+from coadapt.core.reports import Report
+from coadapt.core.training_config import CheckpointConfig, TrainingConfig
+from coadapt.executor.protocol.messages import Event, Finished, Joined, Left
+from coadapt.executor.rehearsal.group import LOOK_S, Member, TrainingGroup, Unmet
 
 from .processes import Process, run_member
 from .reference import Phase, append_phase

@@ -33,7 +33,7 @@ _PRELOADED = [
     "torch.distributed.run",
     "torch.optim.lr_scheduler",
     "numpy",
-    "coadapt.executor.process",
+    "coadapt.executor.training.process",
 ]
 
 _context = multiprocessing.get_context("forkserver")
@@ -90,7 +90,7 @@ def run_alone(script: Path, environment: Mapping[str, str], folder: Path, args: 
 
 def run_ddp(script: Path, environment: Mapping[str, str], folder: Path, phases: Sequence[Phase]) -> None:
     """`python script` as plain DDP would train it."""
-    from coadapt.executor.session import AloneSession
+    from coadapt.executor.training.sessions.session import AloneSession
 
     _begin(environment, folder, folder / "alone.log")
     alone = AloneSession.__init__
@@ -130,9 +130,10 @@ def run_member(
     args: Sequence[str] = (),
 ) -> None:
     """A process of a managed group, as a worker starts it; without a driver it trains as fast as it can."""
-    from coadapt.executor import process, protocol
+    from coadapt.executor.protocol import messages
+    from coadapt.executor.training import process
 
-    _begin({**environment, protocol.CHANNEL_FD: str(os.dup(channel.fileno()))}, folder, log)
+    _begin({**environment, messages.CHANNEL_FD: str(os.dup(channel.fileno()))}, folder, log)
     if driver is not None:
         _hold_at_steps(driver, pause_s)
     process.leave(process.main([str(script), *args]))
@@ -179,8 +180,8 @@ def _leave(code: int) -> None:
 
 def _record(recorded: dict[int, dict[str, Any]]) -> None:
     """Note what a script that runs alone reports in each epoch."""
-    from coadapt.executor.metrics import as_number
-    from coadapt.executor.session import AloneSession
+    from coadapt.executor.training.sessions.metrics import as_number
+    from coadapt.executor.training.sessions.session import AloneSession
 
     running = [0]
     epochs = AloneSession.epochs
@@ -200,11 +201,11 @@ def _record(recorded: dict[int, dict[str, Any]]) -> None:
 
 def _hold_at_steps(driver: Connection, pause_s: float) -> None:
     """After each optimizer step, pause, and let the driver hold the process of rank 0."""
-    from coadapt.executor import front_door
+    from coadapt.executor.training import api
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     def after_step(*_: Any) -> None:
-        session = front_door.current()
+        session = api.current()
         time.sleep(pause_s)
         if session is None or session.rank != 0:
             return

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coadapt.executor.group_session import CANNOT_DO_AGAIN
-from coadapt.executor.protocol import BatchPlan, Broken, Left, Ready, Stop
-from coadapt.executor.rehearsal import Crash, Member
+from coadapt.core.batch_plan import BatchPlan
+from coadapt.executor.protocol.messages import Broken, Left, Ready, Stop
+from coadapt.executor.rehearsal.group import Crash, Member
+from coadapt.executor.training.sessions.group_session import CANNOT_DO_AGAIN
 
 from .group import HeldGroup
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coadapt import executor
-from coadapt.executor.rehearsal import Crash, Hang, Unmet
+from coadapt.executor.rehearsal.group import Crash, Hang, Unmet
 
 from .compare import Outcome, differences, read
 from .group import HeldGroup

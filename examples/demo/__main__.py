@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from coadapt.cli import show
-from coadapt.scheduler import figures
-from coadapt.scheduler.laptop import LaptopError
+from coadapt.client.cluster_record import LocalClusterError
+from coadapt.core import json_numbers
 
 from . import carried, cast, stage, summary
 from .view import View
@@ -27,7 +27,7 @@ def main() -> int:
     try:
         with View() as view:
             ran = stage.play(pace, view.update, began_s + stage.CAP_S)
-    except LaptopError as error:
+    except LocalClusterError as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -53,7 +53,7 @@ def main() -> int:
         "cores": round(cores, 2),
         "wall_s": round(time.time() - began_s, 1),
     }
-    (OUT / "demo.json").write_text(figures.dumps(told, indent=1))
+    (OUT / "demo.json").write_text(json_numbers.dumps(told, indent=1))
     print(f"{show.duration(told['wall_s'])}; picture: {OUT / 'demo.png'}")
     return 0 if kept else 1
 

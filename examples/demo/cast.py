@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from coadapt.scheduler import jobfile
-from coadapt.scheduler.job import JobSpec
-from coadapt.scheduler.views import JobRow
+from coadapt.client import jobfile
+from coadapt.core.job import JobSpec
+from coadapt.core.schemas import JobRow
 
 from .phenomena import SCALE_UP
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from coadapt.scheduler.views import Interval
+from coadapt.core.schemas import Interval
 
 PROFILING = "profiling"
 SCALE_UP = "scale-up"

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from coadapt.scheduler import laptop
-from coadapt.scheduler.client import Client
-from coadapt.scheduler.job import JobSpec
-from coadapt.scheduler.settings import Settings
-from coadapt.scheduler.views import Interval, JobRow
+from coadapt.client.client import Client
+from coadapt.core.job import JobSpec
+from coadapt.core.schemas import Interval, JobRow
+from coadapt.core.settings import Settings
+from coadapt.deploy import local_cluster
 
 from . import cast, phenomena
 from .phenomena import Promise
@@ -50,7 +50,7 @@ def play(pace: float, watch: Watch, ends_s: float) -> Ran:
     """Run the jobs on the emulated cluster, until they have ended or the clock says `ends_s` (of `time.time`)."""
     with tempfile.TemporaryDirectory(prefix="coadapt-demo-") as state_dir:
         settings = Settings(state_dir=state_dir, round_interval_s=ROUND_S, restart_cost_s=3.0, profile_share=1.0)
-        with laptop.cluster(CLUSTER, settings=settings) as client:
+        with local_cluster.cluster(CLUSTER, settings=settings) as client:
             return _direct(client, pace, watch, ends_s)
 
 

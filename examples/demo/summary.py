@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from coadapt.cli import show
-from coadapt.scheduler.figures import shown as number
-from coadapt.scheduler.views import Interval, JobRow
+from coadapt.core.json_numbers import shown as number
+from coadapt.core.schemas import Interval, JobRow
 from rich.table import Table
 
 from .phenomena import running

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from coadapt.cli import show
-from coadapt.scheduler.views import JobRow
+from coadapt.core.schemas import JobRow
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table

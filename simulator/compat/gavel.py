@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ...scheduler.placement import Placement
-from ..engine import Engine
-from ..measured_rates import MeasuredRatesWorld, Rates
-from ..tables import Floats
-from ..workload import Ints, Workload
-from ..world import Motion
+from ...core.placement import Placement
+from ..engine.engine import Engine
+from ..jobs.measured_rates import MeasuredRatesWorld, Rates
+from ..jobs.world import Motion
+from ..traces.tables import Floats
+from ..traces.workload import Ints, Workload
 
 ROUND_S = 360.0
 # Of `GavelPolicy`, as the published simulator has them at its seed 0.

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...scheduler.cluster import Cluster
-from ...scheduler.placement import Placement
-from ...scheduler.policies import make_policy
-from ...scheduler.policies.las import LasPolicy
-from ...scheduler.round import JobColumns, Policy
-from ..engine import Engine, Timing
-from ..fixed_length import FixedLengthWorld
-from ..tables import Floats
-from ..workload import Ints, Workload
-from ..world import Motion
+from ...core.cluster import Cluster
+from ...core.placement import Placement
+from ...policies.catalogue import make_policy
+from ...policies.contract.round import JobColumns, Policy
+from ...policies.las import LasPolicy
+from ..engine.engine import Engine, Timing
+from ..jobs.fixed_length import FixedLengthWorld
+from ..jobs.world import Motion
+from ..traces.tables import Floats
+from ..traces.workload import Ints, Workload
 
 POLICIES = ("fifo", "sjf", "srtf", "las")
 LATE_S = 1.0  # by which a job of a preemptive policy ends after its work is done

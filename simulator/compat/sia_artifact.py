@@ -1,6 +1,6 @@
 """Sia as its published simulator runs it (siasosp23/artifacts @ aaf7a0d, policy (S) of spec: sections 2 to 5).
 
-It differs from the paper and from `scheduler/policies/sia.py` in what jobs know (nothing before their first
+It differs from the paper and from `policies/sia.py` in what jobs know (nothing before their first
 round, then the seven-parameter throughput model and exact gradient noise), in how rows are scaled, rounded and
 discounted, and in pinning jobs that restart.
 """
@@ -17,16 +17,16 @@ from numba import njit
 from pydantic import BaseModel
 from scipy.optimize import minimize
 
+from ...core.cluster import Cluster
+from ...core.placement import NodeShare, Placement
 from ...estimators.blas import one_thread
 from ...estimators.goodput import JobModel
-from ...optimizer.milp import ChoiceProblem, solve
-from ...scheduler.cluster import Cluster
-from ...scheduler.placement import NodeShare, Placement
-from ...scheduler.round import Plan, Round
-from ..adaptive import Batch, Observation
-from ..applications import SUFFIXES, Application
-from ..step_times import Shape
-from ..tables import Floats
+from ...optimizer.allocation.milp import ChoiceProblem, solve
+from ...policies.contract.round import Plan, Round
+from ..jobs.adaptive import Batch, Observation
+from ..jobs.applications import SUFFIXES, Application
+from ..jobs.step_times import Shape
+from ..traces.tables import Floats
 
 # How much slower a model trains than its measured steps say, to match the authors' physical cluster.
 SLOWDOWN = {"cifar10": 1.8, "ncf": 1.5, "gpt_pmp": 1.0, "*": 1.2}

@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...core.cluster import Cluster
+from ...core.placement import NodeShare, Placement
 from ...estimators.goodput import JobModel
 from ...optimizer.shares import max_sum_shares
-from ...scheduler.cluster import Cluster
-from ...scheduler.placement import NodeShare, Placement
-from ...scheduler.round import Plan, Round
-from ..adaptive import Batch, Observation
-from ..applications import Application
-from ..step_times import Shape
-from ..tables import Floats
-from ..workload import Workload
+from ...policies.contract.round import Plan, Round
+from ..jobs.adaptive import Batch, Observation
+from ..jobs.applications import Application
+from ..jobs.step_times import Shape
+from ..traces.tables import Floats
+from ..traces.workload import Workload
 
 ROUND_S = 360.0
 TOO_LARGE = 0.1  # steps per second where a GPU type has too few GPUs

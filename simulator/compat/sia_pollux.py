@@ -2,7 +2,7 @@
 
 All GPU types are one to it: a job has one profile, whatever it ran on, and the batch limits of a T4. Its speedup
 counts over its fair share of the cluster, every move costs 30 s, and where GPUs run short who got least goes
-first. The search for the best matrix is our policy's (`scheduler/policies/pollux.py`), with one objective; the
+first. The search for the best matrix is our policy's (`policies/pollux.py`), with one objective; the
 artifact's NSGA-II has the cluster's utilisation for a second one but takes the best of the first.
 """
 
@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...optimizer.genetic import Counts, Problem
-from ...scheduler.policies.pollux import MOST_NODES, VIRTUAL_GPUS, PolluxOptions, Search, VirtualNodes
-from ...scheduler.round import JobView, Plan, Round
-from ..applications import SUFFIXES
-from ..tables import Floats
+from ...policies.contract.round import JobView, Plan, Round
+from ...policies.pollux import MOST_NODES, VIRTUAL_GPUS, PolluxOptions, Search, VirtualNodes
+from ..jobs.applications import SUFFIXES
+from ..traces.tables import Floats
 from .sia_artifact import ArtifactKnowledge, best_of_grid
 
 RESTART_COST_S = 30.0

@@ -1,0 +1,313 @@
+"""The Python client: the same verbs as the `coadapt` command.
+
+>>> import coadapt
+>>> client = coadapt.connect()          # doctest: +SKIP
+>>> job = client.submit("job.yaml")     # doctest: +SKIP
+>>> client.wait([job])                  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from ..core.job import JobSpec, Phase
+from ..core.output_tree import Name, Output
+from ..core.ray_noise import without_ray_noise
+from ..core.schemas import ALL, MEASURING, ClusterView, Interval, JobDetails, JobRow
+from ..core.service_names import NAMESPACE, SERVICE_NAME
+from ..core.settings import Settings
+from . import jobfile
+from .cluster_record import ClusterRecord
+from .fetch import Fetched, fetch
+from .package import pack, script_key
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+RETRY_S = 60.0
+REACH_S = 10.0
+
+
+class NoClusterError(RuntimeError):
+    """No cluster, or no scheduler service on it; one sentence for a person."""
+
+
+class UnknownJobError(KeyError):
+    """No job has this id."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def connect(address: str | None = None, *, state_dir: str | Path | None = None) -> Client:
+    """A client of the running scheduler.
+
+    Without an address: `COADAPT_ADDRESS` or `RAY_ADDRESS` of the environment, else the cluster that
+    `coadapt up` recorded. Raises: NoClusterError.
+    """
+    address = address or os.environ.get("COADAPT_ADDRESS") or os.environ.get("RAY_ADDRESS")
+    if address:
+        return Client.connect(ClusterRecord(address, auth_mode=os.environ.get("RAY_AUTH_MODE", "")))
+    record = ClusterRecord.load(state_dir)
+    if record is None:
+        raise NoClusterError('no cluster is running; start one with `coadapt up --emulate "1x a100:4, 2x t4:4"`')
+    if not record.alive:
+        raise NoClusterError("the cluster that `coadapt up` started has ended; start it again with `coadapt up`")
+    return Client.connect(record)
+
+
+class Client:
+    """Talks to one scheduler service. Reading calls are repeated while the service restarts."""
+
+    def __init__(self, service: Any, settings: Settings) -> None:
+        self._service = service
+        self.settings = settings
+
+    @classmethod
+    def connect(cls, record: ClusterRecord, timeout_s: float = RETRY_S) -> Client:
+        """Raises: NoClusterError where there is no cluster or no service on it."""
+        ray = connected_ray(record)
+        deadline = time.monotonic() + timeout_s
+        try:
+            service = ray.get_actor(SERVICE_NAME, namespace=NAMESPACE)
+            settings = ray.get(service.settings.remote(), timeout=max(deadline - time.monotonic(), 1))
+        except ValueError:
+            raise NoClusterError(
+                f"no scheduler runs on the cluster at {record.address}; start it with `coadapt up --address auto`"
+            ) from None
+        except ray.exceptions.GetTimeoutError:
+            raise NoClusterError(
+                f"the scheduler at {record.address} does not answer in {timeout_s:.0f} s"
+            ) from None
+        return cls(service, Settings.model_validate(settings))
+
+    @classmethod
+    def address_of(cls, record: ClusterRecord) -> str:
+        """Where the cluster really is; connects to it. Raises: NoClusterError where none answers."""
+        return cast(str, connected_ray(record).get_runtime_context().gcs_address)
+
+    # --- verbs --------------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        job: JobSpec | str | Path,
+        *,
+        idempotency_key: str | None = None,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> str:
+        """Send a job, given as a spec or as the path of a job file; returns its id.
+
+        The working directory travels along. With an idempotency key, a repeated submit makes no second job.
+        tell: is given a sentence for each kind of file that stays behind without being known to.
+
+        Raises: jobfile.JobFileError for a file or folder that cannot be used, PackageError for a folder that
+            is too large.
+        """
+        spec = jobfile.locate(job, Path.cwd()) if isinstance(job, JobSpec) else jobfile.load(job)
+        folder = Path(spec.working_dir)
+        package = pack(folder, self.settings.max_package_mib, spec.script)
+        for sentence in package.left_behind:
+            tell(sentence)
+        if not self.call("has_package", package.name):
+            self.call("put_package", package.name, package.data)
+        key = script_key(package, spec)
+        return cast(
+            str,
+            self.call("submit", spec.model_dump_json(), package.name, idempotency_key or uuid.uuid4().hex, key),
+        )
+
+    def list(self) -> list[JobRow]:
+        return cast("list[JobRow]", self.call("list"))
+
+    def describe(self, job_id: str) -> JobDetails:
+        """Raises: UnknownJobError, as do all calls with a job id."""
+        return cast(JobDetails, self.call("describe", job_id))
+
+    def cancel(self, job_id: str) -> bool:
+        """End a job; False if it had ended before."""
+        return bool(self.call("cancel", job_id))
+
+    def logs(
+        self,
+        job_id: str,
+        follow: bool = False,
+        poll_s: float = 0.5,
+        *,
+        rank: int | Literal["all"] = 0,
+        measuring: bool = False,
+    ) -> Iterator[str]:
+        """The job's output in pieces, oldest first; with `follow` until the job has ended.
+
+        Of one rank as it was written, or of all ranks, or with `measuring` of all profile runs, line by line, each
+        after its source.
+        """
+        source = MEASURING if measuring else ALL if rank == "all" else f"rank-{rank}"
+        offset = 0
+        while True:
+            text, following, done = self.call("logs", job_id, offset, source)
+            if text:
+                yield text
+            elif following == offset:
+                if done or not follow:
+                    return
+                time.sleep(poll_s)
+            offset = following
+
+    def log_sources(self, job_id: str) -> Sequence[str]:
+        """What of the job has written something: `rank-0`, `profile-a100`, …"""
+        return cast("Sequence[str]", self.call("log_sources", job_id))
+
+    def outputs(self, job_id: str) -> Iterator[Output]:
+        """What the job's script wrote to its output folder, in order."""
+        after: Name = ()
+        while page := cast("list[Output]", self.call("output_page", job_id, after)):
+            yield from page
+            after = page[-1].name
+
+    def fetch_outputs(self, job_id: str, dest: str | Path) -> Fetched:
+        """Write the job's outputs into a folder. Files of the same size and time stay.
+
+        Raises: OutputError where it cannot be written, or the outputs cannot be read.
+        """
+        return fetch(self, job_id, self.outputs(job_id), Path(dest).expanduser())
+
+    def output_contents(self, job_id: str, names: Sequence[Name]) -> Sequence[bytes | None]:
+        """The first few of these files' contents, as much as is sent at once."""
+        return cast("Sequence[bytes | None]", self.call("output_contents", job_id, list(names)))
+
+    def output_part(self, job_id: str, name: Name, offset: int) -> bytes | None:
+        """One file from an offset on, as much as is sent at once."""
+        return cast("bytes | None", self.call("output_part", job_id, name, offset))
+
+    def cluster(self) -> ClusterView:
+        return cast(ClusterView, self.call("cluster"))
+
+    def explain(self, job_id: str) -> dict[str, Any]:
+        """Why the job has what it has: `lines` for people, the other fields for programs."""
+        return cast("dict[str, Any]", self.call("explain", job_id))
+
+    def timeline(self, job_id: str | None = None) -> Sequence[Interval]:
+        """Which GPUs each job held when, and with which batch size."""
+        return cast("Sequence[Interval]", self.call("timeline", job_id))
+
+    def trace(self) -> Sequence[str]:
+        """The jobs that succeeded as JSON lines, a trace that `coadapt simulate` replays."""
+        return cast("Sequence[str]", self.call("trace"))
+
+    def wait(
+        self, job_ids: Sequence[str] | None = None, timeout_s: float | None = None, poll_s: float = 0.3
+    ) -> dict[str, Phase]:
+        """Wait until the jobs (all of them by default) have ended; job id -> phase.
+
+        Raises: TimeoutError naming the jobs that have not; UnknownJobError.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            phases = {row["id"]: Phase(row["phase"]) for row in self.list()}
+            chosen = list(phases) if job_ids is None else list(job_ids)
+            for job_id in chosen:
+                if job_id not in phases:
+                    raise UnknownJobError(f"no job {job_id}")
+            running = [job_id for job_id in chosen if not phases[job_id].is_terminal]
+            if not running:
+                return {job_id: phases[job_id] for job_id in chosen}
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"still not ended after {timeout_s:.0f} s: {', '.join(running)}")
+            time.sleep(poll_s)
+
+    def shutdown(self, grace_s: float = 20.0) -> None:
+        """Let every job save and stop, and end the service. The jobs go on when it is started again."""
+        import ray
+
+        with suppress(ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
+            ray.get(self._service.shutdown.remote(grace_s), timeout=2 * grace_s + 10)
+        ray.kill(self._service, no_restart=True)
+        self.close()
+
+    def close(self) -> None:
+        """Leave the cluster; jobs and service run on."""
+        import ray
+
+        ray.shutdown()
+
+    # --- inside -------------------------------------------------------------------------------------------
+
+    def call(self, method: str, *args: Any) -> Any:
+        """One call; a service that restarts is waited for (every mutating call is idempotent).
+
+        Raises: NoClusterError after a minute without an answer; what the service raised, by its own type.
+        """
+        import ray
+
+        deadline = time.monotonic() + RETRY_S
+        while True:
+            try:
+                return ray.get(getattr(self._service, method).remote(*args), timeout=RETRY_S)
+            except ray.exceptions.RayTaskError as error:
+                raise _original(error) from None
+            except ray.exceptions.ActorUnavailableError:
+                if time.monotonic() > deadline:
+                    raise NoClusterError(f"the scheduler has not come back in {RETRY_S:.0f} s") from None
+                time.sleep(0.1)
+            except ray.exceptions.GetTimeoutError:
+                raise NoClusterError(f"the scheduler does not answer in {RETRY_S:.0f} s") from None
+            except ray.exceptions.RayActorError as error:
+                raise NoClusterError(f"the scheduler has ended: {str(error).splitlines()[-1].strip()}") from None
+
+
+def _original(error: Any) -> BaseException:
+    """What the service raised."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, KeyError):
+        return UnknownJobError(cause.args[0] if cause.args else str(cause))
+    return cause if isinstance(cause, Exception) else error
+
+
+def _reach(address: str) -> None:
+    """Whether anyone listens at `host:port`; Ray itself tries a dead address for many minutes, aloud.
+
+    Raises: NoClusterError.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or "/" in host:  # "auto" and the like: Ray finds out by itself
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=REACH_S).close()
+    except (OSError, OverflowError) as error:
+        raise NoClusterError(f"no Ray cluster answers at {address}: {error}") from None
+
+
+def connected_ray(record: ClusterRecord) -> ModuleType:
+    """Ray, connected to the cluster. Raises: NoClusterError."""
+    if record.auth_mode:
+        os.environ.update(record.environment())
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+
+    if ray.is_initialized():
+        here = ray.get_runtime_context().gcs_address
+        if record.address not in (here, "auto"):
+            raise NoClusterError(f"this process is connected to the Ray cluster at {here}, not {record.address}")
+        return ray
+    _reach(record.address)
+    try:
+        with without_ray_noise():
+            ray.init(address=record.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        hint = (
+            "" if os.environ.get("RAY_AUTH_MODE") == "token" else "; if it takes a token, set RAY_AUTH_MODE=token"
+        )
+        raise NoClusterError(f"no Ray cluster answers at {record.address}: {reason}{hint}") from None
+    # Ray prints pages to every driver's terminal when any worker of the cluster dies, and has no public switch
+    # for that; a job's events say the same in a line.
+    ray._private.worker._worker_logs_enabled = False
+    return ray

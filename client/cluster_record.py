@@ -1,0 +1,93 @@
+"""The record of a cluster that `coadapt up` has started or joined: how to reach it, and what to end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import psutil
+
+from ..core.settings import default_home
+
+
+class LocalClusterError(RuntimeError):
+    """One sentence on why the cluster could not be started or found."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process we started; the start time tells it from a later one with the same number."""
+
+    pid: int
+    created_s: float
+
+    def alive(self) -> psutil.Process | None:
+        try:
+            process = psutil.Process(self.pid)
+            # A clock that was set makes the kernel's and our idea differ by a little.
+            return process if abs(process.create_time() - self.created_s) < 2 else None
+        except psutil.NoSuchProcess:
+            return None
+
+
+@dataclass(frozen=True)
+class NodeProcess:
+    """One emulated node: its Ray processes; the first is its raylet."""
+
+    gpu_type: str
+    gpus: int
+    processes: tuple[Process, ...] = ()
+
+
+@dataclass(frozen=True)
+class ClusterRecord:
+    """What is needed to reach a cluster and to end it. `started` is false for one that was there before."""
+
+    address: str
+    namespace: str = "coadapt"
+    auth_mode: str = "disabled"
+    token_path: str = ""
+    temp_dir: str = ""
+    mark: str = ""
+    started: bool = False
+    head: tuple[Process, ...] = ()
+    nodes: tuple[NodeProcess, ...] = field(default=())
+
+    @classmethod
+    def load(cls, state_dir: str | Path | None = None) -> ClusterRecord | None:
+        """The recorded cluster, None without one."""
+        path = record_path(state_dir)
+        try:
+            row = json.loads(path.read_text())
+            head = tuple(Process(**p) for p in row.pop("head"))
+            nodes = tuple(
+                NodeProcess(n["gpu_type"], n["gpus"], tuple(Process(**p) for p in n["processes"]))
+                for n in row.pop("nodes")
+            )
+            return cls(**row, head=head, nodes=nodes)
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError) as error:
+            raise LocalClusterError(f"{path}: not a cluster record ({error}); remove it") from error
+
+    def save(self, state_dir: str | Path | None = None) -> None:
+        path = record_path(state_dir)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_suffix(".part")
+        beside.write_text(json.dumps(asdict(self), indent=1))
+        beside.replace(path)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the head runs; unknown clusters are taken to."""
+        return not self.started or (bool(self.head) and self.head[0].alive() is not None)
+
+    def environment(self) -> dict[str, str]:
+        """What a process needs in its environment to connect."""
+        env = {"RAY_AUTH_MODE": self.auth_mode}
+        return env | {"RAY_AUTH_TOKEN_PATH": self.token_path} if self.token_path else env
+
+
+def record_path(state_dir: str | Path | None = None) -> Path:
+    return Path(state_dir or default_home()) / "cluster.json"

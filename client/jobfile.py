@@ -1,0 +1,366 @@
+"""Job files: YAML -> `JobSpec`, and what is wrong with one in one sentence per problem.
+
+A sentence names the file, the field, the value and what is accepted:
+`job.yaml: training.max_batch_size: 16 is less than initial_batch_size 32`.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from ..core import safe_yaml
+from ..core.cluster import Cluster
+from ..core.emulated_nodes import PACE_PROFILES
+from ..core.job import JobSpec
+
+SCHEMA_PATH = Path(__file__).with_name("job_schema.json")
+
+# Fields that are text whatever their values look like: `args: [--lr, 0.10]` passes "0.10".
+_TEXT_FIELDS = ("name", "script", "working_dir", "args", "env", "pip", "fingerprint")
+
+
+class JobFileError(ValueError):
+    """A job that cannot be accepted; one line per problem."""
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
+
+
+def load(path: str | Path) -> JobSpec:
+    """The job in a file, with `working_dir` made absolute (it is relative to the file).
+
+    Raises JobFileError for a file, field, folder or script that cannot be used.
+    """
+    path = Path(path).expanduser()
+    if is_script(path) and path.exists():
+        told = f"is a Python script, and no job file; `coadapt submit {path} --write` writes one that names it"
+        raise JobFileError(_one_line(str(path)), [told])
+    try:
+        found = path.exists()
+        if path.is_file():
+            with path.open("rb") as file:
+                data = file.read(safe_yaml.MAX_BYTES + 1)
+        else:
+            raise FileNotFoundError(0, "it is not a file" if found else "there is no such file")
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise JobFileError(
+            _one_line(str(path)), [f"cannot be read: {getattr(error, 'strerror', None) or error}"]
+        ) from None
+    return locate(parse(data, str(path)), path.parent, str(path))
+
+
+def is_script(path: Path) -> bool:
+    """Whether a user gave the script in place of its job file."""
+    return path.suffix.lower() in (".py", ".pyw")
+
+
+def parse(data: bytes | str, source: str = "job.yaml") -> JobSpec:
+    """The job in YAML text; looks at no folder. Raises JobFileError."""
+    try:
+        values = safe_yaml.read(data.encode() if isinstance(data, str) else data, _TEXT_FIELDS)
+    except safe_yaml.YamlProblem as error:
+        raise JobFileError(source, [str(error)]) from None
+    if not isinstance(values, dict):
+        raise JobFileError(source, [f"a job file is a mapping of fields, not {_kind(values)}"])
+    return from_mapping(values, source)
+
+
+def from_mapping(values: Mapping[str, Any], source: str = "job") -> JobSpec:
+    """The job with these fields. Raises JobFileError."""
+    try:
+        spec = JobSpec.model_validate(dict(values))
+    except ValidationError as error:
+        raise JobFileError(source, _sentences(error, values)) from None
+    problems = _unknown_pace(spec)
+    if problems:
+        raise JobFileError(source, problems)
+    return spec
+
+
+def locate(spec: JobSpec, base: str | Path, source: str = "job") -> JobSpec:
+    """`spec` with an absolute `working_dir`, after checking that folder and script are there.
+
+    Raises JobFileError; symbolic links that leave the folder count as outside.
+    """
+    try:
+        folder = (Path(base) / Path(spec.working_dir).expanduser()).resolve()
+        found = _script_problem(spec, folder)
+    except (OSError, RuntimeError, ValueError) as error:
+        found = f"working_dir: {spec.working_dir} cannot be used: {getattr(error, 'strerror', None) or error}"
+    if found:
+        raise JobFileError(source, [found])
+    return spec.model_copy(update={"working_dir": str(folder)})
+
+
+def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
+    """Why `spec` can never run on the nodes of `cluster`, a sentence each; empty where it can.
+
+    A cluster without GPU nodes says nothing: its nodes may still come.
+    """
+    capacity = cluster.capacity()
+    if not capacity:
+        return []
+    problems = [
+        f"{field}: {name} is not a GPU type of this cluster{_instead(name, capacity)}"
+        for field, name in _named_types(spec)
+        if name not in capacity
+    ]
+    if problems:
+        return problems
+    usable = {t: n for t, n in capacity.items() if spec.gpus_per_replica(t) is not None}
+    fewest = spec.resources.gpus or spec.resources.min_gpus
+    field = "gpus" if spec.resources.gpus else "min_gpus"
+    if not any(n >= fewest for n in usable.values()):
+        return [f"resources.{field}: {fewest} is more than the cluster has of any one type ({_counts(usable)})"]
+    widest_node = {t: max(node.gpus for node in cluster.of_type(t)) for t in usable}
+    if not any((spec.gpus_per_replica(t) or 0) <= widest_node[t] for t in usable):
+        return [
+            f"resources.gpus_per_replica: {spec.resources.gpus_per_replica} fits no node; "
+            f"GPUs of the largest nodes: {_counts(widest_node)}"
+        ]
+    wanted = spec.reservation
+    if wanted is not None and wanted.gpus > capacity[wanted.gpu_type]:
+        return [f"reservation.gpus: {wanted.gpus} is more than the {capacity[wanted.gpu_type]} {wanted.gpu_type}"]
+    return _batch_misfits(spec, usable)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a job file."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **JobSpec.model_json_schema(),
+        "title": "Coadapt job file",
+        "description": "One training run: what `coadapt submit` takes.",
+    }
+
+
+def schema_text() -> str:
+    return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
+
+
+# --- folders and clusters --------------------------------------------------------------------------------
+
+
+def _script_problem(spec: JobSpec, folder: Path) -> str | None:
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        return f"working_dir: {folder} {what}; it is relative to the job file"
+    script = folder / spec.script
+    if script.is_symlink() and not os.path.exists(script):
+        return f"script: {spec.script} is a symbolic link that leads nowhere"
+    resolved = script.resolve()
+    if not resolved.is_relative_to(folder):
+        return f"script: {spec.script} is outside working_dir {folder}; only that folder is sent to the nodes"
+    if not resolved.exists():
+        near = difflib.get_close_matches(spec.script, [p.name for p in folder.glob("*.py")], 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return f"script: {spec.script} does not exist in working_dir {folder}{hint}"
+    if not resolved.is_file():
+        return f"script: {spec.script} is not a file"
+    if resolved.suffix != ".py":
+        return f"script: {spec.script} is not a Python file (.py)"
+    return _syntax_problem(spec.script, resolved)
+
+
+def _syntax_problem(name: str, path: Path) -> str | None:
+    try:
+        ast.parse(path.read_bytes(), filename=name)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        reason = str(getattr(error, "msg", error))
+        return f"script: {name} is not valid Python{f', line {line}' if line else ''}: {reason}"
+    return None
+
+
+def _named_types(spec: JobSpec) -> list[tuple[str, str]]:
+    """Every GPU type a job names where naming an unknown one means it waits for ever."""
+    named = [("resources.gpu_types", t) for t in spec.resources.gpu_types or ()]
+    if spec.reservation is not None:
+        named.append(("reservation.gpu_type", spec.reservation.gpu_type))
+    return named
+
+
+def _batch_misfits(spec: JobSpec, usable: Mapping[str, int]) -> list[str]:
+    """A batch that must be held without accumulation and is larger than all GPUs of every type together."""
+    training, resources = spec.training, spec.resources
+    first, limit = training.initial_batch_size, training.max_local_batch_size
+    if first is None or limit is None or training.gradient_accumulation:
+        return []
+    held = {}
+    for gpu_type, count in usable.items():
+        gpus = min(count, resources.gpus or resources.max_gpus)
+        local = limit.get(gpu_type) if isinstance(limit, dict) else limit
+        if local is None:
+            return []
+        held[gpu_type] = gpus // (spec.gpus_per_replica(gpu_type) or 1) * local
+    if any(samples >= first for samples in held.values()):
+        return []
+    return [
+        f"training.initial_batch_size: {first} fits no GPU type without gradient_accumulation; "
+        f"most samples in one pass: {_counts(held)}"
+    ]
+
+
+def _counts(values: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(values.items())) or "none"
+
+
+@cache
+def pace_profiles() -> tuple[str, ...]:
+    """Models whose measured speed emulated nodes can take."""
+    values = json.loads(PACE_PROFILES.read_text())
+    return tuple(sorted(values.get("models", values)))
+
+
+def _unknown_pace(spec: JobSpec) -> list[str]:
+    name = spec.emulation.profile
+    if not PACE_PROFILES.exists() or name in pace_profiles():
+        return []
+    return [f"emulation.profile: {name} is not a measured model{_instead(name, pace_profiles())}"]
+
+
+# --- pydantic's errors as sentences ----------------------------------------------------------------------
+
+_OUR_FIELD = re.compile(r"^[a-z_]+(\.[A-Za-z_]\w*)*: ")
+
+
+def _sentences(error: ValidationError, values: Any) -> list[str]:
+    """One sentence per field, in the order of pydantic's errors (a union reports each of its members)."""
+    by_path: dict[tuple[str | int, ...], list[Any]] = {}
+    for item in error.errors(include_url=False):
+        by_path.setdefault(_path(item, values), []).append(item)
+    # A union also says that its other member was not meant: the deeper error is the one to show.
+    inner = {path[:i] for path in by_path for i in range(len(path))}
+    kept = {path: items for path, items in by_path.items() if path not in inner} or by_path
+    return [_sentence(path, items) for path, items in kept.items()]
+
+
+def _path(item: Mapping[str, Any], values: Any) -> tuple[str | int, ...]:
+    """`loc` without the tags pydantic adds for the members of a union."""
+    path: list[str | int] = []
+    for i, part in enumerate(item["loc"]):
+        last_and_missing = item["type"] == "missing" and i == len(item["loc"]) - 1
+        if isinstance(values, list) and isinstance(part, int):
+            values = dict(enumerate(values))
+        if isinstance(values, dict) and part in values:
+            values = values[part]
+        elif not last_and_missing:
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _sentence(path: tuple[str | int, ...], items: Sequence[Mapping[str, Any]]) -> str:
+    name = "".join(f"[{p}]" if isinstance(p, int) else f".{_one_line(p)}" for p in path).removeprefix(".")
+    first = items[0]
+    if first["type"] == "value_error":
+        message = str(first["ctx"]["error"])
+        joiner = "." if _OUR_FIELD.match(message) else ": "
+        return f"{name}{joiner}{message}" if name else message
+    if first["type"] == "extra_forbidden":
+        fields = _model_at(path[:-1]).model_fields
+        return f"{name}: unknown field{_instead(str(path[-1]), fields)}"
+    if first["type"] == "missing":
+        return f"{name}: missing; {_describe(path)}"
+    accepted = " or ".join(dict.fromkeys(_accepted(item) for item in items))
+    value = first["input"]
+    near = difflib.get_close_matches(value, _choices(items), 1) if isinstance(value, str) else []
+    return f"{name}: {_show(value)} is not {accepted}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _model_at(path: Iterable[str | int]) -> type[BaseModel]:
+    model: type[BaseModel] = JobSpec
+    for part in path:
+        model = next(m for m in _models(model.model_fields[str(part)].annotation))
+    return model
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The model classes in a field's type, `X` or `X | None`."""
+    members = getattr(annotation, "__args__", None) or (annotation,)
+    return [member for member in members if isinstance(member, type) and issubclass(member, BaseModel)]
+
+
+def _describe(path: tuple[str | int, ...]) -> str:
+    text = _model_at(path[:-1]).model_fields[str(path[-1])].description or "a value is needed"
+    sentence = text.split("\n")[0].rstrip(".")
+    return sentence[0].lower() + sentence[1:]
+
+
+def _choices(items: Iterable[Mapping[str, Any]]) -> list[str]:
+    return re.findall(r"'([^']*)'", " ".join(str(item.get("ctx", {}).get("expected", "")) for item in items))
+
+
+def _accepted(item: Mapping[str, Any]) -> str:
+    """What would have been accepted, as a noun."""
+    kind, ctx = str(item["type"]), item.get("ctx", {})
+    bounds = {
+        "greater_than": "a number above {gt:g}",
+        "greater_than_equal": "a number of at least {ge:g}",
+        "less_than": "a number below {lt}",
+        "less_than_equal": "a number of at most {le}",
+        "finite_number": "a finite number",
+        "too_short": "a list with at least {min_length} entry",
+        "string_too_short": "a text with at least {min_length} character",
+    }
+    if kind in bounds:
+        return bounds[kind].format(**ctx)
+    if kind in ("enum", "literal_error"):
+        return "one of " + ", ".join(_choices([item]))
+    if kind == "string_pattern_mismatch":
+        return _PATTERNS.get(ctx["pattern"], f"text of the form {ctx['pattern']}")
+    nouns = {
+        "int": "a whole number",
+        "float": "a number",
+        "string": "text",
+        "bool": "true or false",
+        "list": "a list",
+        "dict": "a mapping",
+        "model": "a mapping",
+    }
+    return nouns.get(kind.split("_")[0], str(item["msg"]).removeprefix("Input should be "))
+
+
+_PATTERNS = {
+    r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$": 'a name of 1 to 63 letters, digits, ".", "_" and "-" that starts with '
+    "a letter or digit",
+    r"^[\w.]+:\w+$": "module:function",
+    r"^[^\x00]*$": "text without NUL characters",
+}
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return "an empty value"
+    text = value if isinstance(value, str) and value else json.dumps(value, default=str)
+    return _one_line(text)
+
+
+def _one_line(text: str) -> str:
+    """Printable, without line breaks, at most 60 characters."""
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _kind(value: Any) -> str:
+    return "a list" if isinstance(value, list) else f"the text {_show(value)}" if value is not None else "nothing"
+
+
+def _instead(name: str, known: Iterable[str]) -> str:
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, 1, 0.6) or difflib.get_close_matches(name.lower(), known, 1, 0.6)
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; known: {', '.join(known)}"

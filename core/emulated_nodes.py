@@ -1,0 +1,68 @@
+"""Read `--emulate "1x a100:4, 2x t4:4"`: which nodes a laptop cluster pretends to have. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_GROUP = re.compile(r"^(?:(-?\d+)\s*x\s*)?([A-Za-z][\w.-]*)\s*:\s*(-?\d+)$")
+PACE_PROFILES = Path(__file__).with_name("pace_profiles.json")
+MAX_NODES = 32
+MAX_GPUS_PER_NODE = 64
+
+
+class EmulationError(ValueError):
+    """One sentence on what is wrong with the description."""
+
+
+@dataclass(frozen=True)
+class EmulatedNode:
+    gpu_type: str
+    gpus: int
+
+
+@cache
+def known_gpu_types() -> tuple[str, ...]:
+    """GPU types with a measured pace: those of core/pace_profiles.json."""
+    document = json.loads(PACE_PROFILES.read_text())
+    models = document.get("profiles", document.get("models", document))
+    types = {t for model in models.values() if isinstance(model, dict) for t in model.get("gpu_types", model)}
+    return tuple(sorted(types))
+
+
+def parse(
+    text: str, known: tuple[str, ...] | None = None, most_nodes: int = MAX_NODES, field: str = "emulate"
+) -> tuple[EmulatedNode, ...]:
+    """Nodes in the order given: `COUNTx TYPE:GPUS`, comma-separated; a count of 1 may be left out.
+
+    `known`: GPU types that are accepted, by default those with a measured pace; empty: any.
+
+    Raises: EmulationError for another form, an unknown GPU type, counts below 1 or too many.
+    """
+    known = known_gpu_types() if known is None else known
+    nodes: list[EmulatedNode] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = _GROUP.match(part)
+        if match is None:
+            raise EmulationError(
+                f"{field}: {part!r} is not of the form '2x t4:4' (nodes x GPU type : GPUs per node)"
+            )
+        count, gpu_type, gpus = int(match[1] or 1), match[2].lower(), int(match[3])
+        if known and gpu_type not in known:
+            raise EmulationError(f"{field}: GPU type {gpu_type!r} is unknown; known: {', '.join(known)}")
+        if not 1 <= count <= most_nodes:
+            raise EmulationError(f"{field}: {part!r} asks for {count} nodes; accepted: 1 to {most_nodes}")
+        if not 1 <= gpus <= MAX_GPUS_PER_NODE:
+            raise EmulationError(
+                f"{field}: {part!r} asks for {gpus} GPUs per node; accepted: 1 to {MAX_GPUS_PER_NODE}"
+            )
+        nodes += [EmulatedNode(gpu_type, gpus)] * count
+    if not nodes:
+        raise EmulationError(f"{field}: no nodes; write for example '1x a100:4, 2x t4:4'")
+    if len(nodes) > most_nodes:
+        fit = " fit on one machine" if most_nodes == MAX_NODES else ""
+        raise EmulationError(f"{field}: {len(nodes)} nodes in all; at most {most_nodes}{fit or ' are accepted'}")
+    return tuple(nodes)

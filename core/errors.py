@@ -1,0 +1,9 @@
+"""Errors that both a client and the service raise; each is one sentence for a person."""
+
+
+class PackageError(ValueError):
+    """A working directory that cannot be packed; one sentence for the user."""
+
+
+class OutputError(RuntimeError):
+    """Outputs could not be read or written; one sentence for a person."""

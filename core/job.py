@@ -1,0 +1,219 @@
+"""A job: what the user wrote (`JobSpec`) and what became of it (`JobState`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from .training_config import Adaptivity, TrainingConfig
+
+Positive = Annotated[int, Field(ge=1, le=1_000_000)]
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+
+# Variables a job may not set: they say who a training process is.
+RESERVED_ENV = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHONHOME")
+
+
+class _Strict(BaseModel):
+    # A string below a field is its description: in the published schema and in error messages.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False, hide_input_in_errors=True
+    )
+
+
+class Resources(_Strict):
+    """GPUs a job may use. Every count is GPUs, not replicas."""
+
+    min_gpus: Positive = 1
+    """Fewest GPUs the job runs with."""
+    max_gpus: Positive = 64
+    """Most GPUs the job is given."""
+    gpus: Positive | None = None
+    """The fixed GPU count of a rigid job."""
+    gpu_types: Annotated[list[str], Field(min_length=1)] | None = None
+    """GPU types the job may run on; by default every type of the cluster."""
+    gpus_per_replica: Positive | dict[str, Positive] = 1
+    """GPUs of one replica, one number or one per GPU type: more than 1 for a pipeline-parallel job."""
+    cpus_per_gpu: float = Field(default=1.0, ge=0)
+    """CPUs the job holds for each GPU."""
+    memory_gib_per_gpu: float = Field(default=0.0, ge=0)
+    """Main memory the job holds for each GPU, in GiB."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Resources:
+        if self.min_gpus > self.max_gpus:
+            raise ValueError(f"min_gpus: {self.min_gpus} is more than max_gpus {self.max_gpus}")
+        most = self.gpus or self.max_gpus
+        per_replica = self.gpus_per_replica
+        if isinstance(per_replica, dict):
+            if not per_replica:
+                raise ValueError("gpus_per_replica: the mapping is empty; give one number or one per GPU type")
+            missing = [t for t in self.gpu_types or () if t not in per_replica]
+            if missing:
+                raise ValueError(f"gpus_per_replica: no number for GPU type {missing[0]} of gpu_types")
+            smallest = min(per_replica.values())
+        else:
+            smallest = per_replica
+            if self.gpus is not None and self.gpus % per_replica:
+                raise ValueError(f"gpus: {self.gpus} is not a multiple of gpus_per_replica {per_replica}")
+        if smallest > most:
+            raise ValueError(f"gpus_per_replica: {smallest} is more than the {most} GPUs the job may have")
+        return self
+
+
+class Reservation(_Strict):
+    """GPUs of one type forced into every plan while the job is active (Sia, "Preemption and reservation")."""
+
+    gpu_type: str
+    """The GPU type."""
+    gpus: Positive
+    """How many GPUs."""
+
+
+class Emulation(_Strict):
+    """How fast the job would be, for nodes that are emulated on CPU; a real GPU is never paced."""
+
+    profile: str = "cifar10"
+    """Whose speed to take: a model of core/pace_profiles.json."""
+    time_scale: float = Field(default=1.0, gt=0)
+    """10: ten times faster than the measured GPUs."""
+
+
+class JobSpec(_Strict):
+    """One training run as its user describes it: the schema of a job file."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
+    """Letters, digits, ".", "_" and "-", at most 63; jobs may share a name."""
+    script: Annotated[str, Field(min_length=1)]
+    """Path of the training script inside working_dir."""
+    args: list[Text] = []
+    """Arguments of the script."""
+    working_dir: str = "."
+    """Folder sent to the nodes, relative to the job file."""
+    env: dict[str, Text] = {}
+    """Environment variables of the script."""
+    pip: list[Annotated[str, Field(min_length=1)]] = []
+    """Requirements installed on the nodes for this job."""
+    resources: Resources = Resources()
+    """GPUs the job may use."""
+    training: TrainingConfig = TrainingConfig()
+    """Batch limits, learning-rate rule, checkpoints and reports."""
+    preemptible: bool = True
+    """false: once started, the job keeps its GPUs until it ends."""
+    reservation: Reservation | None = None
+    """GPUs of one type kept for the job while it is active."""
+    max_failures: int = Field(default=3, ge=0, le=1000)
+    """Errors of the script after which the job fails, the same one twice is enough; lost machines do not count."""
+    fingerprint: Annotated[str, Field(min_length=1)] | None = None
+    """Jobs with the same fingerprint share profiles; by default derived from the model's structure."""
+    profile: bool = True
+    """Measure the script on one GPU of each type before the first run."""
+    emulation: Emulation = Emulation()
+    """How fast the job is on emulated nodes."""
+
+    @model_validator(mode="after")
+    def _rigid_needs_a_count(self) -> JobSpec:
+        rigid = self.training.adaptivity is Adaptivity.RIGID
+        if rigid and self.resources.gpus is None:
+            raise ValueError("resources.gpus: a rigid job needs a fixed GPU count")
+        if not rigid and self.resources.gpus is not None:
+            raise ValueError(
+                f"resources.gpus: {self.resources.gpus} is only for rigid jobs; use min_gpus and max_gpus"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _environment_is_settable(self) -> JobSpec:
+        for name in self.env:
+            if not name or "=" in name or "\0" in name:
+                raise ValueError(f"env: {name!r} is not a name of an environment variable")
+            if name in RESERVED_ENV or name.startswith("COADAPT_"):
+                raise ValueError(f"env.{name}: set by coadapt for each worker and cannot be given")
+        return self
+
+    @model_validator(mode="after")
+    def _some_gpus_can_hold_the_batch(self) -> JobSpec:
+        """The smallest step must not exceed the largest batch, and the initial batch must fit somewhere."""
+        training, resources = self.training, self.resources
+        first = training.initial_batch_size
+        most = training.max_batch_size or first
+        fewest = resources.gpus or resources.min_gpus
+        per_replica = resources.gpus_per_replica
+        widest = max(per_replica.values()) if isinstance(per_replica, dict) else per_replica
+        smallest_step = training.min_local_batch_size * -(-fewest // widest)
+        if most is not None and smallest_step > most:
+            raise ValueError(
+                f"training.min_local_batch_size: {training.min_local_batch_size} on {fewest} GPUs makes a step of "
+                f"{smallest_step} samples, more than the largest batch size {most}"
+            )
+        local = training.max_local_batch_size
+        if first is None or local is None or training.gradient_accumulation:
+            return self
+        limits = local if isinstance(local, dict) else dict.fromkeys(resources.gpu_types or ["any type"], local)
+        largest_step = max(
+            limit * ((resources.gpus or resources.max_gpus) // (self.gpus_per_replica(t) or widest))
+            for t, limit in limits.items()
+        )
+        if largest_step < first:
+            raise ValueError(
+                f"training.max_local_batch_size: even on all allowed GPUs a step holds {largest_step} samples, "
+                f"less than initial_batch_size {first}; allow more GPUs or gradient_accumulation"
+            )
+        return self
+
+    @property
+    def fewest_replicas(self) -> int:
+        """Replicas that the job has at least, wherever it runs."""
+        per_replica = self.resources.gpus_per_replica
+        widest = max(per_replica.values()) if isinstance(per_replica, dict) else per_replica
+        return -(-(self.resources.gpus or self.resources.min_gpus) // widest)
+
+    def gpus_per_replica(self, gpu_type: str) -> int | None:
+        """GPUs of one replica on a GPU type; None where the job cannot run on it."""
+        types = self.resources.gpu_types
+        if types is not None and gpu_type not in types:
+            return None
+        per_replica = self.resources.gpus_per_replica
+        return per_replica.get(gpu_type) if isinstance(per_replica, dict) else per_replica
+
+
+class Phase(StrEnum):
+    """Where a job is in its life (Sia, figure 3.2)."""
+
+    SUBMITTED = "submitted"  # stored, nothing done yet
+    PROFILING = "profiling"  # measuring one replica on each GPU type
+    QUEUED = "queued"  # can run, has no GPUs
+    RUNNING = "running"  # has GPUs (starting, training or being resized)
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED)
+
+
+@dataclass(frozen=True)
+class JobState:
+    """What became of a job; changed only by a transaction in the store.
+
+    Times are seconds since the epoch; `queued_s`: when it could first be scheduled. `reason` is one sentence
+    for a person. `restarts` counts pauses that were not the script's fault: `resizes` while it trained,
+    `recoveries` from lost workers, executors and nodes, returns after `evictions`, in which its GPUs went to other
+    jobs. `failures` counts the script's own errors, also while it was measured.
+    """
+
+    phase: Phase = Phase.SUBMITTED
+    reason: str = ""
+    submitted_s: float = 0.0
+    queued_s: float | None = None
+    started_s: float | None = None
+    finished_s: float | None = None
+    restarts: int = 0
+    resizes: int = 0
+    failures: int = 0
+    recoveries: int = 0
+    evictions: int = 0

@@ -1,0 +1,110 @@
+"""What training says of itself: step times, progress, the script's habits, and reports of all of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class JobInfo:
+    """What the script itself says of the job, at `coadapt.prepare`."""
+
+    fingerprint: str
+    initial_batch_size: int
+    parameters: int
+    dataset_size: int | None
+    adam_type: bool
+    # What training has shown of the script's loop since:
+    per_step: int = 1  # batches to a step of its own
+    whole_batches: bool = True  # it has to be given its own batches
+    one_pass: bool = False  # a batch cannot be taken in several passes, nor several to a step
+    undivided: bool = False  # a batch cannot be taken in several passes, but several may make a step
+    least_local_bsz: int = 1  # samples a replica's batch should have, for statistics or a loss over it
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """Mean times of `count` equal optimizer steps; seconds."""
+
+    nodes: int
+    replicas: int
+    local_bsz: int
+    accumulation: int
+    step_time_s: float  # the whole optimizer step
+    sync_time_s: float  # part of it spent waiting for gradient all-reduce
+    count: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    epoch: int
+    epochs: int | None
+    fraction: float  # of what was asked for, 0..1, as `training.count` counts
+    steps: int
+    samples: int  # really processed
+    progress_samples: float  # at the initial batch size: sum over steps of gain x initial batch size
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What the script's loop was seen to do."""
+
+    per_step: int = 1  # batches to a step of its own
+    whole_batches: bool = True  # it has to be given its own batches, not larger ones
+    one_pass: bool = False  # a batch cannot be taken in several passes, nor several to a step
+    undivided: bool = False  # a batch cannot be taken in several passes, but several may make a step
+    least_local_bsz: int = 1  # samples a replica's batch should have; all where the loss needs whole batches
+
+
+@dataclass(frozen=True)
+class Report:
+    """Sent by rank 0 every report interval, at epoch ends and before leaving."""
+
+    generation: int
+    gpu_type: str
+    nodes: int
+    replicas: int
+    rows: Sequence[StepRow]  # since the last report
+    grad_sqr: float | None  # |E g|^2, preconditioned for Adam-type optimizers
+    grad_var: float | None  # trace of the per-sample gradient covariance; noise scale = var / sqr
+    batch_size: int
+    local_bsz: int
+    accumulation: int
+    lr: float
+    gain: float
+    progress: Progress
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    habits: Habits | None = None
+
+
+@dataclass(frozen=True)
+class ProfileProgress:
+    """What the processes of one profile run have found out so far."""
+
+    rows: tuple[StepRow, ...] = ()
+    failed: tuple[int, ...] = ()  # local batch sizes at which memory ran out
+    floor: int = 1  # smaller ones make the script fail
+
+    def with_row(self, row: StepRow) -> ProfileProgress:
+        return replace(self, rows=(*self.rows, row))
+
+    def out_of_memory(self, local_bsz: int) -> ProfileProgress:
+        return replace(self, failed=(*self.failed, local_bsz))
+
+    def too_small(self, local_bsz: int) -> ProfileProgress:
+        """The script fails at a local batch size, and may not at twice that."""
+        return replace(self, floor=max(self.floor, 2 * local_bsz))
+
+    def to_json(self) -> str:
+        rows = [asdict(row) for row in self.rows]
+        return json.dumps({"rows": rows, "failed": self.failed, "floor": self.floor})
+
+    @classmethod
+    def from_json(cls, text: str) -> ProfileProgress:
+        data = json.loads(text)
+        return cls(tuple(StepRow(**row) for row in data["rows"]), tuple(data["failed"]), data["floor"])
+
+
+NOTHING_PROFILED = ProfileProgress()

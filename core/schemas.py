@@ -1,0 +1,127 @@
+"""What `Client`'s reading verbs answer and `--json` prints: plain dictionaries with stable fields.
+
+Times ending in `_s` that are moments are seconds since the epoch. A field that is not known yet is None.
+
+`--json` is valid JSON whatever a script reports: NaN and infinities are the texts "NaN", "Infinity" and
+"-Infinity" there (`figures.py`); Python's `float` and JavaScript's `Number` read them back.
+The client's answers hold floats.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+# Sources of a job's log beside single ones: all ranks, all profile runs.
+ALL = "all"
+MEASURING = "measuring"
+
+
+class JobRow(TypedDict):
+    """One job of `Client.list()`; the last report's figures where it has run."""
+
+    id: str
+    name: str
+    phase: str  # of `core.job.Phase`
+    status: str  # of `scheduler.status.Status`: what a person is told instead
+    reason: str
+    gpu_type: str | None  # None: holds no GPUs, or is measured on several types
+    gpus: int
+    nodes: list[str]
+    emulated: bool  # some node it runs on is emulated
+    batch_size: int | None
+    local_bsz: int | None
+    accumulation: int | None
+    lr: float | None
+    gain: float | None
+    epoch: int | None
+    epochs: int | None
+    fraction: float  # of what was asked for, 0..1, as `training.count` counts
+    ends_s: float | None  # when these are done at the rate of its last reports; a target may end it sooner
+    has_target: bool
+    steps: int
+    metrics: dict[str, float]  # the last value of each, at most 100
+    submitted_s: float
+    started_s: float | None
+    finished_s: float | None
+    restarts: int  # times its training paused and went on, but for its script's own errors
+    resizes: int  # of these, for other GPUs, or more or fewer of them
+    recoveries: int  # from lost workers, executors and nodes
+    evictions: int  # times it was stopped, and its GPUs went to other jobs
+    failures: int  # errors of the script, also while it was measured
+
+
+class JobEvent(TypedDict):
+    time_s: float
+    kind: str  # "submitted", "profiling", "profiled", "placed", "running", "released", "lost", "failing", …
+    text: str  # one sentence for a person
+
+
+class TargetView(TypedDict):
+    """A job's target: the metric, one bound, its last value, and both in a line."""
+
+    metric: str
+    at_least: float | None
+    at_most: float | None
+    value: float | None  # None: not reported yet
+    reached: bool
+    text: str
+
+
+class JobDetails(JobRow):
+    """`Client.describe(id)`: the row, what the user wrote, and what happened, oldest first."""
+
+    spec: dict[str, Any]
+    events: list[JobEvent]
+    profiles: dict[str, str]  # GPU type -> how far its profile run is, or why the type cannot be used
+    folder: str | None  # its working directory on each machine it runs on; None: it has ended
+    outputs: str  # path or URL of what its script wrote to `coadapt.output_dir()`
+    habits: list[str]  # what its script was seen to do that decides how it may be scaled, a sentence each
+    target: NotRequired[TargetView]  # of a job that has one
+    traceback: NotRequired[str]  # of the script's last error, also one that was tried again
+
+
+class OutputRow(TypedDict):
+    """One of a job's outputs."""
+
+    path: str  # below the output folder
+    kind: str  # "file", "link", "folder" (an empty one); "outside" and "special" are left out when fetched
+    bytes: int
+    modified_s: float | None
+    target: str | None  # of a link
+
+
+class NodeRow(TypedDict):
+    id: str
+    gpu_type: str
+    gpus: int
+    free_gpus: int
+    cpus: float
+    memory_gib: float
+    emulated: bool
+    jobs: dict[str, int]  # job id -> GPUs held here
+
+
+class ClusterView(TypedDict):
+    """`Client.cluster()`."""
+
+    nodes: list[NodeRow]
+    policy: str
+    round_interval_s: float
+    rounds: int
+    prices: dict[str, float]  # of one GPU of each type, in the last round
+    solver_s: float | None
+    gap: float | None  # the last round's plan is proven within that part of the best; None: nothing is
+    notes: list[str]
+
+
+class Interval(TypedDict):
+    """`Client.timeline()`: a job held the same GPUs and batch size from `start_s` to `end_s` (None: still)."""
+
+    job_id: str
+    phase: str  # "profiling" or "running"
+    start_s: float
+    end_s: float | None
+    gpu_type: str
+    gpus: int
+    batch_size: int | None
+    lr: float | None

@@ -1,0 +1,77 @@
+"""What an operator may set: how often rounds run, which policy decides, where state is kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+
+def default_home() -> str:
+    """`$COADAPT_HOME`, else `~/.coadapt`."""
+    return os.environ.get("COADAPT_HOME") or str(Path.home() / ".coadapt")
+
+
+class Settings(BaseModel):
+    """Options of the scheduler service, fixed while it lives.
+
+    Seconds unless the name says otherwise. `state_dir` is a folder of the node that runs the service: the
+    job store, logs, packages and, without `checkpoint_root`, checkpoints; a cluster of several machines
+    needs a `checkpoint_root` that every node reaches.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    policy: str = "sia"
+    policy_options: dict[str, Any] = {}
+    round_interval_s: float = Field(default=60.0, gt=0)
+    # A submit, an end or a lost node starts a round early, after so long for others to join it.
+    debounce_s: float = Field(default=0.5, ge=0)
+    state_dir: str = Field(default_factory=default_home)
+    checkpoint_root: str | None = None
+
+    # Profile runs hold at most this share of a GPU type's GPUs (one run is always allowed).
+    profile_share: float = Field(default=0.5, gt=0, le=1)
+    # With one GPU type measured, a job waits so long for the others before it queues without them.
+    profile_patience_s: float = Field(default=300.0, ge=0)
+    # A profile run that has not ended by then is given up.
+    profile_timeout_s: float = Field(default=600.0, gt=0)
+
+    # What a restart is taken to cost until a start of the job's own has been measured.
+    restart_cost_s: float = Field(default=30.0, ge=0)
+    # A job that does not leave its slots in this time has its executor restarted, which ends its workers.
+    release_timeout_s: float = Field(default=120.0, gt=0)
+    # Window of the time served a policy sees (Sia, section 3.5.6).
+    service_window_s: float = Field(default=300.0, gt=0)
+
+    # Multiplies every job's own time scale on emulated nodes: 10 is ten times faster than the measured GPUs.
+    time_scale: float = Field(default=1.0, gt=0)
+    node_refresh_s: float = Field(default=1.0, gt=0)
+    # CPUs of a leased GPU node that stay outside the lease, for Ray's own and other people's small actors.
+    spare_cpus: float = Field(default=1.0, ge=0)
+    max_package_mib: Annotated[int, Field(ge=1, le=500)] = 100
+
+    @field_validator("state_dir")
+    @classmethod
+    def _absolute(cls, path: str) -> str:
+        if not path.strip():
+            raise ValueError("state_dir is empty; give the path of a folder")
+        return str(Path(path).expanduser().absolute())
+
+    @property
+    def store_path(self) -> Path:
+        return Path(self.state_dir) / "jobs.sqlite"
+
+    def log_dir(self, job_id: str) -> Path:
+        return Path(self.state_dir) / "logs" / job_id
+
+    def checkpoint_url(self, job_id: str, url: str | None) -> str:
+        """The job's own checkpoint URL, else a folder below the cluster's."""
+        root = url or self.checkpoint_root or str(Path(self.state_dir) / "checkpoints")
+        return f"{root.rstrip('/')}/{job_id}"
+
+    def outputs_url(self, job_id: str, url: str | None) -> str:
+        """Where a job's outputs are kept: with its checkpoints."""
+        return f"{self.checkpoint_url(job_id, url)}/outputs"

@@ -1,0 +1,323 @@
+"""`coadapt up`: a cluster of emulated nodes on one machine, or the service on a cluster that runs already.
+
+Nodes are real Ray nodes (one raylet each, through the `ray start` command) that say they have GPUs; the
+cluster outlives the command. What was started is recorded in `STATE_DIR/cluster.json`, and `down` ends
+exactly that. Only this user can talk to the cluster: it takes a token that lies beside the record.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from ..client.cluster_record import ClusterRecord, LocalClusterError, NodeProcess, Process, record_path
+from ..core.emulated_nodes import EmulatedNode, parse
+from ..core.ray_noise import is_noise
+from ..core.settings import Settings
+from .start_service import start_service
+
+if TYPE_CHECKING:
+    from ..client.client import Client
+
+MARK = "COADAPT_CLUSTER_ID"
+# A dead node is noticed in about 2 s instead of Ray's 16 s: everything is on one machine.
+HEALTH = {
+    "health_check_initial_delay_ms": 0,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 2000,
+    "health_check_failure_threshold": 4,
+}
+OBJECT_STORE_BYTES = 80 * 2**20
+START_TIMEOUT_S = 240.0  # four nodes start at once, on machines that have other work, too
+
+
+def up(
+    emulate: str | None = None,
+    *,
+    address: str | None = None,
+    settings: Settings | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Client:
+    """Start a cluster of emulated nodes, or with `address` only the service; returns a connected client.
+
+    tell: is given a line on what is waited for, where that takes long.
+
+    Raises: EmulationError, LocalClusterError (one runs already, Ray did not start), ValueError for bad settings.
+    """
+    from ..client.client import Client
+
+    if (emulate is None) == (address is None):
+        raise LocalClusterError("up: give either emulate or address")
+    settings = settings or Settings()
+    nodes = parse(emulate) if emulate is not None else ()
+    running = ClusterRecord.load(settings.state_dir)
+    if running is not None and running.started and running.alive:
+        raise LocalClusterError(
+            f"a cluster of {len(running.nodes)} emulated nodes runs already; end it with `coadapt down`"
+        )
+    if running is not None and running.started:
+        end_processes(running)  # what a cluster whose head died has left behind
+    if address is not None:
+        mode = os.environ.get("RAY_AUTH_MODE", "disabled")
+        record = ClusterRecord(address, auth_mode=mode, token_path=os.environ.get("RAY_AUTH_TOKEN_PATH", ""))
+        # "auto" means another cluster as soon as another one starts here, or in a shell with other variables.
+        record = replace(record, address=Client.address_of(record))
+    else:
+        _ray_command()  # before anything is said or made
+        tell(f"starting Ray with {len(nodes)} emulated nodes")
+        record = _start_cluster(nodes, Path(settings.state_dir))
+    record.save(settings.state_dir)
+    try:
+        return start_service(record, settings, tell)
+    except BaseException:
+        if record.started:
+            end_processes(record)
+            record_path(settings.state_dir).unlink(missing_ok=True)
+        raise
+
+
+def down(state_dir: str | Path | None = None, grace_s: float = 20.0) -> bool:
+    """End what `up` started: jobs save and stop first. False when nothing was running."""
+    from ..client.client import Client, NoClusterError
+
+    record = ClusterRecord.load(state_dir)
+    if record is None:
+        return False
+    if record.alive:
+        with suppress(NoClusterError):
+            Client.connect(record, timeout_s=10.0).shutdown(grace_s)
+    if record.started:
+        end_processes(record)
+    record_path(state_dir).unlink(missing_ok=True)
+    return True
+
+
+@contextmanager
+def cluster(emulate: str, *, settings: Settings | None = None) -> Iterator[Client]:
+    """A cluster of emulated nodes for the length of a `with` block; without settings, in a folder of its own."""
+    own = tempfile.mkdtemp(prefix="coadapt-") if settings is None else None
+    settings = settings or Settings(state_dir=str(own), round_interval_s=5.0, restart_cost_s=5.0)
+    try:
+        client = up(emulate, settings=settings)
+        try:
+            yield client
+        finally:
+            client.close()
+            record = ClusterRecord.load(settings.state_dir)
+            if record is not None:
+                end_processes(record)
+                record_path(settings.state_dir).unlink(missing_ok=True)
+    finally:
+        if own is not None:
+            shutil.rmtree(own, ignore_errors=True)
+
+
+# --- processes --------------------------------------------------------------------------------------------
+
+
+def _start_cluster(nodes: Sequence[EmulatedNode], state_dir: Path) -> ClusterRecord:
+    """Head first, then all nodes at once; everything is ended again if one does not start."""
+    state_dir.mkdir(parents=True, exist_ok=True)
+    # Unix sockets have short names, so Ray's files cannot lie below an arbitrary state directory.
+    temp_dir = Path(tempfile.mkdtemp(prefix="coadapt-ray-"))
+    mode, token_path = _auth(state_dir)
+    record = ClusterRecord(
+        "", auth_mode=mode, token_path=token_path, temp_dir=str(temp_dir), mark=secrets.token_hex(8), started=True
+    )
+    try:
+        head, address = _start_head(record)
+        record = replace(record, head=head, address=address)
+        return replace(record, nodes=tuple(add_nodes(record, nodes)))
+    except BaseException:
+        end_processes(record)
+        raise
+
+
+def _auth(state_dir: Path) -> tuple[str, str]:
+    """(mode, token file): the caller's choice in RAY_AUTH_MODE, else a token only this user can read."""
+    if os.environ.get("RAY_AUTH_MODE"):
+        return os.environ["RAY_AUTH_MODE"], os.environ.get("RAY_AUTH_TOKEN_PATH", "")
+    path = state_dir / "token"
+    if not path.exists():
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_hex(32))
+    return "token", str(path)
+
+
+def _start_head(record: ClusterRecord) -> tuple[tuple[Process, ...], str]:
+    folder = Path(record.temp_dir) / "h"
+    command = [
+        "--head",
+        "--port=0",
+        "--num-gpus=0",
+        "--include-dashboard=false",
+        "--labels=role=head",
+        f"--system-config={json.dumps(HEALTH)}",
+        f"--ray-client-server-port={_free_port()}",
+    ]
+    log = _run([_ray_start(record, folder, command)], record)[0]
+    address_file = folder / "ray" / "ray_current_cluster"
+    if not address_file.exists():
+        raise LocalClusterError(f"Ray's head did not start: {_last_line(log)}")
+    return _marked(f"{record.mark}-h"), address_file.read_text().strip()
+
+
+def add_nodes(record: ClusterRecord, nodes: Sequence[EmulatedNode]) -> list[NodeProcess]:
+    """Start more emulated nodes on a running cluster, all at once. The caller keeps the record."""
+    first = len(record.nodes)
+    commands = []
+    for i, node in enumerate(nodes, start=first):
+        labels = f"coadapt.io/gpu-type={node.gpu_type},coadapt.io/emulated=true"
+        folder = _node_folder(record, i)
+        # Without its own folder a node takes the head's, and nodes that start together race for socket names.
+        options = [f"--address={record.address}", f"--temp-dir={folder}", f"--num-gpus={node.gpus}"]
+        commands.append(_ray_start(record, folder, [*options, f"--labels={labels}"]))
+    logs = _run(commands, record)
+    started = []
+    for i, (node, log) in enumerate(zip(nodes, logs, strict=True), start=first):
+        processes = _marked(f"{record.mark}-{_node_folder(record, i).name}")
+        if not processes:
+            raise LocalClusterError(f"emulated node {node.gpu_type}:{node.gpus} did not start: {_last_line(log)}")
+        started.append(NodeProcess(node.gpu_type, node.gpus, processes))
+    return started
+
+
+def _node_folder(record: ClusterRecord, index: int) -> Path:
+    """The node's own folder for Ray's files; no earlier node has used it."""
+    return Path(record.temp_dir) / f"n{index}"
+
+
+@dataclass(frozen=True)
+class _Command:
+    args: list[str]
+    env: dict[str, str]
+    log: Path
+
+
+def _ray_start(record: ClusterRecord, folder: Path, options: Sequence[str]) -> _Command:
+    folder.mkdir(parents=True, exist_ok=True)
+    env = os.environ | record.environment()
+    env |= {
+        "RAY_TMPDIR": str(folder),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        MARK: f"{record.mark}-{folder.name}",
+        "PYTHONUNBUFFERED": "1",
+    }
+    # By default Ray's workers get what others leave: beside a busy program nothing would train.
+    env.setdefault("RAY_worker_niceness", "0")
+    for name in ("RAY_ADDRESS", "RAY_NAMESPACE", "CUDA_VISIBLE_DEVICES"):
+        env.pop(name, None)
+    # Few logical CPUs: Ray starts that many idle workers ahead, and leases count GPUs.
+    common = [
+        "--num-cpus=1",
+        f"--object-store-memory={OBJECT_STORE_BYTES}",
+        "--disable-usage-stats",
+        "--include-log-monitor=false",
+    ]
+    return _Command([_ray_command(), "start", *options, *common], env, folder / "start.log")
+
+
+def _ray_command() -> str:
+    """Ray's own command line, of the Python that runs this. Raises: LocalClusterError where there is none."""
+    python = Path(sys.executable)
+    command = python.with_name("ray")
+    if not os.access(command, os.X_OK):
+        raise LocalClusterError(
+            f"there is no `ray` command in {python.parent}, beside the Python that runs coadapt; install Ray"
+            f" there: {python} -m pip install 'ray[default]'"
+        )
+    return str(command)
+
+
+def _run(commands: Sequence[_Command], record: ClusterRecord) -> list[Path]:
+    """Run the commands side by side and wait for all of them."""
+    running = []
+    for command in commands:
+        with command.log.open("w") as log:
+            running.append(
+                subprocess.Popen(
+                    command.args,
+                    env=command.env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            )
+    deadline = time.monotonic() + START_TIMEOUT_S
+    for process, command in zip(running, commands, strict=True):
+        try:
+            code = process.wait(max(deadline - time.monotonic(), 0.1))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise LocalClusterError(f"Ray did not start in {START_TIMEOUT_S:.0f} s; see {command.log}") from None
+        if code:
+            raise LocalClusterError(f"Ray did not start: {_last_line(command.log)}")
+    return [command.log for command in commands]
+
+
+def _last_line(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    told = [line for line in lines if not is_noise(line.encode())]
+    return told[-1] if told else "no output"
+
+
+def _free_port() -> int:
+    """A port for Ray's client server, which cannot be left out; two clusters on a machine must not share it."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _marked(mark: str) -> tuple[Process, ...]:
+    """Processes with our mark in their environment, raylet first. (Its agents hide it; they are children.)"""
+    found = []
+    for process in psutil.process_iter(["name"]):
+        with suppress(psutil.Error):
+            if process.environ().get(MARK) == mark:
+                found.append((process.info["name"] != "raylet", process.pid, process.create_time()))
+    return tuple(Process(pid, created) for _, pid, created in sorted(found))
+
+
+def end_processes(record: ClusterRecord) -> None:
+    """End the recorded processes, what carries the mark and all their descendants; nothing else."""
+    roots = [p for node in record.nodes for p in node.processes] + list(record.head)
+    roots += [p for name in _folders(record) for p in _marked(f"{record.mark}-{name}")]
+    everyone: dict[int, psutil.Process] = {}
+    for root in roots:
+        process = root.alive()
+        if process is not None:
+            with suppress(psutil.NoSuchProcess):
+                everyone |= {child.pid: child for child in process.children(recursive=True)}
+            everyone[process.pid] = process
+    for process in everyone.values():
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(list(everyone.values()), timeout=10)
+    if record.temp_dir:
+        shutil.rmtree(record.temp_dir, ignore_errors=True)
+
+
+def _folders(record: ClusterRecord) -> list[str]:
+    folder = Path(record.temp_dir)
+    return sorted(path.name for path in folder.iterdir()) if record.temp_dir and folder.is_dir() else []
+
+
+__all__ = ["ClusterRecord", "LocalClusterError", "add_nodes", "cluster", "down", "end_processes", "up"]

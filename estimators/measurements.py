@@ -1,0 +1,285 @@
+"""What was measured of one job, and the models fitted to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..core.reports import Habits, JobInfo, ProfileProgress, Report, StepRow
+from ..core.training_config import Adaptivity, TrainingConfig
+from .efficiency import noise_scale
+from .goodput import BatchLimits, JobModel
+from .profile import Profile
+from .throughput import ThroughputModel, ThroughputParams, fit
+
+EVERY_TYPE = "*"  # in gpus_per_replica: the same count on every GPU type
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Step times per GPU type, what fits its memory, the gradient noise, and the job's own facts.
+
+    Values are never changed, only replaced (`with_…`); fitted parameters are carried along as warm starts and
+    are refitted only for a GPU type whose profile is a new one.
+    """
+
+    profiles: Mapping[str, Profile] = field(default_factory=dict)  # GPU type -> step times
+    largest_local_bsz: Mapping[str, int] = field(default_factory=dict)  # GPU type -> measured to fit
+    out_of_memory: Mapping[str, int] = field(default_factory=dict)  # GPU type -> least that did not fit
+    grad_sqr: float | None = None
+    grad_var: float | None = None
+    info: JobInfo | None = None
+    # GPU type -> (the profile the fit is of, the fit)
+    _fits: dict[str, tuple[Profile, ThroughputParams]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def noise_scale(self) -> float | None:
+        """Preconditioned gradient noise scale in samples; None until it is measured."""
+        if self.grad_sqr is None or self.grad_var is None:
+            return None
+        return noise_scale(self.grad_sqr, self.grad_var)
+
+    def with_info(self, said: JobInfo) -> Measurements:
+        """What a process says at `prepare`; what training has shown of the same script stays known."""
+        known = self.info
+        if known is not None and known.fingerprint == said.fingerprint:
+            said = replace(
+                said,
+                per_step=known.per_step,
+                whole_batches=known.whole_batches,
+                one_pass=known.one_pass,
+                undivided=known.undivided,
+                least_local_bsz=max(known.least_local_bsz, said.least_local_bsz),
+            )
+        return replace(self, info=said)
+
+    def with_habits(self, habits: Habits) -> Measurements:
+        if self.info is None:
+            return self
+        info = replace(
+            self.info,
+            per_step=habits.per_step,
+            whole_batches=habits.whole_batches,
+            one_pass=habits.one_pass,
+            undivided=habits.undivided,
+            least_local_bsz=max(self.info.least_local_bsz, habits.least_local_bsz),
+        )
+        return self if info == self.info else replace(self, info=info)
+
+    def of_another_run(self) -> Measurements:
+        """What also holds for another script that trains the same model."""
+        info = self.info
+        if info is not None:
+            info = JobInfo(
+                info.fingerprint, info.initial_batch_size, info.parameters, info.dataset_size, info.adam_type
+            )
+        return replace(self, grad_sqr=None, grad_var=None, info=info)
+
+    def with_rows(
+        self, gpu_type: str, rows: Sequence[StepRow], densest: Mapping[tuple[int, int], int] | None = None
+    ) -> Measurements:
+        """Add measured steps; rows of the same shape are averaged by their counts.
+
+        `densest` maps (nodes, replicas) to the replicas on the fullest node, where they are not spread evenly.
+        Raises ValueError for a row that no step can have measured.
+        """
+        if not rows:
+            return self
+        even = [-(-row.replicas // row.nodes) for row in rows]
+        known = densest or {}
+        new = Profile.of(
+            rows, [known.get((row.nodes, row.replicas), e) for row, e in zip(rows, even, strict=True)]
+        )
+        old = self.profiles.get(gpu_type)
+        largest = max([row.local_bsz for row in rows] + [self.largest_local_bsz.get(gpu_type, 0)])
+        return replace(
+            self,
+            profiles={**self.profiles, gpu_type: new if old is None else old.merge(new)},
+            largest_local_bsz={**self.largest_local_bsz, gpu_type: largest},
+        )
+
+    def with_profile(self, gpu_type: str, progress: ProfileProgress) -> Measurements:
+        """Add what a profile run found out; raises ValueError as `with_rows` does."""
+        updated = self.with_rows(gpu_type, progress.rows)
+        if progress.floor > 1 and updated.info is not None:
+            least = max(updated.info.least_local_bsz, progress.floor)
+            updated = replace(updated, info=replace(updated.info, least_local_bsz=least))
+        if not progress.failed:
+            return updated
+        least = min([*progress.failed, *([known] if (known := self.out_of_memory.get(gpu_type)) else [])])
+        return replace(updated, out_of_memory={**self.out_of_memory, gpu_type: least})
+
+    def without_room_for(self, gpu_type: str, local_bsz: int) -> Measurements:
+        """Training ran out of memory at a local batch size: what was measured below it is all that fits.
+
+        Unchanged where nothing was.
+        """
+        profile = self.profiles.get(gpu_type)
+        smaller = [] if profile is None else profile.local_bsz[profile.local_bsz < local_bsz].tolist()
+        if not smaller:
+            return self
+        return replace(
+            self,
+            largest_local_bsz={**self.largest_local_bsz, gpu_type: max(smaller)},
+            out_of_memory={
+                **self.out_of_memory,
+                gpu_type: min(local_bsz, self.out_of_memory.get(gpu_type, local_bsz)),
+            },
+        )
+
+    def with_report(self, report: Report, densest: Mapping[tuple[int, int], int] | None = None) -> Measurements:
+        """Add what a training report measured; raises ValueError as `with_rows` does."""
+        updated = self.with_rows(report.gpu_type, report.rows, densest)
+        if report.habits is not None:
+            updated = updated.with_habits(report.habits)
+        if report.grad_var is None or not report.grad_sqr:
+            return updated  # no estimate yet, or for the moment nothing but noise
+        return replace(updated, grad_sqr=report.grad_sqr, grad_var=report.grad_var)
+
+    def completed_by(self, other: Measurements) -> Measurements:
+        """With what only `other` has measured: GPU types, and rows of those that both know."""
+        if not self.profiles:
+            return other
+        both = self.profiles.keys() & other.profiles.keys()
+        missing = other.profiles.keys() - both
+        profiles = {t: self.profiles[t].completed_by(other.profiles[t]) for t in both}
+        return replace(
+            self,
+            profiles={**{t: other.profiles[t] for t in missing}, **self.profiles, **profiles},
+            largest_local_bsz={
+                **{t: other.largest_local_bsz[t] for t in missing},
+                **self.largest_local_bsz,
+                **{t: self._largest_with(other, t) for t in both},
+            },
+            out_of_memory={
+                **{t: size for t, size in other.out_of_memory.items() if t in missing},
+                **self.out_of_memory,
+            },
+            info=self.info or other.info,
+            _fits={**{t: fit for t, fit in other._fits.items() if t in missing}, **self._fits},
+        )
+
+    def _largest_with(self, other: Measurements, gpu_type: str) -> int:
+        """What fitted the other job fits this one too, unless this one knows better."""
+        mine, theirs = self.largest_local_bsz[gpu_type], other.largest_local_bsz[gpu_type]
+        return max(mine, theirs) if theirs < self.out_of_memory.get(gpu_type, theirs + 1) else mine
+
+    def job_model(
+        self, training: TrainingConfig, gpus_per_replica: Mapping[str, int], fewest_replicas: int = 1
+    ) -> JobModel | None:
+        """The goodput model of what is measured so far; None before the batch size of the job is known.
+
+        `gpus_per_replica` maps the GPU types the job may use to the GPUs of one replica there; "*" stands
+        for every type that was measured. `fewest_replicas`: that the job asks for.
+        """
+        limits = self.batch_limits(training, fewest_replicas)
+        if limits is None:
+            return None
+        return JobModel(
+            throughput={gpu_type: self._throughput(gpu_type, training) for gpu_type in self.profiles},
+            noise_scale=self.noise_scale,
+            limits=limits,
+            gpus_per_replica=self._per_replica(gpus_per_replica),
+        )
+
+    def batch_limits(self, training: TrainingConfig, fewest_replicas: int = 1) -> BatchLimits | None:
+        """The batch sizes the job may use; None before its initial batch size is known.
+
+        A model or loss with statistics over the batch keeps its local batches large, as far as the fewest replicas
+        and the user's own limit allow.
+        """
+        batch = self._script_batch(training)
+        if batch is None:
+            return None
+        info = self.info or JobInfo("", batch, 0, None, adam_type=False)
+        initial = batch * info.per_step
+        fixed = training.adaptivity is not Adaptivity.ADAPTIVE or info.one_pass
+        divided = batch if info.whole_batches else initial
+        least = min(info.least_local_bsz, max(divided // fewest_replicas, 1))
+        if (users := training.max_local_batch_size) is not None and not info.undivided:
+            least = min(least, *(users.values() if isinstance(users, dict) else [users]))
+        return BatchLimits(
+            initial_batch_size=initial,
+            max_batch_size=initial if fixed else max(initial, training.max_batch_size or initial),
+            min_local_bsz=max(training.min_local_batch_size, least),
+            accumulation=training.gradient_accumulation and not info.one_pass,
+            fixed=fixed,
+            unit=batch if info.whole_batches else None,
+            undivided=info.undivided,
+        )
+
+    def _script_batch(self, training: TrainingConfig) -> int | None:
+        """Samples of one batch of the script's loop; None: not known yet."""
+        return training.initial_batch_size or (self.info.initial_batch_size if self.info else None)
+
+    def _per_replica(self, gpus_per_replica: Mapping[str, int]) -> dict[str, int]:
+        everywhere = gpus_per_replica.get(EVERY_TYPE)
+        named = {gpu_type: gpus for gpu_type, gpus in gpus_per_replica.items() if gpu_type != EVERY_TYPE}
+        return named if everywhere is None else {**dict.fromkeys(self.profiles, everywhere), **named}
+
+    def _throughput(self, gpu_type: str, training: TrainingConfig) -> ThroughputModel:
+        profile = self.profiles[gpu_type]
+        of, params = self._fits.get(gpu_type, (None, None))
+        if params is None or of is not profile:
+            params = fit(profile, params, parameters=self.info.parameters if self.info else None)
+            self._fits[gpu_type] = (profile, params)
+        return ThroughputModel(
+            params=params,
+            max_local_bsz=self.max_local_bsz(gpu_type, training),
+            max_replicas_measured=int(profile.replicas.max()),
+        )
+
+    def max_local_bsz(self, gpu_type: str, training: TrainingConfig) -> int:
+        """The user's limit for this GPU type, else the largest local batch that was seen to fit.
+
+        Where memory ran out within that, only what was seen to fit. A batch that cannot be divided is tried whole,
+        unless memory is known not to hold it.
+        """
+        limit = training.max_local_batch_size
+        limit = limit.get(gpu_type) if isinstance(limit, dict) else limit
+        fits = self.largest_local_bsz[gpu_type]
+        most = fits if limit is None else limit
+        if self.info is not None and (self.info.undivided or self.info.one_pass):
+            most = max(most, self._script_batch(training) or 1)
+        too_many = self.out_of_memory.get(gpu_type)
+        return most if too_many is None or most < too_many else fits
+
+    # --- JSON -----------------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "profiles": {gpu_type: profile.to_json() for gpu_type, profile in self.profiles.items()},
+                "largest_local_bsz": dict(self.largest_local_bsz),
+                "out_of_memory": dict(self.out_of_memory),
+                "grad_sqr": self.grad_sqr,
+                "grad_var": self.grad_var,
+                "info": None if self.info is None else self.info.__dict__,
+                "fits": {
+                    gpu_type: params.to_json()
+                    for gpu_type, (profile, params) in self._fits.items()
+                    if self.profiles.get(gpu_type) is profile
+                },
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Measurements:
+        data: dict[str, Any] = json.loads(text)
+        profiles = {gpu_type: Profile.from_json(profile) for gpu_type, profile in data["profiles"].items()}
+        fits = {
+            gpu_type: (profiles[gpu_type], ThroughputParams.from_json(params))
+            for gpu_type, params in data.get("fits", {}).items()
+        }
+        info = data["info"]
+        return cls(
+            profiles=profiles,
+            largest_local_bsz=data["largest_local_bsz"],
+            out_of_memory=data.get("out_of_memory", {}),  # absent in what an earlier version stored
+            grad_sqr=data["grad_sqr"],
+            grad_var=data["grad_var"],
+            info=None if info is None else JobInfo(**info),
+            _fits=fits,
+        )

@@ -1,0 +1,1 @@
+"""Starting training processes and following them; the template that forks them."""

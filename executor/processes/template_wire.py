@@ -1,0 +1,164 @@
+"""What is said over a template's socket, and which processes may come from the same template.
+
+A message is its length, JSON, and descriptors that travel with it. The template says `READY` and takes one message
+of a connection: a `ForkRequest`, answered with `{"pid": …}` and a pidfd, and at the process's end with
+`{"status": …}`; or an `Owner`, which has no answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+READY = {"ready": True}
+MESSAGE_BYTES = 16 << 20  # arguments and environment; the kernel takes less of a program
+
+# Variables that matter when Python starts or libraries are loaded begin so: a process with another value of one
+# needs another template.
+_LOADED_WITH = (
+    *("PYTHON", "LD_", "GLIBC_", "MALLOC_", "LANG", "LC_"),
+    *("TORCH", "PYTORCH_", "ATEN_", "NUMBA_", "NPY_", "NUMPY_", "FSSPEC_", "PYDANTIC_"),
+    *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "VECLIB_", "NUMEXPR_", "DNNL_", "ONEDNN_"),
+)
+# Set by threadpoolctl in whatever process loads it, as the service's and none of the workers'.
+_SET_BY_LIBRARIES = frozenset({"KMP_DUPLICATE_LIB_OK"})
+# One thread per emulated replica: several share a machine, and the pace, not the cores, sets the speed.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+_OURS = Path(__file__).parents[2]
+
+
+class WireError(ConnectionError):
+    """The other side went away, or said what makes no sense."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who a template serves: it ends soon after the last of its owners.
+
+    `session` keeps clusters on one machine apart; `pid` is of a process that lives as long as others may be asked
+    for: a Ray worker's raylet.
+    """
+
+    session: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class ForkRequest:
+    """One process to start: what a command line, an environment and a working directory say of any process."""
+
+    script: str
+    args: Sequence[str]
+    env: Mapping[str, str]  # all of it but what `paths` add
+    cwd: str
+    paths: Sequence[str]  # folders to import from, after the script's own
+    owner: Owner
+    kind: Literal["script", "store"] = "script"  # "store": serve one at the address that `script` and `args` are
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The whole of it: what the script starts imports from the same folders."""
+        return with_paths(self.env, self.paths)
+
+    def message(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, message: Mapping[str, Any]) -> ForkRequest:
+        try:
+            return cls(**{**message, "owner": Owner(**message["owner"])})
+        except (TypeError, KeyError) as error:
+            raise WireError(f"no request: {error}") from None
+
+
+def with_paths(env: Mapping[str, str], paths: Sequence[str]) -> dict[str, str]:
+    """An environment in which Python imports from more folders, before those it names already."""
+    given = env.get("PYTHONPATH")
+    return {**env, "PYTHONPATH": os.pathsep.join([*paths, *([given] if given else [])])} if paths else dict(env)
+
+
+def without_relative_paths(env: Mapping[str, str], cwd: str) -> tuple[dict[str, str], list[str]]:
+    """An environment whose PYTHONPATH means the same in any folder, and the folders that had to go from it."""
+    named = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
+    kept = [path for path in named if os.path.isabs(path)]
+    if kept == named:
+        return dict(env), []
+    others = {name: value for name, value in env.items() if name != "PYTHONPATH"}
+    gone = [os.path.join(cwd, path) for path in named if path not in kept]
+    return with_paths(others, kept), gone
+
+
+def loaded_with(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables of an environment that matter when libraries are loaded."""
+    return {
+        name: value
+        for name, value in sorted(env.items())
+        if name.startswith(_LOADED_WITH) and name not in _SET_BY_LIBRARIES
+    }
+
+
+def template_key(env: Mapping[str, str], session: str) -> str:
+    """Names the template of processes with this environment: same user, session, interpreter, code, libraries."""
+    here = [os.readlink(f"/proc/self/ns/{kind}") for kind in ("pid", "mnt")]
+    what = [session, os.getuid(), here, sys.executable, _code(), loaded_with(env)]
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:20]
+
+
+def _code() -> list[Any]:
+    """Changes when our code or torch is installed anew."""
+    torch = find_spec("torch")
+    files = [
+        *sorted(_OURS.glob("*.py")),
+        *sorted(_OURS.glob("executor/*.py")),
+        *sorted(_OURS.glob("estimators/*.py")),
+    ]
+    if torch is not None and torch.origin:
+        files.append(Path(torch.origin).with_name("version.py"))
+    return [str(_OURS), *((path.name, path.stat().st_mtime_ns) for path in files)]
+
+
+def send(connection: socket.socket, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
+    """Raises OSError when the other side is gone."""
+    text = json.dumps(message).encode()
+    socket.send_fds(connection, [len(text).to_bytes(8, "big")], list(descriptors))
+    connection.sendall(text)
+
+
+def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """One message and its descriptors, which are the caller's to close.
+
+    Raises: WireError at the end of the connection and for what is no message; TimeoutError.
+    """
+    head, descriptors, flags, _ = socket.recv_fds(connection, 8, 8)
+    try:
+        if flags & socket.MSG_CTRUNC:
+            raise WireError("descriptors were lost")
+        size = int.from_bytes(head + _exactly(connection, 8 - len(head)), "big")
+        if size > MESSAGE_BYTES:
+            raise WireError(f"a message of {size} bytes; at most {MESSAGE_BYTES} are taken")
+        message = json.loads(_exactly(connection, size))
+        if not isinstance(message, dict):
+            raise WireError("no message")
+    except BaseException:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise
+    return message, descriptors
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        part = connection.recv(min(size - len(parts), 1 << 20))
+        if not part:
+            raise WireError("the connection ended")
+        parts += part
+    return bytes(parts)

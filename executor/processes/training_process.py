@@ -1,0 +1,200 @@
+"""Starting one training process and following it to its end: no Ray in here.
+
+It is forked by the machine's template (`template.py`), which takes milliseconds, or else started as any program.
+Either way it gets a session of its own, so that whatever it starts (data loader workers, shells) ends with it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import logging
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import IO, Protocol
+
+from ..protocol.messages import CHANNEL_FD, Command, Crashed, Event
+from ..protocol.script_errors import error_behind
+from ..protocol.worker_events import Exited, Output, Started, WorkerEvent
+from . import template_client
+from .template_wire import ForkRequest, Owner, with_paths, without_relative_paths
+
+log = logging.getLogger(__name__)
+
+PIECE_BYTES = 16384  # of output, at most; longer lines come in pieces
+MOMENT_S = 0.1  # what is no line yet comes so long after the script has written it
+LAST_CHARACTERS = 4000  # of output, in which the reason of an abort is looked for
+DRAIN_S = 2.0  # after the exit, for what is still in the pipes
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to run: `python -m coadapt.executor.training.process script args…`, or the same from a template."""
+
+    script: str
+    args: Sequence[str]
+    env: Mapping[str, str]  # added to the worker's own
+    cwd: str | None = None  # by default the worker's own
+    paths: Sequence[str] = ()  # folders to import from, after the script's own
+    owner: Owner | None = None  # on whose behalf a template may be used
+
+    @property
+    def command(self) -> list[str]:
+        return [sys.executable, "-u", "-m", "coadapt.executor.training.process", self.script, *self.args]
+
+
+class Process(Protocol):
+    """A process that has a session of its own."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def wait(self) -> int:
+        """Wait until it and everything it started are gone. Returns the exit code, negative for a signal."""
+
+    def kill(self) -> None:
+        """End it and everything it started, now."""
+
+
+class TrainingProcess:
+    """One process; `emit` receives its events, its output and, last, its exit.
+
+    `run` must be called by a thread that outlives the process: the kernel ends the process with the thread that
+    started it (PR_SET_PDEATHSIG).
+    """
+
+    def __init__(self, launch: Launch, emit: Callable[[Event | WorkerEvent], None]) -> None:
+        self._launch = launch
+        self._emit = emit
+        self._lock = threading.Lock()
+        self._process: Process | None = None
+        self._connection: Connection | None = None
+        self._killed = False
+        self._last_output = ""
+
+    def run(self) -> int:
+        """Start the process and wait for its end. Returns the exit code, negative for a signal."""
+        if self._killed:
+            self._emit(Exited(-signal.SIGKILL))
+            return -signal.SIGKILL
+        ours, theirs = socket.socketpair()
+        read, write = os.pipe()
+        try:
+            process = self._start(theirs.fileno(), write)
+        finally:
+            theirs.close()
+            os.close(write)
+        output = os.fdopen(read, "rb")
+        with self._lock:
+            self._process = process
+            self._connection = Connection(ours.detach())
+            if self._killed:
+                process.kill()
+        self._emit(Started(process.pid, os.uname().nodename))
+        readers = [
+            threading.Thread(target=self._read_events, args=(self._connection,), daemon=True),
+            threading.Thread(target=self._read_output, args=(output,), daemon=True),
+        ]
+        for reader in readers:
+            reader.start()
+        code = process.wait()
+        with self._lock:
+            self._process = None
+        for reader in readers:
+            reader.join(DRAIN_S)
+        if told := error_behind(code, self._last_output):
+            self._emit(Crashed(told, ""))
+        self._emit(Exited(code))
+        return code
+
+    def send(self, command: Command) -> None:
+        """Hand a command to the process; lost without a word when it has just ended (`Exited` tells)."""
+        with self._lock:
+            if self._connection is not None:
+                with suppress(OSError):
+                    self._connection.send(command)
+
+    def kill(self) -> None:
+        """End the process and everything it started, now."""
+        with self._lock:
+            self._killed = True
+            if self._process is not None:
+                self._process.kill()
+
+    def _start(self, channel: int, output: int) -> Process:
+        launch = self._launch
+        if launch.owner is not None:
+            cwd = launch.cwd or os.getcwd()
+            env, paths = without_relative_paths({**os.environ, **launch.env}, cwd)
+            request = ForkRequest(launch.script, launch.args, env, cwd, [*launch.paths, *paths], launch.owner)
+            try:
+                return template_client.fork(request, channel, output, lambda: self._killed)
+            except template_client.NoTemplate as error:
+                log.info("started without a template: %s", error)
+        return Program(launch, channel, output)
+
+    def _read_events(self, connection: Connection) -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                self._emit(connection.recv())
+
+    def _read_output(self, stream: IO[bytes]) -> None:
+        """Whole lines at once; what is none yet, as a progress bar, after a moment."""
+        decoder, waiting = codecs.getincrementaldecoder("utf-8")("replace"), ""
+        poll = select.poll()
+        poll.register(stream, select.POLLIN)
+        with suppress(OSError, ValueError):
+            while True:
+                data = (
+                    None if waiting and not poll.poll(1000 * MOMENT_S) else os.read(stream.fileno(), PIECE_BYTES)
+                )
+                waiting += decoder.decode(data or b"", final=data == b"")
+                whole = max(waiting.rfind("\n"), waiting.rfind("\r")) + 1
+                if not data or len(waiting) >= PIECE_BYTES:
+                    whole = len(waiting)
+                if whole:
+                    self._last_output = (self._last_output + waiting[:whole])[-LAST_CHARACTERS:]
+                    self._emit(Output(waiting[:whole]))
+                    waiting = waiting[whole:]
+                if data == b"":
+                    return
+
+
+class Program:
+    """A process that is started as any program."""
+
+    def __init__(self, launch: Launch, channel: int, output: int) -> None:
+        env = with_paths({**os.environ, **launch.env}, launch.paths)
+        self._process = subprocess.Popen(
+            launch.command,
+            env={**env, CHANNEL_FD: str(channel)},
+            cwd=launch.cwd,
+            pass_fds=(channel,),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+
+    def wait(self) -> int:
+        # Look before reaping: while the leader is a zombie its group id cannot be anyone else's.
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        self._kill_group()
+        return self._process.wait()
+
+    def kill(self) -> None:
+        if self._process.returncode is None:
+            self._kill_group()
+
+    def _kill_group(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)

@@ -1,0 +1,1 @@
+"""A job's real training processes without Ray: `coadapt check`."""

@@ -1,0 +1,169 @@
+"""What `import coadapt` offers a training script. One session per process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ...core.training_config import TrainingConfig
+from ..protocol import messages
+from .data import counted_loops, loader_watch
+from .data.alone import looks_alone
+from .data.drawn import Batches
+from .losses.loss_kind import Kind
+from .sessions.channel import Channel
+from .sessions.managed_session import ManagedSession
+from .sessions.profile_session import ProfileSession
+from .sessions.session import AloneSession, Session
+from .sessions.torchrun_session import TorchrunSession
+from .state.prepared import Prepared, identify
+
+_session: Session | None = None
+_channel: Channel | None = None
+
+
+def use_channel(channel: Channel) -> None:
+    """Called by `process.py` before the script runs: this process is managed."""
+    global _channel
+    _channel = channel
+    loader_watch.install()
+    counted_loops.install()
+
+
+LOSSES = {"auto": Kind.UNKNOWN, "mean": Kind.MEAN, "sum": Kind.SUM, "batch": Kind.BATCH}
+
+
+def current() -> Session | None:
+    return _session
+
+
+def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
+    """Make a training script elastic. Returns the given objects in the same order; they stay what they are.
+
+    Give it everything of the run that has state, in one call: models, optimizers, the training DataLoader (or
+    `coadapt.batches(…)`), and where the script has them LR schedulers, a GradScaler, averages and teachers, and
+    any object with `state_dict` and `load_state_dict` that a checkpoint should hold. The loader's `batch_size` is
+    the total one. `loss` says what losses are over the samples of a batch: "mean", "sum", "batch" where only the
+    whole batch gives their gradient, as with negatives of the batch, or "auto", which looks.
+
+    Raises ValueError or TypeError, in one sentence, for what cannot be trained; RuntimeError when called twice.
+    """
+    global _session
+    if _session is not None:
+        raise RuntimeError("prepare: called twice; give everything to one call")
+    if loss not in LOSSES:
+        raise ValueError(f"prepare: loss {loss!r} is none of {', '.join(LOSSES)}")
+    kind = LOSSES[loss]
+    prepared = identify(objects)
+    session: Session
+    if _channel is not None:
+        session = _managed(prepared, _channel, kind)
+    elif (
+        dist.is_initialized() or "TORCHELASTIC_RUN_ID" in os.environ or int(os.environ.get("WORLD_SIZE", "1")) > 1
+    ):
+        session = TorchrunSession(prepared, kind)
+    else:
+        session = AloneSession(prepared)
+    _session = session
+    return session.objects
+
+
+def _managed(prepared: Prepared, channel: Channel, loss: Kind) -> Session:
+    config = TrainingConfig.model_validate_json(os.environ.get(messages.TRAINING_JSON, "{}"))
+    if os.environ.get(messages.MODE) == "profile":
+        return ProfileSession(prepared, config, channel, loss)
+    global _session
+    session = ManagedSession(prepared, config, channel, loss)
+    _session = session  # a process that leaves before it joined is known, too
+    session.start()
+    return session
+
+
+def batches(draw: Callable[[], Any] | Iterable[Any], batch_size: int | None = None) -> Batches:
+    """Training batches without a DataLoader, to be given to `prepare` in its place.
+
+    `draw` is a function without arguments that returns a batch (each replica gets its part of it: of every tensor,
+    array and list along the first dimension), or an iterable of batches or of indices, `batch_size` of which make
+    a batch, or a generator function, which is called for each loop. Loop over what it returns, or take `next(…)`.
+    """
+    return Batches(draw, batch_size)
+
+
+def epochs(count: int) -> Iterator[int]:
+    """The epochs still to do, of `count`: `for epoch in coadapt.epochs(10)`. Call `prepare` first."""
+    return counted_loops.known_as_numbers(_prepared_session("epochs").epochs(count))
+
+
+def steps(count: int) -> Iterator[int]:
+    """The optimizer steps still to do, of `count`, for loops that know no epochs. Call `prepare` first."""
+    return counted_loops.known_as_numbers(_prepared_session("steps").steps(count))
+
+
+def report(*, combine: Mapping[str, str] | None = None, **metrics: Any) -> None:
+    """Metrics of the running epoch, combined over replicas at its end; a target in the job file ends the training.
+
+    By default a metric is a mean over samples, and whole numbers that differ between replicas are added up.
+    `combine` says otherwise by name: "mean", "sum", "min", "max" or "last" (that of replica 0).
+    """
+    _prepared_session("report").report(metrics, dict(combine or {}))
+
+
+def combine(value: Any, how: str = "mean") -> Any:
+    """A replica's value, combined over all of them now: "mean", "sum", "min", "max" or "last".
+
+    For decisions by a value of the training data; every replica has to call it.
+    """
+    return _prepared_session("combine").combine(value, how)
+
+
+def weight(items: Any) -> None:
+    """Say before `backward` that the loss is a mean over `items` of this batch, such as its tokens.
+
+    Raises ValueError for 0 or less.
+    """
+    _prepared_session("weight").weigh(items)
+
+
+def device() -> torch.device:
+    """The device of this process: one GPU per process, or the CPU."""
+    if os.environ.get(messages.PACE_JSON) or not torch.cuda.is_available():
+        return torch.device("cpu")
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    chosen = torch.device("cuda", local_rank % torch.cuda.device_count())
+    torch.cuda.set_device(chosen)
+    return chosen
+
+
+def output_dir() -> Path:
+    """Folder for what the script leaves its user: kept with the job's checkpoints; alone, the current folder."""
+    return Path(os.environ.get(messages.OUTPUT_DIR) or ".").absolute()
+
+
+def rank() -> int:
+    """This process's place in the group; 0 when alone."""
+    if looks_alone():
+        return 0
+    return _session.rank if _session is not None else int(os.environ.get("RANK", "0"))
+
+
+def world_size() -> int:
+    """Processes that train together now; it may change between two steps."""
+    if looks_alone():
+        return 1
+    return _session.world_size if _session is not None else int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def is_main() -> bool:
+    """Whether this process is the one that logs and writes."""
+    return rank() == 0
+
+
+def _prepared_session(name: str) -> Session:
+    if _session is None:
+        raise RuntimeError(f"{name}: call coadapt.prepare(model, optimizer, loader) first")
+    return _session

@@ -1,0 +1,1 @@
+"""The process group of a job, and what is sent through it."""

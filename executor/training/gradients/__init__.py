@@ -1,0 +1,1 @@
+"""Backward passes, gradients and their noise, learning rates and optimizer steps."""

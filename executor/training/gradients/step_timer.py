@@ -1,0 +1,183 @@
+"""How long optimizer steps take, and how much of that is waiting for the all-reduce.
+
+The clock is perf_counter on CPU. On a GPU it is events recorded in the stream, read only when the device has
+long passed them, so that measuring never makes the host wait.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from ....core.reports import StepRow
+
+# A step farther from the median than this many scaled median deviations is left out of the mean.
+OUTLIER_DEVIATIONS = 5.0
+# However steady the steps, one within this share of the median is no outlier.
+OUTLIER_SHARE = 0.1
+
+Key = tuple[int, int, int, int]  # nodes, replicas, local_bsz, accumulation
+
+
+class _Clock(Protocol):
+    def mark(self) -> Any: ...
+    def passed(self, mark: Any) -> bool: ...
+    def seconds(self, first: Any, last: Any) -> float: ...
+    def release(self, marks: Sequence[Any]) -> None: ...
+
+
+class _HostClock:
+    def mark(self) -> float:
+        return time.perf_counter()
+
+    def passed(self, mark: float) -> bool:
+        return True
+
+    def seconds(self, first: float, last: float) -> float:
+        return last - first
+
+    def release(self, marks: Sequence[float]) -> None:
+        pass
+
+
+class _CudaClock:
+    """Events of one device, used again once read."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._free: list[torch.cuda.Event] = []
+
+    def mark(self) -> torch.cuda.Event:
+        event = self._free.pop() if self._free else torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self._device))
+        return event
+
+    def passed(self, mark: torch.cuda.Event) -> bool:
+        return mark.query()
+
+    def seconds(self, first: torch.cuda.Event, last: torch.cuda.Event) -> float:
+        return first.elapsed_time(last) / 1000
+
+    def release(self, marks: Sequence[torch.cuda.Event]) -> None:
+        self._free.extend(marks)
+
+
+@dataclass
+class _Step:
+    start: Any
+    backward: Any = None
+    synced: Any = None
+    end: Any = None
+
+    def marks(self) -> list[Any]:
+        return [mark for mark in (self.start, self.backward, self.synced, self.end) if mark is not None]
+
+
+class StepTimer:
+    """Times of the steps of one rank, gathered per (nodes, replicas, local_bsz, accumulation).
+
+    Per step: `start_step`, then from the DDP communication hook `backward_done` (the last local gradient is
+    there) or `sync_started` (an all-reduce of a bucket was launched; the last call counts) and `sync_done` (the
+    last call counts), then `end_step`. The time from backward to sync done is the sync time; a step without
+    them has none. The first `warmup` steps after a change of group or batch say nothing of the later ones
+    (caches, allocators, connections) and are skipped.
+    """
+
+    def __init__(self, device: torch.device | str = "cpu", warmup: int = 2) -> None:
+        self.device = torch.device(device)
+        self.warmup = warmup
+        self._clock: _Clock = _CudaClock(self.device) if self.device.type == "cuda" else _HostClock()
+        self._step: _Step | None = None
+        self._key: Key | None = None
+        self._skip = warmup
+        self._pending: deque[tuple[Key, _Step, float | None]] = deque()
+        self._times: dict[Key, list[tuple[float, float]]] = defaultdict(list)
+
+    def start_step(self) -> None:
+        """A new step starts now; one that was not ended (undone, interrupted) is forgotten."""
+        self._step = _Step(self._clock.mark())
+
+    def backward_done(self) -> None:
+        if self._step is not None and self._step.backward is None:
+            self._step.backward = self._clock.mark()
+
+    def sync_started(self) -> None:
+        """For hooks that do not know which bucket is the last."""
+        if self._step is not None:
+            if self._step.backward is not None:
+                self._clock.release([self._step.backward])
+            self._step.backward = self._clock.mark()
+
+    def sync_done(self) -> None:
+        if self._step is not None:
+            if self._step.synced is not None:
+                self._clock.release([self._step.synced])
+            self._step.synced = self._clock.mark()
+
+    def end_step(
+        self,
+        nodes: int,
+        replicas: int,
+        local_bsz: int,
+        accumulation: int,
+        sync_time_s: float | None = None,
+    ) -> None:
+        """The optimizer step is done. `sync_time_s` replaces the measured one (an emulated GPU's)."""
+        step, self._step = self._step, None
+        if step is None:
+            return
+        key = (nodes, replicas, local_bsz, accumulation)
+        if key != self._key:
+            self._key, self._skip = key, max(self._skip, self.warmup)
+        if self._skip > 0:
+            self._skip -= 1
+            self._clock.release(step.marks())
+            return
+        step.end = self._clock.mark()
+        self._pending.append((key, step, sync_time_s))
+        self._settle()
+
+    def regrouped(self) -> None:
+        """The group changed: what was under way is forgotten and the next steps are warm-up."""
+        self._step, self._skip = None, self.warmup
+
+    def last_step_s(self) -> float | None:
+        """Time of the last step read, None right after `rows`; for a GPU a few steps late."""
+        self._settle()
+        times = self._times.get(self._key) if self._key is not None else None
+        return times[-1][0] if times else None
+
+    def rows(self) -> list[StepRow]:
+        """Means per key of the steps ended since the last call, without outliers; `count` is steps averaged."""
+        self._settle()
+        rows = [StepRow(*key, *_robust_means(np.array(times))) for key, times in self._times.items()]
+        self._times.clear()
+        return rows
+
+    def _settle(self) -> None:
+        """Read the steps that the device has passed."""
+        while self._pending and all(map(self._clock.passed, self._pending[0][1].marks())):
+            key, step, sync_time_s = self._pending.popleft()
+            step_time_s = self._clock.seconds(step.start, step.end)
+            if sync_time_s is None:
+                measured = step.backward is not None and step.synced is not None
+                sync_time_s = self._clock.seconds(step.backward, step.synced) if measured else 0.0
+            self._times[key].append((step_time_s, min(max(sync_time_s, 0.0), step_time_s)))
+            self._clock.release(step.marks())
+
+
+def _robust_means(times: np.ndarray) -> tuple[float, float, int]:
+    """Mean step time, mean sync time and count of the rows (n, 2) whose step time is no outlier."""
+    step_times = times[:, 0]
+    median = np.median(step_times)
+    deviation = 1.4826 * np.median(np.abs(step_times - median))
+    limit = max(OUTLIER_DEVIATIONS * deviation, OUTLIER_SHARE * median)
+    kept = times[np.abs(step_times - median) <= limit]
+    step_time_s, sync_time_s = kept.mean(axis=0)
+    return float(step_time_s), float(sync_time_s), len(kept)

@@ -1,0 +1,1 @@
+"""The ways a script can run: by itself, under torchrun, as a job, measured."""

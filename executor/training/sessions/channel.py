@@ -1,0 +1,102 @@
+"""The training process's end of its socket pair: commands come in, events go out (`protocol.py`)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import TypeVar
+
+from ...protocol.messages import Abort, Command, Event, Join, Leave, Save, SetBatch, Stop
+
+Membership = Join | Leave
+_Single = TypeVar("_Single", SetBatch, Save, Stop)
+
+# The exit status of a process whose worker went away: nobody is left to tell.
+ORPHANED = 75
+
+
+class Channel:
+    """Commands wait here until the training reaches a control point; only `Abort` acts at once.
+
+    A thread of its own reads the socket. Everything else is called by the thread that trains.
+    """
+
+    def __init__(self, fd: int, on_orphaned: Callable[[], None] = lambda: os._exit(ORPHANED)) -> None:
+        os.set_inheritable(fd, False)
+        self._connection = Connection(fd)
+        self._on_orphaned = on_orphaned
+        self._changed = threading.Condition()
+        self._membership: Membership | None = None
+        self._single: dict[type, SetBatch | Save | Stop] = {}
+        self._aborted = -1  # highest generation that was aborted
+        self.on_abort: Callable[[int], None] = lambda generation: None
+        self._send_lock = threading.Lock()
+        threading.Thread(target=self._listen, name="coadapt-commands", daemon=True).start()
+
+    def send(self, event: Event) -> None:
+        with self._send_lock:
+            try:
+                self._connection.send(event)
+            except OSError:
+                self._on_orphaned()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any command waits; cheap enough for every step."""
+        return bool(self._single) or self._membership is not None
+
+    def membership(self, after: int) -> Membership | None:
+        """The newest `Join` or `Leave` of a generation later than `after`; older ones are dropped."""
+        with self._changed:
+            if self._membership is not None and self._membership.generation <= after:
+                self._membership = None
+            return self._membership
+
+    def take(self, kind: type[_Single]) -> _Single | None:
+        """The newest command of a kind, which then no longer waits."""
+        with self._changed:
+            return self._single.pop(kind, None)  # type: ignore[return-value]
+
+    def discard(self, *kinds: type) -> None:
+        with self._changed:
+            for kind in kinds:
+                self._single.pop(kind, None)
+
+    def aborted(self, generation: int) -> bool:
+        return generation <= self._aborted
+
+    def wait_for_membership(self, after: int) -> Membership | Stop:
+        """Block until there is a group to join or leave, or else a `Stop`."""
+        with self._changed:
+            while True:
+                command = self.membership(after)
+                if command is not None:
+                    return command
+                stop = self._single.pop(Stop, None)
+                if isinstance(stop, Stop):
+                    return stop
+                self._changed.wait()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                command = self._connection.recv()
+            except (EOFError, OSError):
+                self._on_orphaned()
+                return
+            self._receive(command)
+
+    def _receive(self, command: Command) -> None:
+        with self._changed:
+            if isinstance(command, Abort):
+                self._aborted = max(self._aborted, command.generation)
+            elif isinstance(command, Join | Leave):
+                if self._membership is None or command.generation >= self._membership.generation:
+                    self._membership = command
+            else:
+                self._single[type(command)] = command
+            self._changed.notify_all()
+        if isinstance(command, Abort):
+            self.on_abort(command.generation)

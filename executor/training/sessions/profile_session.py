@@ -1,0 +1,132 @@
+"""Profile mode: the script's own training step, timed at one local batch size after the other.
+
+One replica, no group, nothing saved. The script trains as usual; the loader feeds it ever larger batches and ends
+the process when the plan is done. It ends also where memory runs out: nobody knows what the error has left on the
+GPU, so the executor starts another process, which goes on with the plan.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ....core.batch_plan import BatchPlan
+from ....core.reports import NOTHING_PROFILED, ProfileProgress
+from ....core.training_config import TrainingConfig
+from ....estimators.pace import Pace
+from ....estimators.profile_plan import profile_plan
+from ...protocol import messages
+from ...protocol.messages import Join, Profiled, Stop, Trying
+from ..collective.group import Group, backend_for
+from ..data.batches import Place, Reader
+from ..gradients.gradient_noise import MIN_PRECONDITIONER_STEPS
+from ..gradients.step_timer import StepTimer
+from ..losses.loss_kind import Kind
+from ..state.prepared import Prepared
+from .channel import Channel
+from .group_session import GroupSession
+from .managed_session import Leaving, ready, warm_up
+
+
+class ProfileSession(GroupSession):
+    """Walks the loader through the sizes of a `ProfilePlan`, sending `Trying` before and `Profiled` after each."""
+
+    def __init__(
+        self, prepared: Prepared, config: TrainingConfig, channel: Channel, loss: Kind = Kind.UNKNOWN
+    ) -> None:
+        super().__init__(prepared, config, loss)
+        self.channel = channel
+        gpu_type = os.environ.get(messages.GPU_TYPE, "cpu")
+        self.pace = Pace.from_json(os.environ.get(messages.PACE_JSON), os.environ.get(messages.GPU_TYPE, ""))
+        earlier = os.environ.get(messages.PROFILE_JSON)
+        progress = ProfileProgress.from_json(earlier) if earlier else NOTHING_PROFILED
+        self.sizes = profile_plan(config, gpu_type, self.pace, progress, self.least_local_bsz)
+        self.trying: int | None = None  # the local batch size that is being measured
+        self._warming_up = False
+        # The steps before the first size is timed go on until the second moments are in use, too.
+        self._more_warmup = 0 if self.preconditioner.identity else MIN_PRECONDITIONER_STEPS
+        self._steps_left: list[bool] = []  # of the size being measured, whether each is warm-up
+        warm_up(self.device)
+        dist.init_process_group(backend_for(self.device), store=dist.HashStore(), rank=0, world_size=1)
+        self.group = Group(Join(0, 0, 1, 1, 0, 1, "", 0), self.device, {})
+        self.gradients.attach(self.group)
+        self.position.whole = not self.source.fusable
+        channel.send(ready(prepared, self.script_batch, self.source.size, False))
+
+    @property
+    def divides(self) -> bool:
+        return self.plan.local_bsz != self.script_batch
+
+    @property
+    def completed(self) -> bool:
+        """Epochs and steps go on until all is measured, which raises `Leaving`."""
+        return False
+
+    def _end_epoch(self, epoch: int) -> None:
+        self.raise_failure()
+        self.position.epoch = epoch + 1
+        self.position.loop = self.position.batch = self.position.offset = 0
+
+    def _show(self, progress: float, count: int) -> int:
+        """Passes of any length are no epochs: the script is shown the first one."""
+        return 0
+
+    def _read_on(self) -> Generator[Any, None, bool]:
+        """Batches of the size that is being measured, and of the next ones; raises `Leaving` after the last."""
+        reader: Reader | None = None
+        restarts = 0
+        while True:
+            if not self._steps_left:
+                self._next_size()
+                reader = None
+            if self.channel.take(Stop) is not None:
+                raise Leaving
+            if reader is None:
+                self.position.loop += 1
+                self.position.batch = self.position.offset = 0
+                place = Place(0, self.position.loop, 0, 0)
+                reader, restarts = self.source.begin(place, self.split, 0, None), restarts + 1
+            unit = reader.take()
+            # Sizes are whole batches: what is left of an epoch is too short to be timed.
+            if unit is None or (self.source.fusable and unit.samples < self.split.unit):
+                if restarts > 1:
+                    raise Leaving  # the data has no batch of this size
+                reader = None
+                continue
+            restarts = 0
+            self._warming_up = self._steps_left.pop(0)
+            yield from self._unit(unit, last=True)
+            if not self._steps_left:
+                self._measured()
+
+    def _next_size(self) -> None:
+        wanted = self.sizes.next()
+        size = self.source.size
+        if wanted is None or (size is not None and wanted.local_bsz > size):
+            raise Leaving
+        self.plan = BatchPlan(wanted.local_bsz)
+        self.trying = wanted.local_bsz
+        self.channel.send(Trying(wanted.local_bsz))
+        warmup, self._more_warmup = wanted.warmup + self._more_warmup, 0
+        self.timer = self.gradients.timer = StepTimer(self.device, warmup=warmup)
+        self._steps_left = [True] * warmup + [False] * wanted.timed
+
+    def _measured(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        rows = self.timer.rows()
+        if not rows:
+            raise Leaving
+        row = replace(rows[0], local_bsz=self.plan.local_bsz)
+        self.trying = None
+        self.sizes.record(row)
+        self.channel.send(Profiled(row))
+
+    def _measures_noise(self) -> bool:
+        """Where it is not timed: training keeps gradients of earlier steps for it, which have to fit, too."""
+        return self._warming_up

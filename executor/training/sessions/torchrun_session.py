@@ -1,0 +1,81 @@
+"""Training under `torchrun`: the script's processes form one group for good."""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ....core.batch_plan import BatchPlan
+from ....core.training_config import TrainingConfig
+from ...protocol.messages import Join
+from ..collective.group import Group, backend_for
+from ..data.batches import Unit
+from ..losses.loss_kind import Kind
+from ..state.prepared import Prepared
+from ..state.training_state import diversify
+from ..variables.script_undo import Undo
+from .group_session import GroupSession
+
+CHANGED_BY_ITSELF = (
+    "the script has changed parameters by what it computed of its own part of the data, without a step of an "
+    "optimizer that prepare was given; every process has others now"
+)
+
+
+class TorchrunSession(GroupSession):
+    """`torchrun train.py`: one group for the whole run, the script's own global batch size.
+
+    A loader whose sampler shards by itself is iterated as it is; any other is sharded here.
+    """
+
+    def __init__(self, prepared: Prepared, loss: Kind = Kind.UNKNOWN) -> None:
+        super().__init__(prepared, TrainingConfig(), loss)
+        self._before: Undo | None = None  # the running batch
+        if not dist.is_initialized():
+            dist.init_process_group(backend_for(self.device))
+        world = dist.get_world_size()
+        local = int(os.environ.get("LOCAL_WORLD_SIZE", world))
+        join = Join(
+            0, dist.get_rank(), world, max(1, world // local), int(os.environ.get("LOCAL_RANK", 0)), local, "", 0
+        )
+        self.group = Group(join, self.device, {})
+        (self.script_seed,) = self.group.broadcast_ints([self.script_seed])
+        tensors: list[Tensor] = [*prepared.parameters(), *prepared.buffers()]
+        self.group.broadcast_tensors(tensors, 0)
+        diversify(torch.initial_seed(), self.rank) if self.rank else None
+        local_bsz = -(-self.script_batch // world)
+        self.plan = BatchPlan(local_bsz, 0, self.script_batch)
+        self.gradients.attach(self.group)
+
+    def _open_unit(self, unit: Unit) -> None:
+        self._before = Undo(reading=self.prepared.reading_generators()) if self.world_size > 1 else None
+
+    def _undo_step(self) -> None:
+        super()._undo_step()
+        if self._before is not None:  # the script's own counters, too
+            self._before.restore()
+
+    def _control_point(self) -> bool:
+        if self.group is not None and self.group.broken:
+            raise RuntimeError("a process of this torchrun group is gone")
+        if self.group is not None:
+            self._align(self.group)
+        self._look_at_parameters()
+        return False
+
+    def _after_loop(self) -> None:
+        if self.group is None:
+            return
+        if self.position.steps == 0 and self.world_size > 1:
+            sums = [_checksum(p.detach()) for p in self.prepared.parameters()]
+            if len({tuple(told) for told in self.group.gather_objects(sums)}) > 1:
+                raise RuntimeError(CHANGED_BY_ITSELF)
+        self.group.broadcast_tensors(self.prepared.buffers(), 0)
+
+
+def _checksum(value: Tensor) -> int:
+    return zlib.crc32(value.cpu().reshape(-1).view(torch.uint8).numpy().tobytes())

@@ -1,0 +1,1 @@
+"""What a training run is made of: the prepared objects, and their state in memory and on disk."""

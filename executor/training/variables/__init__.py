@@ -1,0 +1,1 @@
+"""The script's own variables: found, compared, undone, and handed to newcomers."""

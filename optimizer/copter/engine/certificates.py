@@ -1,0 +1,235 @@
+"""What is proven: lower bounds of the minimum, that nothing is feasible, that the objective has no end."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...compiled import kernel
+from .kernels import SparseColumns
+from .storage import Storage
+
+MOST_TIGHTENING = 3  # rounds; bounds that more would imply are worth little
+RAY_TOLERANCE = 1e-7  # of a ray's own size
+LEAST = 1e-10  # by which rows combined, the largest share of one being 1, have to miss each other
+OF_TERMS = 1e-13  # the same, relative to their terms: what callers' own sums may be off by proves nothing
+EPSILON = 2.3e-16  # more than twice what rounding takes from one product or sum, relative
+HINT = 1e-2  # of a ray's value or size, missed by it
+DUST = (1e-5, 0.0)  # what is below this share of a ray's largest entry is tried as zero
+
+
+@kernel
+def _tighten(
+    sparse: SparseColumns,
+    row_lower: np.ndarray,
+    row_upper: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> bool:
+    """Give columns without a bound the one that a row implies, from the least and most its others can be.
+
+    Bounds are as much wider as the sums they are from may be off by rounding.
+    """
+    start, end, row, value = sparse
+    rows = len(row_lower)
+    least, most = np.zeros(rows), np.zeros(rows)
+    no_least, no_most = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    terms, size = np.zeros(rows, np.int64), np.zeros(rows)
+    for j in range(len(lower)):
+        for k in range(start[j], end[j]):
+            i, a = row[k], value[k]
+            low, high = (a * lower[j], a * upper[j]) if a > 0.0 else (a * upper[j], a * lower[j])
+            if low == -math.inf:
+                no_least[i] += 1
+            else:
+                least[i] += low
+            if high == math.inf:
+                no_most[i] += 1
+            else:
+                most[i] += high
+            for side in (low, high):
+                if side != 0.0 and not math.isinf(side):
+                    terms[i] += 1
+                    size[i] += abs(side)
+    changed = False
+    for j in range(len(lower)):
+        old_low, old_high = lower[j], upper[j]
+        if old_low > -math.inf and old_high < math.inf:
+            continue
+        for k in range(start[j], end[j]):
+            i, a = row[k], value[k]
+            low, high = (a * old_low, a * old_high) if a > 0.0 else (a * old_high, a * old_low)
+            # a x_j lies between these, the others of the row being where they can.
+            top, bottom, off = math.inf, -math.inf, EPSILON * (3.0 + terms[i])
+            if no_least[i] == (1 if low == -math.inf else 0):
+                top = row_upper[i] - (least[i] if low == -math.inf else least[i] - low)
+                top += off * (size[i] + abs(row_upper[i]))
+            if no_most[i] == (1 if high == math.inf else 0):
+                bottom = row_lower[i] - (most[i] if high == math.inf else most[i] - high)
+                bottom -= off * (size[i] + abs(row_lower[i]))
+            if a < 0.0:
+                top, bottom = bottom, top
+            # A bound that is there stays as it was said; one beyond the other side is for the rows to refute.
+            if old_high == math.inf and old_low <= top / a < upper[j]:
+                upper[j] = top / a
+                changed = True
+            if old_low == -math.inf and old_high >= bottom / a > lower[j]:
+                lower[j] = bottom / a
+                changed = True
+    return changed
+
+
+@kernel
+def _added(total: float, lost: float, term: float) -> tuple[float, float]:
+    """The sum, and what rounding took from it so far (Neumaier, ZAMM 54, 1974)."""
+    found = total + term
+    return found, lost + ((total - found) + term if abs(total) >= abs(term) else (term - found) + total)
+
+
+class _Dual(NamedTuple):
+    """A dual objective, the sizes of its terms, and by how much it may be off for rounding.
+
+    wrong, worst: reduced costs that miss their bound, all together, and the largest beside what it would be if all
+    prices were as large as the largest.
+    """
+
+    value: float
+    wrong: float
+    worst: float
+    size: float
+    rounding: float
+
+
+@kernel
+def _dual_value(
+    sparse: SparseColumns,
+    cost: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    row_lower: np.ndarray,
+    row_upper: np.ndarray,
+    prices: np.ndarray,
+) -> _Dual:
+    """A price that asks for a side that a row does not have counts as 0."""
+    start, end, row, value = sparse
+    total, lost, rounding, of_terms = 0.0, 0.0, 0.0, 0.0
+    wrong, worst, largest = 0.0, 0.0, 0.0
+    y = np.zeros(len(prices))
+    for i in range(len(y)):
+        side = row_lower[i] if prices[i] > 0.0 else row_upper[i]
+        if not math.isinf(side):
+            y[i] = prices[i]
+            total, lost = _added(total, lost, y[i] * side)
+            of_terms += abs(y[i] * side)
+            largest = max(largest, abs(y[i]))
+    for j in range(len(cost)):
+        reduced, size, terms = cost[j], abs(cost[j]), abs(cost[j])
+        for k in range(start[j], end[j]):
+            reduced -= value[k] * y[row[k]]
+            size += abs(value[k]) * largest
+            terms += abs(value[k] * y[row[k]])
+        off = EPSILON * (2.0 + end[j] - start[j]) * terms
+        side = lower[j] if reduced > 0.0 else upper[j]
+        if abs(reduced) > off:
+            if math.isinf(side):
+                wrong += abs(reduced)
+                worst = max(worst, abs(reduced) / size)
+                continue
+            farthest = abs(side)
+        else:  # of either sign, or zero: only a bound that is there can be worth something
+            low, high = abs(lower[j]), abs(upper[j])
+            farthest = max(low if low < math.inf else 0.0, high if high < math.inf else 0.0)
+            side = 0.0 if math.isinf(side) else side
+        total, lost = _added(total, lost, reduced * side)
+        of_terms += abs(reduced * side)
+        rounding += off * farthest
+    return _Dual(total + lost, wrong, worst, of_terms, rounding + 2.0 * EPSILON * of_terms)
+
+
+class Certificates:
+    """Proofs for the program as it is now; bounds that rows imply are found on first use."""
+
+    def __init__(self, storage: Storage) -> None:
+        top, rows = storage.columns.top, storage.rows.top
+        self.storage, self.sparse = storage, storage.sparse
+        self.cost, self.rows = storage.cost[:top], rows
+        self.lower, self.upper = storage.lower[:top], storage.upper[:top]
+        self.row_lower, self.row_upper = storage.row_lower[:rows], storage.row_upper[:rows]
+        self._rounds = 0
+
+    def bound(self, y: np.ndarray) -> float:
+        """A lower bound of the minimum by any y (rows,); -inf where a column has no bound, nor a row for it."""
+        self._tighten()
+        found = self._value(self.cost, y)
+        while found.wrong and self._tighten():
+            found = self._value(self.cost, y)
+        return -math.inf if found.wrong else found.value
+
+    def infeasible(self, ray: np.ndarray) -> bool:
+        """Whether `ray` (rows,) is Farkas': combined by it, the rows ask for more than the columns can be."""
+        size = float(np.abs(ray).max(initial=0.0))
+        if not (size > 0.0 and math.isfinite(size)):
+            return False
+        return any(self._refutes(np.where(np.abs(ray) < dust * size, 0.0, ray / size)) for dust in DUST)
+
+    def nearly_infeasible(self, ray: np.ndarray) -> bool:
+        """Whether `ray` (rows,) all but shows that nothing is feasible, so that a closer look is worth it."""
+        size = float(np.abs(ray).max(initial=0.0))
+        if not (size > 0.0 and math.isfinite(size)):
+            return False
+        found = self._value(np.zeros(len(self.cost)), ray / size)
+        return found.value > 1e-9 and found.wrong <= HINT * found.value
+
+    def _refutes(self, ray: np.ndarray) -> bool:
+        zero = np.zeros(len(self.cost))
+        found = self._value(zero, ray)
+        while found.value > 0.0 and found.wrong and self._tighten():
+            found = self._value(zero, ray)
+        surely = found.value > max(LEAST, found.rounding, OF_TERMS * found.size)
+        return surely and found.worst <= RAY_TOLERANCE and found.wrong <= RAY_TOLERANCE * found.value
+
+    def improving(self, ray: np.ndarray) -> bool:
+        """Whether the objective falls for ever along `ray` (columns,), which leaves no side of a column or row."""
+        return self._improves(ray, RAY_TOLERANCE)
+
+    def nearly_improving(self, ray: np.ndarray) -> bool:
+        """Whether it all but does, so that a closer `ray` is worth looking for."""
+        return self._improves(ray, HINT)
+
+    def _improves(self, ray: np.ndarray, within: float) -> bool:
+        size = np.abs(ray) / self.storage.column_scale[: len(ray)]  # whatever the columns' units
+        largest = float(size.max(initial=0.0))
+        if not (largest > 0.0 and math.isfinite(largest)):
+            return False
+        ray, size = ray / largest, size / largest
+        ray = np.where(np.isfinite(self.upper), np.minimum(ray, 0.0), ray)
+        ray = np.where(np.isfinite(self.lower), np.maximum(ray, 0.0), ray)
+        return any(self._falls(np.where(size < max(dust, 1e-9), 0.0, ray), within) for dust in DUST)
+
+    def _falls(self, ray: np.ndarray, within: float) -> bool:
+        start, end, rows, values = self.sparse
+        falls = -float(self.cost @ ray)
+        counts = end - start
+        column = np.repeat(np.arange(len(ray)), counts)
+        held = np.repeat(start - (np.cumsum(counts) - counts), counts) + np.arange(len(column))
+        along = values[held] * ray[column]
+        moved = np.bincount(rows[held], along, minlength=self.rows)
+        size = np.bincount(rows[held], np.abs(along), minlength=self.rows)
+        slack = within * size
+        stays = ((moved <= slack) | np.isinf(self.row_upper)) & ((moved >= -slack) | np.isinf(self.row_lower))
+        return falls > within * float(np.abs(self.cost) @ np.abs(ray)) > 0.0 and bool(stays.all())
+
+    def _value(self, cost: np.ndarray, y: np.ndarray) -> _Dual:
+        return _dual_value(self.sparse, cost, self.lower, self.upper, self.row_lower, self.row_upper, y)
+
+    def _tighten(self) -> bool:
+        """One more round of implied bounds; False where it found none, or there were enough."""
+        if self._rounds == MOST_TIGHTENING:
+            return False
+        if self._rounds == 0:
+            self.lower, self.upper = self.lower.copy(), self.upper.copy()
+        found = _tighten(self.sparse, self.row_lower, self.row_upper, self.lower, self.upper)
+        self._rounds = self._rounds + 1 if found else MOST_TIGHTENING
+        return found

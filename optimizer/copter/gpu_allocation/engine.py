@@ -1,0 +1,105 @@
+"""The LP relaxation by the continual engine, and the shim: COpter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from ...allocation import ChoiceProgram, ChoiceSolution
+from ...compiled import kernel
+from ..engine import ContinualProgram, Row
+from .program import Reading
+from .shim import largest_weights
+
+
+@dataclass
+class Continual:
+    """The LP relaxation by the continual engine, told what changed since the last round, and COpter's shim.
+
+    Jobs are its requests, by the stamps of their options: one whose options are others leaves, and comes anew; of
+    all others the costs are written over, as ageing alone changes them in every round.
+    """
+
+    tolerance: float = 1e-4
+    threads: int = 2
+    engine: ContinualProgram = field(default_factory=lambda: ContinualProgram(maximise=True))
+    _told: ChoiceProgram | None = None
+    _known: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # requests there are, rising
+    _limits: tuple[np.ndarray, np.ndarray] | None = None  # usage, capacity
+    _names: tuple[str, ...] = ()  # of limits
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution:
+        reading = Reading.of(program, order)
+        requests = self.tell(program, order, reading)
+        found = self.engine.solve(self.tolerance, self.threads, time_limit_s)
+        weights = found.of_all(requests.tolist())
+        choice = largest_weights(reading.entries, weights, len(order), reading.usage, reading.capacity)
+        prices = np.maximum([found.price(name) for name in self._names], 0.0)
+        return reading.plan(choice, found.bound, prices, gap, found.seconds)
+
+    def tell(self, program: ChoiceProgram, order: Sequence[str], reading: Reading) -> np.ndarray:
+        """Bring the engine to this round; returns its request of each row."""
+        entries, usage, capacity, required = reading.entries, reading.usage, reading.capacity, reading.required
+        if self._told is not program or self._limits is None or not np.array_equal(self._limits[0], usage):
+            self.engine, self._told, self._limits = ContinualProgram(maximise=True), program, None
+            self._known = np.empty(0, np.int64)
+            self._names = tuple(f"limit-{i}" for i in range(len(capacity)))
+        for i, most in enumerate(capacity.tolist()):
+            if self._limits is None or self._limits[1][i] != most:
+                self.engine.set_capacity(self._names[i], most)
+        self._limits = usage, capacity
+        requests = 2 * program.stamps(order) + required
+        place = np.searchsorted(self._known, requests)
+        stays = np.append(self._known, -1)[place] == requests
+        self.engine.remove_requests(np.delete(self._known, place[stays]).tolist())
+        self._known = np.sort(requests)
+        apart = _apart(entries.row, entries.column, entries.gain, stays, usage)
+        staying, coming, sizes, begin, index, used = apart
+        self.engine.change_costs(requests[stays].tolist(), staying)
+        ends = pairwise(begin.tolist())
+        uses = {name: (index[a:b], used[a:b]) for name, (a, b) in zip(self._names, ends, strict=True)}
+        one = Row(1.0, np.where(required[~stays], 1.0, -np.inf), 1.0)
+        self.engine.add_requests(requests[~stays].tolist(), sizes[~stays], coming, uses, [one])
+        return requests
+
+
+@kernel
+def _apart(
+    row: np.ndarray, column: np.ndarray, gain: np.ndarray, stays: np.ndarray, usage: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Gains of rows that stay, gains of the others, the sizes of all rows; and what the others use of each limit.
+
+    That is (begin, index, used): of limit i those from begin[i] to begin[i + 1], index among the others' gains.
+    """
+    limits, sizes, old = len(usage), np.zeros(len(stays), np.int64), 0
+    for i in row:
+        sizes[i] += 1
+        if stays[i]:
+            old += 1
+    staying, coming, place = np.empty(old), np.empty(len(row) - old), np.empty(len(row) - old, np.int64)
+    old, new = 0, 0
+    for k in range(len(row)):
+        if stays[row[k]]:
+            staying[old] = gain[k]
+            old += 1
+        else:
+            coming[new], place[new] = gain[k], column[k]
+            new += 1
+    begin, count = np.zeros(limits + 1, np.int64), 0
+    for i in range(limits):
+        for c in place:
+            count += usage[i, c] != 0.0
+        begin[i + 1] = count
+    index, used, count = np.empty(count, np.int64), np.empty(count), 0
+    for i in range(limits):
+        for k in range(new):
+            mine = usage[i, place[k]]
+            if mine != 0.0:
+                index[count], used[count] = k, mine
+                count += 1
+    return staying, coming, sizes, begin, index, used

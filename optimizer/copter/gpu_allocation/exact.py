@@ -1,0 +1,40 @@
+"""The integer program by HiGHS: whole, or what reduced costs leave open of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...allocation import ChoiceProgram, ChoiceSolution, milp
+from ..baselines.highs import Highs, Method
+from .program import Reading, dense, picked
+
+
+@dataclass(frozen=True)
+class Ilp:
+    """The integer program, whole and as it stands, by HiGHS's branch and bound."""
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution:
+        reading = Reading.of(program, order)
+        exact = Highs(Method.EXACT, time_limit_s=time_limit_s, gap=max(gap, 1e-9))
+        found = exact.solve(reading.linear_program(integer=True))
+        choice = picked(reading.entries, found.x, len(order))
+        return reading.plan(choice, -found.bound, np.zeros(len(reading.capacity)), gap, found.seconds)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """The integer program by HiGHS, of what the LP's reduced costs leave open (`optimizer/allocation/milp.py`)."""
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution:
+        start_s = time.perf_counter()
+        problem = dense(program.entries(order), program.usage, program.capacity, program.required(order))
+        found = milp.solve(problem, time_limit_s, gap)
+        return replace(found, seconds=time.perf_counter() - start_s)

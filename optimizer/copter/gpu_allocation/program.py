@@ -1,0 +1,112 @@
+"""A round as other solvers want it, dense or as a linear program, and what they find as a plan of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from ...allocation import ChoiceProblem, ChoiceProgram, ChoiceSolution, milp
+from ...allocation.program import Entries
+from ..linear_program import LinearProgram
+
+
+def dense(entries: Entries, usage: np.ndarray, capacity: np.ndarray, required: np.ndarray) -> ChoiceProblem:
+    value = np.zeros((len(required), usage.shape[1]))
+    allowed = np.zeros(value.shape, bool)
+    value[entries.row, entries.column] = entries.gain
+    allowed[entries.row, entries.column] = True
+    return ChoiceProblem(value, allowed, usage, capacity, required)
+
+
+def satisfiable(entries: Entries, required: np.ndarray, usage: np.ndarray, capacity: np.ndarray) -> np.ndarray:
+    """(rows,) of the jobs that must pick something those that can, all together; earlier ones first."""
+    if not required.any():
+        return required
+    rows = np.flatnonzero(required)
+    mine = required[entries.row]
+    alone = Entries(np.searchsorted(rows, entries.row[mine]), entries.column[mine], entries.gain[mine])
+    _, unmet = milp.meet_required(dense(alone, usage, capacity, np.ones(len(rows), bool)))
+    can = required.copy()
+    can[rows[list(unmet)]] = False
+    return can
+
+
+def linear_program(
+    entries: Entries, rows: int, usage: np.ndarray, capacity: np.ndarray, required: np.ndarray, *, integer: bool
+) -> LinearProgram:
+    """Minimise what is not gained: a variable an entry, a row a job and then one a limit.
+
+    required: (rows,) jobs that must pick something.
+    """
+    count, limits = len(entries.row), len(capacity)
+    limit, entry = np.nonzero(usage[:, entries.column])
+    row = np.concatenate([entries.row, rows + limit])
+    column = np.concatenate([np.arange(count), entry])
+    value = np.concatenate([np.ones(count), usage[limit, entries.column[entry]]])
+    matrix = sparse.csr_array((value, (row, column)), shape=(rows + limits, count))
+    lower = np.concatenate([np.where(required, 1.0, -np.inf), np.full(limits, -np.inf)])
+    upper = np.concatenate([np.ones(rows), capacity])
+    whole = np.ones(count, bool) if integer else None
+    # In the LP the job's row alone limits a variable: a bound of 1 beside it would share the row's dual.
+    most = np.full(count, 1.0 if integer else np.inf)
+    return LinearProgram(-entries.gain, matrix, lower, upper, np.zeros(count), most, whole)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A round read whole, which is part of what solvers cost that do not work on it as it is.
+
+    asked: (jobs,) whether they must pick something; required: (jobs,) of these those that can, all together.
+    """
+
+    entries: Entries
+    usage: np.ndarray
+    capacity: np.ndarray
+    asked: np.ndarray
+    required: np.ndarray
+    began_s: float
+
+    @classmethod
+    def of(cls, program: ChoiceProgram, order: Sequence[str]) -> Reading:
+        began_s = time.perf_counter()
+        entries, asked = program.entries(order), program.required(order)
+        required = satisfiable(entries, asked, program.usage, program.capacity)
+        return cls(entries, program.usage, program.capacity, asked, required, began_s)
+
+    def linear_program(self, *, integer: bool) -> LinearProgram:
+        return linear_program(
+            self.entries, len(self.asked), self.usage, self.capacity, self.required, integer=integer
+        )
+
+    def plan(
+        self, choice: np.ndarray, bound: float, prices: np.ndarray, gap: float, solver_s: float
+    ) -> ChoiceSolution:
+        value = objective(choice, self.entries)
+        bound = max(bound, value) if len(self.entries.row) else value
+        relative = (bound - value) / max(abs(bound), 1e-7) if np.isfinite(bound) else np.inf
+        seconds = time.perf_counter() - self.began_s
+        proven, without = relative <= gap + 1e-7, unmet(self.asked, choice)
+        count = len(self.entries.row)
+        return ChoiceSolution(choice, value, bound, relative, prices, proven, without, seconds, solver_s, count)
+
+
+def objective(choice: np.ndarray, entries: Entries) -> float:
+    return float(entries.gain[choice[entries.row] == entries.column].sum())
+
+
+def unmet(asked: np.ndarray, choice: np.ndarray) -> tuple[int, ...]:
+    """Jobs that had to pick something and did not, the last ones first."""
+    return tuple(np.flatnonzero(asked & (choice < 0))[::-1].tolist())
+
+
+def picked(entries: Entries, x: np.ndarray | None, rows: int) -> np.ndarray:
+    """(rows,) what a solution of the integer program picks, -1: nothing; nor does none."""
+    choice = np.full(rows, -1, np.int64)
+    if x is not None:
+        which = x > 0.5
+        choice[entries.row[which]] = entries.column[which]
+    return choice

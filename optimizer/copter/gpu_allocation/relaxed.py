@@ -1,0 +1,51 @@
+"""The LP relaxation from scratch, by any solver of linear programs, and the shim: COpter's peers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...allocation import ChoiceProgram, ChoiceSolution
+from ...allocation.program import Entries
+from ..baselines.highs import HotHighs, LpSolver
+from ..linear_program import LinearProgram, LinearSolution
+from .program import Reading
+from .shim import largest_weights
+
+
+@dataclass
+class Relaxed:
+    """The LP relaxation by some solver of linear programs, made whole by COpter's shim: LP* of table 4.1.
+
+    Solved to its end, whatever the time limit: without it there is no plan.
+    """
+
+    solver: LpSolver
+    _serial: dict[str, int] = field(default_factory=dict)  # numbers that stay a job's own
+
+    def solve(
+        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
+    ) -> ChoiceSolution:
+        reading = Reading.of(program, order)
+        entries, usage, capacity = reading.entries, reading.usage, reading.capacity
+        linear = reading.linear_program(integer=False)
+        found = self._solve(linear, entries, order, usage.shape[1], len(capacity))
+        if found.x is None:
+            return reading.plan(np.full(len(order), -1), np.inf, np.zeros(len(capacity)), gap, found.seconds)
+        choice = largest_weights(entries, found.x, len(order), usage, capacity)
+        prices = np.zeros(len(capacity)) if found.row_dual is None else -found.row_dual[len(order) :]
+        return reading.plan(choice, -found.bound, np.maximum(prices, 0.0), gap, found.seconds)
+
+    def _solve(
+        self, linear: LinearProgram, entries: Entries, order: Sequence[str], columns: int, limits: int
+    ) -> LinearSolution:
+        if not isinstance(self.solver, HotHighs):
+            return self.solver.solve(linear)
+        serial = np.array([self._serial.setdefault(id, len(self._serial)) for id in order], np.int64)
+        return self.solver.solve(
+            linear,
+            serial[entries.row] * columns + entries.column,
+            np.concatenate([limits + serial, np.arange(limits)]),
+        )

@@ -1,0 +1,1 @@
+"""Allocation policies, one file each; `catalogue.py` has them all by name."""

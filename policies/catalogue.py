@@ -1,0 +1,22 @@
+"""All policies by name: importing this registers every one of them."""
+
+from . import coadapt, fifo, gavel, las, max_min, pollux, shockwave, sia, sjf, srtf, themis
+from .registry import make_policy, policy_class, policy_names, register
+
+__all__ = [
+    "coadapt",
+    "fifo",
+    "gavel",
+    "las",
+    "make_policy",
+    "max_min",
+    "policy_class",
+    "policy_names",
+    "pollux",
+    "register",
+    "shockwave",
+    "sia",
+    "sjf",
+    "srtf",
+    "themis",
+]

@@ -1,0 +1,395 @@
+"""A whole round as one program: every job gets one configuration or none, and GPU types have so many GPUs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from ...core.job import JobSpec
+from ...core.placement import Placement
+from ...estimators.goodput import goodput_matrix
+from ...optimizer.allocation import ChoiceProgram, ChoiceSolution
+from ...optimizer.copter.gpu_allocation import allocation_solver, allocation_solvers
+from ...optimizer.interrupts import InterruptsWait
+from ..contract.configuration import Configuration, ConfigurationSet, Limits
+from ..contract.round import JobView, Plan, Round
+from ..placing.placer import Demand, Placer
+from .goodput_rows import GoodputRows
+from .lazy import LazyMapping
+from .recent_needs import RecentNeeds
+
+# Among equals: stay, then who came first. Far below any difference that means something.
+TIE = 1e-6
+_AT_ONCE = 1024  # jobs whose values are worked out together, so that a large round needs little memory
+
+
+class ProgramOptions(BaseModel):
+    """What an operator may set of any such policy."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    timeshare_window_s: float | None = Field(default=None, gt=0)  # τ of section 3.5.6; None: no time sharing
+    time_limit_s: float = Field(default=5.0, gt=0)
+    gap: float = Field(default=1e-4, ge=0, lt=1)  # relative; how far from the optimum a plan may be
+    solver: str = "structured"
+    # Relative change of a job's goodput that is not worth working out its values again.
+    tolerance: float = Field(default=0.01, ge=0, lt=1)
+
+    @field_validator("solver")
+    @classmethod
+    def _is_known(cls, solver: str) -> str:
+        if solver not in allocation_solvers():
+            raise ValueError(f"it is one of {', '.join(allocation_solvers())}")
+        return solver
+
+
+@dataclass(frozen=True)
+class Values:
+    """What configurations are worth to some jobs; (jobs, configurations) or (jobs,).
+
+    rows: to be shown. base: what the objective is made of, before `Weights`. options: where one may be chosen.
+    current: column that the job may stay in, -1: none; stay_base: what `base` is there.
+    """
+
+    rows: np.ndarray
+    base: np.ndarray
+    options: np.ndarray
+    current: np.ndarray
+    stay_base: np.ndarray
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a round makes of the values of its jobs; all (jobs,).
+
+    A configuration adds offset + scale * base to the objective over nothing; where the job is now, stay_gain.
+    """
+
+    offset: np.ndarray
+    scale: np.ndarray
+    stay_gain: np.ndarray
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A job as it was when its values were worked out, and what of them a round needs of every job."""
+
+    spec: JobSpec
+    largest_gpus: Mapping[str, int]
+    placed: int  # column of its placement, -1: none
+    current: int
+    stay_base: float
+    note: str | None  # why its reservation cannot be met
+
+
+class ProgramPolicy(ABC):
+    """Keeps the program of the last round, changes what changed, solves it, and lets the placer find the GPUs.
+
+    A job with a reservation takes exactly that; a placed non-preemptible job keeps its very GPUs. A job's values
+    are worked out again when its goodput, its spec, what it holds or the most it ever held is another, and all are
+    when there are other configurations. Nodes that come or go change limits alone, as long as there are the same.
+    """
+
+    ageing = False  # whether values are others in every round
+
+    def __init__(self, options: ProgramOptions) -> None:
+        self._options = options
+        self._solver = allocation_solver(options.solver)
+        self._goodput = GoodputRows(options.tolerance)
+        self._needed = RecentNeeds()
+        self._configurations: tuple[tuple[object, ...], ConfigurationSet] | None = None
+        self._program: ChoiceProgram | None = None
+        self._limits: Limits | None = None  # those of the program
+        self._kept: dict[str, _Kept] = {}
+        self._rest_until: dict[str, float] = {}  # when the job may have its next turn
+        self._ran: dict[str, float] = {}  # when it last held GPUs
+
+    @abstractmethod
+    def values(
+        self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, placed: np.ndarray
+    ) -> Values:
+        """Values of some jobs, of nothing but the arguments; goodput: (jobs, configurations), finite.
+
+        placed: (jobs,) column that each runs in, -1: none.
+        """
+
+    @abstractmethod
+    def weigh(
+        self, jobs: Sequence[JobView], current: np.ndarray, stay_base: np.ndarray, shares: np.ndarray
+    ) -> Weights:
+        """Weights of all jobs of a round; current, stay_base: (jobs,) of their values."""
+
+    def to_come(self, jobs: Sequence[JobView], configurations: ConfigurationSet, now: float) -> np.ndarray:
+        """(others, configurations) gains of jobs not there yet, 0: no option; what they take stays free."""
+        return np.zeros((0, len(configurations)))
+
+    def value_of(self, job: JobView, configurations: ConfigurationSet) -> Values:
+        """Values of one job, from its view alone."""
+        goodput = goodput_matrix([job.model], configurations.arrays)
+        goodput = np.where(np.isfinite(goodput), goodput, 0.0)
+        return self.values([job], configurations, goodput, np.array([configurations.index(job.placement)]))
+
+    def plan(self, round: Round) -> Plan:
+        order = sorted(range(len(round.jobs)), key=lambda i: (round.jobs[i].submitted_s, round.jobs[i].id))
+        jobs = [round.jobs[i] for i in order]
+        configurations = self._configuration_set(round, jobs)
+        if not jobs or not len(configurations):
+            self._program = None
+            return Plan({}, objective=0.0, bound=0.0, gap=0.0, configurations=configurations)
+        held = {job.id: job.placement for job in jobs if job.placement is not None and _stays(job, configurations)}
+        limits = configurations.limits(held.values())
+        with InterruptsWait():  # once, and not for each change
+            program = self._prepare(limits, configurations)
+            current, stay_base = self._value(program, jobs, held, configurations)
+            weights = self.weigh(jobs, current, stay_base, self.shares(jobs, round.now))
+            free = [i for i, job in enumerate(jobs) if job.id not in held]
+            ids = [jobs[i].id for i in free]
+            program.weigh(ids, weights.offset[free], weights.scale[free])
+            program.stay(ids, current[free], weights.stay_gain[free])
+            to_come = self.to_come(jobs, configurations, round.now)
+        others = [f"\0{i}" for i in range(len(to_come))]  # no job is called that
+        try:
+            if others:
+                program.put(others, to_come, to_come > 0)
+            solution = self._solver.solve(program, ids + others, self._options.gap, self._options.time_limit_s)
+        finally:
+            program.remove([id for id in others if id in program])
+
+        notes = [note for id in ids if (note := self._kept[id].note) is not None]
+        _note(solution, [jobs[i] for i in free], notes)
+        wanted = {
+            id: configurations[c]
+            for id, c in zip(ids, solution.choice[: len(ids)].tolist(), strict=True)
+            if c >= 0
+        }
+        wanted |= {id: _realised(placement, configurations) for id, placement in held.items()}
+        placed = Placer().place(
+            wanted,
+            {job.id: job.placement for job in jobs if job.placement is not None},
+            round.cluster,
+            held.keys(),
+            LazyMapping([job.id for job in jobs], lambda i: _demand(jobs[i])),
+        )
+        notes += [f"job {id}: no room on the nodes that are left for {wanted[id]}" for id in placed.unplaced]
+        return Plan(
+            placements=placed.placements,
+            objective=solution.objective,
+            bound=solution.bound,
+            gap=solution.gap,
+            prices=_prices(solution, limits, configurations),
+            solver_s=solution.solver_s,
+            evictions=len(placed.evicted) + len(placed.unplaced),
+            notes=tuple(notes),
+            rows=LazyMapping([job.id for job in jobs], lambda i: self.value_of(jobs[i], configurations).rows[0]),
+            gains=LazyMapping(
+                [job.id for job in jobs],
+                lambda i: self._gains(jobs[i], i, configurations, weights, jobs[i].id in held),
+            ),
+            configurations=configurations,
+        )
+
+    def _prepare(self, limits: Limits, configurations: ConfigurationSet) -> ChoiceProgram:
+        """The program of the last round with the limits of this one, or a new one where configurations changed."""
+        if self._program is None:
+            arrays = configurations.arrays
+            sizes = arrays.gpus.astype(float)
+            self._program = ChoiceProgram(limits.usage, limits.capacity, groups=arrays.type_index, size=sizes)
+            self._kept = {}
+        elif limits is not self._limits and not self._program.set_limits(limits.usage, limits.capacity):
+            self._kept = {}
+        self._limits = limits
+        return self._program
+
+    def _value(
+        self,
+        program: ChoiceProgram,
+        jobs: Sequence[JobView],
+        held: Mapping[str, Placement],
+        configurations: ConfigurationSet,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Bring the options of the program to this round; returns current and stay_base of all jobs."""
+        gone = self._kept.keys() - {job.id for job in jobs}
+        for id in gone:
+            del self._kept[id]
+        gone = {id for id in gone if id in program} | {id for id in held if id in program}
+        program.remove(sorted(gone))
+        changed = self._goodput.update(jobs, configurations).tolist()
+        placed = [configurations.index(job.placement) for job in jobs]
+        which = []
+        for i, job in enumerate(jobs):
+            kept = self._kept.get(job.id)
+            if (
+                self.ageing
+                or kept is None
+                or changed[i]
+                or kept.placed != placed[i]
+                or kept.spec is not job.spec
+                or kept.largest_gpus != job.largest_gpus
+                or (job.id not in program and job.id not in held)
+            ):
+                which.append(i)
+        for at in range(0, len(which), _AT_ONCE):
+            self._put(program, jobs, which[at : at + _AT_ONCE], held, configurations, placed)
+        mine = [self._kept[job.id] for job in jobs]
+        return np.array([kept.current for kept in mine], np.int64), np.array([kept.stay_base for kept in mine])
+
+    def _put(
+        self,
+        program: ChoiceProgram,
+        jobs: Sequence[JobView],
+        which: Sequence[int],
+        held: Mapping[str, Placement],
+        configurations: ConfigurationSet,
+        placed: Sequence[int],
+    ) -> None:
+        some = [jobs[i] for i in which]
+        columns = np.array([placed[i] for i in which], np.int64)
+        values = self.values(some, configurations, self._goodput.of(some), columns)
+        base, options, required, notes = _constraints(some, values, configurations)
+        for i, job in enumerate(some):
+            stays = int(values.current[i]) if options[i, values.current[i]] else -1
+            self._kept[job.id] = _Kept(
+                job.spec, dict(job.largest_gpus), int(columns[i]), stays, float(values.stay_base[i]), notes[i]
+            )
+        free = [i for i, job in enumerate(some) if job.id not in held]
+        program.put([some[i].id for i in free], base[free], options[free], required[free])
+
+    def _gains(
+        self, job: JobView, place: int, configurations: ConfigurationSet, weights: Weights, held: bool
+    ) -> np.ndarray:
+        """(configurations,) what each adds to the objective over leaving the job out; -inf: it is no option."""
+        values = self.value_of(job, configurations)
+        base, options, _, _ = _constraints([job], values, configurations)
+        options = options[0] & (not held)
+        gains = np.where(options, weights.offset[place] + weights.scale[place] * base[0], -np.inf)
+        current = int(values.current[0])
+        if current >= 0 and options[current]:
+            gains[current] = weights.stay_gain[place]
+        return gains
+
+    def _configuration_set(self, round: Round, jobs: Sequence[JobView]) -> ConfigurationSet:
+        """Last round's, if the nodes and what jobs needed lately are the same."""
+        extra, most = self._needed.with_those_of(round.cluster, (job.spec for job in jobs))
+        key = (round.cluster, extra, most)
+        if self._configurations is None or self._configurations[0] != key:
+            last, found = self._configurations, ConfigurationSet(round.cluster, extra, most)
+            self._configurations = (key, found)
+            if last is None or not found.is_like(last[1]):
+                self._program = None
+            else:  # notes tell how many GPUs there are
+                self._kept = {id: kept for id, kept in self._kept.items() if kept.note is None}
+        return self._configurations[1]
+
+    def shares(self, jobs: Sequence[JobView], now: float) -> np.ndarray:
+        """(jobs,) what λ is multiplied with: 1 without time sharing, else 1 + w (section 3.5.6)."""
+        window = self._options.timeshare_window_s
+        if window is None:
+            return np.ones(len(jobs))
+        active = {job.id for job in jobs}
+        rest = {id: until for id, until in self._rest_until.items() if id in active and until > now}
+        ran = {id: when for id, when in self._ran.items() if id in active}
+        served = {job.id: min(max(job.served_in_window_s, 0.0), window) for job in jobs}
+        for job in jobs:
+            if job.id not in rest and served[job.id] >= window - 1e-6:
+                rest[job.id] = now + window
+            if job.placement is not None:
+                ran[job.id] = now
+        self._rest_until, self._ran = rest, ran
+
+        def weight(job: JobView) -> float:
+            if job.id in rest:
+                return 0.0
+            if job.placement is not None:
+                return 3.0
+            waited = now - ran[job.id] if job.id in ran else job.age_s
+            return 1.0 - served[job.id] / window + min(waited / (10 * window), 1.0)
+
+        return 1.0 + np.array([weight(job) for job in jobs])
+
+
+def _stays(job: JobView, configurations: ConfigurationSet) -> bool:
+    """A non-preemptible job on nodes that are still there is not decided about."""
+    if job.spec.preemptible or job.placement is None:
+        return False
+    nodes = configurations.cluster.by_id
+    return bool(job.placement.shares) and all(
+        share.node_id in nodes
+        and nodes[share.node_id].gpu_type == job.placement.gpu_type
+        and nodes[share.node_id].gpus >= share.gpus
+        for share in job.placement.shares
+    )
+
+
+def _realised(placement: Placement, configurations: ConfigurationSet) -> Configuration:
+    found = configurations.of(placement)
+    return found or Configuration(placement.nodes, placement.gpus, placement.gpu_type)
+
+
+def _constraints(
+    jobs: Sequence[JobView], values: Values, configurations: ConfigurationSet
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str | None]]:
+    """Base values, options and which jobs must be served: those with reservations, and non-preemptible ones.
+
+    Last, for every job what keeps its reservation from being met.
+    """
+    base, options = values.base, values.options
+    required = np.zeros(len(jobs), dtype=bool)
+    notes: list[str | None] = [None] * len(jobs)
+    for i, job in enumerate(jobs):
+        required[i] = not job.spec.preemptible and bool(options[i].any())
+        reserved = job.spec.reservation
+        if reserved is None:
+            continue
+        exact = _exact(job.spec, configurations)
+        if exact.any():
+            # One that the job could not choose by itself is worth as much as the least that it could.
+            base[i, exact & ~options[i]] = base[i, options[i]].min(initial=0.0)
+            options[i], required[i] = exact, True
+        else:
+            have = configurations.cluster.capacity().get(reserved.gpu_type, 0)
+            notes[i] = (
+                f"job {job.id}: reservation of {reserved.gpus} {reserved.gpu_type} cannot be met, the cluster has "
+                f"{have}; the job competes like any other"
+            )
+    return base, options, required, notes
+
+
+def _exact(spec: JobSpec, configurations: ConfigurationSet) -> np.ndarray:
+    """(configurations,) that are what the job reserved."""
+    reserved, arrays = spec.reservation, configurations.arrays
+    assert reserved is not None
+    if reserved.gpu_type not in arrays.gpu_types:
+        return np.zeros(len(configurations), dtype=bool)
+    exact = (arrays.gpus == reserved.gpus) & (arrays.type_index == arrays.gpu_types.index(reserved.gpu_type))
+    return exact & configurations.holds_replicas(spec.gpus_per_replica(reserved.gpu_type) or 1)
+
+
+def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[str]) -> None:
+    for row in sorted(solution.unmet):
+        job = jobs[row]
+        what = (
+            f"reservation of {job.spec.reservation.gpus} {job.spec.reservation.gpu_type}"
+            if job.spec.reservation is not None
+            else "non-preemptible job"
+        )
+        notes.append(f"job {job.id}: {what} cannot be met beside jobs that may not be preempted; it waits")
+    if not solution.proven:
+        notes.append(
+            f"the search ended at a limit: the plan is feasible and within {solution.gap:.2%} of the optimum"
+        )
+
+
+def _prices(solution: ChoiceSolution, limits: Limits, configurations: ConfigurationSet) -> Mapping[str, float]:
+    """Marginal value of one GPU of each type, in units of the objective: that of the dearest configuration."""
+    arrays = configurations.arrays
+    each = (solution.prices @ limits.usage) / arrays.gpus
+    return {t: float(each[arrays.type_index == i].max(initial=0.0)) for i, t in enumerate(arrays.gpu_types)}
+
+
+def _demand(job: JobView) -> Demand:
+    resources = job.spec.resources
+    return Demand(resources.cpus_per_gpu, resources.memory_gib_per_gpu)

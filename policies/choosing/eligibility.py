@@ -1,0 +1,115 @@
+"""Which configurations a job may use at all, and which it may use in this round."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...core.job import JobSpec
+from ...estimators.goodput import ConfigurationArrays
+from ..contract.configuration import ConfigurationSet, special_counts, want
+from ..contract.round import JobView
+
+
+@dataclass(frozen=True)
+class Eligibility:
+    """(jobs, configurations) masks.
+
+    allowed: GPU types, counts and whole replicas as the job's user wants them. usable: allowed, and with a
+    goodput above 0 where the job has a model. reachable: usable, and not beyond the doubling limit.
+    smallest: (jobs,) GPUs of the smallest usable configuration, 0 where there is none.
+    gpus_per_replica: (jobs, types), 0 where the job cannot run. replicas: (jobs,) most it ever held.
+    """
+
+    allowed: np.ndarray
+    usable: np.ndarray
+    reachable: np.ndarray
+    smallest: np.ndarray
+    gpus_per_replica: np.ndarray
+    replicas: np.ndarray
+    arrays: ConfigurationArrays
+
+    @cached_property
+    def growth(self) -> np.ndarray:
+        """(jobs, configurations) replicas over the most that the job ever held, at least 1 of those."""
+        each = np.maximum(self.gpus_per_replica, 1)[:, self.arrays.type_index]
+        return self.arrays.gpus / (each * np.maximum(self.replicas, 1)[:, None])
+
+
+def eligibility(
+    jobs: Sequence[JobView],
+    configurations: ConfigurationSet,
+    goodput: np.ndarray,
+    first: int = 0,
+    reach: float = 2.0,
+) -> Eligibility:
+    """What each job may use; `goodput` is (jobs, configurations), zeros for a job without a model.
+
+    A job starts with the smallest configuration of a GPU type and at most doubles its replicas per round,
+    counted from the most it ever held on any type (Sia, section 3.3.2: models of larger configurations
+    are trusted only when there are measurements of smaller ones). `first`: it may start with so many replicas;
+    `reach`: and grow by this factor.
+    """
+    arrays = configurations.arrays
+    alike: dict[Hashable, int] = {}  # jobs that want the same have the same row
+    kind = np.array([alike.setdefault(want(job.spec), len(alike)) for job in jobs], dtype=np.int64)
+    specs = [jobs[i].spec for i in np.unique(kind, return_index=True)[1].tolist()]
+    each = [{t: spec.gpus_per_replica(t) or 0 for t in arrays.gpu_types} for spec in specs]
+    rows = np.zeros((len(specs), len(configurations)), dtype=bool)
+    for row, spec, replica in zip(rows, specs, each, strict=True):
+        _allow(row, spec, replica, configurations)
+    allowed = rows[kind]
+    per_replica = np.array([list(row.values()) for row in each], dtype=np.int64)
+    per_replica = per_replica.reshape(len(specs), len(arrays.gpu_types))[kind]
+    replicas = np.array(
+        [_most_replicas(job, each[k]) for job, k in zip(jobs, kind.tolist(), strict=True)], np.int64
+    )
+
+    known = np.array([job.model is not None for job in jobs], dtype=bool)
+    usable = goodput > 0
+    usable[~known] = True
+    usable &= allowed
+    reachable = np.zeros_like(usable)
+    none = np.iinfo(np.int64).max
+    smallest = np.full(len(jobs), none)
+    for t, columns in enumerate(configurations.columns_of.values()):
+        gpus, mine = arrays.gpus[columns], usable[:, columns]
+        least = np.where(mine.any(axis=1), gpus[mine.argmax(axis=1)], none)
+        most = np.where(replicas > 0, reach * replicas, first) * per_replica[:, t]
+        most = np.where(known, np.maximum(most, least), least)
+        within = np.searchsorted(gpus, most, side="right")
+        np.logical_and(mine, np.arange(len(gpus)) < within[:, None], out=reachable[:, columns])
+        np.minimum(smallest, least, out=smallest)
+    return Eligibility(
+        allowed, usable, reachable, np.where(smallest < none, smallest, 0), per_replica, replicas, arrays
+    )
+
+
+def _allow(
+    row: np.ndarray, spec: JobSpec, per_replica: Mapping[str, int], configurations: ConfigurationSet
+) -> None:
+    """Mark in the row (configurations,) what the job's user allows: counts, types, whole replicas."""
+    resources, gpus = spec.resources, configurations.arrays.gpus
+    for t, columns in configurations.columns_of.items():
+        if per_replica[t]:
+            row[columns] = configurations.holds_replicas(per_replica[t])[columns]
+    row &= gpus >= (resources.gpus or resources.min_gpus)
+    row &= gpus <= (resources.gpus or resources.max_gpus)
+    special = np.flatnonzero(row & configurations.special)
+    if len(special):
+        own = {(t, count) for t, count, _ in special_counts(spec, configurations.cluster.capacity())}
+        row[special] = [(c.gpu_type, c.gpus) in own for c in (configurations[k] for k in special.tolist())]
+
+
+def _most_replicas(job: JobView, per_replica: Mapping[str, int]) -> int:
+    """The most the job ever held on any type of the cluster."""
+    most, placement = 0, job.placement
+    for t, gpus in job.largest_gpus.items():
+        if each := per_replica.get(t):
+            most = max(most, gpus // each)
+    if placement is not None and (each := per_replica.get(placement.gpu_type)):
+        most = max(most, placement.gpus // each)
+    return most

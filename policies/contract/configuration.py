@@ -1,0 +1,366 @@
+"""Which configurations exist on a cluster, and which sets of them fit on it together.
+
+Sia (section 3.3.3) chooses among few shapes: powers of two inside a node, whole nodes beyond. What that
+buys is a guarantee: whether a set of configurations can be placed is decided by a handful of linear
+constraints per GPU type, so a policy decides sizes and the placer never has to say no.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...core.cluster import Cluster
+from ...core.job import JobSpec
+from ...core.placement import Placement
+from ...estimators.goodput import ConfigurationArrays
+
+
+@dataclass(frozen=True, order=True)
+class Configuration:
+    """`gpus` GPUs of one type on `nodes` nodes.
+
+    `node_gpus` is 0 for a part of one node, which may share the node with other jobs; else the
+    configuration takes whole nodes of that many GPUs each, and holds `gpus` of them, split evenly.
+    """
+
+    nodes: int
+    gpus: int
+    gpu_type: str
+    node_gpus: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.gpus}x{self.gpu_type}" + (f" ({self.nodes} nodes)" if self.nodes > 1 else "")
+
+    def holds_replicas(self, gpus_per_replica: int) -> bool:
+        """Whether it is whole replicas, none spread over nodes unless larger than its part of one."""
+        if self.gpus % gpus_per_replica:
+            return False
+        shape = self.shape
+        return gpus_per_replica > shape[0] or all(gpus % gpus_per_replica == 0 for gpus in shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """GPUs held on each node, most first."""
+        each, more = divmod(self.gpus, self.nodes)
+        return (each + 1,) * more + (each,) * (self.nodes - more)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Necessary and sufficient for a set of configurations to be placeable: sum of usage <= capacity.
+
+    usage: (limits, configurations), capacity: (limits,), gpu_types: the GPU type of each limit. The
+    first limit of a type counts its GPUs; others, where node sizes or pinned jobs make them necessary,
+    count only the large blocks (GPUs in free power-of-two blocks of at least some size, or free whole
+    nodes).
+    """
+
+    usage: np.ndarray
+    capacity: np.ndarray
+    gpu_types: tuple[str, ...]
+
+
+def block(gpus: int) -> int:
+    """The smallest power of two that holds `gpus` GPUs."""
+    return 1 << (gpus - 1).bit_length()
+
+
+def floor_block(gpus: int) -> int:
+    """The largest power of two not above `gpus`: the biggest virtual node of a node of that size."""
+    return 1 << (gpus.bit_length() - 1)
+
+
+class ConfigurationSet:
+    """Every configuration of a cluster, in a stable order: by GPU type, then GPUs, then nodes.
+
+    Regular configurations of a GPU type:
+      * parts of a node: 1, 2, 4, … up to the largest power of two that fits a node of the type;
+      * whole nodes: for each node size R of the type with N nodes, n x R GPUs for n = 2..N, and R itself
+        where R is not a power of two. (A node of 6 is a virtual node of 4 and one of 2 to smaller jobs.)
+    With nodes of several sizes of one type, a multi-node configuration takes nodes of one size only.
+
+    Special configurations hold counts that only some jobs need (rigid jobs, reservations, replicas of 3
+    or 6 GPUs): part of a power-of-two block of a node, or of whole nodes. They hold exactly the count; the
+    rest of the block is not promised to anyone, which keeps every plan placeable.
+
+    Args:
+        extra: (GPU type, GPUs, GPUs per replica) of special configurations; what no nodes can hold is left out.
+        most_gpus: leave out regular configurations larger than this.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        extra: Collection[tuple[str, int, int]] = (),
+        most_gpus: int | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self._sizes = {t: Counter(node.gpus for node in cluster.of_type(t)) for t in cluster.gpu_types}
+        regular = {
+            c
+            for t, sizes in self._sizes.items()
+            for c in _regular(t, sizes)
+            if most_gpus is None or c.gpus <= most_gpus
+        }
+        shapes: dict[tuple[str, int], list[Configuration]] = {}
+        for c in regular:
+            shapes.setdefault((c.gpu_type, c.gpus), []).append(c)
+        special: set[Configuration] = set()
+        for t, gpus, per_replica in extra:
+            if any(known.holds_replicas(per_replica) for known in shapes.get((t, gpus), ())):
+                continue
+            found = _special(t, gpus, per_replica, self._sizes.get(t, Counter()))
+            if found is not None:
+                special.add(found)
+        order = sorted(regular | special, key=lambda c: (c.gpu_type, c.gpus, c.nodes, c.node_gpus))
+        self.items: tuple[Configuration, ...] = tuple(order)
+        self.special = np.array([c in special for c in order], dtype=bool)
+        self._replicas: dict[int, np.ndarray] = {}
+        self._index = {(c.gpu_type, c.nodes, c.gpus, c.node_gpus): i for i, c in enumerate(order)}
+
+    @classmethod
+    def for_jobs(cls, cluster: Cluster, specs: Iterable[JobSpec]) -> ConfigurationSet:
+        """The regular configurations that some job is large enough for, and what special ones the jobs need."""
+        return cls(cluster, *needs(cluster, specs))
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> Configuration:
+        return self.items[index]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(str(c) for c in self.items)
+
+    @cached_property
+    def arrays(self) -> ConfigurationArrays:
+        """Nodes, GPUs and type of every configuration; GPUs per node are those of a type's most common node."""
+        types = self.cluster.gpu_types
+        place = {t: i for i, t in enumerate(types)}
+        common = [max(self._sizes[t].items(), key=lambda size: (size[1], size[0]))[0] for t in types]
+        return ConfigurationArrays(
+            gpu_types=types,
+            gpus_per_node=np.array(common, dtype=np.int64),
+            type_index=np.array([place[c.gpu_type] for c in self.items], dtype=np.int64),
+            nodes=np.array([c.nodes for c in self.items], dtype=np.int64),
+            gpus=np.array([c.gpus for c in self.items], dtype=np.int64),
+        )
+
+    def holds_replicas(self, gpus_per_replica: int) -> np.ndarray:
+        """(configurations,) `Configuration.holds_replicas` of each."""
+        found = self._replicas.get(gpus_per_replica)
+        if found is None:
+            gpus, each = self.arrays.gpus, self.arrays.gpus // self.arrays.nodes
+            more = gpus - each * self.arrays.nodes > 0
+            unsplit = (each % gpus_per_replica == 0) & (~more | ((each + 1) % gpus_per_replica == 0))
+            found = (gpus % gpus_per_replica == 0) & ((gpus_per_replica > each + more) | unsplit)
+            self._replicas[gpus_per_replica] = found
+        return found
+
+    @cached_property
+    def columns_of(self) -> Mapping[str, slice]:
+        """GPU type -> its columns, which lie together in the order of their GPUs."""
+        ends = np.searchsorted(self.arrays.type_index, np.arange(len(self.arrays.gpu_types) + 1)).tolist()
+        return {t: slice(*ends[i : i + 2]) for i, t in enumerate(self.arrays.gpu_types)}
+
+    def columns_in(self, other: ConfigurationSet) -> np.ndarray:
+        """(configurations,) column of each in a set of another cluster, -1: it is not there, or of other goodput.
+
+        A GPU type whose nodes are of another size now is of other goodput.
+        """
+        sizes = dict(zip(other.arrays.gpu_types, other.arrays.gpus_per_node.tolist(), strict=True))
+        alike = [
+            sizes.get(t) == size for t, size in zip(self.arrays.gpu_types, self.arrays.gpus_per_node, strict=True)
+        ]
+        found = [other._index.get((c.gpu_type, c.nodes, c.gpus, c.node_gpus), -1) for c in self.items]
+        return np.where(np.array(alike, bool)[self.arrays.type_index], np.array(found, np.int64), -1)
+
+    def is_like(self, other: ConfigurationSet) -> bool:
+        """Whether what is known by column of the other set holds for this one, however much fits on each."""
+        if self.items != other.items or not np.array_equal(self.special, other.special):
+            return False
+        return bool((self.columns_in(other) >= 0).all())
+
+    def of(self, placement: Placement) -> Configuration | None:
+        """What a placement realises; None where it is no configuration of this cluster as it is now."""
+        column = self.index(placement)
+        return None if column < 0 else self.items[column]
+
+    def index(self, placement: Placement | None) -> int:
+        """Column of the configuration that a placement realises, or -1."""
+        if placement is None:
+            return -1
+        gpu_type, shares, by_id = placement.gpu_type, placement.shares, self.cluster.by_id
+        if len(shares) == 1:
+            node, gpus = by_id.get(shares[0].node_id), shares[0].gpus
+            if node is None or node.gpu_type != gpu_type:
+                return -1
+            part = self._index.get((gpu_type, 1, gpus, 0), -1)
+            return part if part >= 0 else self._index.get((gpu_type, 1, gpus, node.gpus), -1)
+        nodes = [by_id.get(share.node_id) for share in shares]
+        sizes = {node.gpus if node is not None and node.gpu_type == gpu_type else 0 for node in nodes}
+        column = self._index.get((gpu_type, len(shares), placement.gpus, max(sizes, default=0)), -1)
+        if len(sizes) > 1 or column < 0:
+            return -1
+        held = tuple(sorted((share.gpus for share in shares), reverse=True))
+        return column if held == self.items[column].shape else -1
+
+    def limits(self, held: Iterable[Placement] = ()) -> Limits:
+        """What fits beside placements that are not to be moved.
+
+        With free GPUs f_v on the nodes v of a type, a set of power-of-two parts and whole nodes can be placed
+        if and only if for every k the parts of at least 2^k GPUs (a whole node counting as its own blocks of at
+        least 2^k) take no more than sum over v of floor(f_v / 2^k) * 2^k, and the whole nodes of each size are
+        no more than there are free. Limits that follow from others are left out: a type whose nodes have
+        one size, a power of two, needs only the first. Without placements, it is the same object every time.
+        """
+        held = tuple(held)
+        return self._limits(held) if held else self._empty_limits
+
+    @cached_property
+    def _empty_limits(self) -> Limits:
+        return self._limits(())
+
+    def _limits(self, held: Iterable[Placement]) -> Limits:
+        free = {t: size.copy() for t, size in self._node_gpus.items()}
+        for placement in held:
+            found = self.of(placement)
+            for share in placement.shares:
+                # A job that holds a part of whole nodes shares them with nobody.
+                t, node = self.cluster.positions.get(share.node_id, ("", 0))
+                if t:
+                    free[t][node] -= (found and found.node_gpus) or share.gpus
+        rows: list[np.ndarray] = []
+        capacity: list[float] = []
+        types: list[str] = []
+        for i, t in enumerate(self.cluster.gpu_types):
+            for row, most in self._type_limits(i, self._node_gpus[t], np.maximum(free[t], 0)):
+                rows.append(row)
+                capacity.append(most)
+                types.append(t)
+        usage = np.array(rows, dtype=float).reshape(len(rows), len(self))
+        return Limits(usage, np.array(capacity, dtype=float), tuple(types))
+
+    def _type_limits(self, gpu_type: int, size: np.ndarray, free: np.ndarray) -> list[tuple[np.ndarray, float]]:
+        blocks, whole_nodes = self._blocks
+        mine = self.arrays.type_index == gpu_type
+        found: list[tuple[np.ndarray, float]] = []
+        for k in range(int(size.max()).bit_length()):
+            most = float(((free >> k) << k).sum())
+            if not found or most < found[-1][1]:
+                found.append((np.where(mine, blocks[k], 0), most))
+        all_one_size = bool((size == size[0]).all())
+        is_free = free == size
+        if all_one_size and (is_free.all() or block(int(size[0])) == size[0]):
+            return found
+        for node_gpus in np.unique(size):
+            row = np.where(mine & (whole_nodes[0] == node_gpus), whole_nodes[1], 0)
+            if row.any():
+                found.append((row, float((is_free & (size == node_gpus)).sum())))
+        return found
+
+    @cached_property
+    def _node_gpus(self) -> Mapping[str, np.ndarray]:
+        """(nodes of the type,) GPUs of each node."""
+        return {t: np.array([node.gpus for node in nodes]) for t, nodes in self.cluster.by_type.items()}
+
+    @cached_property
+    def _blocks(self) -> tuple[np.ndarray, np.ndarray]:
+        """(k, configurations) GPUs taken from blocks of at least 2^k; (2, configurations) node size and nodes."""
+        node_gpus = np.array([c.node_gpus for c in self.items], dtype=np.int64)
+        nodes = np.array([c.nodes for c in self.items], dtype=np.int64)
+        part = np.array([block(c.gpus) for c in self.items], dtype=np.int64)
+        largest = max((node.gpus for node in self.cluster.nodes), default=1)
+        taken = [
+            np.where(node_gpus > 0, nodes * ((node_gpus >> k) << k), np.where(part >> k > 0, part, 0))
+            for k in range(largest.bit_length())
+        ]
+        return np.array(taken), np.array([node_gpus, nodes])
+
+
+def needs(cluster: Cluster, specs: Iterable[JobSpec]) -> tuple[frozenset[tuple[str, int, int]], int]:
+    """What `ConfigurationSet` must contain for these jobs: its `extra` and `most_gpus`."""
+    extra: set[tuple[str, int, int]] = set()
+    most = 1
+    capacity = cluster.capacity()
+    for spec in {want(spec): spec for spec in specs}.values():
+        most = max(most, spec.resources.gpus or spec.resources.max_gpus)
+        extra |= special_counts(spec, capacity)
+    return frozenset(extra), most
+
+
+def want(spec: JobSpec) -> Hashable:
+    """All that decides which configurations a job may use; of many jobs, few want different things."""
+    resources, reservation = spec.resources, spec.reservation
+    types, per_replica = resources.gpu_types, resources.gpus_per_replica
+    return (
+        resources.min_gpus,
+        resources.max_gpus,
+        resources.gpus,
+        None if types is None else tuple(types),
+        per_replica if isinstance(per_replica, int) else tuple(per_replica.items()),
+        None if reservation is None else (reservation.gpu_type, reservation.gpus),
+    )
+
+
+def special_counts(spec: JobSpec, capacity: Mapping[str, int]) -> set[tuple[str, int, int]]:
+    """(GPU type, GPUs, GPUs per replica) that one job may hold besides the regular configurations."""
+    resources, reservation = spec.resources, spec.reservation
+    counts: set[tuple[str, int, int]] = set()
+    if reservation is not None:
+        per_replica = spec.gpus_per_replica(reservation.gpu_type) or 1
+        counts.add((reservation.gpu_type, reservation.gpus, per_replica))
+    if resources.gpus is None and resources.gpus_per_replica == 1:
+        return counts
+    for t, total in capacity.items():
+        per_replica = spec.gpus_per_replica(t) or 0
+        if not per_replica:
+            continue
+        if resources.gpus is not None:
+            counts.add((t, resources.gpus, per_replica))
+        elif block(per_replica) != per_replica:
+            gpus = per_replica
+            while gpus <= min(total, resources.max_gpus):
+                counts.add((t, gpus, per_replica))
+                gpus *= 2
+    return counts
+
+
+def _regular(gpu_type: str, sizes: Counter[int]) -> Iterable[Configuration]:
+    gpus = 1
+    while gpus <= max(sizes):
+        yield Configuration(1, gpus, gpu_type)
+        gpus *= 2
+    for size, count in sizes.items():
+        for n in range(1 if block(size) != size else 2, count + 1):
+            yield Configuration(n, n * size, gpu_type, size)
+
+
+def _special(gpu_type: str, gpus: int, per_replica: int, sizes: Counter[int]) -> Configuration | None:
+    """A count's own configuration: a part of a node, else of one whole node, else of as few nodes as hold it.
+
+    A replica that fits a node is not spread over two.
+    """
+    if not sizes:
+        return None
+    if block(gpus) <= max(sizes):
+        return Configuration(1, gpus, gpu_type)
+    for size in sorted(sizes):
+        if gpus <= size:
+            return Configuration(1, gpus, gpu_type, size)
+    for size in sorted(sizes, key=lambda s: (-s, -sizes[s])):
+        nodes = -(-gpus // size)
+        if 1 < per_replica <= size and gpus % per_replica == 0:
+            replicas = gpus // per_replica
+            nodes = next(
+                n for n in range(nodes, replicas + 1) if replicas % n == 0 and replicas // n * per_replica <= size
+            )
+        if nodes <= sizes[size]:
+            return Configuration(nodes, gpus, gpu_type, size)
+    return None

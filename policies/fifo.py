@@ -1,0 +1,23 @@
+"""First in, first out: jobs of a fixed size in order of submission, none before one ahead of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .contract.round import JobColumns
+from .queueing import QueueingOptions, QueueingPolicy
+from .registry import register
+
+
+@register("fifo")
+class FifoPolicy(QueueingPolicy):
+    """Non-preemptive, with head-of-line blocking, as Slurm's default queue."""
+
+    Options = QueueingOptions
+    preempts = False
+
+    def __init__(self, options: QueueingOptions | None = None) -> None:
+        self.options = options or QueueingOptions()
+
+    def key(self, columns: JobColumns) -> np.ndarray:
+        return columns.submitted_s

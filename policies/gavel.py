@@ -1,0 +1,190 @@
+"""Gavel: shares of time on each GPU type by a linear program, handed out in rounds (OSDI'20).
+
+The program says which fraction of time each job is to spend on each GPU type (section 4). Every round, a job's
+priority on a type is its share over the time it had there since the shares were worked out; the jobs first in that
+order run (section 5). Every job gets the GPUs it asks for, so the policy is for jobs of a fixed size.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..core.cluster import Cluster
+from ..optimizer.shares import max_min_shares, max_sum_shares, water_filling_shares
+from .contract.round import JobView, Plan, Round
+from .placing.best_fit import place_on_types, stays
+from .placing.speeds import rates_of
+from .registry import register
+
+Floats = NDArray[np.float64]
+
+
+class Objective(StrEnum):
+    """What the shares are to be best at, by the names of Gavel's code."""
+
+    # The least GPU-time any job gets, as if all GPU types were as fast (least attained service).
+    MAX_MIN_FAIRNESS = "max_min_fairness"
+    # The least progress any job makes, over that with an equal share of every type, times its GPUs.
+    MAX_MIN_FAIRNESS_PERF = "max_min_fairness_perf"
+    # The same two, and beyond the least, the next least, and so on (water filling, section 4.3).
+    WATER_FILLING = "max_min_fairness_water_filling"
+    WATER_FILLING_PERF = "max_min_fairness_water_filling_perf"
+    # The sum of the jobs' rates in their own units.
+    MAX_SUM_THROUGHPUT_PERF = "max_sum_throughput_perf"
+
+
+TYPE_BLIND = (Objective.MAX_MIN_FAIRNESS, Objective.WATER_FILLING)
+
+
+class GavelOptions(BaseModel):
+    """What an operator may set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    objective: Objective = Objective.MAX_MIN_FAIRNESS_PERF
+    # Seconds that shares are kept at least, though jobs arrive or end. A job without a share waits until then.
+    least_hold_s: float = Field(default=0.0, ge=0.0)
+    # The order in which GPU types are filled; empty: the ones that jobs run fastest on first.
+    gpu_types: tuple[str, ...] = ()
+    # Of the order in which a policy that takes all types to be equal fills them, drawn anew each round.
+    seed: int = 0
+
+
+@dataclass(eq=False)
+class _Account:
+    """One job: its shares and what became of them, by GPU type of the cluster."""
+
+    rates: Floats  # progress per second
+    received_s: Floats  # since the last reset
+    deficit_s: Floats  # what earlier shares promised and the job did not get
+    share: Floats | None = None  # None: not worked out yet
+    attained_gpu_s: float = 0.0  # at the last round
+
+
+@register("gavel")
+class GavelPolicy:
+    """Keeps accounts of jobs from round to round; `plan` must see every round."""
+
+    Options: type[BaseModel] = GavelOptions
+    fixed_sizes = True
+
+    def __init__(self, options: GavelOptions | None = None) -> None:
+        self.options = options or GavelOptions()
+        self._accounts: dict[str, _Account] = {}
+        self._capacity: dict[str, int] = {}
+        self._reset_s = 0.0  # when shares were last worked out
+        self._stale = True
+        self._random = random.Random(self.options.seed)
+
+    def plan(self, round: Round) -> Plan:
+        jobs, types = list(round.jobs), round.cluster.gpu_types
+        if not jobs or not types:
+            self._accounts.clear()
+            return Plan({})
+        gpus = round.columns.gpus
+        self._account(round, jobs, gpus)
+        idle = all(job.placement is None for job in jobs)
+        held_s = round.now - self._reset_s
+        # Shares of the very start are replaced at the next chance, as in Gavel's code.
+        if self._stale and (held_s >= self.options.least_hold_s or self._reset_s == 0.0 or idle):
+            self._share(round, jobs, gpus, held_s)
+        chosen = self._choose(round.cluster, jobs, gpus)
+        return Plan(place_on_types(round.cluster, chosen))
+
+    def _account(self, round: Round, jobs: Sequence[JobView], gpus: NDArray[np.int64]) -> None:
+        """What every job had since the last round; who arrived and who ended."""
+        capacity = round.cluster.capacity()
+        if capacity != self._capacity:
+            self._accounts.clear()
+            self._capacity, self._stale = capacity, True
+        types = round.cluster.gpu_types
+        ids = {job.id for job in jobs}
+        for id in [id for id in self._accounts if id not in ids]:
+            del self._accounts[id]
+            self._stale = True
+        for job, count in zip(jobs, gpus.tolist(), strict=True):
+            account = self._accounts.get(job.id)
+            if account is None:
+                rates = rates_of(job, count, round.cluster)
+                zeros = np.zeros(len(types))
+                # Half a round for everyone to begin with: no priority is without bound.
+                account = _Account(rates, zeros + round.length / 2, zeros.copy())
+                self._accounts[job.id] = account
+                self._stale = True
+            elif job.placement is not None and job.placement.gpu_type in types:
+                served_s = (job.attained_gpu_s - account.attained_gpu_s) / job.placement.gpus
+                account.received_s[types.index(job.placement.gpu_type)] += served_s
+            account.attained_gpu_s = job.attained_gpu_s
+
+    def _share(self, round: Round, jobs: Sequence[JobView], gpus: NDArray[np.int64], held_s: float) -> None:
+        """New shares, and accounts that start anew."""
+        accounts = [self._accounts[job.id] for job in jobs]
+        for job, count, account in zip(jobs, gpus.tolist(), accounts, strict=True):
+            account.rates = rates_of(job, count, round.cluster)
+            promised_s = 0.0 if account.share is None else account.share * held_s
+            account.deficit_s += promised_s - (account.received_s - round.length / 2)
+            account.received_s[:] = round.length / 2
+        capacity = np.array([round.cluster.capacity()[t] for t in round.cluster.gpu_types], float)
+        rates = np.array([account.rates for account in accounts])
+        for account, share in zip(accounts, shares_of(self.options.objective, rates, gpus, capacity), strict=True):
+            account.share = share
+        self._reset_s, self._stale = round.now, False
+
+    def _choose(
+        self, cluster: Cluster, jobs: Sequence[JobView], gpus: NDArray[np.int64]
+    ) -> dict[str, list[tuple[JobView, int]]]:
+        """GPU type -> the jobs that run on it and their GPUs, first in priority first."""
+        types, left = cluster.gpu_types, cluster.capacity()
+        accounts = [self._accounts[job.id] for job in jobs]
+        taken: set[int] = set()
+        chosen: dict[str, list[tuple[JobView, int]]] = {t: [] for t in types}
+        for i, job in enumerate(jobs):
+            if stays(job, cluster):
+                assert job.placement is not None
+                left[job.placement.gpu_type] -= job.placement.gpus
+                taken.add(i)
+                chosen[job.placement.gpu_type].append((job, job.placement.gpus))
+        for gpu_type in self._order(types, accounts):
+            t = types.index(gpu_type)
+            rank = {}
+            for i, account in enumerate(accounts):
+                if account.share is not None and account.rates[t] > 0 and i not in taken:
+                    share = float(account.share[t])
+                    rank[i] = (share / float(account.received_s[t]), float(account.deficit_s[t]), share)
+            for i in sorted(rank, key=rank.__getitem__, reverse=True):
+                if gpus[i] <= left[gpu_type]:
+                    left[gpu_type] -= int(gpus[i])
+                    taken.add(i)
+                    chosen[gpu_type].append((jobs[i], int(gpus[i])))
+        return chosen
+
+    def _order(self, types: Sequence[str], accounts: Sequence[_Account]) -> list[str]:
+        first = [t for t in self.options.gpu_types if t in types]
+        rates = np.array([account.rates for account in accounts])
+        total = rates.sum(axis=1, keepdims=True)
+        speed = np.divide(rates, total, out=np.zeros_like(rates), where=total > 0).sum(axis=0)
+        rest = sorted((t for t in types if t not in first), key=lambda t: -speed[types.index(t)])
+        order = first + rest
+        if self.options.objective in TYPE_BLIND:
+            self._random.shuffle(order)
+        return order
+
+
+def shares_of(objective: Objective, rates: Floats, gpus: NDArray[np.int64], capacity: Floats) -> Floats:
+    """(jobs, types) shares of time. `rates`: (jobs, types), `gpus`: (jobs,), `capacity`: (types,)."""
+    asked = gpus.astype(float)
+    if objective is Objective.MAX_SUM_THROUGHPUT_PERF:
+        return max_sum_shares(rates, asked, capacity)
+    values = (rates > 0).astype(float) if objective in TYPE_BLIND else rates
+    # Over the progress with every type in proportion to its GPUs (section 4.1).
+    equal = values @ (capacity / capacity.sum())
+    scale = np.divide(asked, equal, out=np.zeros_like(equal), where=equal > 0)
+    fill = objective in (Objective.WATER_FILLING, Objective.WATER_FILLING_PERF)
+    return (water_filling_shares if fill else max_min_shares)(values * scale[:, None], asked, capacity)

@@ -1,0 +1,40 @@
+"""Least attained service: who got fewest GPU-seconds runs, in a few levels (Tiresias, NSDI'19, section 3.3)."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from .contract.round import JobColumns
+from .queueing import QueueingOptions, QueueingPolicy
+from .registry import register
+
+
+class LasOptions(QueueingOptions):
+    # GPU-seconds at which a job falls to the next level; none: levels without end, the plain least attained.
+    thresholds_gpu_s: tuple[float, ...] = Field(default=(18_000.0,))
+
+    @field_validator("thresholds_gpu_s")
+    @classmethod
+    def _rise(cls, thresholds: tuple[float, ...]) -> tuple[float, ...]:
+        if any(b <= a for a, b in zip((0.0, *thresholds), thresholds, strict=False)):
+            raise ValueError("thresholds must be above 0 and rise")
+        return thresholds
+
+
+@register("las")
+class LasPolicy(QueueingPolicy):
+    """Tiresias' two-dimensional LAS: service is GPUs times seconds; within a level first come, first served."""
+
+    Options = LasOptions
+
+    options: LasOptions
+
+    def __init__(self, options: LasOptions | None = None) -> None:
+        self.options = options or LasOptions()
+
+    def key(self, columns: JobColumns) -> np.ndarray:
+        thresholds = self.options.thresholds_gpu_s
+        if not thresholds:
+            return columns.attained_gpu_s
+        return np.searchsorted(np.array(thresholds), columns.attained_gpu_s, side="right").astype(float)

@@ -1,0 +1,1 @@
+"""Placing: which GPUs of which nodes realise what a policy has chosen."""

@@ -1,0 +1,237 @@
+"""From configurations to concrete GPUs (Sia, section 3.3.1).
+
+Three rules: a part of a node is never split over two; whole-node configurations take whole nodes; where
+fragmentation leaves no room, some jobs that would have stayed are moved, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from ...core.cluster import Cluster, Node
+from ...core.placement import NodeShare, Placement
+from ..contract.configuration import Configuration, block
+from .free_gpu_index import Part, Rooms, Tenants
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a job asks for beside each GPU."""
+
+    cpus_per_gpu: float = 1.0
+    memory_gib_per_gpu: float = 0.0
+
+
+@dataclass(frozen=True)
+class PlacementResult:
+    """Where every job goes.
+
+    evicted: jobs whose configuration did not change but which lost their GPUs to fragmentation; those that
+    found room elsewhere are in `placements` all the same. migrated: jobs that ran, run on, and hold no GPU on
+    any node they held one on before. unplaced: jobs with a wanted configuration for which there was no room;
+    empty whenever the wanted configurations obey `ConfigurationSet.limits`.
+    """
+
+    placements: Mapping[str, Placement]
+    evicted: tuple[str, ...] = ()
+    migrated: tuple[str, ...] = ()
+    unplaced: tuple[str, ...] = ()
+
+
+class Placer:
+    """Places configurations; holds no state, so equal calls give equal results."""
+
+    def place(
+        self,
+        wanted: Mapping[str, Configuration],
+        current: Mapping[str, Placement],
+        cluster: Cluster,
+        pinned: Collection[str] = (),
+        demands: Mapping[str, Demand] | None = None,
+    ) -> PlacementResult:
+        """Place every wanted configuration, moving as few running jobs as it can.
+
+        A job whose configuration is the one it has keeps its placement, the same object. A pinned job is never
+        moved; one whose nodes are gone or no longer hold it is placed anew. Ties go to the lower node
+        id and job id. CPUs and memory follow the GPUs, at most the GPUs' part of the node, so that they never
+        decide where a job fits; on a node that states none, a share carries none. `demands` is read for jobs
+        that get another placement only.
+        """
+        demands, fixed = demands or {}, frozenset(pinned)
+        by_type: dict[str, list[str]] = {}
+        for job in sorted(wanted):
+            by_type.setdefault(wanted[job].gpu_type, []).append(job)
+        placements: dict[str, Placement] = {}
+        evicted: list[str] = []
+        migrated: list[str] = []
+        unplaced: list[str] = []
+        for gpu_type, jobs in sorted(by_type.items()):
+            board = _Board(gpu_type, cluster, wanted, current, fixed)
+            board.settle(jobs)
+            for job in board.kept:
+                placements[job] = current[job]
+            for job, held in board.placed.items():
+                before = current.get(job)
+                if before is not None and before.nodes == len(held) and board.before(job) == held:
+                    placements[job] = before
+                    continue
+                placement = _placement(gpu_type, held, board.nodes, demands.get(job, Demand()))
+                placements[job] = placement
+                if before is not None and not board.is_on(before, held):
+                    migrated.append(job)
+            evicted += [job for job in board.moved if placements.get(job) is not current[job]]
+            unplaced += board.unplaced
+        return PlacementResult(
+            placements, tuple(sorted(evicted)), tuple(sorted(migrated)), tuple(sorted(unplaced))
+        )
+
+
+Held = dict[int, int]  # position of a node among those of its type -> GPUs
+NOWHERE = ("", -1)  # type and position of a node that is gone
+
+
+class _Board:
+    """The nodes of one GPU type while jobs are put on them.
+
+    kept: jobs that stay as they are. placed: where the others go; unplaced: nowhere. moved: those of the others
+    that could have stayed.
+    """
+
+    def __init__(
+        self,
+        gpu_type: str,
+        cluster: Cluster,
+        wanted: Mapping[str, Configuration],
+        current: Mapping[str, Placement],
+        pinned: frozenset[str],
+    ) -> None:
+        self.gpu_type, self.nodes = gpu_type, cluster.of_type(gpu_type)
+        self._at, self._wanted, self._current, self._pinned = cluster.positions, wanted, current, pinned
+        self._size = [node.gpus for node in self.nodes]
+        self.kept: dict[str, None] = {}
+        self.placed: dict[str, Held] = {}
+        self.moved: list[str] = []
+        self.unplaced: list[str] = []
+
+    def settle(self, jobs: list[str]) -> None:
+        """Keep who can stay and place the others, largest first; who finds no room makes smaller ones move.
+
+        When a block of b GPUs is to be placed, all that was placed before takes at least b: what is in the way are
+        smaller jobs that could stay, and as sizes are powers of two, a plan within the limits leaves
+        room for b on some node once these are gone. They are placed after it, so nothing is placed twice.
+        """
+        free = list(self._size)
+        to_place = self._keep(jobs, free)
+        rooms = Rooms(self._size, free)
+        tenants: Tenants | None = None
+        queue = [self._largest_first(job) for job in to_place]
+        heapify(queue)
+        while queue:
+            job = heappop(queue)[-1]
+            found = self._find(job, rooms)
+            if found is None:
+                tenants = tenants or Tenants(rooms, self._parts())
+                c = self._wanted[job]
+                movers = tenants.clear_nodes(c.nodes, c.node_gpus) if c.node_gpus else tenants.make_way(c.gpus)
+                for part in movers:
+                    del self.kept[part.job]
+                    self.moved.append(part.job)
+                    heappush(queue, self._largest_first(part.job))
+                found = self._find(job, rooms) if movers else None
+            if found is None:
+                self.unplaced.append(job)
+                continue
+            self.placed[job] = found
+            for node, gpus in found.items():
+                rooms.take(node, self._wanted[job].node_gpus or gpus)
+
+    def _keep(self, jobs: list[str], free: list[int]) -> list[str]:
+        """Note the jobs whose placement already is what is wanted, take their GPUs, and return the others.
+
+        Pinned ones come first, in case nodes became smaller.
+        """
+        others: list[str] = []
+        if self._pinned:
+            jobs = sorted(jobs, key=lambda job: (job not in self._pinned, job))
+        for job in jobs:
+            nodes = self._stays(job, free)
+            if nodes:
+                self.kept[job] = None
+                whole = self._wanted[job].node_gpus
+                for node, share in zip(nodes, self._current[job].shares, strict=True):
+                    free[node] -= whole or share.gpus
+            else:
+                others.append(job)
+        return others
+
+    def _stays(self, job: str, free: list[int]) -> list[int]:
+        """The nodes of a job that holds what is wanted, or is pinned; [] if they are gone or too small for it."""
+        placement, c = self._current.get(job), self._wanted[job]
+        if placement is None or placement.gpu_type != self.gpu_type:
+            return []
+        pinned, whole, nodes = job in self._pinned, c.node_gpus, []
+        if not pinned and not _realises(placement, c):
+            return []
+        for share in placement.shares:
+            gpu_type, node = self._at.get(share.node_id, NOWHERE)
+            if gpu_type != self.gpu_type or free[node] < (whole or share.gpus):
+                return []
+            if whole and not pinned and self._size[node] != whole:
+                return []
+            nodes.append(node)
+        return nodes
+
+    def before(self, job: str) -> Held:
+        """What a job holds of the nodes of this type that are still there."""
+        placement, held = self._current.get(job), {}
+        if placement is not None and placement.gpu_type == self.gpu_type:
+            for share in placement.shares:
+                gpu_type, node = self._at.get(share.node_id, NOWHERE)
+                if gpu_type == self.gpu_type:
+                    held[node] = share.gpus
+        return held
+
+    def is_on(self, placement: Placement, held: Held) -> bool:
+        """Whether a placement, of whatever type, has a node among those held."""
+        at = (self._at.get(share.node_id, NOWHERE) for share in placement.shares)
+        return any(node in held for gpu_type, node in at if gpu_type == self.gpu_type)
+
+    def _parts(self) -> Iterator[Part]:
+        """Kept jobs on a part of one node, which may be moved."""
+        for job in self.kept:
+            shares = self._current[job].shares
+            if len(shares) == 1 and not self._wanted[job].node_gpus and job not in self._pinned:
+                yield Part(shares[0].gpus, job, self._at[shares[0].node_id][1])
+
+    def _find(self, job: str, rooms: Rooms) -> Held | None:
+        configuration, before = self._wanted[job], self.before(job)
+        if configuration.node_gpus:
+            nodes = rooms.whole_nodes(configuration.nodes, configuration.node_gpus, before)
+            return None if nodes is None else dict(zip(nodes, configuration.shape, strict=True))
+        node = rooms.best_fit(configuration.gpus, before)
+        return None if node is None else {node: configuration.gpus}
+
+    def _largest_first(self, job: str) -> tuple[bool, int, int, str]:
+        c = self._wanted[job]
+        return (c.node_gpus == 0, -c.nodes, -(c.node_gpus or block(c.gpus)), job)
+
+
+def _realises(placement: Placement, configuration: Configuration) -> bool:
+    """Whether it has the configuration's shape; not whether its nodes have the right size."""
+    if placement.nodes != configuration.nodes or placement.gpus != configuration.gpus:
+        return False
+    if placement.nodes == 1:
+        return True
+    return sorted(placement.by_node.values(), reverse=True) == list(configuration.shape)
+
+
+def _placement(gpu_type: str, held: Held, nodes: tuple[Node, ...], demand: Demand) -> Placement:
+    shares = []
+    for position, gpus in held.items():
+        node = nodes[position]
+        cpus = gpus * min(demand.cpus_per_gpu, node.cpus / node.gpus)
+        memory = gpus * min(demand.memory_gib_per_gpu, node.memory_gib / node.gpus)
+        shares.append(NodeShare(node.id, gpus, cpus, memory))
+    return Placement(gpu_type, tuple(shares))

@@ -1,0 +1,53 @@
+"""How fast a job of a fixed size is on each GPU type, as far as anyone knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.cluster import Cluster
+from ...estimators.goodput import ConfigurationArrays, GoodputModel, JobModel, best_batch, goodput_matrix
+from ..contract.round import JobView
+
+Floats = NDArray[np.float64]
+
+
+def rates_of(job: JobView, gpus: int, cluster: Cluster) -> Floats:
+    """The job's progress per second on `gpus` GPUs of each type of the cluster, on as few nodes as can be.
+
+    0 where it may not or cannot run. A job that nobody knows anything of makes progress 1 on every type.
+    """
+    rates = np.zeros(len(cluster.gpu_types))
+    allowed = job.spec.resources.gpu_types
+    for t, gpu_type in enumerate(cluster.gpu_types):
+        if (allowed is not None and gpu_type not in allowed) or gpus > cluster.capacity()[gpu_type]:
+            continue
+        if job.rates is not None:
+            rates[t] = job.rates.get(gpu_type, 0.0)
+        elif job.model is None:
+            rates[t] = 1.0
+        else:
+            largest = max(node.gpus for node in cluster.of_type(gpu_type))
+            rates[t] = goodput_on(job.model, gpu_type, gpus, largest)
+    return rates
+
+
+def startable_on(job: JobView, gpus: int, cluster: Cluster, *, type_blind: bool) -> Mapping[str, float]:
+    """The GPU types that can run the job, each with its progress per second; `type_blind`: all as fast."""
+    rates = zip(cluster.gpu_types, rates_of(job, gpus, cluster).tolist(), strict=True)
+    return {gpu_type: 1.0 if type_blind else rate for gpu_type, rate in rates if rate > 0}
+
+
+def goodput_on(model: GoodputModel, gpu_type: str, gpus: int, gpus_per_node: int) -> float:
+    """Goodput in samples/s at the initial batch size on so many GPUs, on as few nodes as can be; 0: cannot run."""
+    nodes = -(-gpus // gpus_per_node)
+    if not isinstance(model, JobModel):
+        columns = (np.array([value]) for value in (gpus_per_node, 0, nodes, gpus))
+        return float(goodput_matrix([model], ConfigurationArrays((gpu_type,), *columns))[0, 0])
+    per_replica = model.gpus_per_replica.get(gpu_type)
+    if per_replica is None or gpus % per_replica:
+        return 0.0
+    best = best_batch(model, gpu_type, nodes, gpus // per_replica)
+    return 0.0 if best is None else best.goodput

@@ -1,0 +1,293 @@
+"""Pollux: goodput-optimal placements by genetic search, blind to GPU types (Qiao et al., OSDI'21, section 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..core.cluster import Cluster
+from ..core.placement import NodeShare, Placement
+from ..estimators.goodput import ConfigurationArrays, GoodputModel, JobModel, goodput_matrix
+from ..optimizer.genetic import Counts, Found, Problem, search
+from .contract.round import JobView, Plan, Round
+from .registry import register
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+VIRTUAL_GPUS = 4  # larger nodes count as several of this size (Sia, section 3.4.3)
+MOST_NODES = 16  # of these, that a job is spread over; one that asks for more GPUs than they have gets as many
+
+
+class PolluxOptions(BaseModel):
+    """What an operator may set; defaults as published."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    p: float = Field(default=-1.0, ge=-10, lt=0)  # fairness power of the mean speedup
+    population: int = Field(default=100, ge=4)
+    generations: int = Field(default=100, ge=1)
+    seed: int = Field(default=0, ge=0)
+
+
+class Search:
+    """The genetic search of one round after another, each going on from the population of the one before.
+
+    Rows of a population follow their jobs, columns their nodes (by name). A new job holds nothing at first, nor
+    does anyone hold GPUs of a new node.
+    """
+
+    def __init__(self, options: PolluxOptions) -> None:
+        self.options = options
+        self._random = np.random.default_rng(options.seed)
+        self._jobs: dict[object, int] = {}
+        self._nodes: dict[object, int] = {}
+        self._front = np.zeros((0, 0, 0), np.int16)
+
+    def run(self, jobs: Sequence[str], nodes: Sequence[object], problem: Problem, *more: Counts) -> Found:
+        """`more`: matrices to begin with beside the current one and the last population's."""
+        starts = problem.current, *more
+        first = np.zeros((len(starts) + len(self._front), len(jobs), len(nodes)), np.int16)
+        first[: len(starts)] = starts
+        to_job, from_job = _shared(jobs, self._jobs)
+        to_node, from_node = _shared(nodes, self._nodes)
+        first[len(starts) :, to_job[:, None], to_node] = self._front[:, from_job[:, None], from_node]
+        seed = int(self._random.integers(2**63))
+        found = search(problem, first, self.options.population, self.options.generations, seed)
+        self._jobs = {id: i for i, id in enumerate(jobs)}
+        self._nodes = {node: i for i, node in enumerate(nodes)}
+        self._front = found.front
+        return found
+
+
+def _shared(now: Sequence[object], before: Mapping[object, int]) -> tuple[Ints, Ints]:
+    """Positions now and before of what is in both."""
+    pairs = [(i, before[name]) for i, name in enumerate(now) if name in before]
+    to, origin = np.array(pairs, np.int64).reshape(-1, 2).T
+    return to, origin
+
+
+class VirtualNodes:
+    """Parts of at most `VIRTUAL_GPUS` GPUs of every node, side by side."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.types = cluster.gpu_types
+        self.names: list[tuple[str, int]] = []  # node id, part
+        rows: list[tuple[int, int, int]] = []
+        for host, node in enumerate(node for node in cluster.nodes if node.gpus > 0):
+            for part, taken in enumerate(range(0, node.gpus, VIRTUAL_GPUS)):
+                self.names.append((node.id, part))
+                rows.append((min(node.gpus - taken, VIRTUAL_GPUS), self.types.index(node.gpu_type), host))
+        self.room, self.type_of, self.host = np.array(rows, np.int64).reshape(-1, 3).T.copy()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def placement(self, row: Counts) -> Placement:
+        """What a row with GPUs of one type holds."""
+        held = np.flatnonzero(row).tolist()
+        shares: dict[str, int] = {}
+        for n in held:
+            shares[self.names[n][0]] = shares.get(self.names[n][0], 0) + int(row[n])
+        return Placement(self.types[self.type_of[held[0]]], tuple(NodeShare(*share) for share in shares.items()))
+
+    def rows(self, placements: Sequence[Placement | None], known: Sequence[Counts | None]) -> Counts:
+        """(placements, nodes) GPUs held: as is `known`, where it is, else wherever there is room.
+
+        What the nodes are too small for, or are no longer there for, is left out.
+        """
+        rows = np.zeros((len(placements), len(self)), np.int16)
+        free = self.room.copy()
+        for row, before in zip(rows, known, strict=True):
+            if before is not None and (before <= free).all():
+                row[:] = before
+                free -= before
+        parts: dict[str, list[int]] = {}
+        for n, (id, _) in enumerate(self.names):
+            parts.setdefault(id, []).append(n)
+        for row, placement in zip(rows, placements, strict=True):
+            if placement is None or row.any():
+                continue
+            for share in placement.shares:
+                left = share.gpus
+                at = parts.get(share.node_id, [])
+                # A part that holds them all, the fullest of these; else the emptiest parts.
+                for n in sorted(at, key=lambda n: (free[n] < left, free[n] if free[n] >= left else -free[n])):
+                    take = min(left, int(free[n]))
+                    row[n] += take
+                    free[n] -= take
+                    left -= take
+        return rows
+
+
+@register("pollux")
+class PolluxPolicy:
+    """The published search, with every job's row on one GPU type.
+
+    A job is valued with the model of one GPU type, the one it knows best, wherever it goes, over what it would do
+    on its fair share of the cluster. It grows to at most twice the most it ever held. Where GPUs run short, who
+    got least goes first. A job of a fixed size gets that or nothing, one that may not be stopped keeps its GPUs.
+    """
+
+    Options = PolluxOptions
+
+    def __init__(self, options: PolluxOptions | None = None) -> None:
+        self.options = options or PolluxOptions()
+        self._search = Search(self.options)
+        self._held: dict[str, tuple[Placement, Counts]] = {}  # what was planned, on the virtual nodes
+        self._names: list[tuple[str, int]] = []
+
+    def plan(self, round: Round) -> Plan:
+        nodes = VirtualNodes(round.cluster)
+        pinned = {job.id: _stays(job, round.cluster) for job in round.jobs}
+        jobs = sorted(
+            round.jobs,
+            key=lambda job: (
+                not pinned[job.id],
+                job.spec.reservation is None,
+                job.attained_gpu_s,
+                job.submitted_s,
+            ),
+        )
+        if not jobs or not len(nodes):
+            return Plan({})
+        problem = self._problem(jobs, nodes, np.array([pinned[job.id] for job in jobs]))
+        found = self._search.run([job.id for job in jobs], nodes.names, problem, _served(problem))
+        self._names, self._held = nodes.names, {}
+        placements = {}
+        for job, row in zip(jobs, found.rows, strict=True):
+            if row.any():
+                placements[job.id] = nodes.placement(row)
+                self._held[job.id] = placements[job.id], row
+        notes = [
+            f"job {job.id}: reservation of {reserved.gpus} {reserved.gpu_type} cannot be met; it waits"
+            for job in jobs
+            if (reserved := job.spec.reservation) is not None and job.id not in placements
+        ]
+        return Plan(placements, objective=found.fitness, notes=notes)
+
+    def _problem(self, jobs: Sequence[JobView], nodes: VirtualNodes, pinned: NDArray[np.bool_]) -> Problem:
+        held = [self._held.get(job.id) if self._names == nodes.names else None for job in jobs]
+        known = [
+            before[1] if before is not None and before[0] == job.placement else None
+            for job, before in zip(jobs, held, strict=True)
+        ]
+        current = nodes.rows([job.placement for job in jobs], known)
+        least, most, unit = (
+            np.array(limits, np.int64) for limits in zip(*(_limits(job, nodes) for job in jobs), strict=True)
+        )
+        stay = np.ones(len(jobs))
+        for i, job in enumerate(jobs):
+            cost = job.restart_cost_s
+            if job.age_s + cost > 0:
+                stay[i] = max(job.age_s - job.restarts * cost, 0.0) / (job.age_s + cost)
+        total = int(nodes.room.sum())
+        largest = max(int(min(most.max(initial=1), total)), int(current.sum(axis=1).max(initial=1)))
+        speedup = _speedups(jobs, min(len(nodes), MOST_NODES), largest, -(-total // len(jobs)), nodes.types)
+        required = np.array([job.spec.reservation is not None for job in jobs])
+        return Problem(
+            speedup / VIRTUAL_GPUS, current, stay, nodes.room, least, most, unit, nodes.type_of, nodes.host,
+            pinned, required, MOST_NODES, self.options.p,
+        )  # fmt: skip
+
+
+def _served(problem: Problem) -> Counts:
+    """The current matrix with the least that each job can do with for all that wait, as far as GPUs go."""
+    rows = problem.current.copy()
+    free = problem.room - rows.sum(axis=0)
+    for j in np.flatnonzero(~rows.any(axis=1)).tolist():
+        spare = np.bincount(problem.type_of, free, problem.unit.shape[1])
+        fits = (problem.unit[j] > 0) & (spare >= problem.least[j])
+        if not fits.any():
+            continue
+        emptiest = np.argsort(np.where(fits[problem.type_of], -free, 1), kind="stable")
+        t = problem.type_of[emptiest[0]]
+        left = int(problem.least[j, t])
+        for n in emptiest[problem.type_of[emptiest] == t].tolist():
+            take = min(left, int(free[n]))
+            rows[j, n] += take
+            free[n] -= take
+            left -= take
+    return rows
+
+
+def _stays(job: JobView, cluster: Cluster) -> bool:
+    """Whether a job may not be stopped and the nodes it is on are there."""
+    if job.spec.preemptible or job.placement is None:
+        return False
+    return all(
+        share.node_id in cluster.by_id and cluster.by_id[share.node_id].gpus >= share.gpus
+        for share in job.placement.shares
+    )
+
+
+def _limits(job: JobView, nodes: VirtualNodes) -> tuple[list[int], list[int], list[int]]:
+    """Least and most GPUs and those of a replica, per GPU type; zeros where the job cannot run."""
+    resources, reserved = job.spec.resources, job.spec.reservation
+    per_replica = [job.spec.gpus_per_replica(t) or 0 for t in nodes.types]
+    ever = max(
+        (job.largest_gpus.get(t, 0) // p for t, p in zip(nodes.types, per_replica, strict=True) if p), default=0
+    )
+    limits = []
+    for t, p in zip(nodes.types, per_replica, strict=True):
+        low, high = resources.gpus or resources.min_gpus, resources.gpus or resources.max_gpus
+        if reserved is not None:
+            low, high, p = (reserved.gpus, reserved.gpus, p or 1) if t == reserved.gpu_type else (0, 0, 0)
+        if not p or -(-low // p) * p > high:
+            limits.append((0, 0, 0))
+            continue
+        low = -(-low // p) * p
+        limits.append((low, min(max(2 * ever * p, low), high // p * p), p))
+    least, most, unit = (list(column) for column in zip(*limits, strict=True))
+    return least, most, unit
+
+
+def _speedups(jobs: Sequence[JobView], nodes: int, gpus: int, fair: int, types: Sequence[str]) -> Floats:
+    """(jobs, nodes + 1, GPUs + 1) goodput over that of a fair share, on as few nodes as hold it.
+
+    A job that cannot use just as much is measured by the most it can use of that, or else by its least. One that
+    knows nothing yet scales perfectly.
+    """
+    span = np.arange(1, nodes + 1)[:, None]
+    count = np.arange(1, max(gpus, fair) + 1)
+    dense = -(-count // VIRTUAL_GPUS)
+    at = np.concatenate([
+        np.argwhere((span <= count) & (count <= gpus) & (count <= span * VIRTUAL_GPUS)) + 1,
+        np.stack([dense, count], axis=1),
+    ])  # fmt: skip
+    columns = ConfigurationArrays(("any",), np.array([VIRTUAL_GPUS]), np.zeros(len(at), np.int64), *at.T)
+    goodput = goodput_matrix([_blind(job.model, types) for job in jobs], columns)
+    goodput, alone = goodput[:, : -len(count)], goodput[:, -len(count) :]
+    # Where it cannot run on the fair share: the largest count below, else the smallest above.
+    rank = np.where(alone > 0, np.where(count <= fair, count, -count), -np.inf)
+    chosen = np.where((rank > 0).any(axis=1), rank.argmax(axis=1), (alone > 0).argmax(axis=1))
+    base = alone[np.arange(len(jobs)), chosen]
+    table = np.zeros((len(jobs), nodes + 1, gpus + 1))
+    at = at[: -len(count)]
+    table[:, at[:, 0], at[:, 1]] = goodput / np.where(base > 0, base, 1.0)[:, None]
+    # A job that asks for more GPUs than the nodes a job is spread over have lies on more of them.
+    wide = count[(count <= gpus) & (dense > nodes)]
+    if len(wide):
+        table[:, nodes, wide] = alone[:, wide - 1] / np.where(base > 0, base, 1.0)[:, None]
+    unknown = np.array([job.model is None for job in jobs], bool)
+    table[unknown, 1:] = np.arange(gpus + 1) / fair
+    return table
+
+
+def _blind(model: GoodputModel | None, types: Sequence[str]) -> JobModel | None:
+    """The job's model as if all GPUs were of the type that it knows best. Raises ValueError for another kind."""
+    if model is None:
+        return None
+    if not isinstance(model, JobModel):
+        raise ValueError(
+            f"policy: pollux needs fitted throughput models, not a {type(model).__name__}; use sia or coadapt"
+        )
+    known = [t for t in types if t in model.throughput]
+    if not known:
+        return None
+    best = min(known, key=lambda t: (-model.throughput[t].max_replicas_measured, t))
+    per_replica = model.gpus_per_replica.get(best, 1)
+    return JobModel({"any": model.throughput[best]}, model.noise_scale, model.limits, {"any": per_replica})

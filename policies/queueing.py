@@ -1,0 +1,117 @@
+"""Policies that order jobs of a fixed size and serve them from the front."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from ..core.placement import Placement
+from .contract.round import JobColumns, JobView, Plan, Round
+from .placing.best_fit import FreeGpus
+from .placing.speeds import startable_on
+
+
+class QueueingOptions(BaseModel):
+    """What an operator may set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # Jobs start wherever most GPUs are free, not on the GPU type that runs them fastest.
+    type_blind: bool = False
+
+
+def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
+    """Nothing is preempted; waiting jobs start in `order` (positions in the round), none before its turn."""
+    held = round.columns.held
+    placements = _held(round, np.flatnonzero(held > 0))
+    free = FreeGpus(round.cluster, placements.values())
+    gpus = round.columns.gpus
+    for i in order:
+        if held[i]:
+            continue
+        found = _room(free, round, round.jobs[i], int(gpus[i]), type_blind)
+        if found is None:
+            break
+        free.take(found)
+        placements[round.jobs[i].id] = found
+    return Plan(placements)
+
+
+def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
+    """The jobs first in `order` whose GPUs fit the cluster run; others that run are stopped.
+
+    Whoever runs and may not be stopped is first. A job that does not fit is passed over. One that is to run keeps
+    its placement; one that finds no room on few nodes waits, and its GPUs with it.
+    """
+    columns = round.columns
+    stays = (columns.held > 0) & ~columns.preemptible
+    if stays.any():
+        order = order[np.argsort(~stays[order], kind="stable")]
+    admitted = _admitted(columns.gpus[order], sum(round.cluster.capacity().values()))
+    chosen = order[admitted]
+    running = columns.held[chosen] > 0
+    placements = _held(round, chosen[running])
+    free = FreeGpus(round.cluster, placements.values())
+    for i in chosen[~running]:
+        found = _room(free, round, round.jobs[i], int(columns.gpus[i]), type_blind)
+        if found is not None:
+            free.take(found)
+            placements[round.jobs[i].id] = found
+    return Plan(placements)
+
+
+class QueueingPolicy(ABC):
+    """Jobs in the order of a key, smallest first; ties by submission, then by the trace's order.
+
+    A job starts on the GPU type that runs it fastest, as far as anyone knows, of those that have room for it now;
+    one that runs is not moved to a faster type that becomes free.
+    """
+
+    preempts = True
+    uses_models = False  # of jobs' goodput
+    fixed_sizes = True  # jobs get the GPUs they ask for
+    options: QueueingOptions
+
+    @abstractmethod
+    def key(self, columns: JobColumns) -> np.ndarray: ...
+
+    def plan(self, round: Round) -> Plan:
+        columns = round.columns
+        order = np.lexsort((columns.submitted_s, self.key(columns)))
+        return (preempting if self.preempts else in_order)(round, order, type_blind=self.options.type_blind)
+
+
+def _room(free: FreeGpus, round: Round, job: JobView, gpus: int, type_blind: bool) -> Placement | None:
+    """Where the job may start now."""
+    if len(round.cluster.gpu_types) == 1 or (job.rates is None and job.model is None):
+        return free.find(gpus, job.spec.resources.gpu_types)
+    speed = startable_on(job, gpus, round.cluster, type_blind=type_blind)
+    return free.find(gpus, speed, speed)
+
+
+def _held(round: Round, at: np.ndarray) -> dict[str, Placement]:
+    """What the running jobs at these positions have."""
+    columns = round.columns
+    return dict(zip(columns.ids[at].tolist(), columns.placements[at].tolist(), strict=True))
+
+
+def _admitted(gpus: np.ndarray, capacity: int) -> np.ndarray:
+    """Mask of the jobs that are taken when each takes what it asks for if so much is left."""
+    taken = np.cumsum(gpus) <= capacity
+    if taken.all():
+        return taken
+    first = int(taken.argmin())
+    left = capacity - int(gpus[:first].sum())
+    taken[first:] = False
+    at = first
+    while left > 0:
+        fits = np.flatnonzero(gpus[at:] <= left)
+        if not len(fits):
+            break
+        at += int(fits[0])
+        taken[at] = True
+        left -= int(gpus[at])
+        at += 1
+    return taken

@@ -1,0 +1,60 @@
+"""Policies by name, their options validated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from .contract.round import Policy
+
+PolicyClass = TypeVar("PolicyClass", bound=type)
+_POLICIES: dict[str, type] = {}
+
+
+def register(name: str) -> Callable[[PolicyClass], PolicyClass]:
+    """Offer a policy under a name. Its class takes one argument, an instance of its own `Options` (pydantic)."""
+
+    def add(policy: PolicyClass) -> PolicyClass:
+        if name in _POLICIES:
+            raise ValueError(f"policy: {name!r} is registered twice")
+        if not issubclass(getattr(policy, "Options", object), BaseModel):
+            raise TypeError(f"policy: {name!r} has no pydantic model named Options")
+        _POLICIES[name] = policy
+        return policy
+
+    return add
+
+
+def policy_names() -> tuple[str, ...]:
+    return tuple(sorted(_POLICIES))
+
+
+def policy_class(name: str) -> type:
+    """Raises ValueError for an unknown name, in one sentence."""
+    policy = _POLICIES.get(name)
+    if policy is None:
+        raise ValueError(f"policy: {name!r} is unknown; accepted: {', '.join(policy_names())}")
+    return policy
+
+
+def make_policy(name: str, **options: Any) -> Policy:
+    """A new policy.
+
+    Raises:
+        ValueError: for an unknown name, an unknown option or a value that is not accepted, in one sentence.
+    """
+    policy = policy_class(name)
+    model: type[BaseModel] = policy.Options  # type: ignore[attr-defined]
+    try:
+        made: Policy = policy(model(**options))
+    except ValidationError as error:
+        first = error.errors()[0]
+        option = ".".join(str(part) for part in first["loc"]) or "options"
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(field.alias or name for name, field in model.model_fields.items())
+            raise ValueError(f"policy {name}: option {option!r} is unknown; accepted: {known}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise ValueError(f"policy {name}: {option}: {first['input']!r} is not accepted: {message}") from None
+    return made

@@ -1,0 +1,215 @@
+"""Shockwave: fair and efficient plans over a window of rounds (Zheng et al., NSDI'23).
+
+Every job gets rounds of the window so that the product of all jobs' progress at its end is largest, each weighed
+by how far it is behind its fair share (a Fisher market whose budgets are finish-time fairness), less a term for
+the job that will end last. The program is `optimizer/nash_welfare.py`. It is solved anew when a job arrives or
+ends, when the GPUs change and when the window is over; between, its plan is followed.
+
+The published policy knows one GPU type. Here a round on a slower type makes less progress, and the program chooses
+how many rounds of each type a job gets; `type_blind` is as published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ..optimizer.nash_welfare import Window, planned_rounds
+from .contract.round import JobView, Plan, Round
+from .placing.best_fit import place_on_types, stays
+from .placing.speeds import rates_of
+from .queueing import preempting
+from .registry import register
+
+Floats = NDArray[np.float64]
+LARGEST_WEIGHT = 1e6  # beyond it the solver could no longer tell other jobs' values from nothing
+A_ROUND = 1e-3  # a planned fraction from here on is a whole round
+
+
+class ShockwaveOptions(BaseModel):
+    """What an operator may set; power and weight as in Sia's evaluation (section 3.4), the rest as published."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    future_rounds: int = Field(default=20, ge=1)
+    # Of finish-time fairness in a job's weight, where it is above 1.
+    fairness_power: float = Field(default=10.0, ge=0)
+    # What the longest work left at the window's end counts for, as a fraction of the longest left now.
+    makespan_weight: float = Field(default=0.1, ge=0)
+    # Progress between which its log is taken to be linear, and what stands for none at all.
+    log_bases: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    log_origin: float = Field(default=1e-6, gt=0)
+    # All GPUs are one pool of equal ones, as published; a job starts where most are free.
+    type_blind: bool = False
+    time_limit_s: float = Field(default=1.0, gt=0)
+
+    @model_validator(mode="after")
+    def _rise(self) -> Self:
+        bases = self.log_bases
+        if len(bases) < 2 or bases[0] != 0 or bases[-1] != 1 or min(np.diff(bases)) <= 0:
+            raise ValueError("log_bases must rise from 0 to 1")
+        if self.log_origin >= bases[1]:
+            raise ValueError("log_origin must be below the first of log_bases above 0")
+        return self
+
+
+@register("shockwave")
+class ShockwavePolicy:
+    """Jobs of a fixed size. Keeps its plan from round to round; `plan` must see every round.
+
+    A job's work left is what `remaining_s` says, on the type it is fastest on; of one that nobody knows, as much
+    as it has done, and a round at least. GPUs that the plan leaves idle go to the jobs with most work left.
+    """
+
+    Options = ShockwaveOptions
+    fixed_sizes = True
+
+    def __init__(self, options: ShockwaveOptions | None = None) -> None:
+        self.options = options or ShockwaveOptions()
+        self._planned_for: object = None  # the jobs and GPUs that the plan is for
+        self._left = 0  # rounds of the window
+        self._rounds: dict[str, Floats] = {}  # job -> rounds of the plan it has yet to get, by GPU type
+        self._speed: dict[str, Floats] = {}
+        self._weight: dict[str, float] = {}
+        self._crowding = _Crowding()
+
+    def plan(self, round: Round) -> Plan:
+        jobs, types = list(round.jobs), round.cluster.gpu_types
+        if not jobs or not types:
+            self._planned_for = None
+            return Plan({})
+        crowding = self._crowding.seen(round)
+        key = (tuple(job.id for job in jobs), round.cluster)
+        notes = []
+        if self._left == 0 or key != self._planned_for:
+            if not self._solve(round, jobs, crowding):
+                notes.append("the window's program was not solved in time: jobs run by their fairness alone")
+            self._planned_for, self._left = key, self.options.future_rounds
+        self._left -= 1
+        order = self._order(round, jobs)
+        if self.options.type_blind:
+            plan = preempting(round, np.array(order), type_blind=True)
+        else:
+            plan = Plan(place_on_types(round.cluster, self._choose(round, [jobs[i] for i in order])))
+        for id, placement in plan.placements.items():
+            self._rounds[id][0 if self.options.type_blind else types.index(placement.gpu_type)] -= 1
+        return Plan(plan.placements, notes=notes)
+
+    def _solve(self, round: Round, jobs: Sequence[JobView], crowding: Floats) -> bool:
+        """A new plan; whether there was time for one."""
+        columns, options = round.columns, self.options
+        rates = np.array([rates_of(job, int(n), round.cluster) for job, n in zip(jobs, columns.gpus, strict=True)])
+        capacity = np.array([round.cluster.capacity()[t] for t in round.cluster.gpu_types], float)
+        if options.type_blind:
+            rates, capacity = (rates > 0).any(axis=1, keepdims=True).astype(float), capacity.sum(keepdims=True)
+        fastest = rates.max(axis=1, keepdims=True)
+        speed = np.divide(rates, fastest, out=np.zeros_like(rates), where=fastest > 0)
+        done_s, left_s = work_s(round)
+        weight = fairness(round, done_s, left_s, crowding) ** options.fairness_power
+        weight = np.minimum(weight, LARGEST_WEIGHT)
+        # GPUs are held for whole rounds, also by a job that ends within one.
+        done, left = done_s / round.length, np.maximum(left_s / round.length, 1.0)
+        window = Window(weight, columns.gpus.astype(float), done, left, speed, capacity, options.future_rounds)
+        bases = np.array(options.log_bases)
+        found = planned_rounds(window, bases, options.log_origin, options.makespan_weight, options.time_limit_s)
+        rounds = np.where(speed > 0, float(options.future_rounds), 0.0) if found is None else found
+        ids = [job.id for job in jobs]
+        self._rounds = dict(zip(ids, rounds, strict=True))
+        self._speed = dict(zip(ids, speed, strict=True))
+        self._weight = dict(zip(ids, weight.tolist(), strict=True))
+        return found is not None
+
+    def _order(self, round: Round, jobs: Sequence[JobView]) -> list[int]:
+        """Who may not be stopped; then the plan's jobs by Smith's rule; then those with most work left.
+
+        Within the window, jobs of most weight are to come first on average (the published code's second program):
+        best is the order by weight over the GPU-rounds that a job is to get.
+        """
+        left_s, gpus = work_s(round)[1], round.columns.gpus
+
+        def rank(i: int) -> tuple[float, ...]:
+            job = jobs[i]
+            planned = float(self._rounds[job.id].clip(0.0).sum())
+            if stays(job, round.cluster):
+                return (0.0,)
+            if planned < A_ROUND:
+                return 2.0, -left_s[i], i
+            return 1.0, -self._weight[job.id] / (max(planned, 1.0) * gpus[i]), float(job.placement is None), i
+
+        return sorted(range(len(jobs)), key=rank)
+
+    def _choose(self, round: Round, jobs: Sequence[JobView]) -> dict[str, list[tuple[JobView, int]]]:
+        """GPU type -> the jobs, given in order, that run on it this round, and their GPUs."""
+        types, left = round.cluster.gpu_types, round.cluster.capacity()
+        chosen: dict[str, list[tuple[JobView, int]]] = {t: [] for t in types}
+        taken: set[str] = set()
+
+        def take(job: JobView, wanted: Iterable[str]) -> None:
+            gpus = job.spec.resources.gpus or job.spec.resources.min_gpus
+            for t in wanted:
+                if job.id not in taken and gpus <= left[t]:
+                    left[t] -= gpus
+                    taken.add(job.id)
+                    chosen[t].append((job, gpus))
+
+        def by(values: Floats, job: JobView, least: float) -> list[str]:
+            """Types of at least so much, that of most first; of equals the one it is on."""
+            on = None if job.placement is None else job.placement.gpu_type
+            able = [t for t in range(len(types)) if values[t] >= least and values[t] > 0]
+            return [types[t] for t in sorted(able, key=lambda t: (-values[t], types[t] != on))]
+
+        for job in jobs:
+            if stays(job, round.cluster) and job.placement is not None:
+                take(job, (job.placement.gpu_type,))
+        for job in jobs:
+            take(job, by(self._rounds[job.id], job, A_ROUND))
+        for job in jobs:
+            take(job, by(self._speed[job.id], job, 0.0))
+        return chosen
+
+
+class _Crowding:
+    """How many times the cluster's GPUs its jobs ask for, on average over each job's time, and 1 at least."""
+
+    def __init__(self) -> None:
+        self._sum_s = 0.0  # over time
+        self._now, self._at_s = 1.0, 0.0
+        self._arrived: dict[str, tuple[float, float]] = {}  # job -> the sum and the time when it was first seen
+
+    def seen(self, round: Round) -> Floats:
+        """(jobs,) up to this round."""
+        self._sum_s += self._now * (round.now - self._at_s)
+        self._now, self._at_s = crowding_now(round), round.now
+        first = self._sum_s, round.now
+        self._arrived = {job.id: self._arrived.get(job.id, first) for job in round.jobs}
+        spans = [(self._sum_s - start, round.now - at_s) for start, at_s in self._arrived.values()]
+        return np.array([total / seconds if seconds > 0 else self._now for total, seconds in spans])
+
+
+def crowding_now(round: Round) -> float:
+    return max(float(round.columns.gpus.sum()) / sum(round.cluster.capacity().values()), 1.0)
+
+
+def work_s(round: Round) -> tuple[Floats, Floats]:
+    """(jobs,) seconds of work done and left; time served counts as on the type that a job is fastest on."""
+    columns = round.columns
+    done_s = columns.attained_gpu_s / np.maximum(columns.gpus, 1)
+    unknown = np.isnan(columns.remaining_s)
+    # Nothing left is a job that ends any moment; it still has to be served for that.
+    left_s = np.where(unknown, np.maximum(done_s, round.length), np.maximum(columns.remaining_s, 1.0))
+    return done_s, left_s
+
+
+def fairness(round: Round, done_s: Floats, left_s: Floats, crowding: Floats) -> Floats:
+    """(jobs,) predicted finish-time fairness ρ, and 1 where it is less.
+
+    The time in the system, if what is left takes as long as the crowd there is now makes it, over the time that
+    the whole job would have taken with a fair share since it arrived.
+    """
+    age_s = np.maximum(round.now - round.columns.submitted_s, 0.0)
+    rho = (age_s + left_s * crowding_now(round)) / ((done_s + left_s) * crowding)
+    return np.asarray(np.maximum(rho, 1.0), float)

@@ -1,0 +1,118 @@
+"""Sia: goodput-optimal configurations for all jobs at once (Sia, SOSP'23, section 3.3.4 and 3.5.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from .choosing.allocation_round import TIE, ProgramOptions, ProgramPolicy, Values, Weights
+from .choosing.eligibility import Eligibility, eligibility
+from .contract.configuration import ConfigurationSet
+from .contract.round import JobView
+from .registry import register
+
+# A job with many restarts still moves for a configuration ten times as good.
+LEAST_RESTART_FACTOR = 0.1
+
+
+class SiaOptions(ProgramOptions):
+    """What an operator may set."""
+
+    p: float = Field(default=-0.5, ge=-5, le=5)  # fairness power; negative: minimise
+    lambda_: float = Field(default=1.1, ge=0, alias="lambda")  # penalty for giving a job nothing
+    restart_factor: bool = True
+
+    @field_validator("p")
+    @classmethod
+    def _has_a_sign(cls, p: float) -> float:
+        if p == 0:
+            raise ValueError("p decides by its sign whether the objective is minimised; -0.5 is usual")
+        return p
+
+
+def restart_factors(jobs: Sequence[JobView]) -> np.ndarray:
+    """(jobs,) r = (T - N S) / (T + S), equation 3.3, within [0.1, 1]: T age, N restarts of S seconds each."""
+    age = np.maximum([job.age_s for job in jobs], 0.0)
+    cost = np.maximum([job.restart_cost_s for job in jobs], 0.0)
+    restarts = np.array([job.restarts for job in jobs])
+    whole = age + cost
+    factor = (age - restarts * cost) / np.where(whole > 0, whole, 1.0)
+    return np.where(whole > 0, np.clip(factor, LEAST_RESTART_FACTOR, 1.0), 1.0)
+
+
+def normalised(goodput: np.ndarray, may: Eligibility, known: np.ndarray) -> np.ndarray:
+    """(jobs, configurations) goodput over the row's smallest, times the job's minimum GPUs; 0 where not usable.
+
+    The smallest is taken over all configurations the job can use, not only those it can reach now, so that
+    a job's scale does not change while it grows. A job without a model values its smallest
+    configurations at their minimum.
+    """
+    rows = np.where(may.usable, goodput, 0.0)
+    least = np.where(rows > 0, rows, np.inf).min(axis=1, initial=np.inf)
+    rows *= np.where(np.isfinite(least), may.smallest / least, 0.0)[:, None]
+    unknown = np.flatnonzero(~known)
+    rows[unknown] = np.where(may.reachable[unknown], may.smallest[unknown, None], 0.0)
+    return rows
+
+
+@register("sia")
+class SiaPolicy(ProgramPolicy):
+    """Equations 3.2 to 3.5 for a whole round, exactly; then the placer.
+
+    The program is solved as "gain over leaving the job out": for p < 0, minimising sum of A x + λ (1 - |x|) is
+    maximising sum of (λ - A) x with A = (r G)^p; for p > 0, maximising sum of A x - λ (1 - |x|) is maximising
+    sum of (A + λ) x. A configuration that a job cannot use is no option, rather than one of small value.
+    Two readings where the paper leaves room:
+
+    * Leaving a running job out interrupts it as moving it does, so for p < 0 its λ carries the same r^p.
+      (Otherwise a small r makes idling cheaper than any move, even with GPUs free.) Where a job cannot stay
+      as it is, its nodes being gone, it has no factor at all.
+    * Time sharing multiplies λ with 1 + w: for a waiting job that served s of the last τ seconds
+      w = (τ - s) / τ, and up to 1 more while it goes on waiting; 3 for one in the middle of its turn, so that
+      turns are not broken off; 0 for the τ seconds after a full turn. The paper's λ = (τ - s) / τ alone lets
+      GPUs idle, since a job's smallest configuration costs A = 1.
+    """
+
+    Options = SiaOptions
+
+    def __init__(self, options: SiaOptions | None = None) -> None:
+        self.options = options or SiaOptions()
+        super().__init__(self.options)
+
+    def values(
+        self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, placed: np.ndarray
+    ) -> Values:
+        may = eligibility(jobs, configurations, goodput)
+        known = np.array([job.model is not None for job in jobs], dtype=bool)
+        rows = normalised(goodput, may, known)
+        # What a job has it may keep, even where a doubling limit or a model learnt since would not offer it.
+        runs = np.flatnonzero(placed >= 0)
+        columns = placed[runs]
+        options = may.reachable
+        options[runs, columns] = may.allowed[runs, columns]
+        floor = may.smallest[runs].astype(float)
+        rows[runs, columns] = np.maximum(rows[runs, columns], np.where(floor > 0, floor, 1.0))
+        current = np.full(len(jobs), -1)
+        current[runs] = np.where(options[runs, columns], columns, -1)
+        base = np.zeros(rows.shape)
+        base[options] = np.sign(self.options.p) * rows[options] ** self.options.p
+        return Values(
+            rows, base, options, current, np.where(current >= 0, base[np.arange(len(jobs)), current], 0.0)
+        )
+
+    def weigh(
+        self, jobs: Sequence[JobView], current: np.ndarray, stay_base: np.ndarray, shares: np.ndarray
+    ) -> Weights:
+        """A move is worth (r G)^p, staying G^p; see the class for what else there is."""
+        factor = np.ones(len(jobs))
+        if self.options.restart_factor:
+            factor = np.where(current >= 0, restart_factors(jobs), 1.0)
+        scale = factor**self.options.p
+        offset = self.options.lambda_ * shares
+        if self.options.p < 0:
+            resting = (self.options.timeshare_window_s is not None) & (shares <= 1.0)
+            offset = offset * np.where(resting, 1.0, scale)
+        offset = offset + TIE * (1 - np.arange(len(jobs)) / len(jobs))
+        return Weights(offset, scale, offset + stay_base + 2 * TIE)

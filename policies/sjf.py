@@ -1,0 +1,23 @@
+"""Shortest job first, without preemption: needs to be told how long jobs take."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .contract.round import JobColumns
+from .queueing import QueueingOptions, QueueingPolicy
+from .registry import register
+
+
+@register("sjf")
+class SjfPolicy(QueueingPolicy):
+    """Waiting jobs start by their length; those of unknown length come last."""
+
+    Options = QueueingOptions
+    preempts = False
+
+    def __init__(self, options: QueueingOptions | None = None) -> None:
+        self.options = options or QueueingOptions()
+
+    def key(self, columns: JobColumns) -> np.ndarray:
+        return np.nan_to_num(columns.remaining_s, nan=np.inf)

@@ -1,0 +1,69 @@
+"""Themis: finish-time fairness by partial auctions among the worst-off jobs (Mahajan et al., NSDI'20)."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from .contract.round import JobColumns, Plan, Round
+from .queueing import QueueingOptions, preempting
+from .registry import register
+
+
+class ThemisOptions(QueueingOptions):
+    # f of the paper: of all jobs the (1 - f) that are worst off are offered GPUs first.
+    fairness_knob: float = Field(default=0.8, ge=0, lt=1)
+    # How long a winner keeps its GPUs before they are auctioned again.
+    lease_s: float = Field(default=1200.0, ge=0)
+
+
+def finish_time_fairness(columns: JobColumns, now: float, capacity: int) -> np.ndarray:
+    """(jobs,) ρ = time in the shared cluster over time on a 1/N share of it, N jobs being active.
+
+    A job that runs now is taken to run on to its end; one of unknown length to have as much to go as it has done.
+    """
+    age_s = np.maximum(now - columns.submitted_s, 0.0)
+    done_s = columns.attained_gpu_s / np.maximum(columns.gpus, 1)
+    left_s = np.where(np.isnan(columns.remaining_s), np.maximum(done_s, 1.0), columns.remaining_s)
+    share = capacity / max(len(age_s), 1)
+    alone_s = (done_s + left_s) * np.maximum(columns.gpus / share, 1.0)
+    return np.asarray((age_s + left_s) / np.maximum(alone_s, 1e-9), float)
+
+
+@register("themis")
+class ThemisPolicy:
+    """Jobs of fixed size; GPUs whose leases have ended are auctioned, the worst-off bidding first.
+
+    A bid's value is by how much GPUs now lower log ρ over waiting one round more, per GPU, so that winners
+    maximise the product of fairness; GPUs that are left go to the others by ρ.
+    """
+
+    Options = ThemisOptions
+    uses_models = False
+    fixed_sizes = True
+
+    def __init__(self, options: ThemisOptions | None = None) -> None:
+        self.options = options or ThemisOptions()
+        self._until: dict[str, float] = {}  # when a job's lease ends
+
+    def plan(self, round: Round) -> Plan:
+        columns, capacity = round.columns, sum(round.cluster.capacity().values())
+        count = len(columns.gpus)
+        if count == 0:
+            return Plan({})
+        rho = finish_time_fairness(columns, round.now, capacity)
+        later = finish_time_fairness(columns, round.now + round.length, capacity)
+        value = (np.log(np.maximum(later, 1e-9)) - np.log(np.maximum(rho, 1e-9))) / columns.gpus
+        leased = np.zeros(count, bool)
+        for i in np.flatnonzero(columns.held > 0).tolist():
+            leased[i] = self._until.get(round.jobs[i].id, 0.0) > round.now
+        offered = np.zeros(count, bool)
+        worst = np.lexsort((np.arange(count), -rho))
+        offered[worst[: max(int(np.ceil((1 - self.options.fairness_knob) * count)), 1)]] = True
+        # Leases, then bidders by value, then everybody else by ρ; ties by submission.
+        order = np.lexsort((columns.submitted_s, np.where(offered, -value, -rho), ~offered, ~leased))
+        plan = preempting(round, order, type_blind=self.options.type_blind)
+        ends = round.now + self.options.lease_s
+        running = {round.jobs[i].id for i in np.flatnonzero(leased).tolist()}
+        self._until = {id: self._until[id] if id in running else ends for id in plan.placements}
+        return plan

@@ -1,0 +1,45 @@
+"""The life of a job: which phase may follow which (Sia, figure 3.2). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..core.job import JobState, Phase
+
+_ENDS = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED})
+NEXT: Mapping[Phase, frozenset[Phase]] = {
+    Phase.SUBMITTED: frozenset({Phase.PROFILING, Phase.QUEUED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.PROFILING: frozenset({Phase.QUEUED, Phase.FAILED, Phase.CANCELLED}),
+    # A job may end while it is on its way out of its GPUs, hence QUEUED -> SUCCEEDED.
+    Phase.QUEUED: frozenset({Phase.RUNNING, Phase.PROFILING}) | _ENDS,
+    Phase.RUNNING: frozenset({Phase.QUEUED}) | _ENDS,
+    Phase.SUCCEEDED: frozenset(),
+    Phase.FAILED: frozenset(),
+    Phase.CANCELLED: frozenset(),
+}
+
+
+class IllegalTransition(ValueError):
+    """A phase that cannot follow the job's present one."""
+
+
+def check(before: Phase, after: Phase) -> None:
+    """Raises: IllegalTransition unless `after` equals or may follow `before`."""
+    if after is not before and after not in NEXT[before]:
+        allowed = ", ".join(sorted(NEXT[before])) or "nothing, it has ended"
+        raise IllegalTransition(f"phase: {after} cannot follow {before}; allowed: {allowed}")
+
+
+def advance(state: JobState, phase: Phase, now: float, reason: str = "") -> JobState:
+    """The state in its new phase, with the times it first queued, first started and ended.
+
+    Raises: IllegalTransition.
+    """
+    check(state.phase, phase)
+    queued = now if phase is Phase.QUEUED and state.queued_s is None else state.queued_s
+    started = state.started_s
+    if phase is Phase.RUNNING and started is None:
+        started = now
+    finished = now if phase.is_terminal and state.finished_s is None else state.finished_s
+    return replace(state, phase=phase, reason=reason, queued_s=queued, started_s=started, finished_s=finished)

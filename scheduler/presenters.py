@@ -1,0 +1,193 @@
+"""From records to what users are shown (`views.py`). Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from ..core.job import Phase
+from ..core.json_numbers import plain
+from ..core.schemas import ClusterView, JobDetails, JobEvent, JobRow, NodeRow, TargetView
+from ..core.settings import Settings
+from ..core.training_config import MetricTarget
+from ..policies.contract.round import Plan
+from .habits import habits_of
+from .nodes import NodesSnapshot
+from .record import JobRecord, ProfileRun
+from .status import ends_s, status_of
+from .store import Event
+from .targets import progress
+
+
+def job_row(job: JobRecord) -> JobRow:
+    """One line of `coadapt list`."""
+    shown = job.group or job.target or tuple(run.slot for run in job.profiles if run.active and run.slot)
+    types = {slot.gpu_type for slot in shown} if job.active else set()
+    report = job.report
+    return JobRow(
+        id=job.id,
+        name=job.spec.name,
+        phase=job.phase.value,
+        status=status_of(job).value,
+        reason=_reason(job),
+        gpu_type=types.pop() if len(types) == 1 else None,
+        gpus=sum(slot.gpus for slot in shown) if job.active else 0,
+        nodes=sorted({slot.node_id for slot in shown}) if job.active else [],
+        emulated=any(slot.emulated for slot in shown),
+        batch_size=report.get("batch_size"),
+        local_bsz=report.get("local_bsz"),
+        accumulation=report.get("accumulation"),
+        lr=report.get("lr"),
+        gain=report.get("gain"),
+        epoch=report.get("epoch"),
+        epochs=report.get("epochs"),
+        fraction=_fraction(job),
+        ends_s=ends_s(job),
+        has_target=job.spec.training.target is not None,
+        steps=int(report.get("steps", 0)),
+        metrics=dict(job.metrics),
+        submitted_s=job.state.submitted_s,
+        started_s=job.state.started_s,
+        finished_s=job.state.finished_s,
+        restarts=job.state.restarts,
+        resizes=job.state.resizes,
+        recoveries=job.state.recoveries,
+        evictions=job.state.evictions,
+        failures=job.state.failures,
+    )
+
+
+def _fraction(job: JobRecord) -> float:
+    done = job.phase is Phase.SUCCEEDED and not job.ended_early
+    return 1.0 if done else float(job.report.get("fraction", 0.0))
+
+
+def _reason(job: JobRecord) -> str:
+    if job.phase is Phase.PROFILING:
+        active = [run.gpu_type for run in job.profiles if run.active]
+        left = [run.gpu_type for run in job.profiles if run.ok is None and not run.active]
+        parts = [f"being measured on {', '.join(active)}"] if active else []
+        parts += [f"to be measured on {', '.join(left)}"] if left else []
+        return "; ".join(parts)
+    if job.phase is Phase.QUEUED and job.target and not job.retrying:
+        return f"starts on {sum(slot.gpus for slot in job.target)}x{job.target[0].gpu_type}"
+    return job.state.reason
+
+
+def job_details(job: JobRecord, events: Iterable[Event], work: str = "", outputs: str = "") -> JobDetails:
+    """`coadapt describe`; `work` is where jobs' folders lie on each machine."""
+    details = JobDetails(
+        **job_row(job),
+        spec=job.spec.model_dump(mode="json"),
+        events=[job_event(event) for event in events],
+        profiles={run.gpu_type: profile_state(run, job.active) for run in job.profiles},
+        folder=None if job.retired or job.package is None else f"{work}/{job.folder}",
+        outputs=outputs,
+        habits=habits_of(job.measurements_json, job.spec),
+    )
+    if job.traceback and job.traceback != job.state.reason:
+        details["traceback"] = job.traceback
+    if (target := job.spec.training.target) is not None:
+        details["target"] = target_view(target, job)
+    return details
+
+
+def target_view(target: MetricTarget, job: JobRecord) -> TargetView:
+    value = job.metrics.get(target.metric)
+    return TargetView(
+        metric=target.metric,
+        at_least=target.at_least,
+        at_most=target.at_most,
+        value=value,
+        reached=value is not None and target.reached(value),
+        text=progress(target, job.metrics, ended=not job.active),
+    )
+
+
+def profile_state(run: ProfileRun, active: bool) -> str:
+    """How far a profile run is, of a job that goes on or has ended."""
+    if run.ok:
+        return f"measured ({run.reason})" if run.reason else "measured"
+    if run.ok is False:
+        return f"could not be measured: {run.reason}"
+    if run.active:
+        return "being measured"
+    if run.reason:
+        return f"{'to be measured again' if active else 'could not be measured'}: {run.reason}"
+    return "to be measured" if active else "not measured"
+
+
+def job_event(event: Event) -> JobEvent:
+    kind = "submitted" if event.kind == "submit" else event.kind
+    return JobEvent(time_s=event.time_s, kind=kind, text=str(event.data.get("text", kind)))
+
+
+def cluster_view(
+    snapshot: NodesSnapshot, jobs: Sequence[JobRecord], settings: Settings, rounds: int, plan: Plan | None
+) -> ClusterView:
+    """`coadapt cluster`: every usable node with what runs on it."""
+    held: dict[str, dict[str, int]] = {}
+    for job in jobs:
+        for slot in job.occupied:
+            mine = held.setdefault(slot.node_id, {})
+            mine[job.id] = mine.get(job.id, 0) + slot.gpus
+    nodes = [
+        NodeRow(
+            id=node.id,
+            gpu_type=node.gpu_type,
+            gpus=node.gpus,
+            free_gpus=max(node.gpus - sum(held.get(node.id, {}).values()), 0),
+            cpus=node.cpus,
+            memory_gib=node.memory_gib,
+            emulated=node.emulated,
+            jobs=held.get(node.id, {}),
+        )
+        for node in snapshot.cluster.nodes
+    ]
+    notes = list(plan.notes) if plan else []
+    notes += [f"node {node[:8]} is draining and gets no work" for node in sorted(snapshot.draining)]
+    return ClusterView(
+        nodes=nodes,
+        policy=settings.policy,
+        round_interval_s=settings.round_interval_s,
+        rounds=rounds,
+        prices=dict(plan.prices) if plan else {},
+        solver_s=plan.solver_s if plan else None,
+        gap=plan.gap if plan and plan.placements and math.isfinite(plan.gap) else None,
+        notes=notes,
+    )
+
+
+def why_not_measured(job: JobRecord) -> str:
+    """Why a job has failed whose profile runs all failed; a reason that several GPU types share is told once."""
+    types: dict[str, list[str]] = {}
+    for run in job.profiles:
+        types.setdefault(run.reason, []).append(run.gpu_type)
+    reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in types.items())
+    return f"could not be measured on any GPU type: {reasons}"
+
+
+def why_not_in_round(job: JobRecord) -> str:
+    """One sentence for a job that took no part in the last round."""
+    if not job.active:
+        was = "was" if job.phase is Phase.CANCELLED else f"has {job.phase.value}:"
+        return f"{job.id} {was} {job.state.reason}; `coadapt describe {job.id}` tells what it had"
+    return f"{job.id} is {job.phase.value}: {_reason(job) or 'it takes part in the next round'}"
+
+
+def explanation(explained: Any) -> dict[str, Any]:
+    """The fields of an `explain.Explanation` as plain JSON values, and its lines for people."""
+    as_dict = getattr(explained, "to_dict", None)
+    if callable(as_dict):
+        result: dict[str, Any] = as_dict()
+    else:
+        result = (
+            asdict(explained) if is_dataclass(explained) and not isinstance(explained, type) else dict(explained)
+        )
+    lines = getattr(explained, "lines", None)
+    if lines is not None:
+        result["lines"] = list(lines() if callable(lines) else lines)
+    found: dict[str, Any] = plain(result)
+    return found

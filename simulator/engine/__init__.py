@@ -1,0 +1,1 @@
+"""Rounds in virtual time."""

@@ -1,0 +1,462 @@
+"""Rounds in virtual time: jobs advance exactly between rounds, the policy decides as in the live service."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.cluster import Cluster
+from ...core.placement import Placement
+from ...policies.contract.round import JobColumns, JobView, Policy, Round
+from ...policies.warm_up import stopwatch
+from ..jobs.world import World
+from ..traces.tables import Floats
+from ..traces.workload import Ints
+from .handover import Handovers, Move, Wait
+from .outages import Change, Failures
+from .outcome import Holding, Outcome
+
+
+class Stuck(RuntimeError):
+    """Jobs wait for ever; one sentence on which and why."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """When the policy is asked.
+
+    `interval_s`: at its multiples, counted from `first_s` of the trace. `events`: whenever a job arrives or ends
+    instead, as policies that only admit jobs are run. `early_s`: so long after a job arrives or ends and
+    `interval_s` after the last round, as in the live service; None: at fixed times only.
+    """
+
+    interval_s: float = 60.0
+    events: bool = False
+    first_s: float = 0.0
+    early_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.interval_s < np.inf:
+            raise ValueError(f"interval_s: {self.interval_s} must be more than 0 seconds, and finite")
+        if self.early_s is not None and not 0 <= self.early_s < np.inf:
+            raise ValueError(f"early_s: {self.early_s} must be 0 seconds or more")
+        if self.events and self.early_s is not None:
+            raise ValueError("early_s: rounds at events have no fixed times to be earlier than")
+        if not 0 <= self.first_s < np.inf:
+            raise ValueError(f"first_s: {self.first_s} must be 0 seconds or more")
+
+
+@dataclass
+class _Jobs:
+    """All jobs of the workload as columns; what a running job is doing lies in the last seven."""
+
+    progress: np.ndarray
+    pause_s: np.ndarray
+    attained_gpu_s: np.ndarray
+    held_s: np.ndarray
+    started_s: np.ndarray
+    finished_s: np.ndarray
+    restarts: np.ndarray
+    preemptions: np.ndarray
+    failures: np.ndarray
+    rate: np.ndarray
+    boundary: np.ndarray
+    saved: np.ndarray  # progress at the last end of an epoch, or start
+    saved_s: np.ndarray  # when that was
+    gpus: np.ndarray  # held; 0: none
+    placements: np.ndarray  # of Placement, None where it has none
+    largest: list[dict[str, int]]  # most GPUs ever held, per GPU type
+
+    @classmethod
+    def of(cls, count: int) -> _Jobs:
+        return cls(
+            progress=np.zeros(count),
+            pause_s=np.zeros(count),
+            attained_gpu_s=np.zeros(count),
+            held_s=np.zeros(count),
+            started_s=np.full(count, np.nan),
+            finished_s=np.full(count, np.nan),
+            restarts=np.zeros(count, np.int64),
+            preemptions=np.zeros(count, np.int64),
+            failures=np.zeros(count, np.int64),
+            rate=np.zeros(count),
+            boundary=np.zeros(count),
+            saved=np.zeros(count),
+            saved_s=np.zeros(count),
+            gpus=np.zeros(count, np.int64),
+            placements=np.full(count, None, object),
+            largest=[{} for _ in range(count)],
+        )
+
+
+class _Views(Sequence[JobView]):
+    """The active jobs of a round; a view is built when a policy asks for it."""
+
+    def __init__(self, engine: Engine, active: np.ndarray, now: float, columns: JobColumns) -> None:
+        self._engine, self._active, self._now = engine, active, now
+        self.columns = columns
+        self._made: dict[int, JobView] = {}
+
+    def __len__(self) -> int:
+        return len(self._active)
+
+    @overload
+    def __getitem__(self, index: int) -> JobView: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[JobView]: ...
+    def __getitem__(self, index: int | slice) -> JobView | list[JobView]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        job = int(self._active[index])
+        found = self._made.get(job)
+        if found is None:
+            remaining_s = float(self.columns.remaining_s[index])
+            found = self._made[job] = self._engine._view(job, self._now, remaining_s)
+        return found
+
+    def __iter__(self) -> Iterator[JobView]:
+        return (self[i] for i in range(len(self)))
+
+
+@dataclass
+class Engine:
+    """One run of a workload on a cluster under a policy: `run` once, or `step` by step to `outcome`.
+
+    Between two steps it can be pickled, with its world and its policy; what is read back goes on as if it had
+    never stopped (`resume`).
+    """
+
+    world: World
+    cluster: Cluster
+    policy: Policy
+    timing: Timing = Timing()
+    failures: Failures | None = None  # of nodes; a job on one goes on from its last checkpoint, elsewhere
+    checkpoint_s: float = 600.0  # seconds between checkpoints, besides those at the ends of epochs
+    _jobs: _Jobs = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        workload = self.world.workload
+        self._jobs = _Jobs.of(len(workload))
+        self._asked = workload.gpus
+        self._order = {id: i for i, id in enumerate(workload.ids)}
+        ready_s = workload.submit_s + workload.ready_after_s
+        self._arrivals = np.argsort(ready_s, kind="stable")
+        self._arrival_s = ready_s[self._arrivals]
+        self._active = np.zeros(0, np.int64)  # in order of arrival
+        self._next = 0  # first job that has not arrived, in `_arrivals`
+        self._changes = None if self.failures is None else self.failures.changes(self.cluster)
+        self._change = self._next_change()
+        self._down: set[str] = set()
+        self._up = self.cluster
+        self._now = self.timing.first_s - self.timing.interval_s  # so that the first round may be at first_s
+        self._ids = np.array(workload.ids, object)
+        self._handovers = Handovers()
+        self._holdings: list[Holding] = []
+        self._policy_s: list[float] = []
+        self._contention: list[tuple[float, int]] = []
+
+    def run(self) -> Outcome:
+        """Until every job has ended. Raises Stuck as `step` does."""
+        while self.step():
+            pass
+        return self.outcome()
+
+    def step(self) -> bool:
+        """Go on to the next round and past it; False: every job has ended, nothing was done.
+
+        Raises Stuck where no job runs and none will arrive, so that time would go on for ever.
+        """
+        total = len(self.world.workload)
+        if self._next >= total and not len(self._active):
+            return False
+        if self.timing.early_s is None:
+            self._pass_time(self._next_round_s())
+        else:
+            self._pass_time_until_early_round(self.timing.early_s)
+        self._arrive()
+        if len(self._active):
+            self._decide()
+        waits = len(self._active) and not self._jobs.gpus[self._active].any()
+        if self._next >= total and waits and not self._down:
+            waiting = [self.world.workload.ids[i] for i in self._active[:3]]
+            raise Stuck(
+                f"no job runs and none is to come, but {len(self._active)} wait, first {', '.join(waiting)}: "
+                "they ask for more than the cluster has, or the policy gives them nothing"
+            )
+        return True
+
+    @property
+    def now_s(self) -> float:
+        """Of the trace."""
+        return self._now
+
+    @property
+    def ended(self) -> int:
+        """Jobs so far."""
+        return self._next - len(self._active)
+
+    # --- time -----------------------------------------------------------------------------------------------
+
+    def _next_round_s(self) -> float:
+        arrival = float(self._arrival_s[self._next]) if self._next < len(self._arrival_s) else np.inf
+        step = self.timing.interval_s
+        if self.timing.events:
+            return min(arrival, self._next_end_s())
+        after = self._now + step
+        if len(self._active):
+            return after
+        # Nothing to do until someone arrives: the first round at or after that.
+        first = self.timing.first_s
+        return max(after, float(np.ceil((arrival - first) / step) * step) + first)
+
+    def _pass_time_until_early_round(self, early_s: float) -> None:
+        arrival = float(self._arrival_s[self._next]) if self._next < len(self._arrival_s) else np.inf
+        due = arrival + early_s
+        if len(self._active):
+            due = min(due, self._now + self.timing.interval_s)
+        due, up = max(due, self._now), self._up
+        while self._now < due:
+            count = len(self._active)
+            self._pass_time(min(due, self._expected_end_s()))
+            if len(self._active) < count or self._up is not up:
+                due, up = max(min(due, self._now + early_s), self._now), self._up
+
+    def _expected_end_s(self) -> float:
+        """When the first running job ends, at its rate of now; a little later than now at least."""
+        jobs, running = self._jobs, self._running()
+        if not len(running):
+            return np.inf
+        with np.errstate(divide="ignore"):
+            left_s = (self.world.ends(running) - jobs.progress[running]) / jobs.rate[running]
+        return max(float((self._now + jobs.pause_s[running] + left_s).min()), self._now + 0.1)
+
+    def _next_end_s(self) -> float:
+        running = self._running()
+        if not len(running):
+            return np.inf
+        jobs = self._jobs
+        left = (jobs.boundary[running] - jobs.progress[running]) / jobs.rate[running]
+        return float((self._now + jobs.pause_s[running] + left).min())
+
+    def _pass_time(self, until_s: float) -> None:
+        """Advance to the next round, through what happens to nodes on the way."""
+        while self._change is not None and self._change.time_s <= until_s:
+            self._advance(max(self._change.time_s, self._now))
+            self._apply(self._change)
+            self._change = self._next_change()
+            if self.timing.events:
+                return
+        self._advance(until_s)
+
+    def _next_change(self) -> Change | None:
+        return None if self._changes is None else next(self._changes, None)
+
+    def _apply(self, change: Change) -> None:
+        if not change.fails:
+            self._down.discard(change.node_id)
+        else:
+            self._down.add(change.node_id)
+            for job in self._running().tolist():
+                placement = self._jobs.placements[job]
+                if placement is not None and change.node_id in placement.by_node:
+                    self._lose(job)
+        self._up = Cluster(tuple(node for node in self.cluster.nodes if node.id not in self._down))
+
+    def _lose(self, job: int) -> None:
+        """The job's GPUs are gone, and its progress since the last checkpoint with them."""
+        jobs = self._jobs
+        trained_s = max(self._now - float(jobs.saved_s[job]), 0.0)
+        lost = float(jobs.rate[job]) * (trained_s % self.checkpoint_s)
+        jobs.progress[job] = max(float(jobs.progress[job]) - lost, float(jobs.saved[job]))
+        self._log(job, None, self._now)
+        self._handovers.forget(job)
+        jobs.placements[job], jobs.gpus[job] = None, 0
+        jobs.failures[job] += 1
+
+    def _running(self) -> np.ndarray:
+        return self._active[self._jobs.gpus[self._active] > 0]
+
+    def _advance(self, until_s: float) -> None:
+        """Every running job makes its progress up to `until_s`; those that end meanwhile free their GPUs."""
+        jobs, running = self._jobs, self._running()
+        if len(running):
+            left = np.full(len(running), until_s - self._now)
+            paused = np.minimum(jobs.pause_s[running], left)
+            jobs.pause_s[running] -= paused
+            left -= paused
+            moving = np.flatnonzero(jobs.pause_s[running] <= 0)
+            learning = running[left > 0] if self.world.learns else running[:0]
+            while len(moving):
+                at = running[moving]
+                reach = (jobs.boundary[at] - jobs.progress[at]) / jobs.rate[at]
+                # Within the resolution of the clock: what is left of such a reach would never pass.
+                arrives = reach <= left[moving] + 2 * np.spacing(until_s)
+                on = at[~arrives]
+                jobs.progress[on] += jobs.rate[on] * left[moving[~arrives]]
+                moving = moving[arrives]
+                left[moving] = np.clip(left[moving] - np.maximum(reach[arrives], 0.0), 0.0, None)
+                moving = moving[self._cross(running[moving], until_s - left[moving])]
+            held = np.where(np.isnan(jobs.finished_s[running]), until_s, jobs.finished_s[running]) - self._now
+            jobs.held_s[running] += held
+            jobs.attained_gpu_s[running] += held * jobs.gpus[running]
+            ended = running[~np.isnan(jobs.finished_s[running])]
+            if len(ended):
+                for job in ended.tolist():
+                    self._log(job, None, float(jobs.finished_s[job]))
+                    self._handovers.forget(job)
+                jobs.placements[ended] = None
+                jobs.gpus[ended] = 0
+                self._active = self._active[np.isnan(jobs.finished_s[self._active])]
+            for job in learning.tolist():
+                if (placement := jobs.placements[job]) is not None:
+                    self.world.trained(job, placement)
+        self._now = until_s
+
+    def _cross(self, at: Ints, now_s: Floats) -> NDArray[np.bool_]:
+        """Jobs reach their boundaries, each at its own time; mask of those that go on."""
+        jobs = self._jobs
+        jobs.progress[at] = jobs.boundary[at]
+        rates, boundaries = self.world.crosses(at, jobs.placements[at].tolist(), jobs.progress[at])
+        goes_on = ~np.isnan(rates)
+        jobs.finished_s[at[~goes_on]] = now_s[~goes_on]
+        on = at[goes_on]
+        jobs.rate[on], jobs.boundary[on] = rates[goes_on], boundaries[goes_on]
+        jobs.saved[on], jobs.saved_s[on] = jobs.progress[on], now_s[goes_on]
+        return goes_on
+
+    def _arrive(self) -> None:
+        end = int(np.searchsorted(self._arrival_s, self._now, side="right"))
+        if end > self._next:
+            self._active = np.concatenate([self._active, self._arrivals[self._next : end]])
+            self._next = end
+
+    # --- rounds -----------------------------------------------------------------------------------------------
+
+    def _decide(self) -> None:
+        jobs, active = self._jobs, self._active
+        columns = JobColumns(
+            ids=self._ids[active],
+            placements=jobs.placements[active],
+            submitted_s=self.world.workload.submit_s[active],
+            gpus=self._asked[active],
+            held=jobs.gpus[active],
+            attained_gpu_s=jobs.attained_gpu_s[active],
+            remaining_s=self.world.remaining_s(active, jobs.progress[active]),
+            preemptible=self.world.workload.preemptible[active],
+        )
+        views = _Views(self, active, self._now, columns)
+        with stopwatch() as took_s:
+            plan = self.policy.plan(Round(self._now, self.timing.interval_s, self._up, views))
+        self._policy_s.append(took_s())
+        self._contention.append((self._now, len(active)))
+        wanted = {self._order[id]: placement for id, placement in plan.placements.items()}
+        for job in self._running().tolist():
+            if job not in wanted:
+                self._stop(job)
+        moved = {
+            job: placement
+            for job, placement in wanted.items()
+            if jobs.placements[job] is not placement and jobs.placements[job] != placement
+        }
+        waits = self._waits(moved)
+        for job, placement in wanted.items():
+            if job in moved:
+                self._place(job, placement, waits.get(job, Wait()))
+            elif self.world.learns:
+                self._set_motion(job, placement)
+
+    def _waits(self, moved: Mapping[int, Placement]) -> dict[int, Wait]:
+        """Of jobs that change their GPUs, for what others are leaving; none, where GPUs change hands at once."""
+        jobs, moves = self._jobs, []
+        for job, new in moved.items():
+            if (keeps_s := self.world.keeps_s(job)) is not None:
+                has = {} if (old := jobs.placements[job]) is None else old.by_node
+                moves.append(Move(job, has, new.by_node, bool(has) and jobs.pause_s[job] <= 0, keeps_s))
+        if not moves:
+            return {}
+        free = Counter({node.id: node.gpus for node in self._up.nodes})
+        movers = {move.job for move in moves}
+        for job in {*self._running().tolist(), *moved} - movers:
+            free.subtract((moved[job] if job in moved else jobs.placements[job]).by_node)
+        return self._handovers.waits(moves, free, self._now)
+
+    def _view(self, job: int, now: float, remaining_s: float) -> JobView:
+        jobs = self._jobs
+        return JobView(
+            id=self.world.workload.ids[job],
+            spec=self.world.spec(job),
+            model=self.world.model(job),
+            placement=jobs.placements[job],
+            age_s=now - float(self.world.workload.submit_s[job]),
+            restarts=int(jobs.restarts[job]),
+            restart_cost_s=self.world.restart_cost_s(job, int(jobs.restarts[job])),
+            largest_gpus=jobs.largest[job],
+            attained_gpu_s=float(jobs.attained_gpu_s[job]),
+            progress=float(jobs.progress[job]),
+            submitted_s=float(self.world.workload.submit_s[job]),
+            remaining_s=None if np.isnan(remaining_s) else remaining_s,
+            rates=self.world.rates(job),
+            remaining=self.world.remaining(job, float(jobs.progress[job])),
+        )
+
+    def _stop(self, job: int) -> None:
+        jobs = self._jobs
+        self._log(job, None, self._now)
+        self._handovers.forget(job)
+        jobs.placements[job], jobs.gpus[job] = None, 0
+        jobs.preemptions[job] += 1
+
+    def _place(self, job: int, placement: Placement, wait: Wait) -> None:
+        jobs = self._jobs
+        left_s, rate = float(jobs.pause_s[job]), float(jobs.rate[job])
+        first = bool(np.isnan(jobs.started_s[job]))
+        old = jobs.placements[job] if wait.trains or not wait.seconds else None
+        pause_s = 0.0 if wait.returns else self.world.pause_s(job, old, placement, left_s, first)
+        self._set_motion(job, placement)
+        # Where it trains meanwhile it loses only what it would have trained more.
+        lost = max(1 - rate / float(jobs.rate[job]), 0.0) if wait.trains else 1.0
+        jobs.pause_s[job] = pause_s + wait.seconds * lost
+        if first:
+            jobs.started_s[job] = self._now
+        elif pause_s > left_s:
+            jobs.restarts[job] += 1
+        self._log(job, placement, self._now)
+        jobs.saved[job], jobs.saved_s[job] = jobs.progress[job], self._now + jobs.pause_s[job]
+        jobs.placements[job] = placement
+        jobs.gpus[job] = placement.gpus
+        most = jobs.largest[job]
+        most[placement.gpu_type] = max(most.get(placement.gpu_type, 0), placement.gpus)
+
+    def _set_motion(self, job: int, placement: Placement) -> None:
+        motion = self.world.moves(job, placement, float(self._jobs.progress[job]))
+        self._jobs.rate[job], self._jobs.boundary[job] = motion.rate, motion.boundary
+
+    # --- what is kept ----------------------------------------------------------------------------------------
+
+    def _log(self, job: int, placement: Placement | None, now: float) -> None:
+        """The job's GPUs change at `now`."""
+        gpu_type, gpus = ("", 0) if placement is None else (placement.gpu_type, placement.gpus)
+        self._holdings.append(Holding(job, now, gpu_type, gpus))
+
+    def outcome(self) -> Outcome:
+        """What came of a run that is at its end."""
+        jobs = self._jobs
+        return Outcome(
+            workload=self.world.workload,
+            cluster=self.cluster,
+            started_s=jobs.started_s,
+            finished_s=jobs.finished_s,
+            held_s=jobs.held_s,
+            attained_gpu_s=jobs.attained_gpu_s,
+            restarts=jobs.restarts,
+            preemptions=jobs.preemptions,
+            failures=jobs.failures,
+            policy_s=np.array(self._policy_s),
+            contention=np.array(self._contention).reshape(-1, 2),
+            holdings=tuple(self._holdings),
+        )

@@ -1,0 +1,236 @@
+"""Jobs that train a measured model: their progress follows from their placement and the batch they choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from pydantic import ValidationError
+
+from ...core.completion import fraction_done, samples_left
+from ...core.job import JobSpec, Resources
+from ...core.placement import Placement
+from ...core.training_config import Adaptivity, Count, TrainingConfig
+from ...estimators.goodput import JobModel
+from ...policies.placing.speeds import goodput_on
+from ..traces.tables import Floats
+from ..traces.workload import Ints, Workload
+from .applications import Application
+from .step_times import Shape, StepTime
+from .world import Motion
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples per replica and pass, and passes beyond the first."""
+
+    local_bsz: int
+    accumulation: int
+
+    def total(self, replicas: int) -> int:
+        return replicas * self.local_bsz * (self.accumulation + 1)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a job learns of itself while it trains: one placement's step time, and the gradients of an epoch."""
+
+    gpu_type: str
+    shape: Shape
+    batch: Batch
+    time: StepTime
+    grad_sqr: float
+    grad_var: float
+
+
+class Knowledge(Protocol):
+    """What a job's executor and the policy make of what was observed."""
+
+    def observe(self, job: int, seen: Observation) -> None: ...
+
+    def model(self, job: int) -> JobModel | None: ...
+
+    def choose(self, job: int, gpu_type: str, shape: Shape) -> Batch:
+        """The batch the job trains with on a placement."""
+
+
+def shape_of(placement: Placement, gpus_per_replica: int = 1) -> Shape:
+    """Replicas on each node; one that spans nodes counts as on a node of its own."""
+    shape = tuple(share.gpus // gpus_per_replica for share in placement.shares)
+    return shape if min(shape) else (1,) * (placement.gpus // gpus_per_replica)
+
+
+def joins(old: Placement, new: Placement) -> bool:
+    """Whether the new placement has GPUs that the old one has not, on which processes have to start."""
+    have = old.by_node
+    return old.gpu_type != new.gpu_type or any(share.gpus > have.get(share.node_id, 0) for share in new.shares)
+
+
+class AdaptiveWorld:
+    """Progress is steps at the initial batch size, each worth its gain, epoch by epoch.
+
+    `slowdown`: how much slower a model trains than its measured steps say. `largest_nodes`: GPUs of the largest
+    node of each type; given, policies are told how long rigid jobs still need.
+    """
+
+    learns = True
+
+    def __init__(
+        self,
+        workload: Workload,
+        applications: Sequence[Application],
+        knowledge: Knowledge,
+        slowdown: Mapping[str, float] | None = None,
+        largest_nodes: Mapping[str, int] | None = None,
+    ) -> None:
+        self.workload = workload
+        self.applications = applications  # one per job
+        self.knowledge = knowledge
+        self._slow = [
+            1.0 if slowdown is None else slowdown.get(a.name, slowdown.get("*", 1.0)) for a in applications
+        ]
+        self._largest_nodes = largest_nodes or {}
+        self._speed: dict[int, tuple[JobModel, float]] = {}  # what a model said of a rigid job
+        self._epoch = [0] * len(workload)
+        self._batch: list[Batch | None] = [None] * len(workload)
+        self._specs: dict[tuple[Application, Adaptivity, int, int, int, bool], JobSpec] = {}
+
+    def spec(self, job: int) -> JobSpec:
+        application, adaptivity = self.applications[job], self.workload.adaptivity[job]
+        adapts = adaptivity is Adaptivity.ADAPTIVE
+        asked = 0 if adapts else int(self.workload.gpus[job])
+        batch_size = application.initial_batch_size if adapts else int(self.workload.batch_size[job])
+        most, preemptible = int(self.workload.max_gpus[job]), bool(self.workload.preemptible[job])
+        key = application, adaptivity, asked, most, batch_size, preemptible
+        if key not in self._specs:
+            try:
+                self._specs[key] = _spec(*key)
+            except ValidationError as error:
+                told = error.errors()[0]["msg"].removeprefix("Value error, ")
+                raise ValueError(f"trace: job {self.workload.ids[job]}: {told}") from None
+        return self._specs[key]
+
+    def restart_cost_s(self, job: int, restarts: int = 0) -> float:
+        application = self.applications[job]
+        if restarts or application.assumed_restart_s is None:
+            return application.restart_s
+        return application.assumed_restart_s
+
+    def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
+        """A whole restart for another shape or GPU type, and after a stop; which nodes they are is the same.
+
+        Where it is known what a start takes, a job trains on where it is until its processes on the GPUs that
+        join have started, as live jobs do: it loses what it would have trained more on the new ones, and a pause.
+        """
+        if old is not None and old.gpu_type == new.gpu_type and shape_of(old) == shape_of(new):
+            return left_s
+        application = self.applications[job]
+        if application.start_s is None:
+            return application.restart_s
+        if old is None or left_s > 0:
+            return application.start_s if old is None or joins(old, new) else left_s
+        if not joins(old, new):
+            return application.pause_s
+        before, after = self._motion(job, old)[0].rate, self._motion(job, new)[0].rate
+        return application.pause_s + application.start_s * max(1 - before / after, 0.0)
+
+    def keeps_s(self, job: int) -> float | None:
+        return self.applications[job].start_s
+
+    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        motion, self._batch[job] = self._motion(job, placement)
+        return motion
+
+    def _motion(self, job: int, placement: Placement) -> tuple[Motion, Batch]:
+        application, shape = self.applications[job], self._shape(job, placement)
+        batch = self.knowledge.choose(job, placement.gpu_type, shape)
+        time = application.step_times[placement.gpu_type].at(shape, batch.local_bsz)
+        step_s = time.step_s + batch.accumulation * time.pass_s
+        gain = application.statistics.gain(batch.total(sum(shape)), self._epoch[job])
+        boundary = float(application.statistics.boundaries[self._epoch[job]])
+        return Motion(gain / step_s / self._slow[job], boundary), batch
+
+    def _shape(self, job: int, placement: Placement) -> Shape:
+        return shape_of(placement, self.applications[job].per_replica(placement.gpu_type))
+
+    def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
+        rates, boundaries = np.full(len(jobs), np.nan), progress.copy()
+        for i, (job, placement) in enumerate(zip(jobs.tolist(), placements, strict=True)):
+            self.trained(job, placement)
+            self._epoch[job] += 1
+            if self._epoch[job] < self.applications[job].epochs:
+                motion = self.moves(job, placement, float(progress[i]))
+                rates[i], boundaries[i] = motion.rate, motion.boundary
+        return rates, boundaries
+
+    def trained(self, job: int, placement: Placement) -> None:
+        application, shape, batch = self.applications[job], self._shape(job, placement), self._batch[job]
+        if batch is None:
+            return
+        time = application.step_times[placement.gpu_type].at(shape, batch.local_bsz)
+        gradients = application.statistics.gradients(batch.total(sum(shape)), self._epoch[job])
+        self.knowledge.observe(job, Observation(placement.gpu_type, shape, batch, time, *gradients))
+
+    def model(self, job: int) -> JobModel | None:
+        return self.knowledge.model(job)
+
+    def ends(self, jobs: Ints) -> Floats:
+        of = [self.applications[job] for job in jobs.tolist()]
+        return np.array([a.statistics.boundaries[a.epochs - 1] for a in of], float)
+
+    def remaining(self, job: int, progress: float) -> float | None:
+        """What a live job reports: it ends, as jobs do by default, when its progress is made."""
+        application, epoch = self.applications[job], self._epoch[job]
+        end = float(application.statistics.boundaries[application.epochs - 1])
+        fraction = fraction_done(Count.PROGRESS, end, progress, epoch)
+        return samples_left(progress * application.initial_batch_size, fraction)
+
+    def rates(self, job: int) -> Mapping[str, float] | None:
+        return None
+
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        """Of rigid jobs, with what they know of themselves: on the GPU type that each is fastest on."""
+        speeds = np.array([self._steps_per_s(job) for job in jobs.tolist()])
+        with np.errstate(divide="ignore"):
+            left_s = np.maximum(self.ends(jobs) - progress, 0.0) / speeds
+        return np.where(np.isfinite(left_s), left_s, np.nan)
+
+    def _steps_per_s(self, job: int) -> float:
+        """Steps at the initial batch size on the GPUs the job asks for; 0: nobody knows."""
+        if not self._largest_nodes or self.workload.adaptivity[job] is not Adaptivity.RIGID:
+            return 0.0
+        model = self.knowledge.model(job)
+        if model is None:
+            return 0.0
+        if job not in self._speed or self._speed[job][0] is not model:
+            gpus = int(self.workload.gpus[job])
+            goodput = max(goodput_on(model, t, gpus, most) for t, most in self._largest_nodes.items())
+            self._speed[job] = model, goodput / self.applications[job].initial_batch_size
+        return self._speed[job][1]
+
+
+def _spec(
+    application: Application, adaptivity: Adaptivity, gpus: int, most: int, batch_size: int, preemptible: bool
+) -> JobSpec:
+    rigid = adaptivity is Adaptivity.RIGID
+    adapts = adaptivity is Adaptivity.ADAPTIVE
+    return JobSpec(
+        name="trace-job",
+        script="trace",
+        preemptible=preemptible,
+        resources=Resources(
+            gpus=gpus if rigid else None,
+            max_gpus=max(most, gpus),
+            gpu_types=sorted(application.step_times),
+            gpus_per_replica=dict(application.gpus_per_replica) or 1,
+            cpus_per_gpu=0.0,
+        ),
+        training=TrainingConfig(
+            adaptivity=adaptivity,
+            initial_batch_size=batch_size,
+            max_batch_size=application.max_batch_size if adapts else None,
+            min_local_batch_size=min(least for least, _ in application.local_bsz.values()),
+        ),
+    )

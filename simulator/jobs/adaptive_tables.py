@@ -1,0 +1,200 @@
+"""Jobs of tabulated goodput whose size is chosen: a policy sees what each configuration is worth to them now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...core.job import JobSpec, Resources
+from ...core.placement import Placement
+from ...core.training_config import Adaptivity, TrainingConfig
+from ...estimators.tabulated import ANY_NODES, TabulatedConfigurations, TabulatedModel, scaled
+from ..traces.tables import Floats
+from ..traces.workload import Ints, Workload
+from .adaptive import shape_of
+from .goodput_tables import GoodputTable
+from .world import Motion
+
+
+@dataclass(frozen=True, eq=False)
+class _Phases:
+    """A table on the GPU types of a cluster, rows that are alike being one phase.
+
+    `ends`: (phases,) progress. `rates`: (phases, configurations) progress/s.
+    """
+
+    table: GoodputTable
+    configurations: TabulatedConfigurations
+    ends: Floats
+    rates: Floats
+
+    @classmethod
+    def of(cls, table: GoodputTable, gpu_types: Collection[str]) -> _Phases:
+        """Raises ValueError for an application that runs on none of the types."""
+        keys = sorted(key for key in table.rates if key[0] in gpu_types)
+        if not keys:
+            raise ValueError(f"{table.name}: has no goodputs on {', '.join(sorted(gpu_types))}")
+        rates = np.stack([table.rates[key] for key in keys], axis=1)
+        last = np.append((rates[1:] != rates[:-1]).any(axis=1), True)
+        items = tuple((t, table.nodes.get((t, gpus), ANY_NODES), gpus) for t, gpus in keys)
+        return cls(table, TabulatedConfigurations(items), table.ends[last], rates[last])
+
+    @cached_property
+    def place(self) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """Nodes of a GPU type and count, and where it stands in `configurations`."""
+        return {(t, gpus): (nodes, i) for i, (t, nodes, gpus) in enumerate(self.configurations.items)}
+
+    @cached_property
+    def models(self) -> Sequence[TabulatedModel]:
+        """One per phase, the same for every job in it."""
+        return [TabulatedModel(self.configurations, rates) for rates in self.rates]
+
+    def item(self, placement: Placement) -> int:
+        """Raises ValueError where the table has no goodput of it."""
+        nodes, item = self.place.get((placement.gpu_type, placement.gpus), (ANY_NODES, -1))
+        if item < 0 or nodes not in (ANY_NODES, placement.nodes):
+            raise ValueError(
+                f"{self.table.name}: has no goodput of {placement.gpus} {placement.gpu_type} on "
+                f"{placement.nodes} nodes, which the policy gave it"
+            )
+        return item
+
+
+class AdaptiveTableWorld:
+    """Progress is what a job's table says of the configuration it holds, row by row; its policy chooses that.
+
+    Policies know the row where a job is, with every goodput off by up to `noise` of itself, drawn once a job: what
+    the code of COpter does with 0.005, since among jobs that are exactly alike optima are not unique, and then
+    seldom integral. Every start costs the table's `restart_s` and so does every other shape or GPU type; which
+    nodes they are costs nothing.
+
+    Args:
+        tables: one per job.
+        gpu_types: of the cluster.
+        noise: largest relative deviation, at least 0 and less than 1.
+
+    Raises:
+        ValueError: for a job that can run on none of the types, or not with the GPUs that it asks for.
+    """
+
+    learns = False
+
+    def __init__(
+        self,
+        workload: Workload,
+        tables: Sequence[GoodputTable],
+        gpu_types: Collection[str],
+        noise: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        if not 0 <= noise < 1:
+            raise ValueError(f"noise: {noise} must be at least 0 and less than 1")
+        self.workload = workload
+        self._noise, self._seed = noise, seed
+        phases = {table: _Phases.of(table, gpu_types) for table in dict.fromkeys(tables)}
+        self._phases = [phases[table] for table in tables]  # one per job
+        self._specs: dict[tuple[_Phases, int, int, bool], JobSpec] = {}
+        self._models: dict[int, tuple[TabulatedModel, TabulatedModel]] = {}  # without and with noise
+        # Phases of all tables one after the other, and rates by configuration and phase, as flat columns.
+        first = dict(zip(phases, np.cumsum([0, *(len(p.ends) for p in phases.values())]).tolist(), strict=False))
+        self._rates_from = dict(
+            zip(phases, np.cumsum([0, *(p.rates.size for p in phases.values())]).tolist(), strict=False)
+        )
+        self._ends = np.concatenate([p.ends for p in phases.values()] or [np.zeros(0)])
+        self._rates = np.concatenate([p.rates.T.ravel() for p in phases.values()] or [np.zeros(0)])
+        self._first = np.array([first[table] for table in tables], np.int64)
+        self._count = np.array([len(p.ends) for p in self._phases], np.int64)
+        self._phase = np.zeros(len(workload), np.int64)  # where each job is
+        self._rates_at = np.zeros(len(workload), np.int64)  # of its configuration's first phase
+        for job in range(len(workload)):
+            self.spec(job)
+
+    def spec(self, job: int) -> JobSpec:
+        workload, phases = self.workload, self._phases[job]
+        rigid = workload.adaptivity[job] is Adaptivity.RIGID
+        asked = int(workload.gpus[job]) if rigid else 0
+        key = phases, asked, int(workload.max_gpus[job]), bool(workload.preemptible[job])
+        if key not in self._specs:
+            self._specs[key] = _spec(workload.ids[job], *key)
+        return self._specs[key]
+
+    def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
+        if old is not None and old.gpu_type == new.gpu_type and shape_of(old) == shape_of(new):
+            return left_s
+        return self.restart_cost_s(job)
+
+    def keeps_s(self, job: int) -> float | None:
+        return None
+
+    def restart_cost_s(self, job: int, restarts: int = 0) -> float:
+        return self._phases[job].table.restart_s
+
+    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        phases = self._phases[job]
+        phase = min(int(phases.ends.searchsorted(progress, side="right")), len(phases.ends) - 1)
+        item = phases.item(placement)
+        self._phase[job] = phase
+        self._rates_at[job] = self._rates_from[phases.table] + item * len(phases.ends)
+        return Motion(float(phases.rates[phase, item]), float(phases.ends[phase]))
+
+    def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
+        phase = self._phase[jobs] + 1
+        ended = phase >= self._count[jobs]
+        phase[ended] -= 1
+        self._phase[jobs] = phase
+        for job in jobs[ended].tolist():
+            self._models.pop(job, None)
+        rates = np.where(ended, np.nan, self._rates[self._rates_at[jobs] + phase])
+        return rates, self._ends[self._first[jobs] + phase]
+
+    def trained(self, job: int, placement: Placement) -> None:
+        pass
+
+    def model(self, job: int) -> TabulatedModel:
+        exact = self._phases[job].models[self._phase[job]]
+        if not self._noise:
+            return exact
+        known = self._models.get(job)
+        if known is None or known[0] is not exact:
+            # The same numbers in every phase of a job, without keeping them.
+            rng = np.random.default_rng((self._seed, job))
+            factor = rng.uniform(1 - self._noise, 1 + self._noise, len(exact.goodput))
+            known = self._models[job] = exact, scaled(exact, factor)
+        return known[1]
+
+    def ends(self, jobs: Ints) -> Floats:
+        return self._ends[self._first[jobs] + self._count[jobs] - 1]
+
+    def remaining(self, job: int, progress: float) -> float | None:
+        return max(float(self._phases[job].ends[-1]) - progress, 0.0)
+
+    def rates(self, job: int) -> Mapping[str, float] | None:
+        return None
+
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        return np.full(len(jobs), np.nan)
+
+
+def _spec(id: str, phases: _Phases, asked: int, most: int, preemptible: bool) -> JobSpec:
+    """`asked`: the GPUs of a rigid job, else 0; `most`: that the job may grow to."""
+    counts = sorted({gpus for _, gpus in phases.place})
+    if asked and asked not in counts:
+        raise ValueError(f"trace: job {id}: {phases.table.name} has no goodputs with {asked} GPUs")
+    if not asked and most < counts[0]:
+        raise ValueError(f"trace: job {id}: {phases.table.name} needs {counts[0]} GPUs, more than max_gpus {most}")
+    return JobSpec(
+        name="trace-job",
+        script="trace",
+        preemptible=preemptible,
+        resources=Resources(
+            gpus=asked or None,
+            min_gpus=1 if asked else counts[0],
+            max_gpus=max(asked, min(most, counts[-1])),
+            gpu_types=sorted({t for t, _ in phases.place}),
+            cpus_per_gpu=0.0,
+        ),
+        training=TrainingConfig(adaptivity=Adaptivity.RIGID if asked else Adaptivity.ADAPTIVE),
+    )

@@ -1,0 +1,34 @@
+"""Jobs that take a known time on the GPUs they ask for, as in the logs of clusters."""
+
+from __future__ import annotations
+
+from ...core.placement import Placement
+from ..traces.tables import Floats
+from ..traces.workload import Ints, Workload
+from .fixed_size import FixedSizeWorld, RestartS, half_a_minute
+from .world import Motion
+
+
+class FixedLengthWorld(FixedSizeWorld):
+    """Progress is seconds of work; every GPU type is as fast.
+
+    `restart_s`: seconds without progress when a job that was stopped starts again, by the GPUs it asks for.
+    `tells_length`: whether policies are told how long a job still needs.
+    """
+
+    def __init__(self, workload: Workload, restart_s: RestartS = half_a_minute, tells_length: bool = True) -> None:
+        super().__init__(workload, restart_s)
+        self._tells_length = tells_length
+
+    def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
+        return 0.0 if first else left_s + self.restart_cost_s(job)
+
+    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        return Motion(1.0, float(self.workload.duration_s[job]))
+
+    def ends(self, jobs: Ints) -> Floats:
+        return self.workload.duration_s[jobs]
+
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        told = self.workload.duration_s[jobs] - progress
+        return told if self._tells_length else super().remaining_s(jobs, progress)

@@ -1,0 +1,1 @@
+"""Figures, files and pictures of simulated runs."""

@@ -1,0 +1,50 @@
+"""What makes two runs the same: their inputs, and the code that ran them."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+_PROJECT = Path(__file__).parents[2]
+_PACKAGES = ("estimators", "executor", "optimizer", "scheduler", "simulator")
+_LIBRARIES = ("highspy", "numba", "numpy", "scipy")  # whose version may change a result
+MADE_BY = "made_by"
+
+
+def digest(path: Path | None) -> str | None:
+    """Of a file, or of all files of a folder and their names; None for no path and for what is not there."""
+    if path is None or not path.exists():
+        return None
+    found = hashlib.sha256()
+    for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
+        found.update(f"{file.relative_to(path)}\0".encode())
+        with file.open("rb") as content:
+            found.update(hashlib.file_digest(content, "sha256").digest())
+    return found.hexdigest()
+
+
+@cache
+def project() -> str:
+    """Of everything that decides what a simulation gives: code and data of this project, Python, libraries."""
+    found = hashlib.sha256(platform.python_version().encode())
+    for name in _LIBRARIES:
+        found.update(version(name).encode())
+    for package in _PACKAGES:
+        for file in sorted(p for p in (_PROJECT / package).rglob("*") if p.suffix in (".py", ".json")):
+            found.update(f"{file.relative_to(_PROJECT)}\0".encode() + file.read_bytes())
+    return found.hexdigest()
+
+
+def check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    """Raises ValueError, with the first input that differs, where a folder holds a run of other inputs."""
+    for name in [*here, *there]:
+        if name != MADE_BY and there.get(name) != here.get(name):
+            raise ValueError(
+                f"{folder}: holds a run with {name} {there.get(name)!r}, and this one has {here.get(name)!r}; "
+                "save this one elsewhere, or remove that folder"
+            )

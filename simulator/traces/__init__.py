@@ -1,0 +1,1 @@
+"""Traces and clusters, read from files."""

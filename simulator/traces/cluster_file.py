@@ -1,0 +1,79 @@
+"""The cluster of a simulation: one, or one per virtual cluster, from words or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...core import safe_yaml
+from ...core.cluster import Cluster, Node
+from ...core.emulated_nodes import parse
+from .tables import numbers, read_rows
+
+MOST_NODES = 100_000
+FILES = (".yaml", ".yml", ".csv")
+WHOLE = ""  # the name of a cluster that is not divided
+
+
+@dataclass(frozen=True)
+class SimulatedCluster:
+    """Parts that share nothing, by the name of their virtual cluster; one part `WHOLE` takes every job."""
+
+    parts: Mapping[str, Cluster]
+
+    @property
+    def gpu_types(self) -> tuple[str, ...]:
+        return tuple(sorted({t for part in self.parts.values() for t in part.gpu_types}))
+
+
+def cluster_of(words: str, prefix: str = "") -> Cluster:
+    """`"6x t4:4, 2x a100:8"` as nodes with ids in that order. Raises ValueError as `coadapt up --emulate` does."""
+    found: list[Node] = []
+    for node in parse(words, known=(), most_nodes=MOST_NODES, field="cluster"):
+        found.append(Node(f"{prefix}{node.gpu_type}-{len(found):04d}", node.gpu_type, node.gpus))
+    return Cluster(tuple(found))
+
+
+def read_cluster(given: str) -> SimulatedCluster:
+    """A cluster in words, or the path of a file that describes one.
+
+    A YAML file holds `nodes: "6x t4:4, 2x a100:8"`, or `virtual_clusters:` with such words for each name; a CSV
+    file holds the nodes of 8 GPUs of each virtual cluster in its columns `vc` (or a nameless one) and `num`.
+
+    Raises ValueError in one sentence for whatever is wrong with it.
+    """
+    path = Path(given)
+    if path.suffix == ".csv":
+        return _virtual_clusters(path)
+    if path.suffix not in FILES:
+        return SimulatedCluster({WHOLE: cluster_of(given)})
+    try:
+        with path.open("rb") as file:
+            content = safe_yaml.read(file.read(safe_yaml.MAX_BYTES + 1))
+    except OSError as error:
+        raise ValueError(f"cluster: {path} cannot be read: {error.strerror or error}") from None
+    except safe_yaml.YamlProblem as error:
+        raise ValueError(f"cluster: {path}: {safe_yaml.told(error, 'cluster file')}") from None
+    if isinstance(content, dict) and isinstance(content.get("nodes"), str) and len(content) == 1:
+        return SimulatedCluster({WHOLE: cluster_of(content["nodes"])})
+    parts = content.get("virtual_clusters") if isinstance(content, dict) else None
+    if not isinstance(parts, dict) or not parts or not all(isinstance(words, str) for words in parts.values()):
+        raise ValueError(
+            f'cluster: {path} needs `nodes: "6x t4:4"` or `virtual_clusters:` with such words by name'
+        )
+    return SimulatedCluster({str(name): cluster_of(words, f"{name}-") for name, words in parts.items()})
+
+
+def _virtual_clusters(path: Path) -> SimulatedCluster:
+    rows = read_rows(path, ("num",), ("vc",))
+    name = next((column for column in rows[0] if column in ("vc", "")), None)
+    if name is None:
+        raise ValueError(f"cluster: {path}: column 'vc' is missing")
+    nodes = numbers(path, rows, "num", least=1, whole=True)
+    return SimulatedCluster(
+        {
+            row[name]: cluster_of(f"{int(count)}x gpu:8", f"{row[name]}-")
+            for row, count in zip(rows, nodes, strict=True)
+        }
+    )

@@ -1,0 +1,56 @@
+"""Jobs as a live cluster recorded them: each brings its own measured model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RecordedThroughput:
+    """Throughput on one GPU type: `ThroughputParams` by name, and the largest local batch that fits a replica."""
+
+    params: Mapping[str, float]
+    max_local_bsz: int
+    gpus_per_replica: int = 1
+
+
+@dataclass(frozen=True)
+class RecordedModel:
+    """What was measured of a job: `samples` are those at its initial batch size until it ended.
+
+    `slowdown`: how much longer it trained than `throughput` says, with evaluations, checkpoints and so on.
+    `start_s`: from being given GPUs to training on them; where it has others it trains on those meanwhile and then
+    pauses for `pause_s`. None: whatever changes costs `restart_s`, which is else what policies take a restart to
+    cost, and `assumed_restart_s` what they take before the first (None: the same). All are means.
+    """
+
+    throughput: Mapping[str, RecordedThroughput]  # GPU type ->
+    initial_batch_size: int
+    max_batch_size: int
+    samples: float
+    min_local_bsz: int = 1
+    noise_scale: float | None = None
+    slowdown: float = 1.0
+    restart_s: float = 0.0
+    start_s: float | None = None
+    pause_s: float = 0.0
+    assumed_restart_s: float | None = None
+
+
+@dataclass(frozen=True)
+class RecordedProfile:
+    """A profile run held `gpus` GPUs of a type for `for_s` seconds, `after_s` seconds after its job came."""
+
+    gpu_type: str
+    for_s: float
+    after_s: float = 0.0
+    gpus: int = 1
+
+    def __post_init__(self) -> None:
+        if not (0 < self.for_s < math.inf and 0 <= self.after_s < math.inf and self.gpus >= 1):
+            raise ValueError(
+                f"profiles: {self.gpus} {self.gpu_type} for {self.for_s} s after {self.after_s} s must be "
+                "at least 1 GPU for more than 0 s after 0 s or more"
+            )

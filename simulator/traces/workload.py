@@ -1,0 +1,166 @@
+"""The jobs of a trace: what was submitted when, and what it asks for."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict
+
+from ...core.training_config import Adaptivity
+from .recorded import RecordedModel, RecordedProfile
+from .tables import Floats
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TraceJob:
+    """One submission.
+
+    `application` names a model whose profiles say how fast it trains; without one the job is `duration_s` long
+    on the `gpus` it asks for. `gpus` and `batch_size` are what schedulers that cannot choose give it
+    ("TunedJobs"). A `model` of its own stands for an application. `steps`: optimizer steps it trains, where a
+    trace says so; 0: as many as its application takes.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    id: str
+    submit_s: float
+    gpus: int = 1
+    duration_s: float | None = None
+    application: str = ""
+    batch_size: int = 0
+    adaptivity: Adaptivity = Adaptivity.RIGID
+    virtual_cluster: str = ""
+    user: str = ""
+    ready_after_s: float = 0.0  # from its submission until it may be scheduled, while it was profiled
+    max_gpus: int = 64  # of a job that may grow
+    model: RecordedModel | None = None  # what a live cluster measured of it
+    steps: int = 0
+    preemptible: bool = True  # False: once it has GPUs it keeps them to its end
+    profiles: tuple[RecordedProfile, ...] = ()  # its profile runs on a live cluster
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Jobs as columns, in order of submission; ties keep the trace's own order.
+
+    Raises ValueError for a job that cannot be, in one sentence with its id, field and value.
+    """
+
+    ids: tuple[str, ...]
+    submit_s: Floats
+    gpus: Ints
+    duration_s: Floats  # nan: the application decides
+    applications: tuple[str, ...]
+    batch_size: Ints
+    steps: Ints  # 0: the application decides
+    adaptivity: tuple[Adaptivity, ...]
+    virtual_clusters: tuple[str, ...]
+    users: tuple[str, ...]
+    ready_after_s: Floats
+    max_gpus: Ints
+    models: tuple[RecordedModel | None, ...]
+    preemptible: NDArray[np.bool_]
+    profiles: tuple[tuple[RecordedProfile, ...], ...]
+    clock_s: float = 0.0  # what the clock showed at second 0 of the trace, since midnight
+
+    @classmethod
+    def of(cls, jobs: Iterable[TraceJob], clock_s: float = 0.0) -> Workload:
+        rows = list(jobs)
+        for row in rows:
+            _check(row)
+        for id, count in Counter(row.id for row in rows).most_common(1):
+            if count > 1:
+                raise ValueError(f"trace: job id {id!r} stands {count} times; ids must differ")
+        submit_s = np.array([row.submit_s for row in rows], float)
+        if (np.diff(submit_s) < 0).any():
+            at = int(np.flatnonzero(np.diff(submit_s) < 0)[0])
+            warnings.warn(
+                f"trace: job {rows[at + 1].id} was submitted before job {rows[at].id} above it; sorted by time",
+                stacklevel=2,
+            )
+        order = np.argsort(submit_s, kind="stable")
+        rows = [rows[i] for i in order]
+        return cls(
+            ids=tuple(row.id for row in rows),
+            submit_s=submit_s[order],
+            gpus=np.array([row.gpus for row in rows], np.int64),
+            duration_s=np.array([np.nan if row.duration_s is None else row.duration_s for row in rows], float),
+            applications=tuple(row.application for row in rows),
+            batch_size=np.array([row.batch_size for row in rows], np.int64),
+            steps=np.array([row.steps for row in rows], np.int64),
+            adaptivity=tuple(row.adaptivity for row in rows),
+            virtual_clusters=tuple(row.virtual_cluster for row in rows),
+            users=tuple(row.user for row in rows),
+            ready_after_s=np.array([row.ready_after_s for row in rows], float),
+            max_gpus=np.array([row.max_gpus for row in rows], np.int64),
+            models=tuple(row.model for row in rows),
+            preemptible=np.array([row.preemptible for row in rows], np.bool_),
+            profiles=tuple(row.profiles for row in rows),
+            clock_s=clock_s,
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def tuned(self) -> Workload:
+        """Every job keeps the GPUs and the batch size it asks for ("TunedJobs")."""
+        return replace(self, adaptivity=(Adaptivity.RIGID,) * len(self))
+
+    def and_also(self, more: Workload) -> Workload:
+        """The jobs of both, in order of submission."""
+        joined: dict[str, Any] = {}
+        for f in fields(self):
+            column, other = getattr(self, f.name), getattr(more, f.name)
+            if isinstance(column, np.ndarray):
+                joined[f.name] = np.concatenate([column, other])
+            elif isinstance(column, tuple):
+                joined[f.name] = column + other
+        both = replace(self, **joined)
+        return both.select(np.argsort(both.submit_s, kind="stable"))
+
+    def select(self, at: Sequence[int] | Ints | NDArray[np.bool_]) -> Workload:
+        """The jobs at these positions, or where a mask holds."""
+        index = np.arange(len(self))[np.asarray(at)]
+        taken: dict[str, Any] = {}
+        for f in fields(self):
+            column = getattr(self, f.name)
+            if isinstance(column, np.ndarray):
+                taken[f.name] = column[index]
+            elif isinstance(column, tuple):
+                taken[f.name] = tuple(column[i] for i in index)
+        return replace(self, **taken)
+
+
+MOST_S = 1e11  # about 3,000 years: beyond it a clock of 64 bits no longer tells rounds apart
+MOST_GPUS = 1_000_000
+MOST_COUNT = 2**53
+# Field -> (least, most, what it is in).
+_RANGES: dict[str, tuple[float, float, str]] = {
+    "submit_s": (0, MOST_S, " s"),
+    "duration_s": (0, MOST_S, " s"),
+    "ready_after_s": (0, MOST_S, " s"),
+    "gpus": (1, MOST_GPUS, ""),
+    "max_gpus": (1, MOST_GPUS, ""),
+    "batch_size": (0, MOST_COUNT, ""),
+    "steps": (0, MOST_COUNT, ""),
+}
+
+
+def _check(job: TraceJob) -> None:
+    for name, (least, most, unit) in _RANGES.items():
+        value = getattr(job, name)
+        if value is not None and not least <= value <= most:
+            raise ValueError(
+                f"trace: job {job.id}: {name} {value} is not accepted, must be from {least:g} to {most:g}{unit}"
+            )
+    if job.duration_s is None and not job.application and job.model is None:
+        raise ValueError(f"trace: job {job.id} has neither a duration nor an application nor a model")

@@ -1,0 +1,367 @@
+"""What scripts rely on: exit codes, one line on stderr, one JSON document on stdout."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from coadapt.cli import follow, main, show
+from coadapt.cli.exit_codes import Exit, code_of
+from coadapt.client import jobfile
+from coadapt.client.client import NoClusterError, UnknownJobError
+from coadapt.client.cluster_record import LocalClusterError
+from coadapt.core import emulated_nodes
+from coadapt.deploy.start_service import SettingsError
+from rich.console import Console
+
+from tests.support.bad_jobs import BAD_CLUSTERS
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ["up", "submit", "list", "describe", "logs", "cancel", "cluster", "explain", "outputs"]
+COMMANDS += ["down", "schema", "check"]
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cluster of the machine's user is seen."""
+    monkeypatch.setenv("COADAPT_HOME", str(tmp_path / "home"))
+    for name in ("COADAPT_ADDRESS", "RAY_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_help_names_every_command_and_loads_nothing_heavy() -> None:
+    heavy = "import sys; from coadapt.cli.main import run; code = run(['--help']); "
+    heavy += "print(sorted({'ray', 'torch', 'numpy', 'scipy', 'pydantic'} & set(sys.modules))); sys.exit(code)"
+    done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert all(f"\n  {command} " in done.stdout for command in COMMANDS)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_costs_less_than_a_third_of_a_second_of_work() -> None:
+    before = os.times()
+    subprocess.run([sys.executable, "-m", "coadapt.cli.main", "--help"], capture_output=True, check=True)
+    after = os.times()
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 0.9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["lits"], Exit.USAGE),
+        (["list", "--jsn"], Exit.USAGE),
+        (["submit"], Exit.USAGE),
+        (["submit", "missing.yaml"], Exit.USAGE),
+        (["submit", "a.yaml", "b.yaml", "--follow"], Exit.USAGE),
+        (["up"], Exit.USAGE),
+        (["up", "--emulate", "2x h100:4"], Exit.USAGE),
+        (["up", "--emulate", "1x t4:1", "--policy", "siaa"], Exit.USAGE),
+        (["up", "--emulate", "1x t4:1", "--policy-option", "q=1"], Exit.USAGE),
+        (["up", "--emulate", "1x t4:1", "--policy-option", "p"], Exit.USAGE),
+        (["up", "--emulate", "1x t4:1", "--round-interval", "0"], Exit.USAGE),
+        (["up", "--emulate", "1x t4:1", "--round-interval", "soon"], Exit.USAGE),
+        (["logs", "job-1", "-f", "--json"], Exit.USAGE),
+        (["submit", "a.yaml", "-f", "--json"], Exit.USAGE),
+        (["logs", "job-1", "--rank", "first"], Exit.USAGE),
+        (["logs", "job-1", "--rank", "-1"], Exit.USAGE),
+        (["list"], Exit.NO_CLUSTER),
+        (["describe", "job-1"], Exit.NO_CLUSTER),
+        (["explain", "job-1", "--json"], Exit.NO_CLUSTER),
+        (["cancel", "job-1"], Exit.NO_CLUSTER),
+        (["cluster", "--json"], Exit.NO_CLUSTER),
+        (["submit", str(ROOT / "examples" / "rigid" / "job.yaml")], Exit.NO_CLUSTER),
+        (["down"], Exit.OK),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else value.name,
+)
+def test_exit_codes_and_one_line(arguments: list[str], code: Exit, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(arguments) == code
+    captured = capsys.readouterr()
+    if code:
+        assert captured.out == ""
+        assert captured.err.startswith("coadapt: ")
+        assert captured.err.count("\n") == 1
+
+
+def test_nothing_is_submitted_when_one_of_the_files_is_bad(tmp_path: Path, capsys) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "good.yaml").write_text("name: good\nscript: train.py\n")
+    (tmp_path / "bad.yaml").write_text("name: bad\nscript: train.py\nresources: {min_gpus: 0}\n")
+    assert main.run(["submit", str(tmp_path / "good.yaml"), str(tmp_path / "bad.yaml")]) == Exit.USAGE
+    assert "bad.yaml: resources.min_gpus: 0 is not a number of at least 1" in capsys.readouterr().err
+
+
+class Unending:
+    """A client whose jobs go on until the user presses Ctrl-C."""
+
+    def submit(self, spec: jobfile.JobSpec, **_: object) -> str:
+        return f"{spec.name}-1"
+
+    def list(self) -> list[dict]:
+        raise KeyboardInterrupt
+
+    def logs(self, job: str, follow: bool) -> Iterator[str]:
+        yield "epoch 1\n"
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("option", ["--wait", "--follow"])
+def test_ctrl_c_leaves_the_job_and_says_how_to_come_back(tmp_path: Path, capsys, monkeypatch, option: str) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "job.yaml").write_text("name: long\nscript: train.py\n")
+    monkeypatch.setattr(main, "_connect", Unending)
+    assert main.run(["submit", str(tmp_path / "job.yaml"), "--anyway", option]) == Exit.INTERRUPTED
+    assert capsys.readouterr().err.splitlines() == [
+        "long-1",
+        "coadapt: interrupted; long-1 goes on: see `coadapt logs -f long-1`, end it with `coadapt cancel long-1`",
+    ]
+
+
+def test_ctrl_c_anywhere_else_is_one_line(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(main, "_connect", Unending)
+    assert main.run(["list"]) == Exit.INTERRUPTED
+    assert capsys.readouterr().err == "coadapt: interrupted; submitted jobs go on\n"
+
+
+def test_errors_behind_the_exit_codes() -> None:
+    assert code_of(NoClusterError("x")) == code_of(LocalClusterError("x")) == Exit.NO_CLUSTER
+    assert code_of(UnknownJobError("x")) == Exit.NOT_FOUND
+    assert code_of(SettingsError("x")) == Exit.USAGE
+    assert code_of(jobfile.JobFileError("job.yaml", ["x"])) == Exit.USAGE
+    assert code_of(KeyboardInterrupt()) == Exit.INTERRUPTED
+    assert code_of(ZeroDivisionError()) is None
+
+
+@pytest.mark.parametrize("text", BAD_CLUSTERS)
+def test_a_bad_cluster_description_gets_its_one_line(text: str) -> None:
+    with pytest.raises(emulated_nodes.EmulationError) as error:
+        emulated_nodes.parse(text)
+    assert str(error.value) == BAD_CLUSTERS[text]
+
+
+def test_schema_prints_the_published_schema(capsys) -> None:
+    assert main.run(["schema"]) == Exit.OK
+    assert json.loads(capsys.readouterr().out) == jobfile.schema()
+
+
+def test_durations_read_well() -> None:
+    shown = [show.duration(s) for s in (None, 0, 47.9, 60, 725, 3600 * 3 + 420, 86400 * 2 + 3600 * 4)]
+    assert shown == ["-", "0s", "47s", "1m00s", "12m05s", "3h07m", "2d04h"]
+
+
+def row(**fields: object) -> dict:
+    status = {"profiling": "measuring", "queued": "waiting"}
+    phase = str(fields.get("phase", "queued"))
+    base = {"id": "a-1", "name": "a", "phase": phase, "status": status.get(phase, phase), "reason": ""}
+    base |= {"gpu_type": None, "gpus": 0, "nodes": [], "ends_s": None, "has_target": False}
+    base |= {
+        "emulated": True,
+        "batch_size": None,
+        "local_bsz": None,
+        "accumulation": None,
+        "lr": None,
+        "gain": None,
+    }
+    base |= {"epoch": None, "epochs": None, "fraction": 0.0, "steps": 0, "metrics": {}, "submitted_s": time.time()}
+    return base | {"started_s": None, "finished_s": None, "restarts": 0} | fields
+
+
+def test_changes_are_told_a_line_each_and_emulation_is_named() -> None:
+    old = row(phase="running", gpus=2, gpu_type="t4", batch_size=32, lr=0.1)
+    new = row(phase="running", gpus=4, gpu_type="a100", batch_size=64, lr=0.2)
+    assert show.change_lines({"a-1": old}, [new]) == [
+        "a-1: 2 t4 (emulated) -> 4 a100 (emulated)",
+        "a-1: batch size 32 -> 64, learning rate 0.2",
+    ]
+    assert show.change_lines({"a-1": new}, [new]) == []
+    starts = row(gpus=4, gpu_type="a100", status="starting")
+    assert show.change_lines({"a-1": starts}, [new | {"batch_size": None}]) == [
+        "a-1: running",
+        "a-1: - -> 4 a100 (emulated)",
+    ]
+    ended = new | {
+        "phase": "succeeded",
+        "status": "succeeded",
+        "reason": "reached its target",
+        "batch_size": 128,
+        "finished_s": 1.0,
+    }
+    assert show.change_lines({"a-1": new}, [ended]) == [
+        "a-1: batch size 64 -> 128, learning rate 0.2",
+        "a-1: succeeded (reached its target)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("solver_s", "gap", "said"),
+    [
+        (0.0032, 7.34e-5, ", the last one was solved in 3.2 ms; its plan is proven within 0.0073 % of the best\n"),
+        (0.0032, 0.0, ", the last one was solved in 3.2 ms; its plan is proven the best\n"),
+        (0.0032, None, ", the last one was solved in 3.2 ms\n"),
+        (0.0, None, "\n"),
+        (None, None, "\n"),
+    ],
+)
+def test_the_last_round_is_told_with_what_its_plan_is_proven_to_be(
+    solver_s: float | None, gap: float | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show.console().print(
+        show.cluster_table(
+            {
+                "nodes": [],
+                "policy": "sia",
+                "round_interval_s": 60.0,
+                "rounds": 12,
+                "prices": {},
+                "solver_s": solver_s,
+                "gap": gap,
+                "notes": [],
+            }
+        )
+    )
+    assert f"policy sia, a round every 60 s, 12 so far{said}" in capsys.readouterr().out
+
+
+def test_progress_is_told_at_every_tenth() -> None:
+    old = row(phase="running", fraction=0.18, epochs=20, epoch=3)
+    new = row(phase="running", fraction=0.21, epochs=20, epoch=4, metrics={"loss": 0.5}, has_target=True)
+    assert show.change_lines({"a-1": old}, [new]) == ["a-1: 21% 4/20, loss=0.5"]
+    known = new | {"ends_s": time.time() + 725.5}
+    assert show.change_lines({"a-1": old}, [known]) == ["a-1: 21% 4/20, loss=0.5, ends in <12m05s"]
+    assert show.change_lines({"a-1": new}, [new | {"fraction": 0.29}]) == []
+
+
+@pytest.mark.parametrize(
+    ("ends_s", "has_target", "shown"),
+    [(None, False, "-"), (1000.0 + 725, False, "12m05s"), (1000.0 + 725, True, "<12m05s"), (999.0, False, "-")],
+)
+def test_the_time_to_the_end_is_shown_where_it_is_known(
+    ends_s: float | None, has_target: bool, shown: str
+) -> None:
+    assert show.left(row(ends_s=ends_s, has_target=has_target), 1000.0) == shown
+
+
+def listed(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    assert main.run(["list", *options]) == Exit.OK
+    return capsys.readouterr().out
+
+
+def test_list_leaves_out_what_ended_long_ago_and_says_how_to_see_it(capsys, monkeypatch) -> None:
+    now = time.time()
+    old = row(id="old-1", phase="succeeded", finished_s=now - 90_000, submitted_s=now - 99_000)
+    many = [row(id=f"done-{i}", phase="failed", finished_s=now - 1000 + i) for i in range(30)]
+    active = row(id="runs-40", phase="running", gpus=1, gpu_type="t4")
+
+    class Client:
+        def list(self) -> list[dict]:
+            return [old, *many, active]
+
+    monkeypatch.setattr(main, "_connect", Client)
+    table = listed(capsys)
+    assert [name in table for name in ("old-1", "done-9 ", "done-10 ", "done-29 ", "runs-40")] == [
+        False, False, True, True, True,
+    ]  # fmt: skip
+    assert "11 jobs that ended earlier: `coadapt list --all`" in table
+    assert "old-1" in listed(capsys, "--all")
+    assert len(json.loads(listed(capsys, "--json"))) == 32
+    assert "done-29" not in listed(capsys, "--active")
+
+
+class Logs:
+    """A client with the output of one job, and what of it was asked for."""
+
+    sources: tuple[str, ...] = ("profile-t4", "rank-0")
+    asked: list[tuple[object, bool]] = []  # noqa: RUF012
+
+    def list(self) -> list[dict]:
+        return [row()]
+
+    def logs(self, job: str, follow: bool, rank: object, measuring: bool) -> Iterator[str]:
+        self.asked.append((rank, measuring))
+        yield from ["epoch 1\n"] if rank == 0 and "rank-0" in self.sources else []
+
+    def log_sources(self, job: str) -> tuple[str, ...]:
+        return self.sources
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        ([], (0, False)),
+        (["--rank", "3"], (3, False)),
+        (["--rank", "all"], ("all", False)),
+        (["--measuring"], (0, True)),
+    ],
+)
+def test_logs_shows_rank_0_and_others_where_asked(arguments: list[str], asked: tuple, monkeypatch) -> None:
+    monkeypatch.setattr(main, "_connect", Logs)
+    assert main.run(["logs", "a-1", *arguments]) == Exit.OK
+    assert Logs.asked[-1] == asked
+
+
+@pytest.mark.parametrize(
+    ("sources", "rank", "told"),
+    [
+        ((), "0", "a-1 has written nothing yet"),
+        (
+            ("profile-t4",),
+            "0",
+            "a-1 has written nothing but while it was measured: `coadapt logs a-1 --measuring`",
+        ),
+        (("rank-0", "rank-1"), "7", "that has written nothing; of a-1 there is rank-0, rank-1"),
+    ],
+)
+def test_where_there_is_no_output_it_is_said_where_there_is(
+    sources: tuple[str, ...], rank: str, told: str, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(main, "_connect", Logs)
+    monkeypatch.setattr(Logs, "sources", sources)
+    assert main.run(["logs", "a-1", "--rank", rank]) == Exit.OK
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", f"coadapt: {told}\n")
+
+
+def test_whoever_waits_in_a_terminal_sees_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Console(force_terminal=True, width=200, file=io.StringIO(), color_system=None)
+    monkeypatch.setattr(show, "console", lambda: screen)
+    rows = [row(phase="running", fraction=0.5), row(phase="succeeded", fraction=1.0, finished_s=time.time())]
+
+    class Client:
+        def list(self) -> list[dict]:
+            return [rows.pop(0)]
+
+    (ended,) = follow.wait(Client(), ["a-1"], every_s=0.0)  # type: ignore[arg-type]
+    assert ended["phase"] == "succeeded"
+    drawn = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "━━━━━━━━━━" in drawn
+    assert "50%" in drawn
+
+
+def test_whoever_waits_elsewhere_reads_a_line_a_change(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [row(), row(phase="running"), row(phase="running"), row(phase="succeeded", finished_s=time.time())]
+
+    class Client:
+        def list(self) -> list[dict]:
+            return [rows.pop(0)]
+
+    follow.wait(Client(), ["a-1"], every_s=0.0)  # type: ignore[arg-type]
+    assert capsys.readouterr().out == "a-1: waiting\na-1: running\na-1: succeeded\n"
+
+
+def test_tables_name_emulated_gpus(capsys) -> None:
+    show.console().print(show.jobs_table([row(phase="running", gpus=2, gpu_type="t4")]))
+    assert "2 t4 (emulated)" in capsys.readouterr().out
+    assert show.where(row(phase="profiling", gpus=1, gpu_type="t4")) == "1 t4 (emulated)"
+    assert show.where(row(phase="profiling", gpus=2, gpu_type=None)) == "2 GPUs (emulated)"
+
+
+def test_a_batch_is_told_with_its_passes_also_when_its_job_has_ended() -> None:
+    batch = {"batch_size": 64, "local_bsz": 16, "accumulation": 1}
+    assert show._batch(row(gpus=2, **batch)) == "64 (16 per replica and pass, 2 passes a step)"
+    assert show._batch(row(gpus=0, **batch)) == "64 (16 per replica and pass, 2 passes a step)"
+    assert show._batch(row(gpus=1, **batch)) == "64 (16 per replica and pass, 4 passes a step)"
+    assert show._batch(row()) == "-"

@@ -1,0 +1,110 @@
+"""A job file says what its user meant: values are read as written, paths are found, the schema is published."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from coadapt.client import jobfile
+from coadapt.core.cluster import Cluster, Node
+
+ROOT = Path(__file__).resolve().parents[2]
+MINIMAL = "name: demo\nscript: train.py\n"
+
+
+def test_two_fields_are_enough() -> None:
+    spec = jobfile.parse(MINIMAL)
+    assert (spec.name, spec.script, spec.resources.min_gpus) == ("demo", "train.py", 1)
+
+
+def test_text_stays_as_it_is_written() -> None:
+    spec = jobfile.parse(MINIMAL.replace("demo", "010") + "args: [--lr, 0.10, --warm, no]\nenv: {VERSION: 1.10}\n")
+    assert spec.name == "010"
+    assert spec.args == ["--lr", "0.10", "--warm", "no"]
+    assert spec.env == {"VERSION": "1.10"}
+
+
+def test_numbers_are_those_of_yaml_1_2() -> None:
+    spec = jobfile.parse(MINIMAL + "resources: {max_gpus: 010}\ntraining: {report_interval_s: 1e1}\n")
+    assert spec.resources.max_gpus == 10
+    assert spec.training.report_interval_s == 10.0
+
+
+def test_modest_aliases_work() -> None:
+    spec = jobfile.parse(MINIMAL + "env: {A: &x hello, B: *x}\n")
+    assert spec.env == {"A": "hello", "B": "hello"}
+
+
+def test_working_dir_is_relative_to_the_job_file(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.py").write_text("")
+    (tmp_path / "job.yaml").write_text(MINIMAL + "working_dir: code\n")
+    assert jobfile.load(tmp_path / "job.yaml").working_dir == str(tmp_path / "code")
+
+
+def test_every_problem_is_told_at_once() -> None:
+    with pytest.raises(jobfile.JobFileError) as error:
+        jobfile.parse("name: a b\nscrpt: x\nresources: {min_gpus: 0}\n")
+    assert len(error.value.problems) == 4
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(jobfile.JobFileError, match=r"^[^\n]*: cannot be read: there is no such file$"):
+        jobfile.load(tmp_path / "job.yaml")
+
+
+def test_a_cluster_whose_nodes_have_not_come_yet_accepts_any_type() -> None:
+    spec = jobfile.parse(MINIMAL + "resources: {gpu_types: [h100]}\n")
+    assert jobfile.misfits(spec, Cluster(())) == []
+    assert len(jobfile.misfits(spec, Cluster((Node("n", "t4", 1),)))) == 1
+
+
+def test_the_published_schema_is_the_one_the_code_holds() -> None:
+    assert jobfile.SCHEMA_PATH.read_text() == jobfile.schema_text(), "run `coadapt schema --write`"
+
+
+def test_the_schema_accepts_what_the_parser_accepts() -> None:
+    schema = json.loads(jobfile.SCHEMA_PATH.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for text in (MINIMAL, MINIMAL + "training: {max_local_batch_size: {a100: 8}, lr_scaling: my.rules:half}\n"):
+        jsonschema.validate(yaml.safe_load(text), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(yaml.safe_load(MINIMAL + "resources: {min_gpu: 1}\n"), schema)
+
+
+def test_every_field_of_the_schema_is_described() -> None:
+    def undescribed(schema: dict, where: str) -> list[str]:
+        return [
+            f"{where}.{name}"
+            for name, field in schema.get("properties", {}).items()
+            if "description" not in field and "$ref" not in field
+        ]
+
+    schema = jobfile.schema()
+    assert undescribed(schema, "job") == []
+    assert [u for name, part in schema["$defs"].items() for u in undescribed(part, name)] == []
+
+
+def test_the_guide_has_every_field() -> None:
+    guide = (ROOT / "docs" / "job-file.md").read_text()
+    schema = jobfile.schema()
+    parts = {"": schema["properties"]} | {
+        prefix: schema["$defs"][name]["properties"]
+        for prefix, name in {
+            "resources.": "Resources",
+            "training.": "TrainingConfig",
+            "training.target.": "MetricTarget",
+            "training.checkpoint.": "CheckpointConfig",
+            "reservation.": "Reservation",
+            "emulation.": "Emulation",
+        }.items()
+    }
+    missing = [p + name for p, fields in parts.items() for name in fields if f"| `{p}{name}` |" not in guide]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*/job.yaml")), ids=lambda path: path.parent.name)
+def test_the_examples_are_valid_jobs(path: Path) -> None:
+    jobfile.load(path)
+    jsonschema.validate(yaml.safe_load(path.read_text()), jobfile.schema())

@@ -1,0 +1,374 @@
+"""An executor on a real (local) Ray cluster with real training processes: what a job lives through."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from coadapt.core.schemas import ALL, MEASURING
+from coadapt.core.training_config import CheckpointConfig, TrainingConfig
+from coadapt.estimators.measurements import Measurements
+from coadapt.executor.adaptive_executor import gone
+from coadapt.executor.executor_job import ExecutorJob, ExecutorStatus
+from coadapt.executor.files.job_folder import FolderError
+from coadapt.executor.light_actor import light
+from coadapt.executor.protocol.job_events import (
+    Failing,
+    JobFailed,
+    JobFinished,
+    ProfileFinished,
+    Released,
+    Reported,
+    Running,
+    WorkerLost,
+)
+from coadapt.executor.protocol.worker_events import Gone
+from coadapt.scheduler.job_logs import page
+from ray.exceptions import ActorUnavailableError, RayTaskError, RuntimeEnvSetupError
+
+from tests.support.emulated_cluster import NAMESPACE, EmulatedCluster
+
+SCRIPT = Path(__file__).parents[1] / "support" / "elastic_script.py"
+SAMPLES = 96
+PATIENCE_S = 90.0
+pytestmark = pytest.mark.live
+PIP_OUTPUT = """Run cmd[7] failed with the following details.
+Last 50 lines of stdout:
+    Looking in indexes: https://pypi.org/simple
+    ERROR: Could not find a version that satisfies the requirement nonsense==9 (from versions: none)
+    ERROR: No matching distribution found for nonsense==9
+
+    [notice] A new release of pip is available
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "setup_failed"),
+    [
+        (
+            RuntimeEnvSetupError(PIP_OUTPUT),
+            "could not set up its environment: "
+            "Could not find a version that satisfies the requirement nonsense==9 (from versions: none)",
+            True,
+        ),
+        (
+            RuntimeEnvSetupError("the package is gone\n"),
+            "could not set up its environment: the package is gone",
+            True,
+        ),
+        (
+            RayTaskError("run", "a long traceback", FolderError("/w/j on host cannot be made: the disk is full")),
+            "could not set up its folder: /w/j on host cannot be made: the disk is full",
+            True,
+        ),
+        (ActorUnavailableError("RpcError: rpc_code: 14", None), "was lost: it no longer answers", False),
+        (OSError("disk\nand more"), "was lost with its worker (disk)", False),
+        (None, "was lost with its worker", False),
+    ],
+)
+def test_the_end_of_a_worker_is_told_in_a_line(error: Exception | None, reason: str, setup_failed: bool) -> None:
+    assert gone(error) == Gone(reason, setup_failed)
+
+
+class Service:
+    """In place of the scheduler service: remembers what executors tell."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, list[Any]] = {}
+        self._changed = threading.Condition()
+
+    def on_event(self, job_id: str, event: Any) -> None:
+        with self._changed:
+            self._events.setdefault(job_id, []).append(event)
+            self._changed.notify_all()
+
+    def events(self, job_id: str, known: int, timeout_s: float) -> list[Any]:
+        """All events, as soon as there are more than `known`."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._events.get(job_id, ())) > known, timeout_s)
+            return list(self._events.get(job_id, ()))
+
+
+@pytest.fixture(scope="module")
+def service(emulated_cluster: EmulatedCluster) -> Iterator[Any]:
+    import ray
+
+    actor = (
+        ray.remote(Service).options(name="service", namespace=NAMESPACE, max_concurrency=8, num_cpus=0).remote()
+    )
+    yield actor
+    ray.kill(actor)
+
+
+class Job:
+    """One executor and the folder its script writes to."""
+
+    def __init__(self, service: Any, folder: Path, *args: str, **options: Any) -> None:
+        import ray
+        from coadapt.executor.adaptive_executor import AdaptiveExecutor
+
+        self.id = uuid.uuid4().hex[:8]
+        self.folder = folder
+        self.sequence = 0
+        self._service = service
+        training = options.pop("training", {})
+        job = ExecutorJob(
+            id=self.id,
+            script=str(options.pop("script", SCRIPT)),
+            args=("--out", str(folder), "--samples", str(SAMPLES), *args),
+            training=TrainingConfig(
+                checkpoint=CheckpointConfig(every_minutes=0.02), report_interval_s=1.0, **training
+            ),
+            checkpoint_url=str(folder / "checkpoints"),
+            log_dir=str(folder / "logs"),
+            gpus_per_replica={"*": 1},
+            service_name="service",
+            service_namespace=NAMESPACE,
+            **options,
+        )
+        self.actor = (
+            ray.remote(light(AdaptiveExecutor))
+            .options(num_cpus=0, max_restarts=-1, max_task_retries=-1, max_concurrency=8)
+            .remote(job)
+        )
+
+    def assign(self, *slots: Any) -> None:
+        self.sequence += 1
+        self.actor.assign.remote(list(slots), self.sequence)
+
+    def status(self) -> ExecutorStatus:
+        import ray
+
+        return ray.get(self.actor.status.remote(), timeout=60)
+
+    def wait(self, kind: type, accept: Callable[[Any], bool] = lambda event: True, count: int = 1) -> Any:
+        """The `count`-th event of a kind that is accepted; fails with everything that was told instead."""
+        import ray
+
+        deadline, events = time.monotonic() + PATIENCE_S, []
+        while time.monotonic() < deadline:
+            found = [event for event in events if isinstance(event, kind) and accept(event)]
+            if len(found) >= count:
+                return found[count - 1]
+            if kind in (Running, JobFinished) and any(isinstance(event, JobFailed) for event in events):
+                break
+            events = ray.get(self._service.events.remote(self.id, len(events), 5.0))
+        told = [event for event in events if not isinstance(event, Reported)]
+        raise AssertionError(f"no {kind.__name__} in {told}; {self.log()[-2000:]}")
+
+    def events(self, kind: type) -> list[Any]:
+        import ray
+
+        return [e for e in ray.get(self._service.events.remote(self.id, -1, 0)) if isinstance(e, kind)]
+
+    def pids(self) -> dict[Any, int]:
+        return {worker["slot"]: worker["pid"] for worker in self.status().workers.values()}
+
+    def log(self) -> str:
+        return "".join(page(self.folder / "logs", source, 0)[0] for source in (MEASURING, ALL))
+
+    def samples(self) -> Counter:
+        """(epoch, sample) -> how often a step with it was begun, over all processes."""
+        return Counter(
+            (int(line.split()[0]), int(index))
+            for path in self.folder.glob("seen-*.txt")
+            for line in path.read_text().splitlines()
+            for index in line.split()[1:]
+        )
+
+    def end(self) -> None:
+        import ray
+
+        ray.kill(self.actor, no_restart=True)
+
+
+@pytest.fixture
+def start(service: Any, tmp_path: Path) -> Iterator[Callable[..., Job]]:
+    jobs: list[Job] = []
+
+    def begin(*args: str, **options: Any) -> Job:
+        jobs.append(Job(service, tmp_path, *args, **options))
+        return jobs[-1]
+
+    yield begin
+    for job in jobs:
+        job.end()
+
+
+def test_a_job_grows_shrinks_and_moves_and_sees_every_sample_once(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    job = start("--epochs", "10000", "--pause", "0.05")
+    a, b, t = (emulated_cluster.slot(*name) for name in (("a100", 0), ("a100", 1), ("t4", 0)))
+    job.assign(a)
+    first = job.wait(Running)
+    assert (first.slots, first.warm, first.pause_s) == ((a,), False, None)
+    job.assign(a, b)
+    grown = job.wait(Running, lambda event: event.sequence == 2)
+    assert set(grown.slots) == {a, b}
+    assert grown.warm
+    job.wait(Reported, lambda event: event.report.replicas == 2)
+    job.assign(b)
+    shrunk = job.wait(Running, lambda event: event.sequence == 3)
+    assert shrunk.slots == (b,)
+    assert shrunk.warm
+    job.wait(Released, lambda event: event.slots == (a,))
+    job.assign(t)
+    moved = job.wait(Running, lambda event: event.sequence == 4)
+    assert moved.slots == (t,)
+    assert not moved.warm
+    job.wait(Released, lambda event: event.slots == (b,))
+    job.wait(Reported, lambda event: event.report.gpu_type == "t4" and bool(event.report.rows))
+    job.assign()
+    job.wait(Released, lambda event: event.slots == (t,))
+    counts = job.samples()
+    last = max(epoch for epoch, _ in counts)
+    assert sum(epoch < last for epoch, _ in counts) == last * SAMPLES, "no sample is left out"
+    repeated = sorted(key for key, count in counts.items() if count > 1)
+    assert not repeated, (repeated, [lost.reason for lost in job.events(WorkerLost)], job.log()[-2000:])
+    measurements = Measurements.from_json(job.events(Reported)[-1].measurements_json)
+    assert set(measurements.profiles) == {"a100", "t4"}
+    assert measurements.info is not None
+    assert measurements.info.initial_batch_size == 16
+
+
+def test_a_killed_training_process_costs_no_sample_and_its_place_is_taken_again(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    job = start("--epochs", "10000", "--pause", "0.05")
+    a, t = emulated_cluster.slot("a100"), emulated_cluster.slot("t4")
+    job.assign(a, t)
+    job.wait(Running, lambda event: len(event.slots) == 2)
+    victim = job.pids()[t]
+    os.kill(victim, signal.SIGKILL)
+    recovered = job.wait(Running, lambda event: event.recovered)
+    assert recovered.slots == (a,)
+    assert recovered.warm
+    assert "SIGKILL" in job.wait(WorkerLost).reason
+    job.wait(Running, lambda event: len(event.slots) == 2, count=2)
+    job.assign()
+    job.wait(Released, count=2)
+    counts = job.samples()
+    last = max(epoch for epoch, _ in counts)
+    assert sum(epoch < last for epoch, _ in counts) == last * SAMPLES, "no sample is left out"
+    assert job.status().failures == 0
+    assert not psutil.pid_exists(victim)
+
+
+def test_a_script_that_fails_is_tried_again_and_ends_with_its_traceback(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    job = start("--epochs", "5", "--crash-at", "3", max_failures=1)
+    job.assign(emulated_cluster.slot("a100"))
+    job.wait(Failing)
+    failed = job.wait(JobFailed)
+    assert failed.tries == 2
+    assert failed.summary == "ArithmeticError: the script's own mistake"
+    assert "elastic_script.py" in failed.traceback
+    job.wait(Released)
+    assert "the script's own mistake" in job.log()
+
+
+def test_a_killed_executor_comes_back_empty_and_goes_on_from_the_checkpoint(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    import ray
+
+    job = start("--epochs", "25", "--pause", "0.05")
+    a = emulated_cluster.slot("a100")
+    job.assign(a)
+    job.wait(Reported, lambda event: event.report.progress.epoch >= 2)
+    training = psutil.Process(job.pids()[a])
+    ray.kill(job.actor, no_restart=False)
+    job.wait(Released, lambda event: event.everything)
+    training.wait(timeout=20)
+    job.assign(a)
+    job.wait(Running, count=2)
+    assert job.wait(JobFinished).metrics["epochs_done"] == 25
+    counts = job.samples()
+    assert len(counts) == 25 * SAMPLES
+    assert counts[0, 0] == 1, "the first epoch is not trained again"
+
+
+def test_a_stopped_job_releases_its_slots_and_continues_where_it_was(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    job = start("--epochs", "30", "--pause", "0.05")
+    a, t = emulated_cluster.slot("a100"), emulated_cluster.slot("t4")
+    job.assign(a)
+    job.wait(Running)
+    job.assign()
+    job.wait(Released)
+    assert job.status().slots == ()
+    job.assign(t)
+    job.wait(JobFinished)
+    assert set(job.samples().values()) == {1}
+
+
+def test_a_profile_run_measures_and_gives_its_slot_back(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    job = start(training={"max_batch_size": 64})
+    t = emulated_cluster.slot("t4")
+    job.actor.profile.remote(t, 1)
+    assert job.wait(ProfileFinished).ok, job.log()
+    job.wait(Released, lambda event: event.slots == (t,))
+    import ray
+
+    measurements = ray.get(job.actor.measurements.remote())
+    assert len(measurements.profiles["t4"]) >= 2
+    assert measurements.job_model(TrainingConfig(max_batch_size=64), {"*": 1}) is not None
+
+
+@pytest.mark.parametrize("ends", [(), ("--overcommits",)], ids=["with an error", "killed"])
+def test_profiling_survives_running_out_of_memory_and_finds_what_fits(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster, ends: tuple[str, ...]
+) -> None:
+    import ray
+
+    training = {"min_local_batch_size": 8, "max_local_batch_size": 64, "max_batch_size": 256}
+    job = start("--fits", "30", *ends, training=training)
+    t = emulated_cluster.slot("t4")
+    job.actor.profile.remote(t, 1)
+    assert job.wait(ProfileFinished).ok, job.log()
+    job.wait(Released, lambda event: event.slots == (t,))
+    measurements = ray.get(job.actor.measurements.remote())
+    found, too_many = measurements.largest_local_bsz["t4"], measurements.out_of_memory["t4"]
+    assert 24 <= found <= 30 < too_many <= 37, "the sizes next to each other are a quarter apart"
+    assert measurements.max_local_bsz("t4", TrainingConfig(**training)) == found
+    assert "Traceback" not in job.log()
+    assert len(job.events(ProfileFinished)) == 1
+
+
+def test_training_that_runs_out_of_memory_goes_on_with_a_smaller_batch(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    training = {"min_local_batch_size": 8, "max_local_batch_size": 64, "max_batch_size": 64}
+    job = start("--batch-size", "64", "--fits-in-training", "60", training=training)
+    t = emulated_cluster.slot("t4")
+    job.actor.profile.remote(t, 1)
+    job.wait(Released, lambda event: event.slots == (t,))
+    job.assign(t)
+    job.wait(JobFinished)
+    assert [event.tries for event in job.events(Failing)] == [1]
+
+
+def test_cancel_ends_every_process(start: Callable[..., Job], emulated_cluster: EmulatedCluster) -> None:
+    job = start("--epochs", "1000", "--pause", "0.05")
+    job.assign(emulated_cluster.slot("a100"), emulated_cluster.slot("t4"))
+    job.wait(Running, lambda event: len(event.slots) == 2)
+    processes = [psutil.Process(pid) for pid in job.pids().values()]
+    job.actor.cancel.remote()
+    job.wait(Released, count=2)
+    for process in processes:
+        process.wait(timeout=10)
+    assert job.status().state == "cancelled"

@@ -1,0 +1,163 @@
+"""Service and executors together, without Ray: whatever is late or out of order, no GPU is used twice or lost.
+
+Records, launcher and `Reconciler` are the real ones. Commands take a while and may overtake each other, as calls
+of an actor with several threads may; events take a while, come in order, and some twice; workers are simulated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from random import Random
+
+from coadapt.core.cluster import Cluster, Node
+from coadapt.core.job import JobSpec, JobState, Phase, Resources
+from coadapt.core.placement import NodeShare, Placement
+from coadapt.core.slot import Slot
+from coadapt.executor.protocol.job_events import ExecutorEvent
+from coadapt.executor.reconciler import Limits
+from coadapt.scheduler.launcher import Assign, Holding, less_given_up, slots_of, step
+from coadapt.scheduler.reactions import claim, react
+from coadapt.scheduler.record import JobRecord
+from hypothesis import Phase as HypothesisPhase
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.simulated_workers import World
+
+CLUSTER = Cluster((Node("n1", "a100", 2), Node("n2", "a100", 2), Node("n3", "a100", 1)))
+CAPACITY = {node.id: node.gpus for node in CLUSTER.nodes}
+LEASES = {node.id: "lease" for node in CLUSTER.nodes}
+SPEC = JobSpec(name="j", script="t.py", resources=Resources(max_gpus=8))
+RIGID = SPEC.model_copy(update={"resources": Resources(gpus=2)})
+TICK_S, QUIET_S = 0.1, 60.0
+COMMAND_S, EVENT_S = (0.0, 0.0, 0.1, 0.5, 3.0), (0.0, 0.0, 0.0, 0.2, 2.0, 6.0)  # how long one may take
+RELEASE_TIMEOUT_S, PATIENCE_S = 30.0, 20.0
+
+Counts = Mapping[str, Mapping[str, int]]  # job -> node -> GPUs
+
+
+class Live:
+    def __init__(self, random: Random) -> None:
+        self.random, self.now = random, 0.0
+        self.records: dict[str, JobRecord] = {}
+        for number, (id, spec) in enumerate({"a": SPEC, "b": SPEC, "c": RIGID}.items()):
+            self.records[id] = JobRecord(id, number, spec, JobState(Phase.QUEUED, submitted_s=0.0))
+        self.worlds = {id: World(limits=Limits(hang_s=1e9)) for id in self.records}
+        self.wanted: dict[str, tuple[Slot, ...]] = dict.fromkeys(self.records, ())
+        self.commands: list[tuple[float, str, int, tuple[Slot, ...]]] = []
+        self.events: dict[str, deque[tuple[float, ExecutorEvent]]] = {id: deque() for id in self.records}
+        self.heard = dict.fromkeys(self.records, 0)
+
+    def plan(self, counts: Counts) -> None:
+        """A round: what each job shall have from now on."""
+        for id, record in self.records.items():
+            shares = tuple(NodeShare(node, gpus) for node, gpus in counts.get(id, {}).items() if gpus)
+            self.wanted[id] = (
+                slots_of(Placement("a100", shares), record.spec, CLUSTER, LEASES, record.held) if shares else ()
+            )
+
+    def run(self, seconds: float) -> None:
+        until_s = self.now + seconds
+        while self.now < until_s:
+            self.now += TICK_S
+            for command in sorted(c for c in self.commands if c[0] <= self.now):
+                self.commands.remove(command)
+                _, id, sequence, slots = command
+                self.worlds[id].deliver(slots, sequence)
+            for id, world in self.worlds.items():
+                world.run(TICK_S)
+                self._hear(id, world)
+            self._launch()
+            self._check()
+
+    def _hear(self, id: str, world: World) -> None:
+        """What the executor told comes to the service, in order."""
+        queue = self.events[id]
+        for event in world.told[self.heard[id] :]:
+            due_s = self.now + self.random.choice(EVENT_S)
+            due_s = max(due_s, queue[-1][0]) if queue else due_s
+            queue += [(due_s, event)] * self.random.choice((1, 1, 1, 2))
+        self.heard[id] = len(world.told)
+        while queue and queue[0][0] <= self.now:
+            before = self.records[id]
+            after = self.records[id] = react(before, queue.popleft()[1], self.now).job
+            self.wanted[id] = less_given_up(self.wanted[id], before.target, after.target)
+
+    def _launch(self) -> None:
+        holdings = {
+            id: Holding(
+                frozenset(record.target),
+                frozenset(record.held),
+                record.pending_since_s,
+                shrinks=record.spec.resources.gpus is None,
+                patience_s=PATIENCE_S,
+            )
+            for id, record in self.records.items()
+        }
+        for action in step(self.wanted, holdings, CAPACITY, self.now, RELEASE_TIMEOUT_S):
+            assert isinstance(action, Assign), "evicted though it left as soon as it could"
+            record = self.records[action.job_id] = claim(self.records[action.job_id], action.slots, self.now).job
+            if record.spec.resources.gpus is not None:
+                assert sum(slot.gpus for slot in action.slots) in (0, record.spec.resources.gpus)
+            due_s = self.now + self.random.choice(COMMAND_S)
+            self.commands.append((due_s, record.id, record.sequence, action.slots))
+
+    def _check(self) -> None:
+        used: Counter[str] = Counter()
+        counted: Counter[str] = Counter()
+        for id, world in self.worlds.items():
+            used.update(process.slot.node_id for process in world.processes.values() if process.alive)
+            counted.update(slot.node_id for slot in self.records[id].held)
+        for node, gpus in CAPACITY.items():
+            assert used[node] <= gpus, f"{used[node]} workers on the {gpus} GPUs of {node}"
+            assert counted[node] <= gpus, f"{counted[node]} GPUs of {node} are held, of {gpus}"
+
+    def check_settled(self) -> None:
+        for id, record in self.records.items():
+            assert record.target == record.held == tuple(sorted(self.wanted[id])), id
+            assert self.worlds[id].training_on == set(self.wanted[id]), id
+            assert set(record.group) == set(self.wanted[id]), id
+            assert (record.moving_since_s, record.pending_since_s, record.given) == (None, None, ()), id
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[float, Counts]]:
+    """Rounds, each within the capacity: the rigid job whole or not at all."""
+    rounds = []
+    for _ in range(draw(st.integers(1, 14))):
+        free = dict(CAPACITY)
+        counts: dict[str, dict[str, int]] = {"a": {}, "b": {}, "c": {}}
+        if draw(st.booleans()):
+            for node in draw(st.sampled_from((("n1", "n1"), ("n2", "n2"), ("n1", "n2"), ("n2", "n3")))):
+                counts["c"][node] = counts["c"].get(node, 0) + 1
+                free[node] -= 1
+        for node, left in free.items():
+            for id in draw(st.permutations("ab")):
+                counts[id][node] = draw(st.integers(0, left))
+                left -= counts[id][node]
+        rounds.append((draw(st.sampled_from((0.2, 0.5, 1.0, 3.5))), counts))
+    return rounds
+
+
+@settings(max_examples=150, phases=[HypothesisPhase.explicit, HypothesisPhase.generate])
+@given(histories(), st.integers(0, 2**32 - 1))
+def test_whatever_is_late_or_out_of_order_no_gpu_is_used_twice_and_all_jobs_end_where_they_shall(
+    history: Sequence[tuple[float, Counts]], seed: int
+) -> None:
+    live = Live(Random(seed))
+    for seconds, counts in history:
+        live.plan(counts)
+        live.run(seconds)
+    live.run(QUIET_S)
+    live.check_settled()
+
+
+def test_a_job_that_is_sent_to_and_fro_settles_where_it_was_sent_last() -> None:
+    live = Live(Random(0))
+    for number in range(12):
+        live.plan({"a": {"n1": 2} if number % 2 else {"n2": 2}})
+        live.run(0.4)
+    live.run(QUIET_S)
+    live.check_settled()
+    assert live.records["a"].phase is Phase.RUNNING

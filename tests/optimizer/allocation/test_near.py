@@ -1,0 +1,224 @@
+"""What the solver of choice programs remembers from one solve to the next never makes a plan or a bound wrong."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from coadapt.optimizer.allocation import ChoiceProgram, options
+from coadapt.optimizer.allocation.memory import Memory
+from coadapt.optimizer.allocation.near import SETTLED, dual_near, nearer, shrunk
+from coadapt.optimizer.allocation.rows import NOTHING, STAY, best_of, column_of, costs, dual_value, gain_of
+from coadapt.optimizer.allocation.snapshot import Snapshot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.choice_instances import FAMILIES, LARGER, Instance, draw
+from tests.support.choice_jobs import snapshot_of
+
+every_family = st.sampled_from([*FAMILIES, *LARGER])
+seeds = st.integers(0, 10**6)
+fixed = settings(max_examples=60)
+
+
+def some_prices(snapshot: Snapshot, rng: np.random.Generator) -> np.ndarray:
+    """Those of some limits are 0."""
+    rows, columns = snapshot.rows, snapshot.columns
+    none = np.zeros(len(snapshot.capacity))
+    free = rows._replace(required=np.zeros_like(rows.required))
+    typical = dual_value(free, columns, snapshot.capacity, none) / max(snapshot.capacity.sum(), 1.0)
+    return np.where(rng.random(len(none)) < 0.3, 0.0, typical * rng.uniform(0, 2, len(none)))
+
+
+def check_settled(snapshot: Snapshot, memory: Memory, rng: np.random.Generator, points: int = 20) -> None:
+    """Whatever the prices in the box that is remembered, settled rows pick what is remembered."""
+    low, high, _ = memory.held
+    order = snapshot.rows.order
+    cost = np.empty(snapshot.usage.shape[1])
+    for part in rng.random((points, len(low))).round(rng.integers(0, 3)):  # corners, and points between
+        costs(snapshot.columns, low + part * (high - low), cost)
+        for row in order[snapshot.state[order] == SETTLED]:
+            assert best_of(snapshot.rows, row, cost)[1] == snapshot.settled[row]
+
+
+@given(every_family, seeds)
+@fixed
+def test_what_is_worth_most_is_found_wherever_it_was_last(family: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    snapshot = snapshot_of(draw(family, seed))
+    rows, cost = snapshot.rows, np.empty(snapshot.usage.shape[1])
+    for _ in range(5):
+        costs(snapshot.columns, some_prices(snapshot, rng), cost)
+        rows.top[:] = rng.integers(0, 1 + int((rows.end - rows.begin).max(initial=0)) * 2, rows.top.shape)
+        for row in rows.order:
+            options = [k for a, b in zip(rows.begin[row], rows.end[row], strict=True) for k in range(a, b)]
+            picks = [*options, *([STAY] if rows.stay_column[row] >= 0 else []), NOTHING]
+            taken = [column_of(rows, row, k) for k in picks]
+            costs_of = [cost[column] if column >= 0 else 0.0 for column in taken]
+            worths = [gain_of(rows, row, k) - less for k, less in zip(picks, costs_of, strict=True)]
+            worth, pick = best_of(rows, row, cost)
+            assert worth == pytest.approx(max(worths), rel=1e-9, abs=1e-9)
+            assert worth == worths[picks.index(pick)]
+
+
+@given(every_family, seeds, st.sampled_from([1e-3, 0.03, 0.3]))
+@fixed
+def test_no_prices_in_the_box_turn_a_row_that_is_settled_in_it(family: str, seed: int, reach: float) -> None:
+    rng = np.random.default_rng(seed)
+    snapshot = snapshot_of(draw(family, seed))
+    memory = Memory()
+    near = memory.near(snapshot, some_prices(snapshot, rng), reach)
+    box = near.low, (near.low + near.high) / 2
+    states, picks = np.zeros_like(snapshot.state), snapshot.settled.copy()
+    nearest = nearer(snapshot.rows, snapshot.columns, near, *box, states, picks)
+    settled = snapshot.rows.order[snapshot.state[snapshot.rows.order] == SETTLED]
+    assert set(near.order) == set(snapshot.rows.order) - set(settled)
+    assert set(nearest.order) <= set(near.order)
+    for part in rng.random((20, len(near.low))).round(rng.integers(0, 3)):
+        for each in (near, nearest):
+            prices = each.low + part * (each.high - each.low)
+            found = dual_near(snapshot.rows, snapshot.columns, each, prices)
+            assert found == pytest.approx(dual_value(*snapshot.frame, prices), rel=1e-9, abs=1e-9)
+    check_settled(snapshot, memory, rng)
+
+
+@given(every_family, seeds)
+@fixed
+def test_a_box_that_shrinks_is_remembered_with_the_rows_it_settles(family: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    snapshot = snapshot_of(draw(family, seed))
+    memory, prices = Memory(), some_prices(snapshot, rng)
+    wide = memory.near(snapshot, prices, 0.3)
+    given = snapshot.rows, snapshot.columns, *snapshot.known, wide, memory.held
+    small, memory.held = shrunk(*given, prices, 0.02, memory.typical(snapshot))
+    order = snapshot.rows.order
+    assert set(small.order) == set(order[snapshot.state[order] != SETTLED]) <= set(wide.order)
+    check_settled(snapshot, memory, rng)
+    again = memory.near(snapshot, prices, 0.02)
+    assert (again.low == small.low).all()
+    assert (again.high == small.high).all()
+    assert set(again.order) == set(small.order)
+    assert again.gain == pytest.approx(small.gain, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_column_that_came_to_fit_is_looked_at_by_rows_that_were_settled_without_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ids = [f"row {i}" for i in range(100)]
+    value = rng.uniform(1, 2, (100, 1)) * np.array([1.0, 1.5, 1.6])
+    value[:3, 2] = rng.uniform(300, 400, 3)
+    usage, allowed = np.array([[1.0, 2.0, 50.0]]), np.ones((100, 3), bool)
+    program = ChoiceProgram(usage, np.array([49.0]))
+    program.put(ids, value, allowed)
+    program.solve(ids, gap=1e-3)
+    program.set_capacity(np.array([51.0]))
+    found = program.solve(ids, gap=1e-3)
+    best = value[:3, 2].max()  # and something for the GPU that is left
+    assert found.bound >= found.objective >= best + 1.0 - 1e-3 * best
+
+
+def changed(instance: Instance, program: ChoiceProgram, rng: np.random.Generator) -> Instance:
+    """Some rows are weighed, some have other values, some stay elsewhere; now and then so does the capacity."""
+    rows, columns = instance.value.shape
+    some = np.flatnonzero(rng.random(rows) < rng.choice([0.02, 0.2, 0.9]))
+    value, scale, stay = instance.value.copy(), instance.scale.copy(), instance.stay_column.copy()
+    match rng.integers(4):
+        case 0:
+            scale[some] *= rng.uniform(0.7, 1.4, len(some))
+        case 1:
+            value[some] *= rng.uniform(0.9, 1.1, (len(some), 1))
+        case 2:
+            stay[some] = rng.integers(-1, columns, len(some))
+    capacity = instance.capacity
+    if rng.random() < 0.3:
+        capacity = np.maximum(capacity + rng.integers(-2, 3, len(capacity)), 0.0)
+        program.set_capacity(capacity)
+    found = replace(instance, value=value, scale=scale, stay_column=stay, capacity=capacity)
+    found.put(program, some)
+    return found
+
+
+@given(every_family, seeds)
+@settings(max_examples=20)
+def test_a_program_kept_through_many_changes_finds_what_a_new_one_finds(family: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    instance = draw(family, seed)
+    program = instance.program()
+    for _ in range(6):
+        kept = program.solve(instance.ids, gap=1e-3, time_limit_s=0.5)
+        new = instance.program().solve(instance.ids, gap=1e-3, time_limit_s=0.5)
+        slack = 1e-6 * max(1.0, abs(new.bound))
+        assert kept.objective <= new.bound + slack
+        assert new.objective <= kept.bound + slack
+        assert kept.unmet == new.unmet
+        assert (program.usage[:, kept.choice[kept.choice >= 0]].sum(axis=1) <= program.capacity + 1e-9).all()
+        if len(program._memory.held.low):
+            check_settled(program._snapshot(program._slots(instance.ids)), program._memory, rng, points=3)
+        instance = changed(instance, program, rng)
+
+
+@given(every_family, seeds)
+@settings(max_examples=30)
+def test_where_nothing_changed_the_last_plan_is_the_answer(family: str, seed: int) -> None:
+    instance = draw(family, seed)
+    program = instance.program()
+    first = program.solve(instance.ids, gap=0.01)
+    program.weigh(instance.ids, instance.offset, instance.scale)
+    program.stay(instance.ids, instance.stay_column, instance.stay_gain)
+    program.set_capacity(instance.capacity)
+    choice = first.choice.copy()
+    first.choice[:] = -2  # a plan belongs to who asked for it
+    again = program.solve(instance.ids, gap=0.01)
+    assert (again.choice == choice).all()
+    assert (again.objective, again.bound, again.unmet) == (first.objective, first.bound, first.unmet)
+    assert again.passes == again.pivots == 0
+    kept: ChoiceProgram = pickle.loads(pickle.dumps(program))
+    assert (kept.solve(instance.ids, gap=0.01).choice == choice).all()
+    again.choice[:] = -2
+    assert (program.solve(instance.ids, gap=0.01).choice == choice).all()
+
+
+def test_what_a_row_gains_in_no_column_of_its_own_is_no_change() -> None:
+    program = ChoiceProgram(np.array([[1.0]]), np.array([1.0]))
+    program.put(["row"], np.ones((1, 1)), np.ones((1, 1), bool))
+    program.stay(["row"], np.array([-1]), np.array([0.0]))
+    program.solve(["row"])
+    program.stay(["row"], np.array([-1]), np.array([np.nan]))
+    assert program.solve(["row"]).passes == 0
+
+
+def test_a_plan_that_time_ran_out_on_is_searched_for_again() -> None:
+    """Five rows that take 3 and 13 that there are: one of them must take 1."""
+    program = ChoiceProgram(np.array([[1.0, 3.0]]), np.array([13.0]))
+    ids = [f"row {i}" for i in range(5)]
+    program.put(ids, np.tile([1.0, 2.9], (5, 1)), np.ones((5, 2), bool))
+    hasty = program.solve(ids, gap=0.0, time_limit_s=0.0)
+    patient = program.solve(ids, gap=0.0)
+    assert hasty.passes > 0
+    assert patient.proven
+    assert patient.objective >= hasty.objective
+
+
+def test_a_program_that_lost_all_its_rows_forgets_which_were_basic() -> None:
+    rng = np.random.default_rng(0)
+    gpus = np.array([[1.0, 2.0, 4.0, 8.0]])
+    program = ChoiceProgram(gpus, np.array([1500.0]))
+    many = [f"job-{i}" for i in range(1000)]
+    gain = np.array([1.0, 1.7, 2.6, 3.5]) * (1 + 1e-4 * rng.random((1000, 1)))
+    program.put(many, gain, np.ones((1000, 4), bool))
+    program.solve(many, gap=0.0, time_limit_s=0.0)
+    assert not program.set_limits(np.array([[1.0, 2.0, 4.0, 3.0]]), np.array([67.0]))
+    few = many[:45]
+    program.put(few, gain[:45], np.tile([True, True, True, False], (45, 1)))
+    assert program.solve(few, gap=1e-9).proven
+
+
+def test_more_options_than_can_be_numbered_are_refused_before_anything_is_put(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = ChoiceProgram(np.array([[1.0, 2.0]]), np.array([4.0]))
+    program.put(["first"], np.ones((1, 2)), np.ones((1, 2), bool))
+    monkeypatch.setattr(options, "_MOST_OPTIONS", 30)
+    with pytest.raises(MemoryError, match="options: there would be 32, and a program has room for 30"):
+        program.put(["second", "third"], np.tile([1.0, 3.0], (2, 1)), np.ones((2, 2), bool))
+    assert program.solve(["first"]).objective == 1.0

@@ -1,0 +1,94 @@
+"""`max_min` leaves nobody worse off than need be, and gives what is left to the next worst off."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from coadapt.optimizer.shares import water_filling_shares
+from coadapt.policies.catalogue import make_policy
+from coadapt.policies.contract.round import Round
+from coadapt.simulator.engine.engine import Engine, Timing
+from coadapt.simulator.jobs.measured_rates import MeasuredRatesWorld
+from coadapt.simulator.traces.cluster_file import cluster_of
+from coadapt.simulator.traces.workload import TraceJob, Workload
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from tests.support.rounds import cluster, held, job
+
+
+def test_who_shares_a_scarce_type_does_not_hold_back_who_does_not() -> None:
+    # Two jobs share the only GPU that runs them; the third has one of its own.
+    shares = water_filling_shares(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.ones(3), np.ones(2))
+    np.testing.assert_allclose(shares, [[0.5, 0.0], [0.5, 0.0], [0.0, 1.0]], atol=1e-5)
+
+
+def test_levels_rise_one_after_the_other() -> None:
+    # Two jobs only run on the first type, two only on the second; one has a third to itself.
+    values = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 1, 1]], float)
+    shares = water_filling_shares(values, np.array([1, 1, 1, 1, 1.0]), np.array([0.5, 1.5, 0.9]))
+    np.testing.assert_allclose((values * shares).sum(axis=1), [0.25, 0.25, 0.75, 0.75, 0.9], atol=1e-4)
+
+
+programs = st.integers(1, 6).flatmap(
+    lambda jobs: st.tuples(
+        st.lists(
+            st.lists(st.one_of(st.just(0.0), st.floats(0.1, 10.0)), min_size=2, max_size=2),
+            min_size=jobs, max_size=jobs,
+        ),
+        st.lists(st.sampled_from([1, 2, 4, 8]), min_size=jobs, max_size=jobs),
+        st.lists(st.integers(1, 8), min_size=2, max_size=2),
+    )
+)  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(programs)
+def test_nobody_gains_but_at_the_cost_of_a_worse_off(
+    program: tuple[list[list[float]], list[int], list[int]],
+) -> None:
+    values, gpus, capacity = (np.array(part, float) for part in program)
+    jobs, types = values.shape
+    shares = water_filling_shares(values, gpus, capacity)
+    assert np.all(shares >= 0)
+    assert np.all(shares.sum(axis=1) <= 1 + 1e-6)
+    assert np.all(gpus @ shares <= capacity * (1 + 1e-6))
+    got = (values * shares).sum(axis=1)
+    each, usage = np.kron(np.eye(jobs), np.ones(types)), np.kron(gpus, np.eye(types))
+    worth = each * values.ravel()
+    for i in range(jobs):
+        others = (got <= got[i] * (1 + 1e-4)) & (np.arange(jobs) != i)
+        rows = np.vstack([each, usage, -worth[others]])
+        limits = np.concatenate([np.ones(jobs), capacity, -got[others] * (1 - 1e-6)])
+        best = linprog(-worth[i], rows, limits)
+        assert -best.fun <= got[i] * (1 + 1e-2) + 1e-4
+
+
+def test_progress_is_shared_fairly_or_time_where_types_are_not_looked_at() -> None:
+    # On the fast type one job gains much, the other nothing.
+    rates = {("much", 1): {"a": 9.0, "b": 1.0}, ("none", 1): {"a": 1.0, "b": 1.0}}
+    jobs = [TraceJob(name, 0.0, 1, application=name, steps=n) for name, n in (("much", 32400), ("none", 3600))]
+
+    def jct_s(**options: object) -> dict[str, float]:
+        world = MeasuredRatesWorld(Workload.of(jobs), rates, lambda gpus: 0.0)
+        outcome = Engine(
+            world, cluster_of("1x a:1, 1x b:1"), make_policy("max_min", **options), Timing(60.0)
+        ).run()
+        return dict(zip(outcome.workload.ids, outcome.jct_s.tolist(), strict=True))
+
+    assert jct_s() == pytest.approx({"much": 3600, "none": 3600}, rel=0.05)
+    assert jct_s(type_blind=True)["much"] > 4500
+
+
+def test_jobs_that_all_fit_all_run_and_the_same_round_gives_the_same_plan() -> None:
+    jobs = [job(str(i), gpus=2, adaptivity="rigid", known=False) for i in range(4)]
+    round = Round(0.0, 60.0, cluster("1x a:4, 2x b:2"), jobs)
+    plans = [held(make_policy("max_min", type_blind=blind).plan(round)) for blind in (False, True, False, True)]
+    assert [len(plan) for plan in plans] == [4] * 4
+    assert plans[:2] == plans[2:]
+
+
+def test_unknown_options_are_refused_in_one_sentence() -> None:
+    with pytest.raises(ValueError, match="policy max_min: option 'objective' is unknown"):
+        make_policy("max_min", objective="max_min_fairness")

@@ -1,0 +1,64 @@
+"""Which of Ray's nodes a job may use, and as what."""
+
+from typing import Any
+
+import pytest
+from coadapt.core.cluster import Cluster, Node
+from coadapt.core.job import JobSpec, Resources
+from coadapt.scheduler.nodes import GIB, node_of
+from coadapt.scheduler.snapshot import allowed_types, waiting_reason
+
+
+def row(labels: dict[str, str], alive: bool = True, **resources: float) -> dict[str, Any]:
+    return {"NodeID": "abc", "Alive": alive, "Labels": labels, "Resources": resources}
+
+
+def test_our_label_names_the_gpu_type() -> None:
+    found = node_of(
+        row({"coadapt.io/gpu-type": "a100", "ray.io/accelerator-type": "X"}, GPU=4, CPU=8, memory=2 * GIB)
+    )
+    assert found == Node("abc", "a100", 4, 8.0, 2.0, emulated=False)
+
+
+def test_rays_own_label_will_do() -> None:
+    found = node_of(row({"ray.io/accelerator-type": "A100"}, GPU=1))
+    assert found is not None
+    assert found.gpu_type == "a100"
+
+
+def test_an_emulated_node_is_labelled_as_such() -> None:
+    found = node_of(row({"coadapt.io/gpu-type": "t4", "coadapt.io/emulated": "true"}, GPU=1))
+    assert found is not None
+    assert found.emulated
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        row({"coadapt.io/gpu-type": "t4"}, CPU=4),
+        row({}, GPU=4),
+        row({"coadapt.io/gpu-type": "t4"}, alive=False, GPU=4),
+    ],
+    ids=["no GPUs", "no GPU type", "dead"],
+)
+def test_other_nodes_are_left_alone(node: dict[str, Any]) -> None:
+    assert node_of(node) is None
+
+
+CLUSTER = Cluster((Node("1", "a100", 4), Node("2", "t4", 2)))
+
+
+def spec(**resources: Any) -> JobSpec:
+    return JobSpec(name="j", script="t.py", resources=Resources(**resources))
+
+
+def test_a_job_for_absent_gpus_waits_and_says_for_what() -> None:
+    job = spec(gpu_types=["h100", "rtx"])
+    assert allowed_types(job, CLUSTER) == ()
+    assert waiting_reason(job, CLUSTER) == "waiting for GPU type h100 or rtx; the cluster has a100, t4"
+    assert waiting_reason(job, Cluster(())) == "waiting for GPU type h100 or rtx; the cluster has no GPUs"
+
+
+def test_a_type_whose_nodes_hold_no_replica_is_not_used() -> None:
+    assert allowed_types(spec(gpus_per_replica=4), CLUSTER) == ("a100",)
+    assert "enough GPUs for one replica" in waiting_reason(spec(gpus_per_replica=8), CLUSTER)

@@ -1,0 +1,217 @@
+"""What a user relies on: a submitted job is never lost, and the log tells what happened."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from coadapt.core.job import JobSpec, Phase
+from coadapt.core.slot import Slot
+from coadapt.scheduler.job_lifecycle import NEXT, IllegalTransition, advance, check
+from coadapt.scheduler.record import JobRecord, ProfileRun, placement_of
+from coadapt.scheduler.store import Event, Interval, Store, StoreError
+from hypothesis import given
+from hypothesis import strategies as st
+
+SPEC = JobSpec(name="digits", script="train.py")
+SLOT = Slot("n1", "l1", 1, "t4", emulated=True, cpus=0.5)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "jobs.sqlite")
+
+
+def submitted(store: Store, key: str = "k") -> JobRecord:
+    return store.submit(SPEC, 100.0, idempotency_key=key, package="abc")[0]
+
+
+def to(store: Store, job: JobRecord, *phases: Phase) -> JobRecord:
+    for phase in phases:
+        job = store.save(replace(job, state=advance(job.state, phase, 110.0)), now=110.0)
+    return job
+
+
+def test_a_job_survives_closing_and_opening_the_store(tmp_path: Path) -> None:
+    store = Store(tmp_path / "jobs.sqlite")
+    job = replace(
+        submitted(store),
+        sequence=4,
+        target=(SLOT,),
+        held=(SLOT, replace(SLOT, index=1)),
+        group=(SLOT,),
+        pending_since_s=12.0,
+        profiles=(ProfileRun("t4", ok=True), ProfileRun("a100", slot=SLOT, started_s=3.0, sequence=2)),
+        measurements_json='{"profiles": {}}',
+        largest_gpus={"t4": 2},
+        metrics={"loss": 0.25},
+        report={"batch_size": 64},
+    )
+    store.save(job, Event("running", 101.0, job.id, {"text": "runs"}))
+    store.close()
+    again = Store(tmp_path / "jobs.sqlite")
+    assert again.get(job.id) == job
+    assert [event.kind for event in again.events(job.id)] == ["submit", "running"]
+
+
+def test_submitting_twice_with_one_key_makes_one_job(store: Store) -> None:
+    first, new = store.submit(SPEC, 1.0, idempotency_key="same")
+    again, new_again = store.submit(SPEC, 2.0, idempotency_key="same")
+    other, _ = store.submit(SPEC, 3.0, idempotency_key="other")
+    assert (first, new, new_again) == (again, True, False)
+    assert (first.id, other.id) == ("digits-1", "digits-2")
+
+
+def test_an_unknown_job_is_named(store: Store) -> None:
+    with pytest.raises(KeyError, match="no job nothing-7"):
+        store.get("nothing-7")
+
+
+@pytest.mark.parametrize("end", [Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED])
+def test_a_job_that_has_ended_stays_ended(store: Store, end: Phase) -> None:
+    job = to(store, submitted(store), Phase.QUEUED, Phase.RUNNING, end)
+    assert job.state.started_s == job.state.finished_s == 110.0
+    with pytest.raises(IllegalTransition, match=f"cannot follow {end}"):
+        store.save(replace(job, state=replace(job.state, phase=Phase.RUNNING)))
+    assert store.get(job.id).phase is end
+
+
+def test_the_phases_lead_from_submission_to_an_end() -> None:
+    for phase, following in NEXT.items():
+        assert bool(following) != phase.is_terminal
+        for other in Phase:
+            if other in following or other is phase:
+                check(phase, other)
+            else:
+                with pytest.raises(IllegalTransition):
+                    check(phase, other)
+
+
+def test_of_several_jobs_all_are_written_or_none(store: Store) -> None:
+    one, two = submitted(store, "1"), submitted(store, "2")
+    to(store, two, Phase.QUEUED, Phase.SUCCEEDED)
+    queued = replace(one, state=advance(one.state, Phase.QUEUED, 1.0))
+    illegal = replace(two, state=replace(two.state, phase=Phase.RUNNING))
+    with pytest.raises(IllegalTransition):
+        store.save_all([queued, illegal], [Event("plan", 1.0)], now=1.0)
+    assert store.get(one.id).phase is Phase.SUBMITTED
+    assert "plan" not in {event.kind for event in store.events()}
+
+
+def test_time_held_is_summed_over_intervals_and_windows(store: Store) -> None:
+    def held(start: float, gpus: int, batch: int | None) -> Interval:
+        return Interval("j", start, None, "t4", gpus, 1, batch, 0.1)
+
+    store.hold(held(100.0, 1, None))
+    store.hold(held(105.0, 1, 32))  # the first report: still the same interval
+    store.hold(held(110.0, 1, 32))
+    store.hold(held(120.0, 4, 32))
+    store.hold(held(130.0, 4, 64))
+    store.release("j", 140.0)
+    spans = [(i.start_s, i.end_s, i.gpus, i.batch_size) for i in store.intervals("j")]
+    assert spans == [(100.0, 120.0, 1, 32), (120.0, 130.0, 4, 32), (130.0, 140.0, 4, 64)]
+    assert store.attained_gpu_s("j", 999.0) == 20 + 40 + 40
+    assert store.served_s("j", 125.0, 150.0) == 15.0
+    assert store.served_s("j", 90.0, 200.0) == 40.0
+
+
+def test_profile_runs_are_no_service(store: Store) -> None:
+    store.hold_profile(Interval("j", 0.0, None, "t4", 1, 1))
+    store.hold_profile(Interval("j", 0.0, None, "a100", 1, 1))
+    store.release("j", 10.0, "profiling", "t4")
+    assert [(i.gpu_type, i.end_s, i.phase) for i in store.intervals()] == [
+        ("t4", 10.0, "profiling"),
+        ("a100", None, "profiling"),
+    ]
+    assert store.served_s("j", 0.0, 10.0) == 0.0
+
+
+def test_the_end_of_a_job_ends_what_it_held(store: Store) -> None:
+    job = to(store, submitted(store), Phase.QUEUED, Phase.RUNNING)
+    store.hold(Interval(job.id, 50.0, None, "t4", 1, 1))
+    to(store, job, Phase.CANCELLED)
+    assert store.intervals(job.id)[0].end_s == 110.0
+
+
+def test_profiles_are_remembered_by_fingerprint(store: Store) -> None:
+    assert store.recall("f") is None
+    store.remember("f", "{}", 1.0)
+    store.remember("f", '{"a": 1}', 2.0)
+    assert store.recall("f") == '{"a": 1}'
+
+
+def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.sqlite"
+    path.write_text("something else, long enough to have no sqlite header at all" * 20)
+    with pytest.raises(StoreError, match="not a job store"):
+        Store(path)
+
+
+def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
+    store = Store(tmp_path / "jobs.sqlite")
+    store._db.execute("update meta set value='99' where key='version'")
+    store.close()
+    with pytest.raises(StoreError, match="store version 99"):
+        Store(tmp_path / "jobs.sqlite")
+
+
+slots = st.builds(
+    Slot,
+    st.sampled_from(["n1", "n2", "n3"]),
+    st.just("lease"),
+    st.just(2),
+    st.just("t4"),
+    index=st.integers(0, 5),
+)
+
+
+@given(st.sets(slots, max_size=8))
+def test_a_placement_holds_exactly_the_gpus_of_its_slots(chosen: set[Slot]) -> None:
+    placement = placement_of(tuple(chosen))
+    if not chosen:
+        assert placement is None
+        return
+    assert placement is not None
+    assert placement.gpus == 2 * len(chosen)
+    assert placement.nodes == len({slot.node_id for slot in chosen})
+
+
+WRITER = """
+import sys
+from dataclasses import replace
+from coadapt.core.job import JobSpec, Phase
+from coadapt.scheduler.job_lifecycle import advance
+from coadapt.scheduler.store import Event, Store
+
+store = Store(sys.argv[1])
+spec = JobSpec(name="j", script="t.py")
+for i in range(100000):
+    job, _ = store.submit(spec, 1.0, idempotency_key=f"{sys.argv[2]}-{i}")
+    job = replace(job, state=advance(job.state, Phase.QUEUED, 2.0), sequence=i)
+    store.save(job, Event("queued", 2.0, job.id, {"i": i}), now=2.0)
+    print(job.id, flush=True)
+"""
+
+
+def test_killing_a_writer_at_any_moment_loses_nothing_it_had_confirmed(tmp_path: Path) -> None:
+    path, confirmed = tmp_path / "jobs.sqlite", []
+    for round in range(5):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(round)], stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdout is not None
+        confirmed += [writer.stdout.readline().strip() for _ in range(3 + 7 * round)]
+        os.kill(writer.pid, signal.SIGKILL)
+        confirmed += [line.strip() for line in writer.stdout.read().splitlines()]
+        writer.wait()
+        writer.stdout.close()
+    store = Store(path)
+    assert set(confirmed) <= set(store.jobs)
+    for job_id in confirmed:
+        assert store.get(job_id).phase is Phase.QUEUED
+        assert [event.kind for event in store.events(job_id)] == ["submit", "queued"]
+    # Whatever was not confirmed is whole too: submitted, or submitted and queued.
+    assert all(job.phase in (Phase.SUBMITTED, Phase.QUEUED) for job in store.jobs.values())

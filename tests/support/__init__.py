@@ -1,0 +1,1 @@
+"""What tests and benchmarks share: clusters, rounds, workers, instances."""

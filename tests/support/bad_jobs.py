@@ -1,0 +1,319 @@
+"""Malformed job files, each with the one line its user reads (issue figure 9, the part that needs no cluster).
+
+`tests/client/test_bad_jobs.py` holds every row; `benchmarks/bad_input.py` prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coadapt.client import jobfile
+from coadapt.core.cluster import Cluster, Node
+
+START = "name: demo\nscript: train.py\n"
+SCRIPT = "import coadapt\n"
+MIXED = Cluster((Node("n1", "a100", 4), Node("n2", "rtx", 4), Node("n3", "t4", 2), Node("n4", "t4", 2)))
+# Ten levels of ten aliases each: 10^10 values if it were expanded.
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
+    for before, name in zip("abcdefghi", "bcdefghij", strict=True)
+)
+
+
+@dataclass(frozen=True)
+class BadJob:
+    """`error` is what follows `job.yaml: `. Files are written beside the job file; a value "-> x" is a link."""
+
+    what: str
+    job: str | bytes
+    error: str
+    files: Mapping[str, str] = field(default_factory=lambda: {"train.py": SCRIPT})
+
+
+def training(text: str) -> str:
+    return f"{START}training: {{{text}}}\n"
+
+
+def resources(text: str) -> str:
+    return f"{START}resources: {{{text}}}\n"
+
+
+BAD_JOBS = [
+    # YAML itself
+    BadJob("empty file", "", "the file is empty; `coadapt schema` prints what a job file holds"),
+    BadJob("a list", "- train.py\n", "a job file is a mapping of fields, not a list"),
+    BadJob("plain text", "train.py\n", "a job file is a mapping of fields, not the text train.py"),
+    BadJob("not YAML", "name: [demo\nscript: x", "line 2: not YAML: expected ',' or ']', but got ':'"),
+    BadJob("tab indentation", "name: demo\n\tscript: x\n", "line 2: a tab; YAML is indented with spaces"),
+    BadJob("duplicate key", START + "name: again\n", "line 3: name is given twice"),
+    BadJob(
+        "duplicate nested key",
+        START + "resources:\n  min_gpus: 1\n  min_gpus: 2\n",
+        "line 5: resources.min_gpus is given twice",
+    ),
+    BadJob("two documents", START + "---\n" + START, "line 3: a second document; a job file holds exactly one"),
+    BadJob("not UTF-8", b"name: d\xe9mo\n", "byte 7 is not UTF-8 text; save the file as UTF-8"),
+    BadJob("a binary file", b"\x7fELF\x00\x01", "the character at position 0 is not allowed in YAML"),
+    BadJob("too large", "#" * 300_000, "262145 bytes is too large; at most 262144 bytes are accepted"),
+    BadJob("YAML bomb", BOMB, "its aliases expand to more than 10000 values, which no job file needs"),
+    BadJob("anchor in itself", "a: &a [*a]\n", "line 1: an anchor that contains itself"),
+    BadJob("deep nesting", "[" * 5000, "line 1: nested more than 16 deep, which no job file needs"),
+    BadJob(
+        "code in a tag",
+        "name: !!python/object/apply:os.system [id]\n",
+        "line 1: the tag tag:yaml.org,2002:python/object/apply:os.system is not accepted; "
+        "write plain text, numbers, lists and mappings",
+    ),
+    BadJob("key that is no text", "? [a, b]\n: 3\n", "line 1: a key must be text"),
+    # fields
+    BadJob("no script", "name: demo\n", "script: missing; path of the training script inside working_dir"),
+    BadJob("unknown field", START + "scripts: x\n", "scripts: unknown field; did you mean script?"),
+    BadJob(
+        "unknown nested field", resources("max_gpu: 3"), "resources.max_gpu: unknown field; did you mean max_gpus?"
+    ),
+    BadJob(
+        "bad name",
+        "name: my job\nscript: train.py\n",
+        'name: my job is not a name of 1 to 63 letters, digits, ".", "_" and "-" '
+        "that starts with a letter or digit",
+    ),
+    BadJob("list instead of mapping", START + "resources: [4]\n", "resources: [4] is not a mapping"),
+    BadJob("text for a number", resources("min_gpus: four"), "resources.min_gpus: four is not a whole number"),
+    BadJob("fraction of a GPU", resources("min_gpus: 0.5"), "resources.min_gpus: 0.5 is not a whole number"),
+    BadJob("zero GPUs", resources("min_gpus: 0"), "resources.min_gpus: 0 is not a number of at least 1"),
+    BadJob(
+        "too many GPUs",
+        resources("max_gpus: 1e9"),
+        "resources.max_gpus: 1000000000.0 is not a number of at most 1000000",
+    ),
+    BadJob("min > max", resources("min_gpus: 8, max_gpus: 4"), "resources.min_gpus: 8 is more than max_gpus 4"),
+    BadJob("GPU type, not a list", resources("gpu_types: a100"), "resources.gpu_types: a100 is not a list"),
+    BadJob(
+        "empty list of GPU types",
+        resources("gpu_types: []"),
+        "resources.gpu_types: [] is not a list with at least 1 entry",
+    ),
+    BadJob(
+        "replica wider than the job",
+        resources("gpus_per_replica: 8, max_gpus: 4"),
+        "resources.gpus_per_replica: 8 is more than the 4 GPUs the job may have",
+    ),
+    BadJob(
+        "no replica size for a type",
+        resources("gpus_per_replica: {a100: 2}, gpu_types: [a100, rtx]"),
+        "resources.gpus_per_replica: no number for GPU type rtx of gpu_types",
+    ),
+    BadJob(
+        "max batch < initial batch",
+        training("initial_batch_size: 32, max_batch_size: 16"),
+        "training.max_batch_size: 16 is less than initial_batch_size 32",
+    ),
+    BadJob(
+        "largest local batch < smallest",
+        training("min_local_batch_size: 8, max_local_batch_size: 4"),
+        "training.max_local_batch_size: 4 is less than min_local_batch_size 8",
+    ),
+    BadJob(
+        "local batch that is nothing",
+        training("max_local_batch_size: {a100: 0}"),
+        "training.max_local_batch_size.a100: 0 is not a number of at least 1",
+    ),
+    BadJob(
+        "smallest step above the largest batch",
+        START + "resources: {min_gpus: 8}\ntraining: {initial_batch_size: 4}\n",
+        "training.min_local_batch_size: 1 on 8 GPUs makes a step of 8 samples, more than the largest batch size 4",
+    ),
+    BadJob(
+        "batch that all GPUs cannot hold",
+        START
+        + "resources: {max_gpus: 2}\n"
+        + "training: {initial_batch_size: 64, max_local_batch_size: 16, gradient_accumulation: false}\n",
+        "training.max_local_batch_size: even on all allowed GPUs a step holds 32 samples, less than "
+        "initial_batch_size 64; allow more GPUs or gradient_accumulation",
+    ),
+    BadJob(
+        "batch limits that fit no GPU of the cluster",
+        START + "training: {initial_batch_size: 64, max_local_batch_size: 8, gradient_accumulation: false}\n",
+        "training.initial_batch_size: 64 fits no GPU type without gradient_accumulation; most samples in one "
+        "pass: a100 32, rtx 32, t4 32",
+    ),
+    BadJob(
+        "unknown adaptivity",
+        training("adaptivity: ridgid"),
+        "training.adaptivity: ridgid is not one of adaptive, strong-scaling, rigid; did you mean rigid?",
+    ),
+    BadJob(
+        "rigid without count", training("adaptivity: rigid"), "resources.gpus: a rigid job needs a fixed GPU count"
+    ),
+    BadJob(
+        "count without rigid",
+        resources("gpus: 4"),
+        "resources.gpus: 4 is only for rigid jobs; use min_gpus and max_gpus",
+    ),
+    BadJob(
+        "batch adaptation of a rigid job",
+        training("adaptivity: strong-scaling, initial_batch_size: 8, max_batch_size: 64"),
+        "training.max_batch_size: 64 has no meaning for a strong-scaling job, whose batch size is fixed",
+    ),
+    BadJob(
+        "unknown learning-rate rule",
+        training("lr_scaling: adascales"),
+        "training.lr_scaling: adascales is not one of auto, adascale, sqrt, linear, legw, none or "
+        "module:function; did you mean adascale?",
+    ),
+    BadJob(
+        "target without a bound",
+        training("target: {metric: accuracy}"),
+        "training.target: target needs exactly one of at_least and at_most",
+    ),
+    BadJob(
+        "target that is not a number",
+        training("target: {metric: accuracy, at_least: .nan}"),
+        "training.target.at_least: NaN is not a finite number",
+    ),
+    BadJob(
+        "negative report interval",
+        training("report_interval_s: -1"),
+        "training.report_interval_s: -1 is not a number above 0",
+    ),
+    BadJob(
+        "relative checkpoint folder",
+        training("checkpoint: {url: ckpt}"),
+        "training.checkpoint.url: ckpt is a relative path; give an absolute path or a URL such as s3://bucket/dir",
+    ),
+    BadJob(
+        "checkpoints that keep nothing",
+        training("checkpoint: {keep: 0}"),
+        "training.checkpoint.keep: 0 is not a number of at least 1",
+    ),
+    BadJob(
+        "a worker's own variable",
+        START + "env: {RANK: 0}\n",
+        "env.RANK: set by coadapt for each worker and cannot be given",
+    ),
+    BadJob(
+        "a name that is no variable",
+        START + "env: {A=B: 1}\n",
+        "env: 'A=B' is not a name of an environment variable",
+    ),
+    BadJob("an argument that is nothing", START + "args: [--lr, null]\n", "args[1]: an empty value is not text"),
+    # folders and scripts
+    BadJob(
+        "no such folder",
+        START + "working_dir: nowhere\n",
+        "working_dir: {dir}/nowhere does not exist; it is relative to the job file",
+    ),
+    BadJob(
+        "folder that is a file",
+        START + "working_dir: train.py\n",
+        "working_dir: {dir}/train.py is not a folder; it is relative to the job file",
+    ),
+    BadJob(
+        "no such script",
+        "name: demo\nscript: trian.py\n",
+        "script: trian.py does not exist in working_dir {dir}; did you mean train.py?",
+    ),
+    BadJob(
+        "script above the folder",
+        "name: demo\nscript: ../train.py\n",
+        "script: ../train.py is outside working_dir {dir}; only that folder is sent to the nodes",
+    ),
+    BadJob(
+        "script by absolute path",
+        "name: demo\nscript: /etc/hostname\n",
+        "script: /etc/hostname is outside working_dir {dir}; only that folder is sent to the nodes",
+    ),
+    BadJob(
+        "link that leaves the folder",
+        START,
+        "script: train.py is outside working_dir {dir}; only that folder is sent to the nodes",
+        {"train.py": "-> /etc/hostname"},
+    ),
+    BadJob(
+        "link to itself",
+        START,
+        "script: train.py is a symbolic link that leads nowhere",
+        {"train.py": "-> train.py"},
+    ),
+    BadJob("script that is a folder", START, "script: train.py is not a file", {"train.py/x.py": ""}),
+    BadJob(
+        "shell script",
+        "name: demo\nscript: train.sh\n",
+        "script: train.sh is not a Python file (.py)",
+        {"train.sh": ""},
+    ),
+    BadJob(
+        "script that does not parse",
+        START,
+        "script: train.py is not valid Python, line 2: '(' was never closed",
+        {"train.py": "import coadapt\nprint(\n"},
+    ),
+    # against a cluster of 4 a100, 4 rtx and 2 x 2 t4
+    BadJob(
+        "unknown GPU type",
+        resources("gpu_types: [a1000]"),
+        "resources.gpu_types: a1000 is not a GPU type of this cluster; did you mean a100?",
+    ),
+    BadJob(
+        "GPU type of another vendor",
+        resources("gpu_types: [mi300]"),
+        "resources.gpu_types: mi300 is not a GPU type of this cluster; known: a100, rtx, t4",
+    ),
+    BadJob(
+        "more GPUs than there are",
+        resources("min_gpus: 8"),
+        "resources.min_gpus: 8 is more than the cluster has of any one type (a100 4, rtx 4, t4 4)",
+    ),
+    BadJob(
+        "replica that no node holds",
+        resources("gpus_per_replica: 4, gpu_types: [t4]"),
+        "resources.gpus_per_replica: 4 fits no node; GPUs of the largest nodes: t4 2",
+    ),
+    BadJob(
+        "reservation of an unknown type",
+        START + "reservation: {gpu_type: h100, gpus: 1}\n",
+        "reservation.gpu_type: h100 is not a GPU type of this cluster; did you mean a100?",
+    ),
+    BadJob(
+        "reservation of too many",
+        START + "reservation: {gpu_type: a100, gpus: 5}\n",
+        "reservation.gpus: 5 is more than the 4 a100",
+    ),
+    BadJob(
+        "speed of an unknown model",
+        START + "emulation: {profile: cifar100}\n",
+        "emulation.profile: cifar100 is not a measured model; did you mean cifar10?",
+    ),
+]
+
+
+def one_line(case: BadJob, folder: Path) -> str:
+    """What a user of `case` reads, written out in `folder`; "" where nothing was found wrong."""
+    for name, text in case.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text.startswith("-> "):
+            path.symlink_to(text[3:])
+        else:
+            path.write_text(text)
+    job = folder / "job.yaml"
+    job.write_bytes(case.job.encode() if isinstance(case.job, str) else case.job)
+    try:
+        spec = jobfile.load(job)
+    except jobfile.JobFileError as error:
+        return str(error)
+    return "\n".join(f"{job}: {problem}" for problem in jobfile.misfits(spec, MIXED))
+
+
+# `coadapt up --emulate TEXT` and its one line.
+BAD_CLUSTERS = {
+    "": "emulate: no nodes; write for example '1x a100:4, 2x t4:4'",
+    "4": "emulate: '4' is not of the form '2x t4:4' (nodes x GPU type : GPUs per node)",
+    "2x h100:4": "emulate: GPU type 'h100' is unknown; known: a100, quad, rtx, t4, v100",
+    "0x t4:4": "emulate: '0x t4:4' asks for 0 nodes; accepted: 1 to 32",
+    "1x t4:0": "emulate: '1x t4:0' asks for 0 GPUs per node; accepted: 1 to 64",
+    "1x t4:1000": "emulate: '1x t4:1000' asks for 1000 GPUs per node; accepted: 1 to 64",
+    "30x t4:1, 30x rtx:1": "emulate: 60 nodes in all; at most 32 fit on one machine",
+}

@@ -1,0 +1,31 @@
+"""Choice programs as GPU jobs make them."""
+
+import numpy as np
+from coadapt.optimizer.allocation.snapshot import Snapshot
+
+from tests.support.choice_instances import Instance
+
+
+def jobs_that_scale(rng: np.random.Generator, count: int, types: int, per_type: float, spread: float) -> Instance:
+    """More or less well, on 1 to 8 GPUs of types that are `spread` apart in speed; any job may have any."""
+    gpus, group = np.tile([1, 2, 4, 8], types), np.repeat(np.arange(types), 4)
+    speed = rng.lognormal(0, spread, (count, types))[:, group]
+    return Instance(
+        value=speed * gpus ** rng.uniform(0.4, 0.95, (count, 1)),
+        allowed=np.ones((count, len(gpus)), bool),
+        usage=np.where(group == np.arange(types)[:, None], gpus, 0).astype(float),
+        capacity=np.full(types, per_type),
+        group=group,
+        size=gpus.astype(float),
+        required=np.zeros(count, bool),
+        offset=np.zeros(count),
+        scale=np.ones(count),
+        stay_column=np.full(count, -1),
+        stay_gain=np.zeros(count),
+    )
+
+
+def snapshot_of(instance: Instance) -> Snapshot:
+    """As a solver is given it, every row in its place."""
+    program = instance.program()
+    return program._snapshot(program._slots(instance.ids))

@@ -1,0 +1,66 @@
+"""What several replicas do together: a function on each rank of a real gloo group, in a forked process each."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import tempfile
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from coadapt.executor.protocol.messages import Join
+from coadapt.executor.training.collective.group import Group
+
+Result = TypeVar("Result")
+WAIT_S = 60.0
+
+
+def on_ranks(count: int, act: Callable[[Group], Result]) -> list[Result]:
+    """What `act(group)` gives on each of `count` ranks; AssertionError with the traceback of one that fails.
+
+    Processes are forked, so that `act` may be a closure and starts from what the test has set up.
+    """
+    fork = multiprocessing.get_context("fork")
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "store"
+        pipes = [fork.Pipe(duplex=False) for _ in range(count)]
+        processes = [
+            fork.Process(target=_be, args=(rank, count, store, act, write))
+            for rank, (_, write) in enumerate(pipes)
+        ]
+        for process in processes:
+            process.start()
+        try:
+            answers = [_answer(rank, read) for rank, (read, _) in enumerate(pipes)]
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()
+    failed = [told for told, _ in answers if told]
+    assert not failed, failed[0]
+    return [result for _, result in answers]
+
+
+def _answer(rank: int, read: Connection) -> tuple[str, Result]:
+    # As bytes: torch would share tensors with a process that is gone by then.
+    return (
+        pickle.loads(read.recv_bytes())
+        if read.poll(WAIT_S)
+        else (f"rank {rank} did not end within {WAIT_S} s", None)
+    )
+
+
+def _be(rank: int, count: int, path: Path, act: Callable[[Group], Result], write: Connection) -> None:
+    torch.set_num_threads(1)
+    try:
+        store = dist.FileStore(str(path), count)
+        group = Group.form(Join(1, rank, count, 1, rank, count, "", 0), torch.device("cpu"), store)
+        told = "", act(group)
+    except BaseException:
+        told = traceback.format_exc(), None
+    write.send_bytes(pickle.dumps(told))

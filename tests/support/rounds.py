@@ -1,0 +1,138 @@
+"""Rounds for tests: clusters, jobs, and goodput given as a table instead of by fitted models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from coadapt.core.cluster import Cluster, Node
+from coadapt.core.job import JobSpec
+from coadapt.core.placement import NodeShare, Placement
+from coadapt.estimators.goodput import BatchLimits, JobModel
+from coadapt.estimators.tabulated import TabulatedConfigurations, TabulatedModel
+from coadapt.estimators.throughput import ThroughputModel, ThroughputParams
+from coadapt.policies.contract.round import JobView, Plan, Round
+
+
+def cluster(text: str) -> Cluster:
+    """ "1x a100:4, 2x t4:4": nodes t4-0, t4-1, …"""
+    nodes: list[Node] = []
+    for part in text.split(","):
+        count, kind = part.strip().split("x ")
+        gpu_type, gpus = kind.split(":")
+        taken = sum(node.gpu_type == gpu_type for node in nodes)
+        nodes += [
+            Node(f"{gpu_type}-{taken + i:03d}", gpu_type, int(gpus), cpus=2.0 * int(gpus), memory_gib=64.0)
+            for i in range(int(count))
+        ]
+    return Cluster(tuple(nodes))
+
+
+def model(speed: Mapping[str, float], link: float = 0.0, most: int = 4096, first: int = 32) -> JobModel:
+    """A model with `speed` samples/s on one GPU of each type; `link` seconds of all-reduce."""
+    throughput = {
+        t: ThroughputModel(
+            ThroughputParams(alpha_c=1e-4, beta_c=1.0 / s, alpha_r=link, alpha_n=2 * link),
+            max_local_bsz=256,
+            max_replicas_measured=8,
+        )
+        for t, s in speed.items()
+    }
+    return JobModel(throughput, 1000.0, BatchLimits(first, most), dict.fromkeys(speed, 1))
+
+
+ANY = model({"a": 1.0, "b": 1.0})
+
+
+def spec(name: str = "job", adaptivity: str = "adaptive", preemptible: bool = True, **resources: Any) -> JobSpec:
+    reservation = resources.pop("reservation", None)
+    return JobSpec.model_validate(
+        {
+            "name": name,
+            "script": "train.py",
+            "preemptible": preemptible,
+            "resources": resources,
+            "reservation": reservation,
+            "training": {"adaptivity": adaptivity},
+        }
+    )
+
+
+def on(gpu_type: str, **gpus: int) -> Placement:
+    """on("t4", n0=2): two GPUs of node t4-000."""
+    shares = tuple(NodeShare(f"{gpu_type}-{int(n[1:]):03d}", g) for n, g in gpus.items())
+    return Placement(gpu_type, shares)
+
+
+def job(id: str, *, known: bool = True, **view: Any) -> JobView:
+    """A settled job (old, without restarts) that may use any size, unless the view says otherwise."""
+    names = {
+        "adaptivity",
+        "preemptible",
+        "reservation",
+        "min_gpus",
+        "max_gpus",
+        "gpus",
+        "gpu_types",
+        "gpus_per_replica",
+    }
+    about = {name: view.pop(name) for name in list(view) if name in names}
+    defaults: dict[str, Any] = {"age_s": 3600.0, "largest_gpus": {"a": 64}}
+    return JobView(id=id, spec=spec(id, **about), **{"model": ANY if known else None, **defaults, **view})
+
+
+def tabulated(goodput: Mapping[str, float]) -> TabulatedModel:
+    """A model of {configuration name: goodput}; what is not named cannot run."""
+    items = []
+    for name in goodput:
+        found = re.fullmatch(r"(\d+)x(\S+)(?: \((\d+) nodes\))?", name)
+        assert found is not None, name
+        items.append((found[2], int(found[3] or 1), int(found[1])))
+    return TabulatedModel(TabulatedConfigurations(tuple(items)), np.array(list(goodput.values()), float))
+
+
+def given(
+    where: Cluster | str, jobs: list[JobView], table: Mapping[str, Mapping[str, float]], now: float = 0.0
+) -> Round:
+    """A round of jobs whose goodput is job id -> {configuration name: goodput}; those without a model stay so."""
+    where = cluster(where) if isinstance(where, str) else where
+    views = [j if j.model is None else replace(j, model=tabulated(table.get(j.id, {}))) for j in jobs]
+    return Round(now, 60.0, where, views)
+
+
+def held(plan: Plan) -> dict[str, str]:
+    """job id -> configuration, as "4xb"."""
+    return {id: f"{p.gpus}x{p.gpu_type}" for id, p in sorted(plan.placements.items())}
+
+
+def assert_within(plan: Plan, where: Cluster) -> None:
+    used: dict[str, int] = {}
+    for placement in plan.placements.values():
+        for share in placement.shares:
+            assert where.by_id[share.node_id].gpu_type == placement.gpu_type
+            used[share.node_id] = used.get(share.node_id, 0) + share.gpus
+    for node, gpus in used.items():
+        assert gpus <= where.by_id[node].gpus, node
+
+
+def after(jobs: list[JobView], plan: Plan, **changes: Any) -> list[JobView]:
+    """The jobs one round later."""
+    return [
+        replace(
+            j,
+            placement=plan.placements.get(j.id),
+            largest_gpus={
+                **j.largest_gpus,
+                **(
+                    {p.gpu_type: max(p.gpus, j.largest_gpus.get(p.gpu_type, 0))}
+                    if (p := plan.placements.get(j.id))
+                    else {}
+                ),
+            },
+            **changes,
+        )
+        for j in jobs
+    ]
