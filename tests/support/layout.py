@@ -1,0 +1,151 @@
+"""The layout of the code: which files there are, what each imports, and which room may import which."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NOT_SHIPPED = {"tests", "benchmarks", "examples", "docs", "build"}
+
+# What the code of a folder may import, besides itself. A folder that is not named follows the one above it.
+ROOMS: dict[str, set[str]] = {
+    "core": set(),
+    "estimators": {"core"},
+    "optimizer": set(),
+    "optimizer/allocation": {"optimizer"},
+    "optimizer/copter": {"optimizer", "optimizer/allocation"},
+    "policies": {"core", "estimators", "optimizer"},
+    "executor/protocol": {"core"},
+    "executor/training": {"core", "estimators", "executor/protocol"},
+    "executor/files": {"core"},
+    "executor/processes": {"core", "executor/protocol", "executor/training"},
+    "executor/rehearsal": {"core", "executor/protocol", "executor/training", "executor/processes"},
+    "executor": {"core", "estimators", "executor/protocol", "executor/files", "executor/processes"},
+    "scheduler": {"core", "estimators", "optimizer", "policies", "executor"},
+    "simulator": {"core", "estimators", "optimizer", "policies"},
+    "client": {"core"},
+    "deploy": {"core", "client", "policies", "scheduler", "executor"},
+    "cli": {"core", "client", "deploy", "policies", "scheduler", "simulator", "executor"},
+}
+# Libraries that a room does without, so that whoever imports it does not wait for them.
+WITHOUT: dict[str, set[str]] = {
+    "core": {"ray", "torch", "numba", "sqlite3"},
+    "estimators": {"ray", "torch", "sqlite3"},
+    "optimizer/allocation": {"ray", "torch", "sqlite3"},
+    "policies": {"ray", "torch", "sqlite3", "time"},
+    "executor/protocol": {"ray", "torch", "numba", "sqlite3"},
+    "executor/training": {"ray", "sqlite3"},
+    "executor/files": {"ray", "torch", "numba", "sqlite3"},
+    "client": {"torch", "numba", "sqlite3"},
+}
+# A policy's kernels are compiled before its first round; the time that takes is told apart from a round's.
+EXCEPT = {"policies/warm_up.py": {"time"}}
+
+
+@cache
+def sources() -> tuple[Path, ...]:
+    return tuple(
+        sorted(
+            path.relative_to(ROOT)
+            for path in ROOT.rglob("*.py")
+            if not {part for part in path.relative_to(ROOT).parts if part.startswith(".")}
+            and path.relative_to(ROOT).parts[0] not in NOT_SHIPPED
+        )
+    )
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse((ROOT / path).read_text())
+
+
+@cache
+def modules() -> frozenset[str]:
+    return frozenset(".".join(path.with_suffix("").parts) for path in sources())
+
+
+def own_imports(path: Path) -> Iterator[str]:
+    """Modules of ours that a file imports, as dotted names below the root."""
+    package = path.parent.parts
+    for node in ast.walk(tree(path)):
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            continue
+        base = [*package[: len(package) - node.level + 1], *(node.module.split(".") if node.module else [])]
+        for alias in node.names:
+            for name in (".".join([*base, alias.name]), ".".join(base), ".".join([*base, "__init__"])):
+                if name in modules():
+                    yield name
+                    break
+
+
+def libraries(path: Path) -> set[str]:
+    """Top-level names of what a file imports absolutely."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def room_of(folder: str) -> str:
+    """The nearest folder upwards that `ROOMS` has."""
+    while folder not in ROOMS:
+        folder, _, _ = folder.rpartition("/")
+    return folder
+
+
+def folder_of(module: str) -> str:
+    return "/".join(module.split(".")[:-1])
+
+
+def allowed(room: str, other: str) -> bool:
+    """Whether a room may import another: itself, what is named, and what lies within that."""
+    return other == room or other in ROOMS[room] or any(other.startswith(f"{one}/") for one in ROOMS[room])
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The strongly connected parts of more than one node."""
+    reach: dict[str, set[str]] = {}
+    for start in graph:
+        seen, ahead = set[str](), [start]
+        while ahead:
+            for other in graph.get(ahead.pop(), set()) - seen:
+                seen.add(other)
+                ahead.append(other)
+        reach[start] = seen
+    found = [
+        {one for one in reach[start] if start in reach.get(one, ())} for start in reach if start in reach[start]
+    ]
+    return [part for at, part in enumerate(found) if part not in found[:at]]
+
+
+def upward_imports() -> list[str]:
+    """Imports of a room by one that may not import it, a line each."""
+    found = []
+    for path in sources():
+        if path.parent == Path():
+            continue
+        room = room_of(path.parent.as_posix())
+        for name in own_imports(path):
+            other = room_of(folder_of(name))
+            if not allowed(room, other):
+                found.append(f"{path}: {name} is of {other}, which {room} may not import")
+    return found
+
+
+def folder_circles() -> list[set[str]]:
+    graph: dict[str, set[str]] = {}
+    for path in sources():
+        if path.parent != Path():
+            here = path.parent.as_posix()
+            graph.setdefault(here, set()).update({folder_of(name) for name in own_imports(path)} - {here})
+    return circles(graph)
+
+
+def module_circles() -> list[set[str]]:
+    return circles({".".join(path.with_suffix("").parts): set(own_imports(path)) for path in sources()})
