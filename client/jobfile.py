@@ -109,9 +109,12 @@ def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
 
     A cluster without GPU nodes says nothing: its nodes may still come.
     """
-    capacity = cluster.capacity()
-    if not capacity:
+    if not cluster.capacity():
         return []
+    if problem := _pool_problem(spec, cluster):
+        return [problem]
+    cluster = cluster.of_pool(spec.pool or "")
+    capacity = cluster.capacity()
     problems = [
         f"{field}: {name} is not a GPU type of this cluster{_instead(name, capacity)}"
         for field, name in _named_types(spec)
@@ -182,6 +185,19 @@ def _syntax_problem(name: str, path: Path) -> str | None:
         reason = str(getattr(error, "msg", error))
         return f"script: {name} is not valid Python{f', line {line}' if line else ''}: {reason}"
     return None
+
+
+def _pool_problem(spec: JobSpec, cluster: Cluster) -> str | None:
+    """Return why the job's pool has no GPUs of this cluster."""
+    pools = sorted(name for name, part in cluster.pools.items() if part.capacity())
+    if (spec.pool or "") in pools:
+        return None
+    named = [name for name in pools if name]
+    if spec.pool is None:
+        return f"pool: every node of this cluster belongs to a pool; name one of {', '.join(named)}"
+    if not named:
+        return f"pool: {spec.pool} is not a pool of this cluster, which has none; leave it out"
+    return f"pool: {spec.pool} is not a pool of this cluster{_instead(spec.pool, named)}"
 
 
 def _named_types(spec: JobSpec) -> list[tuple[str, str]]:

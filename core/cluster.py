@@ -18,6 +18,7 @@ class Node:
     cpus: float = 0.0
     memory_gib: float = 0.0
     emulated: bool = False  # paced on CPU; labelled so wherever it is shown
+    pool: str = ""  # the set of nodes it belongs to; "": nodes without a pool
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,18 @@ class Cluster:
     def positions(self) -> Mapping[str, tuple[str, int]]:
         """Node id -> its GPU type and its position in `of_type`."""
         return {node.id: (t, i) for t, nodes in self.by_type.items() for i, node in enumerate(nodes)}
+
+    @cached_property
+    def pools(self) -> Mapping[str, Cluster]:
+        """Each pool's nodes by its name; a cluster of one pool is itself."""
+        names = sorted({node.pool for node in self.nodes})
+        if len(names) == 1:
+            return {names[0]: self}
+        return {name: Cluster(tuple(node for node in self.nodes if node.pool == name)) for name in names}
+
+    def of_pool(self, name: str) -> Cluster:
+        """Return the nodes of a pool; none where there is no such pool."""
+        return self.pools.get(name) or Cluster(())
 
     def of_type(self, gpu_type: str) -> tuple[Node, ...]:
         return self.by_type.get(gpu_type, ())

@@ -101,6 +101,8 @@ class JobSpec(_Strict):
     """GPUs the job may use."""
     training: TrainingConfig = TrainingConfig()
     """Batch limits, learning-rate rule, checkpoints and reports."""
+    pool: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")] | None = None
+    """Pool of nodes the job runs in; by default the nodes that belong to no pool."""
     preemptible: bool = True
     """false: once started, the job keeps its GPUs until it ends."""
     reservation: Reservation | None = None

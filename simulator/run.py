@@ -1,8 +1,9 @@
-"""One simulation from its parts: the whole cluster, or each virtual cluster by itself."""
+"""One simulation from its parts: the whole cluster, or each of its pools."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -14,11 +15,11 @@ from .traces.workload import Workload
 
 
 class Simulation:
-    """Every part of the cluster with its own jobs, one after the other, with an engine of its own from `make`.
+    """Every pool of the cluster with its own jobs and an engine of its own from `make`, all in one order of time.
 
     `asked`: what was submitted, where the workload has more jobs than that; the outcome is about those.
-    Raises ValueError for a job whose virtual cluster is none of the cluster's. As an engine, it can be pickled
-    between two steps.
+    Raises ValueError for a job whose pool is none of the cluster's. As an engine, it can be pickled between two
+    steps.
     """
 
     def __init__(
@@ -30,30 +31,48 @@ class Simulation:
     ) -> None:
         self._asked = asked
         self._workload, self._parts = workload, cluster.parts
-        self._at = 0  # engines that are done
         self._whole = set(cluster.parts) == {WHOLE}
         if self._whole:
             self.engines = [make(workload, cluster.parts[WHOLE])]
-            return
-        names = np.array(workload.virtual_clusters)
-        unknown = sorted(set(names.tolist()) - set(cluster.parts))
+        else:
+            self.engines = self._engine_per_pool(make)
+        # (time of its next round, number) of each engine that has one; None before the first step.
+        self._due: list[tuple[float, int]] | None = None
+
+    def _engine_per_pool(self, make: Callable[[Workload, Cluster], Engine]) -> list[Engine]:
+        names = np.array(self._workload.virtual_clusters)
+        unknown = sorted(set(names.tolist()) - set(self._parts))
         if unknown:
-            job = workload.ids[int(np.flatnonzero(names == unknown[0])[0])]
-            have = ", ".join(sorted(cluster.parts))
-            raise ValueError(f"trace: job {job} is of virtual cluster {unknown[0]!r}; the cluster has {have}")
-        self.engines = [
-            make(workload.select(names == name), part)
-            for name, part in sorted(cluster.parts.items())
+            job = self._workload.ids[int(np.flatnonzero(names == unknown[0])[0])]
+            have = ", ".join(sorted(self._parts))
+            raise ValueError(f"trace: job {job} is of pool {unknown[0]!r}; the cluster has {have}")
+        return [
+            make(self._workload.select(names == name), part)
+            for name, part in sorted(self._parts.items())
             if (names == name).any()
         ]
 
     def step(self) -> bool:
-        """One round; False: every job has ended. Raises Stuck as `Engine.step` does."""
-        while self._at < len(self.engines):
-            if self.engines[self._at].step():
-                return True
-            self._at += 1
-        return False
+        """Hold the earliest round of any pool; False: every job has ended. Raises Stuck as `Engine.step` does.
+
+        Pools share nothing, so each one's time may pass up to its next round before others decide theirs.
+        """
+        if self._due is None:
+            self._due = []
+            for number in range(len(self.engines)):
+                self._wait_for(number)
+        if not self._due:
+            return False
+        _, number = heappop(self._due)
+        self.engines[number].decide()
+        self._wait_for(number)
+        return True
+
+    def _wait_for(self, number: int) -> None:
+        """Note when an engine's next round is, if it has one."""
+        assert self._due is not None
+        if self.engines[number].to_round():
+            heappush(self._due, (self.engines[number].now_s, number))
 
     def run(self) -> Outcome:
         while self.step():

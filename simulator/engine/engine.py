@@ -169,18 +169,32 @@ class Engine:
     def step(self) -> bool:
         """Go on to the next round and past it; False: every job has ended, nothing was done.
 
-        Raises Stuck where no job runs and none will arrive, so that time would go on for ever.
+        Raises Stuck as `decide` does.
         """
-        total = len(self.world.workload)
-        if self._next >= total and not len(self._active):
+        if not self.to_round():
+            return False
+        self.decide()
+        return True
+
+    def to_round(self) -> bool:
+        """Let time pass until the next round, which `decide` then holds; False: every job has ended."""
+        if self._next >= len(self.world.workload) and not len(self._active):
             return False
         if self.timing.early_s is None:
             self._pass_time(self._next_round_s())
         else:
             self._pass_time_until_early_round(self.timing.early_s)
         self._arrive()
+        return True
+
+    def decide(self) -> None:
+        """Hold the round that `to_round` has come to.
+
+        Raises Stuck where no job runs and none will arrive, so that time would go on for ever.
+        """
         if len(self._active):
             self._decide()
+        total = len(self.world.workload)
         waits = len(self._active) and not self._jobs.gpus[self._active].any()
         if self._next >= total and waits and not self._down:
             waiting = [self.world.workload.ids[i] for i in self._active[:3]]
@@ -188,7 +202,6 @@ class Engine:
                 f"no job runs and none is to come, but {len(self._active)} wait, first {', '.join(waiting)}: "
                 "they ask for more than the cluster has, or the policy gives them nothing"
             )
-        return True
 
     @property
     def now_s(self) -> float:

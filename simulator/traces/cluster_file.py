@@ -1,4 +1,4 @@
-"""The cluster of a simulation: one, or one per virtual cluster, from words or a file."""
+"""The cluster of a simulation: one, or one per pool (virtual cluster), from words or a file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from .tables import numbers, read_rows
 
 MOST_NODES = 100_000
 FILES = (".yaml", ".yml", ".csv")
+POOLS = ("pools", "virtual_clusters")
 WHOLE = ""  # the name of a cluster that is not divided
 
 
 @dataclass(frozen=True)
 class SimulatedCluster:
-    """Parts that share nothing, by the name of their virtual cluster; one part `WHOLE` takes every job."""
+    """Pools that share nothing, by name; one part `WHOLE` takes every job."""
 
     parts: Mapping[str, Cluster]
 
@@ -27,19 +28,26 @@ class SimulatedCluster:
         return tuple(sorted({t for part in self.parts.values() for t in part.gpu_types}))
 
 
-def cluster_of(words: str, prefix: str = "") -> Cluster:
+def cluster_of(words: str, prefix: str = "", pool: str = "") -> Cluster:
     """`"6x t4:4, 2x a100:8"` as nodes with ids in that order. Raises ValueError as `coadapt up --emulate` does."""
     found: list[Node] = []
     for node in parse(words, known=(), most_nodes=MOST_NODES, field="cluster"):
-        found.append(Node(f"{prefix}{node.gpu_type}-{len(found):04d}", node.gpu_type, node.gpus))
+        found.append(Node(f"{prefix}{node.gpu_type}-{len(found):04d}", node.gpu_type, node.gpus, pool=pool))
     return Cluster(tuple(found))
+
+
+def _pool(name: str, words: str) -> Cluster:
+    """Read the nodes of a pool, whose ids begin with its name."""
+    if not words.strip(" ,"):
+        raise ValueError(f"cluster: pool {name!r} has no nodes; write for example '2x t4:4'")
+    return cluster_of(words, f"{name}-", name)
 
 
 def read_cluster(given: str) -> SimulatedCluster:
     """A cluster in words, or the path of a file that describes one.
 
-    A YAML file holds `nodes: "6x t4:4, 2x a100:8"`, or `virtual_clusters:` with such words for each name; a CSV
-    file holds the nodes of 8 GPUs of each virtual cluster in its columns `vc` (or a nameless one) and `num`.
+    A YAML file holds `nodes: "6x t4:4, 2x a100:8"`, or `pools:` (or `virtual_clusters:`) with such words for each
+    name. A CSV file holds the nodes of 8 GPUs of each pool in its columns `vc` (or a nameless one) and `num`.
 
     Raises ValueError in one sentence for whatever is wrong with it.
     """
@@ -57,12 +65,11 @@ def read_cluster(given: str) -> SimulatedCluster:
         raise ValueError(f"cluster: {path}: {safe_yaml.told(error, 'cluster file')}") from None
     if isinstance(content, dict) and isinstance(content.get("nodes"), str) and len(content) == 1:
         return SimulatedCluster({WHOLE: cluster_of(content["nodes"])})
-    parts = content.get("virtual_clusters") if isinstance(content, dict) else None
+    named = [content.get(field) for field in POOLS if field in content] if isinstance(content, dict) else []
+    parts = named[0] if len(named) == 1 else None
     if not isinstance(parts, dict) or not parts or not all(isinstance(words, str) for words in parts.values()):
-        raise ValueError(
-            f'cluster: {path} needs `nodes: "6x t4:4"` or `virtual_clusters:` with such words by name'
-        )
-    return SimulatedCluster({str(name): cluster_of(words, f"{name}-") for name, words in parts.items()})
+        raise ValueError(f'cluster: {path} needs `nodes: "6x t4:4"` or `pools:` with such words by name')
+    return SimulatedCluster({str(name): _pool(str(name), words) for name, words in parts.items()})
 
 
 def _virtual_clusters(path: Path) -> SimulatedCluster:
@@ -72,8 +79,5 @@ def _virtual_clusters(path: Path) -> SimulatedCluster:
         raise ValueError(f"cluster: {path}: column 'vc' is missing")
     nodes = numbers(path, rows, "num", least=1, whole=True)
     return SimulatedCluster(
-        {
-            row[name]: cluster_of(f"{int(count)}x gpu:8", f"{row[name]}-")
-            for row, count in zip(rows, nodes, strict=True)
-        }
+        {row[name]: _pool(row[name], f"{int(count)}x gpu:8") for row, count in zip(rows, nodes, strict=True)}
     )

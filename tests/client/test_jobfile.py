@@ -60,6 +60,27 @@ def test_a_cluster_whose_nodes_have_not_come_yet_accepts_any_type() -> None:
     assert len(jobfile.misfits(spec, Cluster((Node("n", "t4", 1),)))) == 1
 
 
+@pytest.mark.parametrize(
+    ("pool", "said"),
+    [
+        ("a", None),
+        ("b", "resources.min_gpus: 4 is more than the cluster has of any one type (t4 2)"),
+        ("aa", "pool: aa is not a pool of this cluster; did you mean a?"),
+        (None, "pool: every node of this cluster belongs to a pool; name one of a, b"),
+    ],
+)
+def test_a_job_fits_the_nodes_of_its_pool(pool: str | None, said: str | None) -> None:
+    nodes = Cluster((Node("1", "t4", 4, pool="a"), Node("2", "t4", 2, pool="b")))
+    spec = jobfile.parse(MINIMAL + "resources: {min_gpus: 4}\n").model_copy(update={"pool": pool})
+    assert jobfile.misfits(spec, nodes) == ([] if said is None else [said])
+
+
+def test_a_pool_where_there_are_none_is_refused() -> None:
+    spec = jobfile.parse(MINIMAL + "pool: a\n")
+    said = "pool: a is not a pool of this cluster, which has none; leave it out"
+    assert jobfile.misfits(spec, Cluster((Node("n", "t4", 1),))) == [said]
+
+
 def test_the_published_schema_is_the_one_the_code_holds() -> None:
     assert jobfile.SCHEMA_PATH.read_text() == jobfile.schema_text(), "run `coadapt schema --write`"
 

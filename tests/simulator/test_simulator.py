@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from coadapt.core.cluster import Cluster
 from coadapt.policies.catalogue import make_policy
+from coadapt.policies.contract.round import Plan, Round
 from coadapt.simulator.engine.engine import Engine, Stuck, Timing
 from coadapt.simulator.engine.outages import Failures
 from coadapt.simulator.engine.outcome import Outcome
@@ -124,8 +127,37 @@ def test_virtual_clusters_share_nothing() -> None:
 
     outcome = simulate(Workload.of(jobs), cluster, engine)
     assert finished(outcome) == {"a1": 100, "a2": 200, "b1": 102}
-    with pytest.raises(ValueError, match=r"virtual cluster 'c'; the cluster has a, b"):
+    with pytest.raises(ValueError, match=r"pool 'c'; the cluster has a, b"):
         simulate(Workload.of([TraceJob("x", 0, 1, 1, virtual_cluster="c")]), cluster, engine)
+
+
+def test_rounds_of_all_pools_come_in_one_order_of_time_and_each_pool_is_as_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "pools.yaml").write_text('pools: {a: "1x v100:2", b: "1x v100:1"}\n')
+    cluster = read_cluster(str(tmp_path / "pools.yaml"))
+    rows = [("a", 0, 1, 70), ("a", 5, 2, 200), ("a", 900, 1, 30), ("b", 1, 1, 500), ("b", 90, 1, 40)]
+    jobs = [
+        TraceJob(f"{vc}{i}", t, gpus, s, virtual_cluster=vc)
+        for i, (vc, t, gpus, s) in enumerate(sorted(rows, key=lambda row: row[1]))
+    ]
+    rounds: list[tuple[float, str]] = []
+
+    class Noting:
+        def __init__(self, pool: str) -> None:
+            self.pool, self.policy = pool, make_policy("fifo")
+
+        def plan(self, round: Round) -> Plan:
+            rounds.append((round.now, self.pool))
+            return self.policy.plan(round)
+
+    def engine(part: Workload, on: Cluster) -> Engine:
+        return Engine(FixedLengthWorld(part), on, Noting(on.nodes[0].pool), EVERY_MINUTE)
+
+    whole = finished(simulate(Workload.of(jobs), cluster, engine))
+    assert [now for now, _ in rounds] == sorted(now for now, _ in rounds)
+    assert {pool for _, pool in rounds} == {"a", "b"}
+    for pool, part in cluster.parts.items():
+        own = Workload.of([job for job in jobs if job.virtual_cluster == pool])
+        assert finished(engine(own, part).run()).items() <= whole.items()
 
 
 traces = st.lists(

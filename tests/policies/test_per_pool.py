@@ -1,0 +1,71 @@
+"""Pools are planned each by itself, with a policy that keeps its state, and share nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from coadapt.core.cluster import Cluster
+from coadapt.policies.catalogue import make_policy
+from coadapt.policies.contract.round import JobView, Plan, Round
+from coadapt.policies.per_pool import PerPool, rounds_of_pools
+
+from tests.support.rounds import assert_within, cluster, job
+
+
+def pooled(text: str, pool: str) -> tuple[Cluster, ...]:
+    nodes = [replace(node, id=f"{pool}{node.id}", pool=pool) for node in cluster(text).nodes]
+    return (Cluster(tuple(nodes)),)
+
+
+def joined(*parts: tuple[Cluster, ...]) -> Cluster:
+    return Cluster(tuple(node for part in parts for one in part for node in one.nodes))
+
+
+def of_pool(view: JobView, pool: str | None) -> JobView:
+    return replace(view, spec=view.spec.model_copy(update={"pool": pool}))
+
+
+BOTH = joined(pooled("1x t4:4", "x"), pooled("1x t4:2", "y"))
+
+
+def test_a_cluster_without_pools_is_planned_by_one_policy_bit_for_bit() -> None:
+    round = Round(60.0, 60.0, cluster("2x a:4"), [job("1"), job("2")])
+    assert PerPool(lambda: make_policy("sia")).plan(round).placements == make_policy("sia").plan(round).placements
+
+
+def test_jobs_get_gpus_of_their_own_pool_only() -> None:
+    jobs = [of_pool(job(str(i), min_gpus=1), pool) for i, pool in enumerate("xxxxyyy")]
+    plan = PerPool(lambda: make_policy("fifo")).plan(Round(60.0, 60.0, BOTH, jobs))
+    assert_within(plan, BOTH)
+    held = {name: {share.node_id[0] for share in placed.shares} for name, placed in plan.placements.items()}
+    assert held == {str(i): {pool} for i, pool in enumerate("xxxxyy")}
+
+
+def test_each_pool_keeps_a_policy_of_its_own() -> None:
+    made: list[Counting] = []
+
+    class Counting:
+        def __init__(self) -> None:
+            self.rounds = 0
+            made.append(self)
+
+        def plan(self, round: Round) -> Plan:
+            self.rounds += 1
+            return Plan({}, objective=1.0, bound=2.0, prices={"t4": float(len(round.jobs))}, notes=["late"])
+
+    policy = PerPool(Counting)
+    jobs = [of_pool(job("1"), "x"), of_pool(job("2"), "y"), of_pool(job("3"), "y")]
+    for _ in range(3):
+        plan = policy.plan(Round(0.0, 60.0, BOTH, jobs))
+    assert [one.rounds for one in made] == [3, 3]
+    assert (plan.objective, plan.bound, plan.gap) == (2.0, 4.0, 1.0)
+    assert plan.prices == {"t4@x": 1.0, "t4@y": 2.0}
+    assert plan.notes == ["pool x: late", "pool y: late"]
+
+
+@pytest.mark.parametrize("pool", ["z", None])
+def test_a_job_of_a_pool_without_nodes_gets_nothing(pool: str | None) -> None:
+    jobs = [of_pool(job("1"), pool), of_pool(job("2"), "x")]
+    assert set(rounds_of_pools(Round(0.0, 60.0, BOTH, jobs))) == {"x"}
+    assert "1" not in PerPool(lambda: make_policy("sia")).plan(Round(0.0, 60.0, BOTH, jobs)).placements
