@@ -120,13 +120,15 @@ def jobs_table(
 def cluster_table(cluster: ClusterView) -> RenderableType:
     """Nodes with what runs on them, and the last round in a line."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("NODE", "GPU TYPE", "GPUS", "FREE", "CPUS", "JOBS"):
+    pools = any(node["pool"] for node in cluster["nodes"])
+    for name in ("NODE", *(["POOL"] if pools else []), "GPU TYPE", "GPUS", "FREE", "CPUS", "JOBS"):
         table.add_column(name, overflow="fold")
     for node in cluster["nodes"]:
         held = ", ".join(f"{job} ({gpus})" for job, gpus in sorted(node["jobs"].items()))
         label = f" ({EMULATED})" if node["emulated"] else ""
         counts = (str(node["gpus"]), str(node["free_gpus"]), f"{node['cpus']:g}")
-        table.add_row(node["id"][:12], Text(node["gpu_type"] + label), *counts, Text(held or "-"))
+        pool = [Text(node["pool"] or "-")] if pools else []
+        table.add_row(node["id"][:12], *pool, Text(node["gpu_type"] + label), *counts, Text(held or "-"))
     lines: list[RenderableType] = [table if cluster["nodes"] else Text("no GPU nodes")]
     every = f"{cluster['round_interval_s']:g} s"
     took = (

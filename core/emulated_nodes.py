@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-_GROUP = re.compile(r"^(?:(-?\d+)\s*x\s*)?([A-Za-z][\w.-]*)\s*:\s*(-?\d+)$")
+_GROUP = re.compile(
+    r"^(?:(-?\d+)\s*x\s*)?([A-Za-z][\w.-]*)\s*:\s*(-?\d+)(?:\s*@\s*([A-Za-z0-9][\w.-]{0,62}))?$", re.ASCII
+)
 PACE_PROFILES = Path(__file__).with_name("pace_profiles.json")
 MAX_NODES = 32
 MAX_GPUS_PER_NODE = 64
@@ -22,6 +24,7 @@ class EmulationError(ValueError):
 class EmulatedNode:
     gpu_type: str
     gpus: int
+    pool: str = ""  # "": no pool
 
 
 @cache
@@ -36,7 +39,9 @@ def known_gpu_types() -> tuple[str, ...]:
 def parse(
     text: str, known: tuple[str, ...] | None = None, most_nodes: int = MAX_NODES, field: str = "emulate"
 ) -> tuple[EmulatedNode, ...]:
-    """Nodes in the order given: `COUNTx TYPE:GPUS`, comma-separated; a count of 1 may be left out.
+    """Read nodes in the order given: `COUNTx TYPE:GPUS@POOL`, comma-separated.
+
+    A count of 1 and the pool may be left out.
 
     `known`: GPU types that are accepted, by default those with a measured pace; empty: any.
 
@@ -48,7 +53,8 @@ def parse(
         match = _GROUP.match(part)
         if match is None:
             raise EmulationError(
-                f"{field}: {part!r} is not of the form '2x t4:4' (nodes x GPU type : GPUs per node)"
+                f"{field}: {part!r} is not of the form '2x t4:4' (nodes x GPU type : GPUs per node) "
+                "or '2x t4:4@pool'"
             )
         count, gpu_type, gpus = int(match[1] or 1), match[2].lower(), int(match[3])
         if known and gpu_type not in known:
@@ -59,7 +65,7 @@ def parse(
             raise EmulationError(
                 f"{field}: {part!r} asks for {gpus} GPUs per node; accepted: 1 to {MAX_GPUS_PER_NODE}"
             )
-        nodes += [EmulatedNode(gpu_type, gpus)] * count
+        nodes += [EmulatedNode(gpu_type, gpus, match[4] or "")] * count
     if not nodes:
         raise EmulationError(f"{field}: no nodes; write for example '1x a100:4, 2x t4:4'")
     if len(nodes) > most_nodes:

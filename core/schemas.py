@@ -93,6 +93,7 @@ class OutputRow(TypedDict):
 class NodeRow(TypedDict):
     id: str
     gpu_type: str
+    pool: str  # "": it belongs to none
     gpus: int
     free_gpus: int
     cpus: float

@@ -182,6 +182,8 @@ def add_nodes(record: ClusterRecord, nodes: Sequence[EmulatedNode]) -> list[Node
     commands = []
     for i, node in enumerate(nodes, start=first):
         labels = f"coadapt.io/gpu-type={node.gpu_type},coadapt.io/emulated=true"
+        if node.pool:
+            labels += f",coadapt.io/pool={node.pool}"
         folder = _node_folder(record, i)
         # Without its own folder a node takes the head's, and nodes that start together race for socket names.
         options = [f"--address={record.address}", f"--temp-dir={folder}", f"--num-gpus={node.gpus}"]

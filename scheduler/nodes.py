@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ray
@@ -22,6 +22,7 @@ from ..core.cluster import Cluster, Node
 log = logging.getLogger(__name__)
 
 GPU_TYPE_LABEL = "coadapt.io/gpu-type"
+POOL_LABEL = "coadapt.io/pool"
 EMULATED_LABEL = "coadapt.io/emulated"
 ACCELERATOR_LABEL = "ray.io/accelerator-type"
 GIB = 2**30
@@ -54,6 +55,7 @@ def node_of(row: Mapping[str, Any]) -> Node | None:
         cpus=float(resources.get("CPU", 0)),
         memory_gib=float(resources.get("memory", 0)) / GIB,
         emulated=labels.get(EMULATED_LABEL, "").lower() == "true",
+        pool=labels.get(POOL_LABEL, ""),
     )
 
 
@@ -126,9 +128,7 @@ class NodeView:
 
     def _leased(self, node: Node) -> Node:
         """The node as jobs see it: with the CPUs of its lease."""
-        return Node(
-            node.id, node.gpu_type, node.gpus, self._lease_cpus(node), node.memory_gib, emulated=node.emulated
-        )
+        return replace(node, cpus=self._lease_cpus(node))
 
     def _lease(self, node: Node) -> bool:
         """Whether the node's lease stands; asks for it where it does not exist."""

@@ -137,6 +137,7 @@ def cluster_view(
         NodeRow(
             id=node.id,
             gpu_type=node.gpu_type,
+            pool=node.pool,
             gpus=node.gpus,
             free_gpus=max(node.gpus - sum(held.get(node.id, {}).values()), 0),
             cpus=node.cpus,

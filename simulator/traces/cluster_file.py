@@ -32,8 +32,14 @@ def cluster_of(words: str, prefix: str = "", pool: str = "") -> Cluster:
     """`"6x t4:4, 2x a100:8"` as nodes with ids in that order. Raises ValueError as `coadapt up --emulate` does."""
     found: list[Node] = []
     for node in parse(words, known=(), most_nodes=MOST_NODES, field="cluster"):
-        found.append(Node(f"{prefix}{node.gpu_type}-{len(found):04d}", node.gpu_type, node.gpus, pool=pool))
+        name = f"{prefix}{node.gpu_type}-{len(found):04d}"
+        found.append(Node(name, node.gpu_type, node.gpus, pool=node.pool or pool))
     return Cluster(tuple(found))
+
+
+def _by_pool(cluster: Cluster) -> SimulatedCluster:
+    """Divide a cluster whose nodes name pools; one whose nodes name none is a whole."""
+    return SimulatedCluster(dict(cluster.pools) if any(cluster.pools) else {WHOLE: cluster})
 
 
 def _pool(name: str, words: str) -> Cluster:
@@ -55,7 +61,7 @@ def read_cluster(given: str) -> SimulatedCluster:
     if path.suffix == ".csv":
         return _virtual_clusters(path)
     if path.suffix not in FILES:
-        return SimulatedCluster({WHOLE: cluster_of(given)})
+        return _by_pool(cluster_of(given))
     try:
         with path.open("rb") as file:
             content = safe_yaml.read(file.read(safe_yaml.MAX_BYTES + 1))
@@ -64,7 +70,7 @@ def read_cluster(given: str) -> SimulatedCluster:
     except safe_yaml.YamlProblem as error:
         raise ValueError(f"cluster: {path}: {safe_yaml.told(error, 'cluster file')}") from None
     if isinstance(content, dict) and isinstance(content.get("nodes"), str) and len(content) == 1:
-        return SimulatedCluster({WHOLE: cluster_of(content["nodes"])})
+        return _by_pool(cluster_of(content["nodes"]))
     named = [content.get(field) for field in POOLS if field in content] if isinstance(content, dict) else []
     parts = named[0] if len(named) == 1 else None
     if not isinstance(parts, dict) or not parts or not all(isinstance(words, str) for words in parts.values()):

@@ -26,6 +26,7 @@ def test_nodes_are_read_in_order() -> None:
 
 def test_a_single_node_needs_no_count_and_case_does_not_matter() -> None:
     assert parse("A100:8,", KNOWN) == (EmulatedNode("a100", 8),)
+    assert parse("2x t4:2@lab, a100:1", KNOWN) == (*[EmulatedNode("t4", 2, "lab")] * 2, EmulatedNode("a100", 1))
 
 
 @pytest.mark.parametrize(
