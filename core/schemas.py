@@ -52,7 +52,7 @@ class JobRow(TypedDict):
 
 class JobEvent(TypedDict):
     time_s: float
-    kind: str  # "submitted", "profiling", "profiled", "placed", "running", "released", "lost", "failing", …
+    kind: str  # of `core.events.EventKind`, as `shown_kind` shows it: "submitted", "placed", "running", …
     text: str  # one sentence for a person
 
 

@@ -17,7 +17,7 @@ from .throughput import ThroughputModel, ThroughputParams, fit
 EVERY_TYPE = "*"  # in gpus_per_replica: the same count on every GPU type
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measurements:
     """Step times per GPU type, what fits its memory, the gradient noise, and the job's own facts.
 
@@ -31,8 +31,28 @@ class Measurements:
     grad_sqr: float | None = None
     grad_var: float | None = None
     info: JobInfo | None = None
-    # GPU type -> (the profile the fit is of, the fit)
-    _fits: dict[str, tuple[Profile, ThroughputParams]] = field(default_factory=dict, compare=False, repr=False)
+    # GPU type -> (the profile the fit is of, the fit). One thread may fit while another writes or sends a value:
+    # whoever walks over it takes a copy first.
+    _fits: dict[str, tuple[Profile, ThroughputParams]] = field(default_factory=dict, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both say the same; fits are only a warm start and do not count."""
+        if self is other or not isinstance(other, Measurements):
+            return self is other
+        return self._facts == other._facts and all(
+            mine is (theirs := other.profiles[gpu_type]) or mine.to_json() == theirs.to_json()
+            for gpu_type, mine in self.profiles.items()
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _facts(self) -> tuple[object, ...]:
+        sizes = dict(self.largest_local_bsz), dict(self.out_of_memory)
+        return self.profiles.keys(), *sizes, self.grad_sqr, self.grad_var, self.info
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_fits": dict(self._fits)}
 
     @property
     def noise_scale(self) -> float | None:
@@ -158,7 +178,7 @@ class Measurements:
                 **self.out_of_memory,
             },
             info=self.info or other.info,
-            _fits={**{t: fit for t, fit in other._fits.items() if t in missing}, **self._fits},
+            _fits={**{t: fit for t, fit in dict(other._fits).items() if t in missing}, **self._fits},
         )
 
     def _largest_with(self, other: Measurements, gpu_type: str) -> int:
@@ -259,7 +279,7 @@ class Measurements:
                 "info": None if self.info is None else self.info.__dict__,
                 "fits": {
                     gpu_type: params.to_json()
-                    for gpu_type, (profile, params) in self._fits.items()
+                    for gpu_type, (profile, params) in dict(self._fits).items()
                     if self.profiles.get(gpu_type) is profile
                 },
             }

@@ -42,7 +42,7 @@ from .files.workplace import local_path
 from .processes import rendezvous_store as store
 from .processes.template_wire import Owner
 from .processes.training_process import Launch
-from .protocol.job_events import ExecutorEvent, Released, Reported
+from .protocol.job_events import ExecutorEvent, ProfileFinished, Released, Reported
 from .protocol.messages import Command, Crashed, Event, Finished, Ready
 from .protocol.metric_limits import bounded
 from .protocol.ranks import Rendezvous
@@ -116,16 +116,16 @@ class AdaptiveExecutor:
 
     # --- called by the service ------------------------------------------------------------------------------
 
-    def assign(self, slots: Sequence[Slot], sequence: int, measurements_json: str = "") -> None:
+    def assign(self, slots: Sequence[Slot], sequence: int, measurements: Measurements | None = None) -> None:
         """Train on exactly these slots; none: save, stop and release everything. Older sequences change nothing.
 
-        `measurements_json` is the service's copy, for an executor that Ray has restarted without any and for GPU
-        types that other jobs have measured.
+        `measurements` is the service's copy, for an executor that Ray has restarted without any and for GPU types
+        that other jobs have measured.
         """
 
         def act(now: float) -> list[Effect]:
-            if measurements_json:
-                self._measurements = self._measurements.completed_by(Measurements.from_json(measurements_json))
+            if measurements is not None:
+                self._measurements = self._measurements.completed_by(measurements)
             return self._machine.assign(tuple(slots), sequence, now)
 
         self._inbox.put(act)
@@ -148,9 +148,6 @@ class AdaptiveExecutor:
 
     def status(self) -> ExecutorStatus:
         return self._status
-
-    def measurements(self) -> Measurements:
-        return self._measurements
 
     # --- called by workers ----------------------------------------------------------------------------------
 
@@ -229,7 +226,7 @@ class AdaptiveExecutor:
             plan = better_batch(self._model(slots), slots, current)
             if plan is not None:
                 effects = machine.set_batch(plan, now)
-        self._outbox.put(Reported(report, self._measurements.to_json(), machine.batch or current, left_out))
+        self._outbox.put(Reported(report, self._measurements, machine.batch or current, left_out))
         return effects
 
     def _model(self, slots: Sequence[Slot]) -> JobModel | None:
@@ -276,6 +273,8 @@ class AdaptiveExecutor:
                         ray.kill(actor, no_restart=True)
                 case KeepProfile():
                     self._measurements = self._measurements.with_profile(effect.gpu_type, effect.progress)
+                case Tell(ProfileFinished(ok=True) as event):
+                    self._outbox.put(replace(event, measurements=self._measurements))
                 case Tell():
                     self._outbox.put(effect.event)
 

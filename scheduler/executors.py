@@ -22,7 +22,7 @@ from ..core.job import JobSpec
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.settings import Settings
 from ..core.slot import Slot
-from ..estimators.measurements import EVERY_TYPE, Measurements
+from ..estimators.measurements import EVERY_TYPE
 from ..executor.adaptive_executor import AdaptiveExecutor
 from ..executor.executor_job import ExecutorJob, ExecutorStatus
 from ..executor.light_actor import light
@@ -66,7 +66,7 @@ class Executors:
     # --- commands -----------------------------------------------------------------------------------------
 
     def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:
-        arguments = list(slots), sequence, job.measurements_json
+        arguments = list(slots), sequence, job.measurements
         self._put(job.id, lambda: self._call(job, "assign", *arguments, needs_package=bool(slots)))
 
     def profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
@@ -103,17 +103,6 @@ class Executors:
         refs = {job.id: handle.status.remote() for job in jobs if (handle := self._find(job.id)) is not None}
         ray.wait(list(refs.values()), num_returns=len(refs), timeout=timeout_s) if refs else None
         return {job_id: _answer(ref) for job_id, ref in refs.items()}
-
-    def measurements(self, job_id: str, timeout_s: float) -> str:
-        """What the job's executor has measured so far, as JSON; empty where it does not answer in time."""
-        handle = self._find(job_id)
-        if handle is None:
-            return ""
-        try:
-            measured: Measurements = ray.get(handle.measurements.remote(), timeout=timeout_s)
-        except (RayError, TimeoutError):
-            return ""
-        return measured.to_json()
 
     # --- inside the thread --------------------------------------------------------------------------------
 
@@ -204,7 +193,6 @@ def executor_job(
 ) -> ExecutorJob:
     """What the executor is told of the job; where it runs comes later, by `assign`."""
     spec = job.spec
-    measurements = Measurements.from_json(job.measurements_json) if job.measurements_json else None
     return ExecutorJob(
         id=job.id,
         script=spec.script,
@@ -225,7 +213,7 @@ def executor_job(
         gpus_per_replica=gpus_per_replica(spec, gpu_types),
         fewest_replicas=spec.fewest_replicas,
         max_failures=spec.max_failures,
-        measurements=measurements,
+        measurements=job.measurements,
         service_name=SERVICE_NAME,
         service_namespace=NAMESPACE,
     )

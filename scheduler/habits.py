@@ -6,11 +6,10 @@ from ..core.job import JobSpec
 from ..estimators.measurements import Measurements
 
 
-def habits_of(measurements_json: str, spec: JobSpec) -> list[str]:
-    """One sentence for each habit that decides how the job may be scaled; none before it has trained."""
-    if not measurements_json:
+def habits_of(measured: Measurements | None, spec: JobSpec) -> list[str]:
+    """Return one sentence for each habit that decides how the job may be scaled; none before it has trained."""
+    if measured is None:
         return []
-    measured = Measurements.from_json(measurements_json)
     limits, info = measured.batch_limits(spec.training, spec.fewest_replicas), measured.info
     if limits is None or info is None:
         return []
@@ -35,9 +34,9 @@ def habits_of(measurements_json: str, spec: JobSpec) -> list[str]:
     return told
 
 
-def fits_nowhere(measurements_json: str, spec: JobSpec) -> str:
-    """Why a job cannot run on any GPU type that it was measured on, however many GPUs it gets; "" where it can."""
-    measured = Measurements.from_json(measurements_json) if measurements_json else Measurements()
+def fits_nowhere(measured: Measurements | None, spec: JobSpec) -> str:
+    """Return why no GPU type that the job was measured on can run it at any size; "" where one can."""
+    measured = measured or Measurements()
     limits = measured.batch_limits(spec.training, spec.fewest_replicas)
     most = {gpu_type: measured.max_local_bsz(gpu_type, spec.training) for gpu_type in measured.profiles}
     if limits is None or not most or max(most.values()) >= limits.min_local_bsz:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from ..core.events import shown_kind
 from ..core.job import Phase
 from ..core.json_numbers import plain
 from ..core.schemas import ClusterView, JobDetails, JobEvent, JobRow, NodeRow, TargetView
@@ -85,7 +86,7 @@ def job_details(job: JobRecord, events: Iterable[Event], work: str = "", outputs
         profiles={run.gpu_type: profile_state(run, job.active) for run in job.profiles},
         folder=None if job.retired or job.package is None else f"{work}/{job.folder}",
         outputs=outputs,
-        habits=habits_of(job.measurements_json, job.spec),
+        habits=habits_of(job.measurements, job.spec),
     )
     if job.traceback and job.traceback != job.state.reason:
         details["traceback"] = job.traceback
@@ -120,7 +121,7 @@ def profile_state(run: ProfileRun, active: bool) -> str:
 
 
 def job_event(event: Event) -> JobEvent:
-    kind = "submitted" if event.kind == "submit" else event.kind
+    kind = shown_kind(event.kind)
     return JobEvent(time_s=event.time_s, kind=kind, text=str(event.data.get("text", kind)))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..core.events import EventKind
 from ..core.job import Phase
 from ..core.reports import Report
 from ..core.slot import Slot
@@ -28,6 +29,7 @@ from ..executor.protocol.job_events import (
 )
 from ..executor.protocol.metric_limits import bounded
 from . import profile_reuse
+from .commands import Command, EndProfile, RestartExecutor
 from .job_lifecycle import advance
 from .record import JobRecord, ProfileRun, Stopped
 from .status import with_point
@@ -41,11 +43,12 @@ PROFILE_LOSSES = 5  # a worker that is lost is not the job's fault, but somethin
 
 @dataclass(frozen=True)
 class Reaction:
-    """The changed record, the lines of the log, and whether a round should follow at once."""
+    """The changed record, lines of the log, whether a round should follow at once, and commands to send."""
 
     job: JobRecord
     events: tuple[Event, ...] = ()
     round: bool = False
+    commands: tuple[Command, ...] = ()
 
 
 def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
@@ -62,7 +65,7 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
         case Reported():
             return _reported(job, event, now)
         case WorkerLost(reason):
-            return Reaction(job, (_event(job, "lost", now, f"a worker was lost: {reason}"),))
+            return Reaction(job, (_event(job, EventKind.LOST, now, f"a worker was lost: {reason}"),))
         case Failing():
             return _failing(job, event, now)
         case JobFinished(metrics, target_reached, ended_early):
@@ -87,7 +90,7 @@ def end(job: JobRecord, phase: Phase, reason: str, now: float, why: str = "", **
         pending_since_s=now if job.occupied else None,
         **changes,
     )
-    kind = "cancel" if phase is Phase.CANCELLED else "finish"
+    kind = EventKind.CANCEL if phase is Phase.CANCELLED else EventKind.FINISH
     text = f"{reason} ({why})" if why else reason
     return Reaction(ended, (_event(job, kind, now, text, phase=phase.value, metrics=ended.metrics),), round=True)
 
@@ -106,7 +109,7 @@ def _failing(job: JobRecord, event: Failing, now: float) -> Reaction:
         traceback=event.traceback or job.traceback,
         retrying=True,
     )
-    return Reaction(changed, (_event(job, "failing", now, text, tries=failures),))
+    return Reaction(changed, (_event(job, EventKind.FAILING, now, text, tries=failures),))
 
 
 def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
@@ -129,7 +132,9 @@ def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
         retrying=False,
         profiles=tuple(_reset(run) for run in job.profiles),
     )
-    return Reaction(_requeue(lost, reason, now), (_event(job, "lost", now, reason),) if had else (), round=True)
+    return Reaction(
+        _requeue(lost, reason, now), (_event(job, EventKind.LOST, now, reason),) if had else (), round=True
+    )
 
 
 def lose_slots(job: JobRecord, alive: frozenset[str], now: float) -> Reaction:
@@ -149,7 +154,7 @@ def lose_slots(job: JobRecord, alive: frozenset[str], now: float) -> Reaction:
         pending_since_s=job.pending_since_s if set(keep[1]) - set(keep[0]) else None,
     )
     text = f"lost node {', '.join(sorted(node[:8] for node in gone))}"
-    return Reaction(_requeue(changed, text, now), (_event(job, "lost", now, text),), round=True)
+    return Reaction(_requeue(changed, text, now), (_event(job, EventKind.LOST, now, text),), round=True)
 
 
 def _profile_finished(job: JobRecord, event: ProfileFinished, now: float) -> Reaction:
@@ -166,12 +171,12 @@ def _profile_finished(job: JobRecord, event: ProfileFinished, now: float) -> Rea
     changed = replace(
         job,
         profiles=tuple(done if r is run else r for r in job.profiles),
-        measurements_json=profile_reuse.kept(event.measurements_json, job.measurements_json),
+        measurements=profile_reuse.kept(event.measurements, job.measurements),
         traceback=event.traceback or job.traceback,
     )
     outcome = "measured" if event.ok else f"could not be measured: {event.reason}"
     text = f"{event.gpu_type} {outcome}"
-    told = _event(job, "profiled", now, text, gpu_type=event.gpu_type, ok=event.ok)
+    told = _event(job, EventKind.PROFILED, now, text, gpu_type=event.gpu_type, ok=event.ok)
     if event.fault and not event.lost:
         return _fault_while_measured(changed, event, told, now)
     return Reaction(changed, (told,), True)
@@ -256,7 +261,7 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
     nodes = len({slot.node_id for slot in event.slots})
     text = f"runs on {gpus}x{gpu_type} on {nodes} node{'s' * (nodes > 1)}{_after(job, event)}"
     data = {"gpu_type": gpu_type, "gpus": gpus, "nodes": nodes, "warm": event.warm, "pause_s": event.pause_s}
-    return Reaction(changed, (_event(job, "running", now, text, recovered=event.recovered, **data),))
+    return Reaction(changed, (_event(job, EventKind.RUNNING, now, text, recovered=event.recovered, **data),))
 
 
 def _after(job: JobRecord, event: Running) -> str:
@@ -308,7 +313,7 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
         return Reaction(job)
     changed = _requeue(changed, "waiting for GPUs", now)
     texts = _who_left(job, gone)
-    kind = "evicted" if changed.state.evictions > job.state.evictions else "released"
+    kind = EventKind.EVICTED if changed.state.evictions > job.state.evictions else EventKind.RELEASED
     return Reaction(changed, (_event(job, kind, now, "; ".join(texts)),) if texts else ())
 
 
@@ -358,7 +363,7 @@ def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
     metrics, left_out = bounded(job.metrics, report.metrics, target.metric if target is not None else "")
     changed = replace(
         job,
-        measurements_json=profile_reuse.kept(event.measurements_json, job.measurements_json),
+        measurements=profile_reuse.kept(event.measurements, job.measurements),
         report=flatten(report),
         reached=with_point(job.reached, now, report.progress.fraction),
         metrics=metrics,
@@ -367,7 +372,7 @@ def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
     texts = [changed.left_out] if changed.left_out != job.left_out else []
     if report.progress.epoch and not job.report.get("epoch"):
         texts += [text] if (text := missing(target, metrics)) else []
-    return Reaction(changed, tuple(_event(job, "metrics", now, text) for text in texts))
+    return Reaction(changed, tuple(_event(job, EventKind.METRICS, now, text) for text in texts))
 
 
 def flatten(report: Report) -> dict[str, Any]:
@@ -406,7 +411,7 @@ def _reset(run: ProfileRun) -> ProfileRun:
     return replace(run, slot=None, started_s=None, ended_s=None)
 
 
-def _event(job: JobRecord, kind: str, now: float, text: str, **data: Any) -> Event:
+def _event(job: JobRecord, kind: EventKind, now: float, text: str, **data: Any) -> Event:
     payload: Mapping[str, Any] = {"text": text, **data}
     return Event(kind, now, job.id, payload)
 
@@ -436,7 +441,7 @@ def claim(job: JobRecord, slots: tuple[Slot, ...], now: float, why: Stopped = St
     gpus = sum(slot.gpus for slot in slots)
     leaves = {Stopped.EVICTED: " to other jobs", Stopped.DRAINED: ", whose nodes go away", Stopped.DOWN: ""}
     text = f"is to use {gpus}x{slots[0].gpu_type}" if slots else f"is to leave its GPUs{leaves[why]}"
-    return Reaction(changed, (_event(job, "placed", now, text, gpus=gpus),))
+    return Reaction(changed, (_event(job, EventKind.PLACED, now, text, gpus=gpus),))
 
 
 def force_out(job: JobRecord, now: float) -> Reaction:
@@ -445,7 +450,8 @@ def force_out(job: JobRecord, now: float) -> Reaction:
     They stay held until the executor's next life says that everything is released, and for as long again.
     """
     text = "did not leave its GPUs in time, its executor is restarted"
-    return Reaction(replace(job, pending_since_s=now), (_event(job, "late", now, text),))
+    late = (_event(job, EventKind.LATE, now, text),)
+    return Reaction(replace(job, pending_since_s=now), late, commands=(RestartExecutor(),))
 
 
 def start_profile(job: JobRecord, gpu_type: str, slot: Slot, now: float) -> Reaction:
@@ -458,15 +464,18 @@ def start_profile(job: JobRecord, gpu_type: str, slot: Slot, now: float) -> Reac
         for run in job.profiles
     )
     changed = replace(job, profile_sequence=sequence, profiles=profiles)
-    return Reaction(changed, (_event(job, "profiling", now, f"is measured on {gpu_type}", gpu_type=gpu_type),))
+    return Reaction(
+        changed, (_event(job, EventKind.PROFILING, now, f"is measured on {gpu_type}", gpu_type=gpu_type),)
+    )
 
 
 def give_up_profile(job: JobRecord, gpu_type: str, reason: str, now: float) -> Reaction:
     """The record before a profile run that takes too long is ended; its slot is held until it is released."""
+    run = job.profile(gpu_type)
     profiles = tuple(
         replace(run, ok=False, reason=reason, ended_s=now) if run.gpu_type == gpu_type else run
         for run in job.profiles
     )
-    return Reaction(
-        replace(job, profiles=profiles), (_event(job, "profiled", now, reason, gpu_type=gpu_type, ok=False),), True
-    )
+    told = _event(job, EventKind.PROFILED, now, reason, gpu_type=gpu_type, ok=False)
+    ends = (EndProfile(run.slot, run.sequence),) if run is not None and run.slot is not None else ()
+    return Reaction(replace(job, profiles=profiles), (told,), round=True, commands=ends)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from ..core.job import JobSpec, JobState, Phase
 from ..core.json_numbers import dumps, restored
 from ..core.placement import NodeShare, Placement
 from ..core.slot import Slot
+from ..estimators.measurements import Measurements
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class JobRecord:
     group: tuple[Slot, ...] = ()
     pending_since_s: float | None = None
     profiles: tuple[ProfileRun, ...] = ()
-    measurements_json: str = ""
+    measurements: Measurements | None = None
     fingerprint: str = ""
     largest_gpus: dict[str, int] = field(default_factory=dict)
     pauses: int = 0
@@ -118,8 +120,9 @@ class JobRecord:
         """Every slot in which something of the job may live, profile runs included."""
         return (*self.held, *(run.slot for run in self.profiles if run.slot is not None))
 
-    @property
+    @cached_property
     def placement(self) -> Placement | None:
+        """What it shall have; None: nothing. The same object as long as the record is the same."""
         return placement_of(self.target)
 
     @property
@@ -146,7 +149,8 @@ class JobRecord:
         return next((run for run in self.profiles if run.gpu_type == gpu_type), None)
 
     def to_json(self) -> str:
-        row = {key: value for key, value in self.__dict__.items() if key not in ("spec", "measurements_json")}
+        """Return the record as JSON, without its measurements: the store keeps these beside it."""
+        row = {name: getattr(self, name) for name in _WRITTEN}
         row["spec"] = self.spec.model_dump(mode="json")
         row["state"] = asdict(self.state)
         for key in ("target", "held", "group"):
@@ -156,7 +160,8 @@ class JobRecord:
         return dumps(row)
 
     @classmethod
-    def from_json(cls, text: str, measurements_json: str = "") -> JobRecord:
+    def from_json(cls, text: str, measurements: Measurements | None = None) -> JobRecord:
+        """Return the record that `to_json` wrote. Raises: ValueError, KeyError or TypeError for any other text."""
         row = json.loads(text)
         claimed_s = row.pop("claimed_s", None)  # of earlier versions, which knew of one command at a time
         claims = row.pop("claims", []) if claimed_s is None else [[row["sequence"], claimed_s]]
@@ -182,9 +187,12 @@ class JobRecord:
                 "report": restored(row["report"]),
                 "metrics": restored(row["metrics"]),
                 "stopped": Stopped(row["stopped"]) if row.get("stopped") else None,
-                "measurements_json": measurements_json,
+                "measurements": measurements,
             }
         )
+
+
+_WRITTEN = tuple(one.name for one in fields(JobRecord) if one.name != "measurements")
 
 
 def _holds(run: dict[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from ..core.job import Phase
 from ..core.json_numbers import all_finite, dumps
 from ..estimators.bootstrap import with_bootstrap
 from ..estimators.goodput import JobModel, best_batch
-from ..estimators.measurements import EVERY_TYPE, Measurements
+from ..estimators.measurements import EVERY_TYPE
 from .record import JobRecord
 from .store import Interval
 
@@ -71,11 +71,10 @@ def _row(
     job: JobRecord, held: Sequence[Interval], origin_s: float, restart_cost_s: float
 ) -> dict[str, Any] | None:
     samples = float(job.report.get("progress_samples", 0.0))
-    if not job.measurements_json or samples <= 0:
+    if job.measurements is None or samples <= 0:
         return None
     resources, training = job.spec.resources, job.spec.training
-    measurements = Measurements.from_json(job.measurements_json)
-    model = measurements.job_model(training, {EVERY_TYPE: 1})
+    model = job.measurements.job_model(training, {EVERY_TYPE: 1})
     if model is None or not model.throughput:
         return None
     return {

@@ -1,14 +1,16 @@
 """From records to the `Round` a policy decides on. Pure but for the store's clocked sums.
 
-A job that is being profiled takes part as one small job per GPU type still to be measured: work that the
-policy places like any other, on exactly one replica, with a reservation so that a full cluster makes room. A
-queued or running job takes part as itself, too; the policy may use a type for it when its profile is there.
+A job that is being profiled takes part as one small job per GPU type still to be measured. The policy places
+this work like any other, on exactly one replica; a reservation makes room for it in a full cluster. A queued or
+running job also takes part as itself; the policy may use a type for it once its profile is there.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ..core.cluster import Cluster
@@ -18,31 +20,34 @@ from ..core.settings import Settings
 from ..core.training_config import Adaptivity
 from ..estimators.goodput import JobModel
 from ..policies.contract.round import JobView, Round
+from .profile_work import ProfileWork
 from .record import JobRecord, ProfileRun, placement_of
 from .store import Store
 
-SEPARATOR = "/profile/"
 START_S = 900.0  # longest that processes may rightly take to start
 MEASURED_IN = (Phase.PROFILING, Phase.QUEUED, Phase.RUNNING)  # phases in which profile runs take part
 
 
-def profile_id(job_id: str, gpu_type: str) -> str:
-    return f"{job_id}{SEPARATOR}{gpu_type}"
+@dataclass(frozen=True)
+class Snapshot:
+    """What a round decides on, and which of its jobs are profile runs."""
+
+    round: Round
+    work: Mapping[str, ProfileWork]  # id of a view -> the profile run it stands for
 
 
-def split_profile_id(view_id: str) -> tuple[str, str] | None:
-    """(job id, GPU type) of a profile run's name in a round; None for a job's own."""
-    job_id, separator, gpu_type = view_id.partition(SEPARATOR)
-    return (job_id, gpu_type) if separator else None
+@lru_cache(maxsize=8)
+def largest_nodes(cluster: Cluster) -> Mapping[str, int]:
+    """Return the GPUs of the largest node of each GPU type, in order of types."""
+    return {t: max(node.gpus for node in cluster.of_type(t)) for t in cluster.gpu_types}
 
 
 def allowed_types(spec: JobSpec, cluster: Cluster) -> tuple[str, ...]:
-    """GPU types of the cluster with room for at least one replica of the job on one node."""
+    """Return the GPU types of the cluster with room for at least one replica of the job on one node."""
     return tuple(
         t
-        for t in cluster.gpu_types
-        if (per_replica := spec.gpus_per_replica(t)) is not None
-        and max(node.gpus for node in cluster.of_type(t)) >= per_replica
+        for t, most in largest_nodes(cluster).items()
+        if (per_replica := spec.gpus_per_replica(t)) is not None and most >= per_replica
     )
 
 
@@ -72,8 +77,10 @@ def profile_spec(spec: JobSpec, gpu_type: str, reserve: bool) -> JobSpec:
     )
 
 
-def profile_views(jobs: Iterable[JobRecord], cluster: Cluster, share: float, now: float) -> list[JobView]:
-    """Profile runs that take part in a round, in submission order.
+def profile_views(
+    jobs: Iterable[JobRecord], cluster: Cluster, share: float, now: float
+) -> dict[ProfileWork, JobView]:
+    """Return the profile runs that take part in a round; those under way come first.
 
     Each GPU type's runs hold at most `share` of its GPUs, and one run is always allowed. Of jobs with the same
     script and arguments one is measured; the others wait for what it finds.
@@ -81,7 +88,7 @@ def profile_views(jobs: Iterable[JobRecord], cluster: Cluster, share: float, now
     room = {t: max(math.floor(share * gpus), 1) for t, gpus in cluster.capacity().items()}
     held = dict.fromkeys(room, 0)
     begun: set[tuple[str, str]] = set()
-    views = []
+    views: dict[ProfileWork, JobView] = {}
     runs = [
         (job, run)
         for job in jobs
@@ -104,7 +111,8 @@ def profile_views(jobs: Iterable[JobRecord], cluster: Cluster, share: float, now
             continue
         begun.add(twin)
         held[run.gpu_type] += gpus
-        views.append(_profile_view(job, run, now))
+        work = ProfileWork(job.id, run.gpu_type)
+        views[work] = _profile_view(work, job, run, now)
     return views
 
 
@@ -117,9 +125,9 @@ def waits_for_other_types(job: JobRecord, run: ProfileRun, present: Container[st
     )
 
 
-def _profile_view(job: JobRecord, run: ProfileRun, now: float) -> JobView:
+def _profile_view(work: ProfileWork, job: JobRecord, run: ProfileRun, now: float) -> JobView:
     return JobView(
-        id=profile_id(job.id, run.gpu_type),
+        id=work.id,
         spec=profile_spec(job.spec, run.gpu_type, reserve=not run.active),
         placement=placement_of((run.slot,)) if run.active and run.slot is not None else None,
         age_s=now - job.state.submitted_s,
@@ -169,20 +177,22 @@ def remaining(report: Mapping[str, Any]) -> float | None:
     return samples_left(float(report.get("progress_samples", 0.0)), float(report.get("fraction", 0.0)))
 
 
-def take_round(
+def take_snapshot(
     jobs: Sequence[JobRecord],
     models: Mapping[str, JobModel | None],
     cluster: Cluster,
     store: Store,
     settings: Settings,
     now: float,
-) -> Round:
-    """Everything that wants GPUs now, in submission order."""
-    views = profile_views(jobs, cluster, settings.profile_share, now)
+) -> Snapshot:
+    """Return everything that wants GPUs now, in submission order."""
+    profiles = profile_views(jobs, cluster, settings.profile_share, now)
+    views = list(profiles.values())
     views += [
         job_view(job, models.get(job.id), store, settings, now)
         for job in jobs
         if job.phase in (Phase.QUEUED, Phase.RUNNING) and allowed_types(job.spec, cluster)
     ]
     views.sort(key=lambda view: (view.submitted_s, view.id))
-    return Round(now=now, length=settings.round_interval_s, cluster=cluster, jobs=views)
+    round = Round(now=now, length=settings.round_interval_s, cluster=cluster, jobs=views)
+    return Snapshot(round, {work.id: work for work in profiles})

@@ -3,7 +3,7 @@
 Knows no Ray. A change is written (and on disk) before anyone acts on it, so that a service killed at any
 moment finds, when it comes back, at least what it has already caused. Beside the jobs it keeps an
 append-only log of events, the intervals in which jobs held GPUs, and the profiles of earlier jobs by
-model fingerprint ("déjà vu").
+model fingerprint. Measurements are values in memory and JSON on disk: read once, written where they changed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..core.events import EventKind
 from ..core.job import JobSpec, JobState
 from ..core.json_numbers import dumps
+from ..estimators.measurements import Measurements
+from .held_time import TRAINING, HeldTime
 from .job_lifecycle import check
 from .record import JobRecord
 
@@ -45,7 +48,7 @@ create table if not exists profiles(
 class Event:
     """One line of the log. `job_id` None: of the cluster."""
 
-    kind: str
+    kind: EventKind
     time_s: float
     job_id: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -89,8 +92,39 @@ class Store:
         except sqlite3.DatabaseError as error:
             raise StoreError(f"{path}: not a job store ({error})") from error
         self._check_version(path)
-        rows = self._db.execute("select record, measurements from jobs order by number")
-        self._jobs = {job.id: job for job in (JobRecord.from_json(*row) for row in rows)}
+        self._jobs: dict[str, JobRecord] = {}
+        self._unretired: dict[str, JobRecord] = {}
+        self._held: dict[str, HeldTime] = {}
+        self.unreadable: dict[str, str] = {}  # job id -> what is wrong with its record
+        self._read_jobs()
+        self._read_held_times()
+
+    def _read_jobs(self) -> None:
+        """Read every record; one that does not parse is set aside, so that the other jobs go on."""
+        for job_id, text, measured in self._db.execute(
+            "select id, record, measurements from jobs order by number"
+        ):
+            try:
+                job = JobRecord.from_json(text, Measurements.from_json(measured) if measured else None)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                self.unreadable[job_id] = f"its record cannot be read: {type(error).__name__}: {error}"
+                continue
+            self._keep(job)
+
+    def _read_held_times(self) -> None:
+        rows = self._db.execute("select job_id, start_s, end_s, gpu_type, gpus, phase from intervals order by id")
+        for job_id, start_s, end_s, gpu_type, gpus, phase in rows:
+            held, key = self._held.setdefault(job_id, HeldTime()), TRAINING if phase == "running" else gpu_type
+            held.begin(key, start_s, gpus)
+            if end_s is not None:
+                held.end(key, end_s)
+
+    def _keep(self, job: JobRecord) -> None:
+        self._jobs[job.id] = job
+        if not job.retired:
+            self._unretired[job.id] = job
+        else:
+            self._unretired.pop(job.id, None)
 
     def _check_version(self, path: Path) -> None:
         self._db.execute("insert or ignore into meta values('version', ?)", (str(SCHEMA_VERSION),))
@@ -106,13 +140,25 @@ class Store:
 
     @property
     def jobs(self) -> Mapping[str, JobRecord]:
-        """Every job by id, in submission order; a snapshot."""
+        """Every job there ever was by id, in submission order; a copy."""
         with self._lock:
             return dict(self._jobs)
+
+    @property
+    def unretired(self) -> Mapping[str, JobRecord]:
+        """Jobs that are active, or have ended and may still hold something, in submission order; a copy."""
+        with self._lock:
+            return dict(self._unretired)
+
+    def find(self, job_id: str) -> JobRecord | None:
+        """Return the job, or None."""
+        return self._jobs.get(job_id)
 
     def get(self, job_id: str) -> JobRecord:
         """Raises: KeyError with a sentence for a person."""
         with self._lock:
+            if job_id in self.unreadable:
+                raise KeyError(f"job {job_id}: {self.unreadable[job_id]}")
             if job_id not in self._jobs:
                 raise KeyError(f"no job {job_id}")
             return self._jobs[job_id]
@@ -130,7 +176,7 @@ class Store:
         with self._lock:
             row = self._db.execute("select id from jobs where idempotency_key=?", (idempotency_key,)).fetchone()
             if row is not None:
-                return self._jobs[row[0]], False
+                return self.get(row[0]), False
             (number,) = self._db.execute("select coalesce(max(number), 0) + 1 from jobs").fetchone()
             job = JobRecord(
                 id=f"{spec.name}-{number}",
@@ -140,14 +186,14 @@ class Store:
                 package=package,
                 script_key=script_key,
             )
-            event = Event("submit", now, job.id, {"spec": spec.model_dump(mode="json")})
+            event = Event(EventKind.SUBMIT, now, job.id, {"spec": spec.model_dump(mode="json")})
             with self._transaction():
                 self._db.execute(
                     "insert into jobs(id, number, idempotency_key, phase, record) values(?,?,?,?,?)",
                     (job.id, number, idempotency_key, job.phase.value, job.to_json()),
                 )
                 self._append([event])
-            self._jobs[job.id] = job
+            self._keep(job)
             return job, True
 
     def save(self, job: JobRecord, *events: Event, now: float | None = None) -> JobRecord:
@@ -165,13 +211,17 @@ class Store:
             with self._transaction():
                 for job in jobs:
                     self._db.execute(
-                        "update jobs set phase=?, record=?, measurements=? where id=?",
-                        (job.phase.value, job.to_json(), job.measurements_json, job.id),
+                        "update jobs set phase=?, record=? where id=?", (job.phase.value, job.to_json(), job.id)
                     )
+                    if job.measurements is not self._jobs[job.id].measurements:
+                        self._db.execute(
+                            "update jobs set measurements=? where id=?", (_as_json(job.measurements), job.id)
+                        )
                     if now is not None and not job.active:
                         self._close_interval(job.id, now)
                 self._append(events)
-            self._jobs.update({job.id: job for job in jobs})
+            for job in jobs:
+                self._keep(job)
             return list(jobs)
 
     # --- the log ------------------------------------------------------------------------------------------
@@ -187,18 +237,22 @@ class Store:
             rows = self._db.execute(
                 f"select kind, time_s, job_id, data from events {where} order by id desc limit ?", (*args, last)
             ).fetchall()
-        return [Event(kind, time_s, job, json.loads(data)) for kind, time_s, job, data in reversed(rows)]
+        return [
+            Event(EventKind(kind), time_s, job, json.loads(data)) for kind, time_s, job, data in reversed(rows)
+        ]
 
     # --- intervals ----------------------------------------------------------------------------------------
 
     def hold(self, interval: Interval) -> None:
         """From now on the job holds this: ends the running interval before it; nothing if that is the same."""
         with self._lock:
-            row = self._db.execute(
-                "select id, gpu_type, gpus, nodes, batch_size from intervals "
-                "where job_id=? and end_s is null and phase='running' order by id desc limit 1",
-                (interval.job_id,),
-            ).fetchone()
+            row = None
+            if TRAINING in self._held_time(interval.job_id).open:
+                row = self._db.execute(
+                    "select id, gpu_type, gpus, nodes, batch_size from intervals "
+                    "where job_id=? and end_s is null and phase='running' order by id desc limit 1",
+                    (interval.job_id,),
+                ).fetchone()
             now = (interval.gpu_type, interval.gpus, interval.nodes, interval.batch_size)
             if row is not None and row[1:] == now:
                 return
@@ -221,8 +275,10 @@ class Store:
 
     def release(self, job_id: str, now: float, phase: str = "running", gpu_type: str | None = None) -> None:
         """The job does not hold this any more."""
-        with self._lock, self._transaction():
-            self._close_interval(job_id, now, phase, gpu_type)
+        with self._lock:
+            if self._held_time(job_id).open:
+                with self._transaction():
+                    self._close_interval(job_id, now, phase, gpu_type)
 
     def intervals(self, job_id: str | None = None) -> list[Interval]:
         where, args = ("where job_id=?", (job_id,)) if job_id is not None else ("", ())
@@ -235,37 +291,31 @@ class Store:
         return [Interval(*row) for row in rows]
 
     def attained_gpu_s(self, job_id: str, now: float) -> float:
-        """GPU-seconds held so far, of all types together."""
+        """Return GPU-seconds held so far, of all types together."""
         with self._lock:
-            (value,) = self._db.execute(
-                "select coalesce(sum(gpus * (coalesce(end_s, ?) - start_s)), 0) from intervals where job_id=?",
-                (now, job_id),
-            ).fetchone()
-        return float(value)
+            return self._held_time(job_id).gpu_s(now)
 
     def served_s(self, job_id: str, since: float, now: float) -> float:
-        """Seconds between `since` and `now` in which the job held GPUs (s_i(τ) of Sia, section 3.5.6)."""
+        """Return seconds between `since` and `now` in which the job trained (s_i(τ) of Sia, section 3.5.6)."""
         with self._lock:
-            (value,) = self._db.execute(
-                "select coalesce(sum(coalesce(end_s, :now) - max(start_s, :since)), 0) from intervals "
-                "where job_id=:job and phase='running' and coalesce(end_s, :now) > :since",
-                {"now": now, "since": since, "job": job_id},
-            ).fetchone()
-        return float(value)
+            return self._held_time(job_id).served_s(since, now)
 
-    # --- déjà vu ------------------------------------------------------------------------------------------
+    # --- profiles of earlier jobs -------------------------------------------------------------------------
 
-    def remember(self, fingerprint: str, measurements_json: str, now: float) -> None:
+    def remember(self, known: Mapping[str, Measurements], now: float) -> None:
+        """Keep measurements by fingerprint, in one transaction."""
+        texts = {id(measured): measured.to_json() for measured in known.values()}
+        rows = [(key, now, texts[id(measured)]) for key, measured in known.items()]
         with self._lock, self._transaction():
-            self._db.execute("replace into profiles values(?,?,?)", (fingerprint, now, measurements_json))
+            self._db.executemany("replace into profiles values(?,?,?)", rows)
 
-    def recall(self, fingerprint: str) -> str | None:
-        """Measurements of earlier jobs with this fingerprint, as JSON."""
+    def recall(self, fingerprint: str) -> Measurements | None:
+        """Return measurements of earlier jobs with this fingerprint."""
         with self._lock:
             row = self._db.execute(
                 "select measurements from profiles where fingerprint=?", (fingerprint,)
             ).fetchone()
-        return row[0] if row else None
+        return Measurements.from_json(row[0]) if row else None
 
     # --- inside -------------------------------------------------------------------------------------------
 
@@ -275,7 +325,12 @@ class Store:
             [(e.time_s, e.job_id, e.kind, dumps(dict(e.data))) for e in events],
         )
 
+    def _held_time(self, job_id: str) -> HeldTime:
+        return self._held.setdefault(job_id, HeldTime())
+
     def _open_interval(self, interval: Interval) -> None:
+        key = TRAINING if interval.phase == "running" else interval.gpu_type
+        self._held_time(interval.job_id).begin(key, interval.start_s, interval.gpus)
         self._db.execute(
             "insert into intervals(job_id, start_s, gpu_type, gpus, nodes, batch_size, lr, phase) "
             "values(?,?,?,?,?,?,?,?)",
@@ -294,6 +349,16 @@ class Store:
     def _close_interval(
         self, job_id: str, now: float, phase: str | None = None, gpu_type: str | None = None
     ) -> None:
+        held = self._held_time(job_id)
+        ending = [
+            key
+            for key in held.open
+            if (phase is None or (key == TRAINING) == (phase == "running")) and gpu_type in (None, key)
+        ]
+        if not ending:
+            return
+        for key in ending:
+            held.end(key, now)
         self._db.execute(
             "update intervals set end_s=:now where job_id=:job and end_s is null "
             "and phase=coalesce(:phase, phase) and gpu_type=coalesce(:type, gpu_type)",
@@ -302,6 +367,10 @@ class Store:
 
     def _transaction(self) -> _Transaction:
         return _Transaction(self._db)
+
+
+def _as_json(measured: Measurements | None) -> str:
+    return measured.to_json() if measured is not None else ""
 
 
 class _Transaction:

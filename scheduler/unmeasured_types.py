@@ -26,6 +26,6 @@ def with_new_types(job: JobRecord, cluster: Cluster) -> JobRecord:
         new = []
     if not new and len(runs) == len(job.profiles):
         return job
-    known = profile_reuse.measured_types(job.measurements_json)
+    known = profile_reuse.measured_types(job.measurements)
     measured = tuple(ProfileRun(t, ok=True if t in known else None) for t in new)
     return replace(job, profiles=(*runs, *measured))

@@ -2,12 +2,14 @@
 
 Events are facts; each may be delivered twice (an executor repeats a call whose answer it missed), so the
 service treats them as idempotent. `sequence` is the highest `assign` the executor had seen when it spoke.
+`measurements` is an `estimators.measurements.Measurements`, sent as a value; this room imports `core` only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...core.batch_plan import BatchPlan
 from ...core.reports import Report
@@ -25,7 +27,7 @@ class ProfileFinished:
     gpu_type: str
     ok: bool
     reason: str = ""
-    measurements_json: str = ""
+    measurements: Any = None  # with what the run found; None where it found nothing
     lost: bool = False
     sequence: int = 0
     fault: bool = False
@@ -70,7 +72,7 @@ class Reported:
     """
 
     report: Report
-    measurements_json: str
+    measurements: Any
     batch: BatchPlan | None = None
     left_out: str = ""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from coadapt.cli import main
+from coadapt.core.events import EventKind
 from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.json_numbers import all_finite, dumps, restored, shown
 from coadapt.core.reports import Progress, Report
@@ -60,7 +61,7 @@ def reported(job: JobRecord, metrics: dict[str, float], epoch: int = 0) -> React
     report = Report(
         1, "t4", 1, 1, (), None, None, 8, 8, 0, math.nan, 1.0, Progress(epoch, 3, 0.1, 1, 8, 8.0), metrics
     )
-    return react(job, Reported(report, ""), 3.0)
+    return react(job, Reported(report, None), 3.0)
 
 
 def running(**training: object) -> JobRecord:
@@ -77,7 +78,7 @@ def test_a_diverged_loss_is_kept_by_the_store_and_shown_as_valid_json(
     found = reported(running(), {"loss": math.nan, "best": math.inf}).job
     store.save(
         JobRecord(job.id, 1, job.spec, JobState(Phase.FAILED), metrics=found.metrics, report=found.report),
-        Event("finish", 2.0, job.id, {"text": "over", "metrics": found.metrics}),
+        Event(EventKind.FINISH, 2.0, job.id, {"text": "over", "metrics": found.metrics}),
     )
     store.close()
     again = Store(tmp_path / "jobs.sqlite")

@@ -130,7 +130,7 @@ def limits_of(measured: Measurements, training: TrainingConfig, fewest_replicas:
 
 def test_what_a_script_does_is_no_habit_of_another_script_with_the_same_model() -> None:
     pairs = MEASURED.with_habits(Habits(per_step=2, one_pass=True, undivided=True, least_local_bsz=32))
-    other = Measurements.from_json(merged("", pairs.to_json()))
+    other = merged(None, pairs)
     assert other.profiles.keys() == pairs.profiles.keys()
     assert other.noise_scale is None
     limits = limits_of(other.with_info(READY.info), TrainingConfig(max_batch_size=512))

@@ -60,8 +60,8 @@ def test_what_ran_out_of_memory_goes_with_the_step_times_of_its_gpu_type() -> No
     earlier = Measurements().with_profile("t4", ProfileProgress((row,), (32,)))
     earlier = earlier.with_profile("a100", ProfileProgress((row,), (512,)))
     own = Measurements().with_rows("t4", [row])
-    assert Measurements.from_json(merged(own.to_json(), earlier.to_json())).out_of_memory == {"a100": 512}
-    assert Measurements.from_json(merged("", earlier.to_json())).out_of_memory == earlier.out_of_memory
+    assert merged(own, earlier).out_of_memory == {"a100": 512}
+    assert merged(None, earlier).out_of_memory == earlier.out_of_memory
 
 
 def test_what_each_of_two_jobs_measured_on_a_gpu_type_is_known_to_the_next() -> None:
@@ -70,7 +70,7 @@ def test_what_each_of_two_jobs_measured_on_a_gpu_type_is_known_to_the_next() -> 
 
     alone, four, eight = (StepRow(1, k, 8 * k, 0, 0.1 * k, 0.0, 5) for k in (1, 4, 8))
     slower = StepRow(1, 1, 8, 0, 0.9, 0.0, 5)  # what it measured itself a job trusts more
-    both = Measurements.from_json(merged(measured(slower, four).to_json(), measured(alone, eight).to_json()))
+    both = merged(measured(slower, four), measured(alone, eight))
     assert both.profiles["t4"].replicas.tolist() == [1, 4, 8]
     assert both.profiles["t4"].step_time_s.tolist() == [0.9, 0.4, 0.8]
     assert both.profiles["t4"].count.tolist() == [5, 5, 5]
@@ -80,5 +80,5 @@ def test_what_each_of_two_jobs_measured_on_a_gpu_type_is_known_to_the_next() -> 
 def test_a_batch_that_ran_out_of_memory_is_not_taken_over_from_a_job_that_had_room() -> None:
     row, large = (StepRow(1, 1, m, 0, 0.2, 0.0, 5) for m in (8, 64))
     mine = Measurements().with_profile("t4", ProfileProgress((row,), (32,)))
-    both = Measurements.from_json(merged(mine.to_json(), Measurements().with_rows("t4", [large]).to_json()))
+    both = merged(mine, Measurements().with_rows("t4", [large]))
     assert both.largest_local_bsz == {"t4": 8}

@@ -16,7 +16,6 @@ import psutil
 import pytest
 from coadapt.core.schemas import ALL, MEASURING
 from coadapt.core.training_config import CheckpointConfig, TrainingConfig
-from coadapt.estimators.measurements import Measurements
 from coadapt.executor.adaptive_executor import gone
 from coadapt.executor.executor_job import ExecutorJob, ExecutorStatus
 from coadapt.executor.files.job_folder import FolderError
@@ -235,7 +234,7 @@ def test_a_job_grows_shrinks_and_moves_and_sees_every_sample_once(
     assert sum(epoch < last for epoch, _ in counts) == last * SAMPLES, "no sample is left out"
     repeated = sorted(key for key, count in counts.items() if count > 1)
     assert not repeated, (repeated, [lost.reason for lost in job.events(WorkerLost)], job.log()[-2000:])
-    measurements = Measurements.from_json(job.events(Reported)[-1].measurements_json)
+    measurements = job.events(Reported)[-1].measurements
     assert set(measurements.profiles) == {"a100", "t4"}
     assert measurements.info is not None
     assert measurements.info.initial_batch_size == 16

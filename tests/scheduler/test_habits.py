@@ -44,13 +44,13 @@ def test_each_habit_is_a_sentence(ready: Ready, habits: Habits, told: list[str])
     measured = Measurements().with_info(ready.info).with_habits(habits)
     job = JobRecord("j-1", 1, JobSpec(name="j", script="t.py"), JobState(Phase.RUNNING))
     assert job_details(job, [])["habits"] == [], "nothing is known yet"
-    assert job_details(replace(job, measurements_json=measured.to_json()), [])["habits"] == told
+    assert job_details(replace(job, measurements=measured), [])["habits"] == told
 
 
 def test_a_floor_is_as_low_as_the_fewest_gpus_of_the_job_ask_for() -> None:
     measured = Measurements().with_info(replace(READY, least_local_bsz=16).info)
     spec = JobSpec.model_validate({"name": "j", "script": "t.py", "resources": {"min_gpus": 4}})
-    job = JobRecord("j-1", 1, spec, JobState(Phase.RUNNING), measurements_json=measured.to_json())
+    job = JobRecord("j-1", 1, spec, JobState(Phase.RUNNING), measurements=measured)
     assert job_details(job, [])["habits"] == [FLOOR.format(8)]
 
 
@@ -66,5 +66,5 @@ def test_a_job_whose_least_batch_fits_nowhere_does_not_wait_for_gpus(floor: int,
     measured = Measurements().with_info(replace(READY, least_local_bsz=floor).info)
     for gpu_type, largest in (("t4", 8), ("a100", 16)):
         measured = measured.with_rows(gpu_type, [StepRow(1, 1, largest, 0, 0.1, 0.0, 5)])
-    assert fits_nowhere(measured.to_json(), JobSpec(name="j", script="t.py")) == told
-    assert fits_nowhere("", JobSpec(name="j", script="t.py")) == ""
+    assert fits_nowhere(measured, JobSpec(name="j", script="t.py")) == told
+    assert fits_nowhere(None, JobSpec(name="j", script="t.py")) == ""

@@ -40,7 +40,7 @@ def record(number: int, submitted_s: float, phase: Phase = Phase.SUCCEEDED) -> J
         phase, submitted_s=submitted_s, queued_s=submitted_s + 12.5, started_s=submitted_s + 20, finished_s=9999.0
     )
     return JobRecord(
-        id=f"digits-{number}", number=number, spec=SPEC, state=state, measurements_json=MEASURED.to_json(),
+        id=f"digits-{number}", number=number, spec=SPEC, state=state, measurements=MEASURED,
         report={"progress_samples": 64_000.0}, pauses=2, lost_s=3.0,
     )  # fmt: skip
 

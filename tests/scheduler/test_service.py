@@ -27,6 +27,7 @@ from coadapt.scheduler.launcher import slots_of
 from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.presenters import cluster_view, job_details, job_row, why_not_in_round, why_not_measured
 from coadapt.scheduler.profile_reuse import measured_types
+from coadapt.scheduler.profile_work import ProfileWork
 from coadapt.scheduler.reactions import (
     PROFILE_LOSSES,
     PROFILE_TRIES,
@@ -43,10 +44,8 @@ from coadapt.scheduler.reactions import (
 from coadapt.scheduler.record import JobRecord, ProfileRun, Stopped
 from coadapt.scheduler.snapshot import (
     expected_restart_s,
-    profile_id,
     profile_views,
     restart_is_under_way,
-    split_profile_id,
 )
 from coadapt.scheduler.unmeasured_types import with_new_types
 
@@ -65,11 +64,11 @@ def running(*slots: Slot) -> JobRecord:
     return react(claimed, Running(claimed.sequence, slots, warm=False), 2.0).job
 
 
-def measured(*gpu_types: str) -> str:
+def measured(*gpu_types: str) -> Measurements:
     found = Measurements()
     for gpu_type in gpu_types:
         found = found.with_rows(gpu_type, [StepRow(1, 1, 8, 0, 0.1, 0.0, 5)])
-    return found.to_json()
+    return found
 
 
 REPORT = Report(
@@ -235,7 +234,7 @@ def test_nothing_wakes_a_job_that_has_ended(phase: Phase) -> None:
     ended = end(running(A), phase, "over", 5.0).job
     late = [
         Running(1, (A,), warm=True),
-        Reported(REPORT, "{}"),
+        Reported(REPORT, Measurements()),
         JobFinished(),
         JobFailed("again", "", 1),
         WorkerLost("late"),
@@ -252,7 +251,7 @@ def test_a_finished_job_keeps_its_last_metrics() -> None:
     done = react(reported, JobFinished({"loss": 0.1}, target_reached=True), 4.0).job
     assert done.phase is Phase.SUCCEEDED
     assert done.metrics == {"accuracy": 0.9, "loss": 0.1}
-    assert done.measurements_json == measured("t4")
+    assert done.measurements == measured("t4")
     assert done.state.reason == "reached its target"
     assert job_row(done)["fraction"] == 1.0
 
@@ -273,7 +272,7 @@ def test_tries_of_a_failing_script_are_counted_for_the_user() -> None:
 
 
 def test_the_row_shows_what_the_last_report_said() -> None:
-    row = job_row(react(running(A, B), Reported(REPORT, ""), 3.0).job)
+    row = job_row(react(running(A, B), Reported(REPORT, None), 3.0).job)
     assert (row["gpu_type"], row["gpus"], row["batch_size"], row["lr"], row["epoch"]) == ("t4", 2, 64, 0.1, 2)
     assert row["emulated"]
 
@@ -375,7 +374,7 @@ def test_who_left_gpus_and_why_is_told() -> None:
     ended = end(running(A), Phase.CANCELLED, "cancelled by the user", 5.0).job
     assert said(react(ended, Released(1, (A,)), 6.0)) == ["its workers left 1xt4: it has ended"]
     started = start_profile(profiling(ProfileRun("t4")), "t4", A, 1.0).job
-    measured_there = react(started, finished(started, "t4", ok=True, measurements_json=measured("t4")), 2.0).job
+    measured_there = react(started, finished(started, "t4", ok=True, measurements=measured("t4")), 2.0).job
     assert said(react(measured_there, Released(0, (A,)), 3.0)) == ["its profile run left 1xt4"]
 
 
@@ -400,7 +399,7 @@ def profiling(*runs: ProfileRun) -> JobRecord:
 def test_a_profile_run_holds_its_slot_until_it_is_released() -> None:
     started = start_profile(profiling(ProfileRun("t4"), ProfileRun("a100")), "t4", A, 1.0).job
     assert started.occupied == (A,)
-    ended = react(started, finished(started, "t4", ok=True, measurements_json=measured("t4")), 2.0).job
+    ended = react(started, finished(started, "t4", ok=True, measurements=measured("t4")), 2.0).job
     assert ended.occupied == (A,)
     assert react(ended, finished(ended, "t4", ok=True), 3.0).job == ended
     assert react(ended, Released(0, (A,)), 3.0).job.occupied == ()
@@ -419,7 +418,7 @@ def test_a_profile_run_that_fails_is_tried_once_more() -> None:
     first = start_profile(profiling(ProfileRun("t4")), "t4", A, 1.0).job
     first = react(first, finished(first, "t4", **failed), 2.0).job
     assert first.occupied == (A,)
-    assert profile_views([first], CLUSTER, 1.0, 2.0) == [], "not before the first run's GPU is free"
+    assert profile_views([first], CLUSTER, 1.0, 2.0) == {}, "not before the first run's GPU is free"
     first = react(first, Released(0, (A,)), 2.5).job
     assert first.profile("t4") == ProfileRun("t4", reason="RuntimeError: no", sequence=1, tries=1)
     second = start_profile(first, "t4", B, 3.0).job
@@ -469,12 +468,12 @@ def test_an_error_on_one_gpu_type_alone_is_the_types() -> None:
 
 def test_where_its_script_failed_a_job_is_measured_again_once_the_other_types_have_told() -> None:
     once = fault(profiling(ProfileRun("a100"), ProfileRun("t4")), "t4", A).job
-    assert [view.id for view in profile_views([once], CLUSTER, 1.0, 4.0)] == ["j-1/profile/a100"]
+    assert list(profile_views([once], CLUSTER, 1.0, 4.0)) == [ProfileWork("j-1", "a100")]
     without = Cluster((Node("n2", "t4", 8),))
-    assert [view.id for view in profile_views([once], without, 1.0, 4.0)] == ["j-1/profile/t4"]
+    assert list(profile_views([once], without, 1.0, 4.0)) == [ProfileWork("j-1", "t4")]
     measured_there = start_profile(once, "a100", D, 4.0).job
     measured_there = react(measured_there, finished(measured_there, "a100", ok=True), 5.0).job
-    assert [view.id for view in profile_views([measured_there], CLUSTER, 1.0, 6.0)] == ["j-1/profile/t4"]
+    assert list(profile_views([measured_there], CLUSTER, 1.0, 6.0)) == [ProfileWork("j-1", "t4")]
 
 
 def test_other_errors_are_tried_again_as_far_as_max_failures_allows() -> None:
@@ -506,7 +505,7 @@ def test_errors_while_measured_and_while_training_are_counted_together() -> None
 
 
 def test_a_job_that_ended_by_itself_has_succeeded_and_says_how_far_it_was() -> None:
-    reported = react(running(A), Reported(REPORT, ""), 3.0).job
+    reported = react(running(A), Reported(REPORT, None), 3.0).job
     done = react(reported, JobFinished({}, ended_early="epoch 2 of 10"), 4.0).job
     row = job_row(JobRecord.from_json(done.to_json()))
     assert (row["phase"], row["reason"]) == ("succeeded", "ended by itself after epoch 2 of 10")
@@ -535,8 +534,8 @@ CLUSTER = Cluster((Node("n1", "a100", 4), Node("n2", "t4", 8)))
 
 def test_profile_runs_hold_a_bounded_share_of_each_gpu_type() -> None:
     jobs = [replace(profiling(ProfileRun("a100"), ProfileRun("t4")), id=f"j-{i}", number=i) for i in range(6)]
-    views = [split_profile_id(view.id) for view in profile_views(jobs, CLUSTER, 0.25, 10.0)]
-    assert views == [("j-0", "a100"), ("j-0", "t4"), ("j-1", "t4")]
+    works = list(profile_views(jobs, CLUSTER, 0.25, 10.0))
+    assert works == [ProfileWork("j-0", "a100"), ProfileWork("j-0", "t4"), ProfileWork("j-1", "t4")]
 
 
 def test_of_jobs_with_the_same_script_only_one_is_measured() -> None:
@@ -544,13 +543,13 @@ def test_of_jobs_with_the_same_script_only_one_is_measured() -> None:
         replace(profiling(ProfileRun("t4")), id=f"j-{i}", number=i, script_key=key)
         for i, key in enumerate(["same", "same", "other"])
     ]
-    assert [view.id for view in profile_views(twins, CLUSTER, 1.0, 10.0)] == ["j-0/profile/t4", "j-2/profile/t4"]
+    assert list(profile_views(twins, CLUSTER, 1.0, 10.0)) == [ProfileWork("j-0", "t4"), ProfileWork("j-2", "t4")]
 
 
 def test_a_profile_run_is_one_replica_with_room_made_for_it() -> None:
     spec = SPEC.model_copy(update={"resources": Resources(max_gpus=8, gpus_per_replica={"t4": 2, "a100": 1})})
-    (view,) = profile_views([replace(profiling(ProfileRun("t4")), spec=spec)], CLUSTER, 0.25, 10.0)
-    assert view.id == profile_id("j-1", "t4")
+    ((work, view),) = profile_views([replace(profiling(ProfileRun("t4")), spec=spec)], CLUSTER, 0.25, 10.0).items()
+    assert (view.id, work) == (work.id, ProfileWork("j-1", "t4"))
     assert (view.spec.resources.gpu_types, view.spec.resources.max_gpus) == (["t4"], 2)
     assert view.spec.reservation is not None
     assert view.spec.reservation.gpus == 2
@@ -558,7 +557,7 @@ def test_a_profile_run_is_one_replica_with_room_made_for_it() -> None:
 
 def test_a_profile_run_under_way_stays_where_it_is() -> None:
     started = start_profile(profiling(ProfileRun("t4")), "t4", B, 1.0).job
-    (view,) = profile_views([started], CLUSTER, 0.01, 10.0)
+    ((_, view),) = profile_views([started], CLUSTER, 0.01, 10.0).items()
     assert view.placement is not None
     assert view.placement.by_node == {"n2": 1}
     assert view.spec.preemptible is False
@@ -571,22 +570,22 @@ P = Slot("n9", "l", 1, "a100", emulated=True)
 
 def running_and_measured(*slots: Slot) -> JobRecord:
     """Trains on t4, is measured on a100."""
-    found = with_new_types(replace(running(*slots), measurements_json=measured("t4")), CLUSTER)
+    found = with_new_types(replace(running(*slots), measurements=measured("t4")), CLUSTER)
     return start_profile(found, "a100", P, 5.0).job
 
 
 def test_a_running_job_is_measured_on_a_gpu_type_that_joins_and_goes_on_running() -> None:
-    found = with_new_types(replace(running(A), measurements_json=measured("t4")), CLUSTER)
+    found = with_new_types(replace(running(A), measurements=measured("t4")), CLUSTER)
     assert [(run.gpu_type, run.ok) for run in found.profiles] == [("a100", None), ("t4", True)]
     assert with_new_types(found, CLUSTER) is found
-    assert [view.id for view in profile_views([found], CLUSTER, 0.5, 4.0)] == ["j-1/profile/a100"]
+    assert list(profile_views([found], CLUSTER, 0.5, 4.0)) == [ProfileWork("j-1", "a100")]
     started = start_profile(found, "a100", P, 5.0).job
     assert (started.phase, started.target, started.held, started.group) == (Phase.RUNNING, (A,), (A,), (A,))
     assert started.sequence == found.sequence, "what it trains on was not asked anew"
     assert set(started.occupied) == {A, P}
-    done = react(started, finished(started, "a100", ok=True, measurements_json=measured("t4", "a100")), 6.0)
+    done = react(started, finished(started, "a100", ok=True, measurements=measured("t4", "a100")), 6.0)
     assert done.round
-    assert measured_types(done.job.measurements_json) == {"t4", "a100"}
+    assert measured_types(done.job.measurements) == {"t4", "a100"}
     freed = react(done.job, Released(1, (P,)), 7.0).job
     assert (freed.phase, freed.occupied, freed.pending_since_s) == (Phase.RUNNING, (A,), None)
 
@@ -595,7 +594,7 @@ def test_a_running_job_is_measured_on_a_gpu_type_that_joins_and_goes_on_running(
     "changes", [{"profile": False}, {"preemptible": False}, {"resources": Resources(gpu_types=["t4"])}]
 )
 def test_jobs_that_cannot_use_a_new_type_are_not_measured_on_it(changes: dict[str, object]) -> None:
-    found = replace(running(A), spec=SPEC.model_copy(update=changes), measurements_json=measured("t4"))
+    found = replace(running(A), spec=SPEC.model_copy(update=changes), measurements=measured("t4"))
     assert "a100" not in {run.gpu_type for run in with_new_types(found, CLUSTER).profiles}
 
 
@@ -604,7 +603,7 @@ def test_a_type_that_failed_is_not_tried_again_and_one_that_left_is_not_waited_f
     freed = react(failed, Released(1, (P,)), 10.0).job
     assert with_new_types(freed, CLUSTER) is freed
     assert job_details(freed, [])["profiles"]["a100"] == "could not be measured: too slow"
-    waiting = with_new_types(replace(running(A), measurements_json=measured("t4")), CLUSTER)
+    waiting = with_new_types(replace(running(A), measurements=measured("t4")), CLUSTER)
     left = with_new_types(waiting, Cluster((CLUSTER.nodes[1],)))
     assert [run.gpu_type for run in left.profiles] == ["t4"]
     assert [run.gpu_type for run in with_new_types(left, CLUSTER).profiles] == ["t4", "a100"]
@@ -635,9 +634,9 @@ def test_a_training_slot_that_is_given_up_during_a_profile_run_is_lost_to_the_jo
 
 
 def test_reports_during_a_profile_run_and_after_take_nothing_from_what_other_jobs_measured() -> None:
-    known = replace(running_and_measured(A), measurements_json=measured("t4", "v100"))
+    known = replace(running_and_measured(A), measurements=measured("t4", "v100"))
     reported = react(known, Reported(REPORT, measured("t4")), 8.0).job
-    assert measured_types(reported.measurements_json) == {"t4", "v100"}
+    assert measured_types(reported.measurements) == {"t4", "v100"}
     queued = react(reported, Released(0, (), everything=True), 9.0).job
     assert (queued.phase, queued.occupied) == (Phase.QUEUED, ())
 
@@ -680,7 +679,7 @@ def test_replicas_do_not_move_into_the_slot_of_a_profile_run() -> None:
 
 
 def test_a_record_survives_being_written() -> None:
-    found = claim(react(running(A, B), Reported(REPORT, ""), 3.0).job, (C,), 4.0).job
+    found = claim(react(running(A, B), Reported(REPORT, None), 3.0).job, (C,), 4.0).job
     assert JobRecord.from_json(found.to_json()) == found
     back = claim(found, (A,), 5.0).job
     assert JobRecord.from_json(back.to_json()) == back

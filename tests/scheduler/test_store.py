@@ -8,8 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from coadapt.core.events import EventKind
 from coadapt.core.job import JobSpec, Phase
+from coadapt.core.reports import StepRow
 from coadapt.core.slot import Slot
+from coadapt.estimators.measurements import Measurements
 from coadapt.scheduler.job_lifecycle import NEXT, IllegalTransition, advance, check
 from coadapt.scheduler.record import JobRecord, ProfileRun, placement_of
 from coadapt.scheduler.store import Event, Interval, Store, StoreError
@@ -17,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 SPEC = JobSpec(name="digits", script="train.py")
+MEASURED = Measurements().with_rows("t4", [StepRow(1, 1, 8, 0, 0.1, 0.0, 5)])
 SLOT = Slot("n1", "l1", 1, "t4", emulated=True, cpus=0.5)
 
 
@@ -45,12 +49,12 @@ def test_a_job_survives_closing_and_opening_the_store(tmp_path: Path) -> None:
         group=(SLOT,),
         pending_since_s=12.0,
         profiles=(ProfileRun("t4", ok=True), ProfileRun("a100", slot=SLOT, started_s=3.0, sequence=2)),
-        measurements_json='{"profiles": {}}',
+        measurements=MEASURED,
         largest_gpus={"t4": 2},
         metrics={"loss": 0.25},
         report={"batch_size": 64},
     )
-    store.save(job, Event("running", 101.0, job.id, {"text": "runs"}))
+    store.save(job, Event(EventKind.RUNNING, 101.0, job.id, {"text": "runs"}))
     store.close()
     again = Store(tmp_path / "jobs.sqlite")
     assert again.get(job.id) == job
@@ -63,6 +67,19 @@ def test_submitting_twice_with_one_key_makes_one_job(store: Store) -> None:
     other, _ = store.submit(SPEC, 3.0, idempotency_key="other")
     assert (first, new, new_again) == (again, True, False)
     assert (first.id, other.id) == ("digits-1", "digits-2")
+
+
+def test_a_record_that_cannot_be_read_is_named_and_the_other_jobs_stay(tmp_path: Path) -> None:
+    store = Store(tmp_path / "jobs.sqlite")
+    bad, good = submitted(store, "1"), submitted(store, "2")
+    store._db.execute("update jobs set record='{' where id=?", (bad.id,))
+    store.close()
+    again = Store(tmp_path / "jobs.sqlite")
+    assert set(again.jobs) == {good.id}
+    assert set(again.unreadable) == {bad.id}
+    with pytest.raises(KeyError, match=f"job {bad.id}: its record cannot be read"):
+        again.submit(SPEC, 1.0, idempotency_key="1")
+    assert submitted(again, "3").id == "digits-3"
 
 
 def test_an_unknown_job_is_named(store: Store) -> None:
@@ -96,7 +113,7 @@ def test_of_several_jobs_all_are_written_or_none(store: Store) -> None:
     queued = replace(one, state=advance(one.state, Phase.QUEUED, 1.0))
     illegal = replace(two, state=replace(two.state, phase=Phase.RUNNING))
     with pytest.raises(IllegalTransition):
-        store.save_all([queued, illegal], [Event("plan", 1.0)], now=1.0)
+        store.save_all([queued, illegal], [Event(EventKind.PLAN, 1.0)], now=1.0)
     assert store.get(one.id).phase is Phase.SUBMITTED
     assert "plan" not in {event.kind for event in store.events()}
 
@@ -116,6 +133,18 @@ def test_time_held_is_summed_over_intervals_and_windows(store: Store) -> None:
     assert store.attained_gpu_s("j", 999.0) == 20 + 40 + 40
     assert store.served_s("j", 125.0, 150.0) == 15.0
     assert store.served_s("j", 90.0, 200.0) == 40.0
+
+
+def test_sums_are_the_same_after_the_store_was_opened_again(tmp_path: Path) -> None:
+    store = Store(tmp_path / "jobs.sqlite")
+    store.hold_profile(Interval("j", 90.0, None, "t4", 1, 1))
+    store.hold(Interval("j", 100.0, None, "t4", 2, 1))
+    store.release("j", 95.0, "profiling", "t4")
+    store.hold(Interval("j", 110.0, None, "t4", 4, 1))
+    told = store.attained_gpu_s("j", 130.0), store.served_s("j", 105.0, 130.0)
+    store.close()
+    again = Store(tmp_path / "jobs.sqlite")
+    assert (again.attained_gpu_s("j", 130.0), again.served_s("j", 105.0, 130.0)) == told == (105.0, 25.0)
 
 
 def test_profile_runs_are_no_service(store: Store) -> None:
@@ -138,9 +167,9 @@ def test_the_end_of_a_job_ends_what_it_held(store: Store) -> None:
 
 def test_profiles_are_remembered_by_fingerprint(store: Store) -> None:
     assert store.recall("f") is None
-    store.remember("f", "{}", 1.0)
-    store.remember("f", '{"a": 1}', 2.0)
-    assert store.recall("f") == '{"a": 1}'
+    store.remember({"f": Measurements()}, 1.0)
+    store.remember({"f": MEASURED, "g": MEASURED}, 2.0)
+    assert store.recall("f") == store.recall("g") == MEASURED
 
 
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
@@ -182,6 +211,7 @@ def test_a_placement_holds_exactly_the_gpus_of_its_slots(chosen: set[Slot]) -> N
 WRITER = """
 import sys
 from dataclasses import replace
+from coadapt.core.events import EventKind
 from coadapt.core.job import JobSpec, Phase
 from coadapt.scheduler.job_lifecycle import advance
 from coadapt.scheduler.store import Event, Store
@@ -191,7 +221,7 @@ spec = JobSpec(name="j", script="t.py")
 for i in range(100000):
     job, _ = store.submit(spec, 1.0, idempotency_key=f"{sys.argv[2]}-{i}")
     job = replace(job, state=advance(job.state, Phase.QUEUED, 2.0), sequence=i)
-    store.save(job, Event("queued", 2.0, job.id, {"i": i}), now=2.0)
+    store.save(job, Event(EventKind.ADMITTED, 2.0, job.id, {"i": i}), now=2.0)
     print(job.id, flush=True)
 """
 
@@ -212,6 +242,6 @@ def test_killing_a_writer_at_any_moment_loses_nothing_it_had_confirmed(tmp_path:
     assert set(confirmed) <= set(store.jobs)
     for job_id in confirmed:
         assert store.get(job_id).phase is Phase.QUEUED
-        assert [event.kind for event in store.events(job_id)] == ["submit", "queued"]
+        assert [event.kind for event in store.events(job_id)] == ["submit", "admitted"]
     # Whatever was not confirmed is whole too: submitted, or submitted and queued.
     assert all(job.phase in (Phase.SUBMITTED, Phase.QUEUED) for job in store.jobs.values())

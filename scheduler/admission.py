@@ -1,0 +1,40 @@
+"""A submitted job: it is measured on the GPU types that nothing is known of, or queues. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..core.cluster import Cluster
+from ..core.events import EventKind
+from ..core.job import Phase
+from . import profile_reuse
+from .job_lifecycle import advance
+from .reactions import Reaction
+from .record import JobRecord, ProfileRun
+from .snapshot import allowed_types, waiting_reason
+from .store import Event
+
+
+def admit(job: JobRecord, cluster: Cluster, with_known: Callable[[JobRecord], JobRecord], now: float) -> Reaction:
+    """Return the job as it is measured or queues; where no node can run it, with the reason why it waits.
+
+    `with_known`: adds what other jobs have measured.
+    """
+    types = allowed_types(job.spec, cluster)
+    if not types:
+        return Reaction(replace(job, state=replace(job.state, reason=waiting_reason(job.spec, cluster))))
+    job = with_known(job)
+    known = profile_reuse.measured_types(job.measurements)
+    unknown = [t for t in types if t not in known] if job.spec.profile else []
+    phase, reason = (Phase.PROFILING, "being measured") if unknown else (Phase.QUEUED, "waiting for GPUs")
+    admitted = replace(
+        job,
+        state=advance(job.state, phase, now, reason),
+        profiles=tuple(ProfileRun(gpu_type) for gpu_type in unknown),
+    )
+    skipped = [t for t in types if t not in unknown]
+    text = f"to be measured on {', '.join(unknown)}" if unknown else "queued"
+    if skipped and job.spec.profile:
+        text += f"; known from an earlier job: {', '.join(skipped)}"
+    return Reaction(admitted, (Event(EventKind.ADMITTED, now, job.id, {"text": text}),), round=True)

@@ -1,0 +1,42 @@
+"""What a cycle needs of the world: a source of nodes, and executors that take commands. Ray's are elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ..core.slot import Slot
+from ..executor.executor_job import ExecutorStatus
+from .nodes import NodesSnapshot
+from .record import JobRecord
+
+
+class NodeSource(Protocol):
+    """Who knows the nodes (`nodes.NodeView`)."""
+
+    snapshot: NodesSnapshot
+
+
+class ExecutorBackend(Protocol):
+    """Who talks to executors (`executors.Executors`). Commands return at once and may be repeated."""
+
+    def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:
+        """Have the job train on exactly these slots."""
+
+    def profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
+        """Have one replica measured in a slot."""
+
+    def end_profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
+        """Give up a profile run."""
+
+    def cancel(self, job: JobRecord) -> None:
+        """End everything of a job at once."""
+
+    def restart(self, job: JobRecord) -> None:
+        """End the executor and with it its workers; it starts again, empty."""
+
+    def retire(self, job_id: str) -> None:
+        """End the executor of a job that has ended."""
+
+    def statuses(self, jobs: Sequence[JobRecord], timeout_s: float) -> Mapping[str, ExecutorStatus | None]:
+        """Return the status of every executor that exists; None for one that does not answer in time."""

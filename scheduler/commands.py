@@ -1,0 +1,23 @@
+"""What upkeep tells an executor, beside the launcher's actions. It is sent once the record is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..core.slot import Slot
+
+
+@dataclass(frozen=True)
+class EndProfile:
+    """Give up a profile run."""
+
+    slot: Slot
+    sequence: int
+
+
+@dataclass(frozen=True)
+class RestartExecutor:
+    """Restart the executor, which ends its workers."""
+
+
+Command = EndProfile | RestartExecutor

@@ -1,0 +1,346 @@
+"""One scheduling cycle: observe, keep records true, snapshot, plan, place and diff, apply.
+
+A cycle knows neither Ray nor threads. Whoever runs it calls `step` when something happened or time has passed.
+Executors' events and users' verbs come in between, also while a policy plans: the lock is not held then.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from ..core.events import EventKind
+from ..core.job import JobSpec, Phase
+from ..core.settings import Settings
+from ..core.slot import Slot
+from ..executor.protocol.job_events import ExecutorEvent, Released
+from ..policies.contract.round import Plan, Policy, Round
+from .backends import ExecutorBackend, NodeSource
+from .clock import Clock
+from .hooks import CycleHook, Hooks, IntervalHook, PlanLogHook, RoundDone
+from .known_profiles import KnownProfiles
+from .launcher import ForceOut
+from .models import ModelCache
+from .nodes import NodesSnapshot
+from .reactions import claim, end, force_out, lose_everything, react, start_profile
+from .reattachment import reattach
+from .record import JobRecord, Stopped
+from .records import Records
+from .snapshot import Snapshot, take_snapshot
+from .store import Event, Store
+from .transition import CycleAction, SlotPlanner, StartProfile, Wanted, actions, without_given_up
+from .upkeep import steps
+
+MOST_EXECUTOR_LOSSES = 3  # after one more the job fails
+
+
+@dataclass(frozen=True)
+class CycleResult:
+    """What one cycle saw, decided and sent.
+
+    `changed`: jobs that upkeep looked at. `round`, `plan`: None where no round was due, `plan` also where the
+    policy raised. `timings`: seconds of each phase that ran.
+    """
+
+    number: int
+    observed: NodesSnapshot
+    changed: tuple[str, ...] = ()
+    round: Round | None = None
+    plan: Plan | None = None
+    actions: tuple[CycleAction, ...] = ()
+    timings: dict[str, float] = field(default_factory=dict)
+
+
+class SchedulingCycle:
+    """The control loop of one cluster over one store.
+
+    Args:
+        woken: called when there is something to do before the next look at the nodes.
+        strict: whether hooks that raise end the cycle, as tests want it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        policy: Policy,
+        nodes: NodeSource,
+        executors: ExecutorBackend,
+        clock: Clock,
+        settings: Settings,
+        *,
+        hooks: Sequence[CycleHook] = (),
+        strict: bool = False,
+        woken: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store = store
+        self._policy = policy
+        self._nodes = nodes
+        self._executors = executors
+        self._clock = clock
+        self._settings = settings
+        self._woken = woken
+        self._known = KnownProfiles(store)
+        hooks = (IntervalHook(store), PlanLogHook(store), self._known, *hooks)
+        self._hooks = Hooks(hooks, strict=strict)
+        self._records = Records(store, executors, self._hooks, settings)
+        self._models, self._planner = ModelCache(), SlotPlanner()
+        self._wanted: Wanted | None = None
+        self._losses: dict[str, int] = {}
+        self._observed = NodesSnapshot()
+        self._known_version = 0
+        self._asked_at_s: float | None = clock.monotonic_s() - settings.debounce_s  # the first round comes at once
+        self._last_round_s = clock.monotonic_s()
+        self._number = 0
+        self._stopped = False
+        self.rounds = 0
+        self.last_round: RoundDone | None = None
+        self.lock = threading.RLock()
+
+    # --- one cycle ------------------------------------------------------------------------------------------
+
+    def step(self) -> CycleResult:
+        """Run one cycle. Nothing happens before the nodes are known."""
+        nodes = self._nodes.snapshot
+        self._number += 1
+        if not nodes.ready:
+            return CycleResult(self._number, nodes)
+        now, timings = self._clock.wall_s(), dict[str, float]()
+        plan: Plan | None = None
+        snapshot: Snapshot | None = None
+
+        with self.lock:
+            # 1. Observe: what has happened since the last cycle.
+            with self._timed("observe", timings):
+                to_look_at = self._observe(nodes, now)
+            # 2. Keep records true: what nodes, time and other jobs' measurements make of them.
+            with self._timed("upkeep", timings):
+                for job_id in to_look_at:
+                    self._keep(job_id, nodes, now)
+            due = self._round_due()
+
+        if due:
+            # 3. Snapshot: everything that wants GPUs, as one value.
+            with self._timed("snapshot", timings):
+                snapshot = self._snapshot(nodes, now)
+            # 4. Plan: the policy decides, and nobody waits for it.
+            with self._timed("plan", timings):
+                plan = self._plan(snapshot.round)
+
+        with self.lock:
+            # 5. Place and diff: slots of the plan, and which commands may be sent at once.
+            with self._timed("place", timings):
+                if snapshot is not None and plan is not None:
+                    self._place(snapshot, plan, nodes, timings["snapshot"] + timings["plan"])
+            with self._timed("diff", timings):
+                news = due or to_look_at or self._records.changed
+                sent = self._diff(nodes, now) if news and not self._stopped else []
+            # 6. Apply: write first, then send.
+            with self._timed("apply", timings):
+                for action in sent:
+                    self._apply(action, nodes, now)
+
+        if self._records.changed:
+            self._woken()
+        round = snapshot.round if snapshot is not None else None
+        return CycleResult(self._number, nodes, tuple(to_look_at), round, plan, tuple(sent), timings)
+
+    def _observe(self, nodes: NodesSnapshot, now: float) -> list[str]:
+        """Return the jobs to look at, in submission order."""
+        before, self._observed = self._observed, nodes
+        records = self._records
+        anew = (nodes.cluster, nodes.alive, nodes.ready) != (before.cluster, before.alive, before.ready)
+        ids, records.changed = records.changed | records.due(now), set()
+        jobs = self._store.unretired
+        if self._known.version != self._known_version:
+            self._known_version = self._known.version
+            ids |= {job.id for job in jobs.values() if any(run.startable for run in job.profiles)}
+        if anew:
+            self.ask_round()
+            return list(jobs)
+        return sorted(ids & jobs.keys(), key=lambda job_id: jobs[job_id].number)
+
+    def _keep(self, job_id: str, nodes: NodesSnapshot, now: float) -> None:
+        job = self._store.get(job_id)
+        with self._for_job(job_id):
+            for step in steps(job, nodes, self._settings, self._known.with_known, now):
+                reaction = step(self._store.get(job_id))
+                if reaction.job is not job or reaction.events:
+                    job = self._records.apply(reaction, now)
+
+    def _snapshot(self, nodes: NodesSnapshot, now: float) -> Snapshot:
+        self._asked_at_s, self._records.round_asked = None, False
+        self._last_round_s = self._clock.monotonic_s()
+        jobs = [job for job in self._store.unretired.values() if job.active]
+        trained = [job for job in jobs if job.phase in (Phase.QUEUED, Phase.RUNNING)]
+        models = self._models.models(trained, nodes.cluster.gpu_types, self._failed)
+        return take_snapshot(jobs, models, nodes.cluster, self._store, self._settings, now)
+
+    def _plan(self, round: Round) -> Plan | None:
+        try:
+            return self._policy.plan(round)
+        except Exception as error:
+            # What was wanted before stays wanted, and the next round tries again.
+            self._log(None, f"the policy did not plan round {self.rounds + 1}: {type(error).__name__}: {error}")
+            return None
+
+    def _place(self, snapshot: Snapshot, plan: Plan, nodes: NodesSnapshot, seconds: float) -> None:
+        self._wanted = self._planner.plan(snapshot, plan, nodes, self._store.find, self._failed)
+        self.rounds += 1
+        self.last_round = RoundDone(self.rounds, snapshot.round, plan, dict(self._wanted.slots), seconds)
+        self._hooks.planned(self.last_round)
+
+    def _diff(self, nodes: NodesSnapshot, now: float) -> list[CycleAction]:
+        jobs = self._store.unretired.values()
+        return actions(jobs, self._wanted, nodes, self._settings.release_timeout_s, now)
+
+    def _apply(self, action: CycleAction, nodes: NodesSnapshot, now: float) -> None:
+        job_id = action.work.job_id if isinstance(action, StartProfile) else action.job_id
+        with self._for_job(job_id):
+            job = self._store.get(job_id)
+            if isinstance(action, StartProfile):
+                job = _on_machines(job, [action.slot], nodes)
+                job = self._records.apply(start_profile(job, action.work.gpu_type, action.slot, now), now)
+                self._sent(job, lambda: self._executors.profile(job, action.slot, job.profile_sequence))
+            elif isinstance(action, ForceOut):
+                self._records.apply(force_out(job, now), now)
+            else:
+                going = any(slot.node_id in nodes.draining for slot in job.target)
+                self._assign(job, action.slots, Stopped.DRAINED if going else Stopped.EVICTED, nodes)
+
+    def _assign(self, job: JobRecord, slots: tuple[Slot, ...], why: Stopped, nodes: NodesSnapshot) -> None:
+        """Have a job use other slots; `why` it leaves its GPUs, where it gets none."""
+        now = self._clock.wall_s()
+        job = self._records.apply(claim(_on_machines(job, slots, nodes), slots, now, why), now)
+        self._sent(job, lambda: self._executors.assign(job, slots, job.sequence))
+
+    def _sent(self, job: JobRecord, send: Callable[[], None]) -> None:
+        try:
+            send()
+        except Exception as error:
+            self.executor_lost(job.id, f"its executor could not be reached: {error}")
+
+    # --- what happens between cycles ------------------------------------------------------------------------
+
+    def submit(
+        self, spec: JobSpec, *, idempotency_key: str, package: str | None = None, script_key: str = ""
+    ) -> JobRecord:
+        """Store a job and return it; the same key again returns the same job."""
+        with self.lock:
+            job, new = self._store.submit(
+                spec, self._clock.wall_s(), idempotency_key=idempotency_key, package=package, script_key=script_key
+            )
+            if new:
+                self._records.note(job)
+                self.ask_round()
+        return job
+
+    def cancel(self, job_id: str) -> bool:
+        """End a job; False if it had ended before. Raises: KeyError."""
+        with self.lock:
+            job, now = self._store.get(job_id), self._clock.wall_s()
+            if not job.active:
+                return False
+            job = self._records.apply(end(job, Phase.CANCELLED, "cancelled by the user", now), now)
+            self._executors.cancel(job)
+        self.ask_round()
+        return True
+
+    def on_event(self, job_id: str, event: ExecutorEvent) -> None:
+        """Apply an executor's event; repeated and late ones do no harm."""
+        with self.lock:
+            before = self._store.find(job_id)
+            if before is None:
+                return
+            now = self._clock.wall_s()
+            after = self._records.apply(react(before, event, now), now, event)
+            if isinstance(event, Released) and self._wanted is not None:
+                without_given_up(self._wanted, job_id, before, after)
+        self._woken()
+
+    def executor_lost(self, job_id: str, reason: str) -> None:
+        """Take note that an executor cannot be made or died for good. Bounded, then the job fails."""
+        with self.lock:
+            job = self._store.find(job_id)
+            if job is None or not job.active:
+                return
+            losses = self._losses[job_id] = self._losses.get(job_id, 0) + 1
+            now = self._clock.wall_s()
+            job = self._records.apply(lose_everything(job, reason, now), now)
+            if losses > MOST_EXECUTOR_LOSSES:
+                self._records.apply(end(job, Phase.FAILED, reason, now), now)
+        self._woken()
+
+    def reattach(self) -> None:
+        """Find out, after a restart, which executors still answer; send again what may not have arrived."""
+        for job_id, reason in self._store.unreadable.items():
+            self._log(job_id, reason)
+            self._executors.retire(job_id)
+        jobs = list(self._store.unretired.values())
+        statuses = self._executors.statuses(jobs, timeout_s=10.0)
+        with self.lock:
+            for job in jobs:
+                with self._for_job(job.id):
+                    job = self._store.get(job.id)
+                    reattach(job, statuses, self._records, self._executors, self._clock.wall_s())
+
+    def stop_all(self) -> None:
+        """Tell every job to save and to leave its GPUs; jobs go on when a new cycle begins."""
+        with self.lock:
+            self._stopped = True
+            for job in self._store.unretired.values():
+                if job.active and job.target:
+                    self._assign(job, (), Stopped.DOWN, self._nodes.snapshot)
+
+    def ask_round(self) -> None:
+        """Have a round soon; several reasons within the debounce time share one."""
+        if self._asked_at_s is None:
+            self._asked_at_s = self._clock.monotonic_s()
+        self._woken()
+
+    def idle_s(self) -> float:
+        """Return seconds until the next cycle is due at the latest."""
+        refresh_s, asked = self._settings.node_refresh_s, self._asked_at_s
+        if asked is None:
+            return refresh_s
+        left_s = asked + self._settings.debounce_s - self._clock.monotonic_s()
+        return min(max(left_s, 0.01), refresh_s)
+
+    # --- inside ---------------------------------------------------------------------------------------------
+
+    def _round_due(self) -> bool:
+        if self._records.round_asked:
+            self._records.round_asked = False
+            self.ask_round()
+        now_s, asked = self._clock.monotonic_s(), self._asked_at_s
+        early = asked is not None and now_s - asked >= self._settings.debounce_s
+        return early or now_s - self._last_round_s >= self._settings.round_interval_s
+
+    @contextmanager
+    def _timed(self, phase: str, timings: dict[str, float]) -> Iterator[None]:
+        began_s = self._clock.monotonic_s()
+        try:
+            yield
+        finally:
+            timings[phase] = self._clock.monotonic_s() - began_s
+
+    @contextmanager
+    def _for_job(self, job_id: str) -> Iterator[None]:
+        """Log what goes wrong with one job; the others go on."""
+        try:
+            yield
+        except Exception as error:
+            self._failed(job_id, error)
+
+    def _failed(self, job_id: str, error: Exception) -> None:
+        self._log(job_id, str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")
+
+    def _log(self, job_id: str | None, text: str) -> None:
+        self._store.log(Event(EventKind.ERROR, self._clock.wall_s(), job_id, {"text": text}))
+
+
+def _on_machines(job: JobRecord, slots: Sequence[Slot], nodes: NodesSnapshot) -> JobRecord:
+    """Return the job with the machines of these slots among those that it has run on."""
+    machines = {*job.machines, *(nodes.names[slot.node_id] for slot in slots if slot.node_id in nodes.names)}
+    return replace(job, machines=tuple(sorted(machines)))

@@ -1,0 +1,42 @@
+"""Ended jobs leave no folders behind: what they had on machines is removed; outputs and checkpoints stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..core.events import EventKind
+from ..core.settings import Settings
+from ..executor.files.job_folder import work_folder
+from ..executor.files.site import Site
+from .clock import Clock
+from .hooks import CycleHook
+from .machines import Machines
+from .record import JobRecord
+from .store import Event, Store
+
+
+class FolderHook(CycleHook):
+    """Removes the folders of a job that has ended from the machines it ran on."""
+
+    def __init__(self, store: Store, machines: Machines, settings: Settings, clock: Clock) -> None:
+        self._store = store
+        self._machines = machines
+        self._settings = settings
+        self._clock = clock
+
+    def retired(self, job: JobRecord) -> None:
+        """Have its folders removed; what has to stay for now is told in its log."""
+
+        def tell(text: str) -> None:
+            self._store.log(Event(EventKind.OUTPUTS, self._clock.wall_s(), job.id, {"text": text}))
+
+        if job.package is not None:
+            url = self._settings.outputs_url(job.id, job.spec.training.checkpoint.url)
+            self._machines.clean(job.machines, Site(job.folder, self._settings.state_dir, outputs_url=url), tell)
+
+    def clean_rest(self) -> None:
+        """Remove what is left of jobs that ended while an earlier life of the service ended, too."""
+        work = str(work_folder(self._settings.state_dir))
+        for job in self._store.jobs.values():
+            if job.retired and job.package is not None and Path(work, job.folder).exists():
+                self.retired(job)

@@ -1,0 +1,154 @@
+"""What follows from a cycle beside its decisions: callbacks that are told of changes, rounds and ends.
+
+A hook never decides. In production a hook that raises is logged and does no harm; tests let it raise.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.events import EventKind
+from ..core.slot import Slot
+from ..executor.protocol.job_events import ExecutorEvent, Reported, Running
+from ..policies.contract.round import Plan, Round
+from .record import JobRecord
+from .store import Event, Interval, Store
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A job's record before and after one transaction. `cause`: the executor's event, where one led to it."""
+
+    before: JobRecord
+    after: JobRecord
+    now: float
+    cause: ExecutorEvent | None = None
+
+
+@dataclass(frozen=True)
+class RoundDone:
+    """A round: what it decided on, the plan, the slots it wants by view id, and the seconds it took."""
+
+    number: int
+    round: Round
+    plan: Plan
+    wanted: dict[str, tuple[Slot, ...]]
+    seconds: float
+
+
+class CycleHook:
+    """Callbacks of a cycle; a subclass overrides those it needs."""
+
+    def changed(self, change: Change) -> None:
+        """Take note of a change that is in the store by now."""
+
+    def planned(self, done: RoundDone) -> None:
+        """Take note of a round, before its actions are sent."""
+
+    def retired(self, job: JobRecord) -> None:
+        """Take note of a job that has ended and holds nothing any more."""
+
+
+class Hooks:
+    """Calls every hook in turn.
+
+    Args:
+        strict: whether an error of a hook is raised, as tests want it, or logged.
+    """
+
+    def __init__(self, hooks: Sequence[CycleHook], *, strict: bool) -> None:
+        self._hooks = tuple(hooks)
+        self._strict = strict
+
+    def changed(self, change: Change) -> None:
+        """Tell every hook."""
+        self._each(lambda hook: hook.changed(change))
+
+    def planned(self, done: RoundDone) -> None:
+        """Tell every hook."""
+        self._each(lambda hook: hook.planned(done))
+
+    def retired(self, job: JobRecord) -> None:
+        """Tell every hook."""
+        self._each(lambda hook: hook.retired(job))
+
+    def _each(self, tell: Callable[[CycleHook], None]) -> None:
+        for hook in self._hooks:
+            try:
+                tell(hook)
+            except Exception:
+                if self._strict:
+                    raise
+                log.exception("hook %s", type(hook).__name__)
+
+
+class IntervalHook(CycleHook):
+    """Keeps in the store who held which GPUs, and when."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def changed(self, change: Change) -> None:
+        """Begin and end the intervals of training and of profile runs."""
+        before, after, now = change.before, change.after, change.now
+        if (before.group and not after.group) or (after.retired and not before.retired):
+            self._store.release(after.id, now)
+        if before.profiles is not after.profiles:
+            self._note_profiles(before, after, now)
+        if isinstance(change.cause, Running | Reported) and after.group and after.active:
+            self._store.hold(_interval(after, now))
+
+    def _note_profiles(self, before: JobRecord, after: JobRecord, now: float) -> None:
+        for run in before.profiles:
+            known = after.profile(run.gpu_type)
+            if run.active and not (known is not None and known.active):
+                self._store.release(after.id, now, "profiling", run.gpu_type)
+        for run in after.profiles:
+            known = before.profile(run.gpu_type)
+            if run.active and run.slot is not None and not (known is not None and known.active):
+                self._store.hold_profile(Interval(after.id, now, None, run.gpu_type, run.slot.gpus, 1))
+
+
+def _interval(job: JobRecord, now: float) -> Interval:
+    report = job.report if job.report.get("replicas") == len(job.group) else {}
+    return Interval(
+        job.id,
+        now,
+        None,
+        job.group[0].gpu_type,
+        sum(slot.gpus for slot in job.group),
+        len({slot.node_id for slot in job.group}),
+        report.get("batch_size"),
+        report.get("lr"),
+    )
+
+
+class PlanLogHook(CycleHook):
+    """Logs every plan that is not the one before."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._last: dict[str, tuple[Slot, ...]] = {}
+
+    def planned(self, done: RoundDone) -> None:
+        """Write the plan as an event of the cluster."""
+        if done.wanted != self._last:
+            self._store.log(Event(EventKind.PLAN, done.round.now, None, _plan_data(done)))
+            self._last = dict(done.wanted)
+
+
+def _plan_data(done: RoundDone) -> dict[str, Any]:
+    return {
+        "round": done.number,
+        "seconds": done.seconds,
+        "placements": {
+            view_id: {"gpu_type": p.gpu_type, "nodes": {share.node_id: share.gpus for share in p.shares}}
+            for view_id, p in done.plan.placements.items()
+        },
+        "notes": list(done.plan.notes),
+    }

@@ -1,0 +1,60 @@
+"""The profile cache: what jobs of the same model, script or fingerprint have measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..estimators.measurements import Measurements
+from . import profile_reuse
+from .hooks import Change, CycleHook
+from .record import JobRecord
+from .store import Store
+
+MOST_KEPT = 1024  # entries that are kept in memory; the store has all
+
+
+class KnownProfiles(CycleHook):
+    """Looks up and keeps measurements by fingerprint. `version` rises when other jobs may need fewer runs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: dict[str, Measurements | None] = {}
+        self.version = 0
+
+    def changed(self, change: Change) -> None:
+        """Keep new measurements for the next job that trains the same model."""
+        job, measured = change.after, change.after.measurements
+        if measured is None or measured is change.before.measurements:
+            return
+        keys = {job.spec.fingerprint, profile_reuse.fingerprint(measured), job.script_key} - {None, ""}
+        entries: dict[str, Measurements] = {}
+        for key in sorted(str(key) for key in keys):
+            known = self._look_up(key)
+            # What the cache has adds nothing to what this job took over from it.
+            merged = profile_reuse.merged(measured, known)
+            entries[key] = measured if merged is None or merged == measured else merged
+            grew = profile_reuse.measured_types(entries[key]) - profile_reuse.measured_types(known)
+            self.version += bool(grew)
+        if entries:
+            self._store.remember(entries, change.now)
+        for key, kept in entries.items():
+            self._keep(key, kept)
+
+    def with_known(self, job: JobRecord) -> JobRecord:
+        """Return the job with what jobs of the same fingerprint, or of the same files and arguments, measured."""
+        for key in (job.spec.fingerprint, job.fingerprint, job.script_key):
+            known = self._look_up(key) if key else None
+            if known is not None:
+                return replace(job, measurements=profile_reuse.merged(job.measurements, known))
+        return job
+
+    def _look_up(self, key: str) -> Measurements | None:
+        if key not in self._kept:
+            self._keep(key, self._store.recall(key))
+        return self._kept[key]
+
+    def _keep(self, key: str, measured: Measurements | None) -> None:
+        self._kept.pop(key, None)
+        self._kept[key] = measured
+        while len(self._kept) > MOST_KEPT:
+            self._kept.pop(next(iter(self._kept)))

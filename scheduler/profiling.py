@@ -1,0 +1,110 @@
+"""What time, nodes and other jobs' measurements make of a job's profile runs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..core.cluster import Cluster
+from ..core.events import EventKind
+from ..core.job import Phase
+from ..core.settings import Settings
+from . import profile_reuse
+from .commands import RestartExecutor
+from .habits import fits_nowhere
+from .job_lifecycle import advance
+from .presenters import why_not_measured
+from .reactions import Reaction, end, give_up_profile
+from .record import JobRecord, ProfileRun
+from .snapshot import allowed_types
+from .store import Event
+from .unmeasured_types import with_new_types
+
+
+def _admitted(job: JobRecord, now: float, text: str) -> Event:
+    return Event(EventKind.ADMITTED, now, job.id, {"text": text})
+
+
+def measure_on_new_types(job: JobRecord, cluster: Cluster, now: float) -> Reaction:
+    """Have a queued or running job measured on new GPU types, beside what it does."""
+    changed = with_new_types(job, cluster)
+    before = {run.gpu_type for run in job.profiles}
+    new = [run.gpu_type for run in changed.profiles if run.startable and run.gpu_type not in before]
+    if not new:
+        return Reaction(changed)
+    return Reaction(
+        changed, (_admitted(job, now, f"to be measured on {', '.join(new)}, new in the cluster"),), round=True
+    )
+
+
+def measure_on_present_types(job: JobRecord, cluster: Cluster, now: float) -> Reaction:
+    """Measure on the GPU types there are now, where those the job waits for have all gone."""
+    open_types = {run.gpu_type for run in job.profiles if run.ok is None}
+    present = allowed_types(job.spec, cluster)
+    if not present or not open_types or any(run.active for run in job.profiles) or open_types & set(present):
+        return Reaction(job)
+    done = tuple(run for run in job.profiles if run.ok is not None)
+    new = tuple(ProfileRun(t) for t in present if t not in {run.gpu_type for run in done})
+    text = f"to be measured on {', '.join(run.gpu_type for run in new)}" if new else "its GPU types are gone"
+    return Reaction(replace(job, profiles=(*done, *new)), (_admitted(job, now, text),), round=True)
+
+
+def skip_known(job: JobRecord, with_known: Callable[[JobRecord], JobRecord], now: float) -> Reaction:
+    """Skip the runs on GPU types that another job of the same script or model has measured by now.
+
+    The script is known from the start, the model's fingerprint after the first run.
+    """
+    open_runs = [run for run in job.profiles if run.startable]
+    if not open_runs:
+        return Reaction(job)
+    told = replace(job, fingerprint=job.fingerprint or profile_reuse.fingerprint(job.measurements))
+    told = with_known(told)
+    known = profile_reuse.measured_types(told.measurements)
+    profiles = tuple(
+        replace(run, ok=True, reason="known from another job")
+        if run in open_runs and run.gpu_type in known
+        else run
+        for run in job.profiles
+    )
+    if profiles == job.profiles and told.fingerprint == job.fingerprint:
+        return Reaction(job)
+    names = ", ".join(run.gpu_type for run in open_runs if run.gpu_type in known)
+    told_of = Event(EventKind.PROFILED, now, job.id, {"text": f"{names} known from another job"})
+    return Reaction(replace(told, profiles=profiles), (told_of,) if names else ())
+
+
+def _known_elsewhere(run: ProfileRun) -> ProfileRun:
+    return replace(run, ok=True, reason="known from another job")
+
+
+def give_up_late(job: JobRecord, settings: Settings, now: float) -> Reaction:
+    """End the first run that takes too long, or restart an idle executor whose ended run does not leave."""
+    limit_s = settings.profile_timeout_s
+    for run in job.profiles:
+        if run.slot is None:
+            continue
+        if run.active and run.started_s is not None and now - run.started_s > limit_s:
+            return give_up_profile(
+                job, run.gpu_type, f"the profile run on {run.gpu_type} did not end in {limit_s:.0f} s", now
+            )
+        stuck = run.ended_s is not None and now - run.ended_s > settings.release_timeout_s
+        if not run.active and stuck and not job.held:
+            text = f"did not leave its GPU on {run.gpu_type} in time, its executor is restarted"
+            waits = tuple(replace(r, ended_s=now) if r is run else r for r in job.profiles)
+            late = Event(EventKind.LATE, now, job.id, {"text": text})
+            return Reaction(replace(job, profiles=waits), (late,), commands=(RestartExecutor(),))
+    return Reaction(job)
+
+
+def finish_profiling(job: JobRecord, settings: Settings, now: float) -> Reaction:
+    """Queue a job whose runs have ended, or that has waited long enough for the rest; fail one that cannot run."""
+    open_runs = [run for run in job.profiles if run.ok is None]
+    known = profile_reuse.measured_types(job.measurements)
+    waited = now - job.state.submitted_s > settings.profile_patience_s
+    if open_runs and not (known and waited and not any(run.active for run in open_runs)):
+        return Reaction(job)
+    if known and not open_runs and (why := fits_nowhere(job.measurements, job.spec)):
+        return end(job, Phase.FAILED, why, now)
+    if known or not job.profiles:
+        return Reaction(replace(job, state=advance(job.state, Phase.QUEUED, now, "waiting for GPUs")), round=True)
+    return end(job, Phase.FAILED, why_not_measured(job), now)

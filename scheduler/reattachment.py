@@ -1,0 +1,42 @@
+"""After a restart of the service: what becomes of a job whose executor answers, does not answer, or is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..executor.executor_job import ExecutorStatus
+from .backends import ExecutorBackend
+from .reactions import lose_everything
+from .record import JobRecord
+from .records import Records
+
+
+def reattach(
+    job: JobRecord,
+    statuses: Mapping[str, ExecutorStatus | None],
+    records: Records,
+    executors: ExecutorBackend,
+    now: float,
+) -> None:
+    """Bring record and executor together again.
+
+    `statuses`: of every executor there is; None for one that did not answer and may never have heard of the last
+    command.
+    """
+    if job.id not in statuses:
+        if job.occupied:
+            records.apply(lose_everything(job, "its executor is gone", now), now)
+    elif not job.active:
+        executors.cancel(job)
+    else:
+        status = statuses[job.id]
+        _repeat(job, -1 if status is None else status.sequence, executors)
+
+
+def _repeat(job: JobRecord, seen: int, executors: ExecutorBackend) -> None:
+    """Send the last commands once more; an executor ignores what it has seen."""
+    if (job.target or job.held) and job.sequence > seen:
+        executors.assign(job, job.target, job.sequence)
+    for run in job.profiles:
+        if run.active and run.slot is not None:
+            executors.profile(job, run.slot, run.sequence)

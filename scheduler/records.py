@@ -1,0 +1,64 @@
+"""The records of jobs as a cycle changes them: written first, then told to hooks, then acted on."""
+
+from __future__ import annotations
+
+from ..core.settings import Settings
+from ..executor.protocol.job_events import ExecutorEvent
+from .backends import ExecutorBackend
+from .commands import EndProfile
+from .hooks import Change, Hooks
+from .reactions import Reaction
+from .record import JobRecord
+from .store import Store
+from .upkeep import due_s
+
+
+class Records:
+    """Applies reactions; remembers which jobs changed or wait for a moment, and whether a round is asked for."""
+
+    def __init__(self, store: Store, executors: ExecutorBackend, hooks: Hooks, settings: Settings) -> None:
+        self.store = store
+        self._executors = executors
+        self._hooks = hooks
+        self._settings = settings
+        self._due: dict[str, float] = {}  # job id -> wall time from which time alone may change it
+        self.changed: set[str] = set()  # since the last upkeep
+        self.round_asked = False
+        for job in store.unretired.values():
+            self.note(job)
+
+    def note(self, job: JobRecord) -> None:
+        """Have the job looked at in the next cycle, and when its time comes."""
+        self.changed.add(job.id)
+        due = due_s(job, self._settings)
+        if due < float("inf"):
+            self._due[job.id] = due
+        else:
+            self._due.pop(job.id, None)
+
+    def due(self, now: float) -> set[str]:
+        """Return the jobs that time alone may change now."""
+        return {job_id for job_id, due in self._due.items() if due <= now}
+
+    def apply(self, reaction: Reaction, now: float, cause: ExecutorEvent | None = None) -> JobRecord:
+        """Write a reaction, then do what follows from it.
+
+        Raises: IllegalTransition; KeyError for an unknown job.
+        """
+        job = reaction.job
+        before = self.store.get(job.id)
+        if job != before or reaction.events:
+            self.store.save(job, *reaction.events, now=now)
+            self.note(job)
+            self.round_asked |= reaction.round
+        if job != before or cause is not None:
+            self._hooks.changed(Change(before, job, now, cause))
+        for command in reaction.commands:
+            if isinstance(command, EndProfile):
+                self._executors.end_profile(job, command.slot, command.sequence)
+            else:
+                self._executors.restart(job)
+        if job.retired and not before.retired:
+            self._executors.retire(job.id)
+            self._hooks.retired(job)
+        return job

@@ -1,0 +1,61 @@
+"""What becomes of a job by time and by nodes, its executor's events aside. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ..core.job import Phase
+from ..core.settings import Settings
+from .admission import admit
+from .nodes import NodesSnapshot
+from .profiling import finish_profiling, give_up_late, measure_on_new_types, measure_on_present_types, skip_known
+from .reactions import Reaction, lose_slots
+from .record import JobRecord
+
+Step = Callable[[JobRecord], Reaction]
+WithKnown = Callable[[JobRecord], JobRecord]
+
+
+def steps(
+    job: JobRecord, nodes: NodesSnapshot, settings: Settings, with_known: WithKnown, now: float
+) -> Iterator[Step]:
+    """Yield what is to be done with a job in its phase, in order; each step sees what the one before left."""
+    yield lambda job: lose_slots(job, nodes.alive, now)
+    if not job.active:
+        yield lambda job: retire(job, settings, now)
+    elif job.phase is Phase.SUBMITTED:
+        yield lambda job: admit(job, nodes.cluster, with_known, now)
+    elif job.phase is Phase.PROFILING:
+        yield lambda job: measure_on_present_types(job, nodes.cluster, now)
+        yield from [lambda job: give_up_late(job, settings, now)] * len(job.profiles)
+        yield lambda job: skip_known(job, with_known, now)
+        yield lambda job: finish_profiling(job, settings, now)
+    else:
+        yield lambda job: measure_on_new_types(job, nodes.cluster, now)
+        yield from [lambda job: give_up_late(job, settings, now)] * len(job.profiles)
+        yield lambda job: skip_known(job, with_known, now)
+
+
+def retire(job: JobRecord, settings: Settings, now: float) -> Reaction:
+    """Retire an ended job once its slots are released, or have not been in time."""
+    waited = job.pending_since_s is None or now - job.pending_since_s > settings.release_timeout_s
+    if job.retired or (job.held and not waited):
+        return Reaction(job)
+    return Reaction(replace(job, held=(), pending_since_s=None, retired=True), round=True)
+
+
+def due_s(job: JobRecord, settings: Settings) -> float:
+    """Return the wall time from which on time alone may change the job; infinity: never."""
+    due = [math.inf]
+    for run in job.profiles:
+        if run.active and run.started_s is not None:
+            due.append(run.started_s + settings.profile_timeout_s)
+        elif run.slot is not None and run.ended_s is not None:
+            due.append(run.ended_s + settings.release_timeout_s)
+    if job.phase is Phase.PROFILING:
+        due.append(job.state.submitted_s + settings.profile_patience_s)
+    if not job.retired and job.pending_since_s is not None:
+        due.append(job.pending_since_s + settings.release_timeout_s)
+    return min(due)
