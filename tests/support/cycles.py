@@ -1,0 +1,416 @@
+"""A scheduling cycle without Ray: stub nodes, executors and policy, a clock moved by hand, and stories in lines.
+
+A story is one command a line (`World.tell`). Lines that begin with "?" are checked:
+
+    submit a                    ? a profiling               its phase
+    wish a t4-000:2             ? a because waiting          its reason begins so
+    go                          ? sent assign a 2xt4         commands since the last check, in order, " | " between
+    measured a t4               ? did a admitted, profiling  kinds of its events since its submission, in order
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from coadapt.core.cluster import Cluster
+from coadapt.core.job import JobSpec
+from coadapt.core.placement import NodeShare, Placement
+from coadapt.core.reports import JobInfo, Progress, Report, StepRow
+from coadapt.core.settings import Settings
+from coadapt.core.slot import Slot
+from coadapt.estimators.measurements import Measurements
+from coadapt.executor.executor_job import ExecutorStatus
+from coadapt.executor.protocol.job_events import (
+    Failing,
+    JobFailed,
+    JobFinished,
+    ProfileFinished,
+    Released,
+    Reported,
+    Running,
+    WorkerLost,
+)
+from coadapt.policies.contract.round import Plan, Round
+from coadapt.scheduler.cycle import CycleResult, SchedulingCycle
+from coadapt.scheduler.hooks import Change, CycleHook, RoundDone
+from coadapt.scheduler.nodes import NodesSnapshot
+from coadapt.scheduler.record import JobRecord
+from coadapt.scheduler.store import Store
+
+from tests.support.rounds import cluster
+
+
+@dataclass
+class ManualClock:
+    """Wall and monotonic seconds that only `forward` moves."""
+
+    now_s: float = 1_000_000.0
+
+    def wall_s(self) -> float:
+        return self.now_s
+
+    def monotonic_s(self) -> float:
+        return self.now_s - 900_000.0
+
+    def forward(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@dataclass
+class StubNodes:
+    snapshot: NodesSnapshot
+
+
+def nodes_of(where: Cluster, draining: frozenset[str] = frozenset()) -> NodesSnapshot:
+    """Nodes that are alive and leased; those that drain take no part in rounds."""
+    ids = [node.id for node in where.nodes]
+    return NodesSnapshot(
+        cluster=Cluster(tuple(node for node in where.nodes if node.id not in draining)),
+        leases={id: f"lease-{id}" for id in ids},
+        alive=frozenset(ids),
+        draining=draining,
+        names={id: f"machine-{id}" for id in ids},
+        ready=True,
+    )
+
+
+@dataclass
+class StubExecutors:
+    """Notes every command; those of `broken` jobs raise. `answering`: job id -> last sequence it has seen."""
+
+    sent: list[str] = field(default_factory=list)
+    broken: set[str] = field(default_factory=set)
+    answering: dict[str, int | None] = field(default_factory=dict)
+
+    def _note(self, job_id: str, text: str) -> None:
+        if job_id in self.broken:
+            raise RuntimeError("no way to it")
+        self.sent.append(text)
+
+    def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:
+        gpus = f"{sum(slot.gpus for slot in slots)}x{slots[0].gpu_type}" if slots else "nothing"
+        self._note(job.id, f"assign {short(job.id)} {gpus}")
+
+    def profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
+        self._note(job.id, f"profile {short(job.id)} {slot.gpu_type}")
+
+    def end_profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
+        self._note(job.id, f"end_profile {short(job.id)} {slot.gpu_type}")
+
+    def cancel(self, job: JobRecord) -> None:
+        self._note(job.id, f"cancel {short(job.id)}")
+
+    def restart(self, job: JobRecord) -> None:
+        self._note(job.id, f"restart {short(job.id)}")
+
+    def retire(self, job_id: str) -> None:
+        self._note(job_id, f"retire {short(job_id)}")
+
+    def statuses(self, jobs: Sequence[JobRecord], timeout_s: float) -> Mapping[str, ExecutorStatus | None]:
+        return {
+            job.id: None if seen is None else ExecutorStatus("idle", seen)
+            for job in jobs
+            if short(job.id) in self.answering
+            for seen in [self.answering[short(job.id)]]
+        }
+
+
+class WishingPolicy:
+    """Gives each job what the story wishes, and each profile run the first free GPUs of its type."""
+
+    def __init__(self) -> None:
+        self.wishes: dict[str, str] = {}
+        self.raises = False
+        self.rounds: list[Round] = []
+
+    def plan(self, round: Round) -> Plan:
+        self.rounds.append(round)
+        if self.raises:
+            raise RuntimeError("cannot plan")
+        free = {node.id: node.gpus for node in round.cluster.nodes}
+        placements: dict[str, Placement] = {}
+        for view in sorted(round.jobs, key=lambda view: "/" in view.id):
+            placement = self._wish(view.id, round.cluster)
+            if "/" in view.id:
+                (gpu_type,) = view.spec.resources.gpu_types or ()
+                need = view.spec.resources.min_gpus
+                here = next((n.id for n in round.cluster.of_type(gpu_type) if free[n.id] >= need), None)
+                held = view.placement
+                placement = held or (None if here is None else Placement(gpu_type, (NodeShare(here, need),)))
+            if placement is not None:
+                placements[view.id] = placement
+                for share in placement.shares:
+                    free[share.node_id] = free.get(share.node_id, 0) - share.gpus
+        return Plan(placements)
+
+    def _wish(self, view_id: str, where: Cluster) -> Placement | None:
+        shares = [part.split(":") for part in self.wishes.get(short(view_id), "").split()]
+        known = [NodeShare(node, int(gpus)) for node, gpus in shares if node in where.by_id]
+        return Placement(where.by_id[known[0].node_id].gpu_type, tuple(known)) if known else None
+
+
+class FaultyHook(CycleHook):
+    """Raises in all its callbacks once it is told to."""
+
+    def __init__(self) -> None:
+        self.raises = False
+
+    def changed(self, change: Change) -> None:
+        self._maybe()
+
+    def planned(self, done: RoundDone) -> None:
+        self._maybe()
+
+    def retired(self, job: JobRecord) -> None:
+        self._maybe()
+
+    def _maybe(self) -> None:
+        if self.raises:
+            raise RuntimeError("a hook went wrong")
+
+
+def short(job_id: str) -> str:
+    """The name of a story's job: its id is "a-1"."""
+    return job_id.rsplit("-", 1)[0]
+
+
+def measured(*gpu_types: str, fingerprint: str = "net") -> Measurements:
+    """Step times on these GPU types."""
+    found = Measurements().with_info(JobInfo(fingerprint, 32, 1000, 4096, adam_type=False))
+    for gpu_type in gpu_types:
+        found = found.with_rows(gpu_type, [StepRow(1, 1, size, 0, 0.01 * size, 0.0, 5) for size in (8, 16, 32)])
+    return found
+
+
+class World:
+    """A cycle over a real store on disk, and everything around it as stubs."""
+
+    def __init__(self, folder: Path, nodes: str, *, strict: bool = True, **settings: Any) -> None:
+        self.settings = Settings(state_dir=str(folder), **settings)
+        self.clock, self.policy, self.executors, self.hook = (
+            ManualClock(),
+            WishingPolicy(),
+            StubExecutors(),
+            FaultyHook(),
+        )
+        self.all = cluster(nodes)
+        self.nodes = StubNodes(nodes_of(self.all))
+        self.strict, self.ids, self.last = strict, dict[str, str](), dict[str, int]()
+        self.results: list[CycleResult] = []
+        self.open()
+
+    def open(self) -> None:
+        """Begin a new cycle over the store, as a service that starts does."""
+        self.store = Store(self.settings.store_path)
+        self.cycle = SchedulingCycle(
+            self.store,
+            self.policy,
+            self.nodes,
+            self.executors,
+            self.clock,
+            self.settings,
+            hooks=[self.hook],
+            strict=self.strict,
+        )
+
+    def job(self, name: str) -> JobRecord:
+        return self.store.get(self.ids[name])
+
+    def play(self, story: str) -> None:
+        """Tell every line of a story."""
+        for line in story.strip().splitlines():
+            words = line.split("#")[0].split()
+            if words and words[0] == "?":
+                self.check(words[1:], line.strip())
+            elif words:
+                self.tell(words[0], words[1:])
+
+    def tell(self, what: str, words: list[str]) -> None:
+        """One line of a story."""
+        getattr(self, f"on_{what}")(*words)
+
+    def check(self, words: list[str], line: str) -> None:
+        first, rest = words[0], " ".join(words[1:])
+        if first == "sent":
+            sent, self.executors.sent[:] = " | ".join(self.executors.sent), []
+            assert sent == rest, line
+        elif first == "did":
+            kinds = [event.kind for event in self.store.events(self.ids[words[1]])][1:]
+            assert ", ".join(kinds) == " ".join(words[2:]), line
+        elif first == "rounds":
+            assert self.cycle.rounds == int(rest), line
+        elif words[1] == "because":
+            assert self.job(first).state.reason.startswith(" ".join(words[2:])), self.job(first).state.reason
+        elif words[1] == "held":
+            held = sum(slot.gpus for slot in self.job(first).occupied)
+            assert held == int(words[2]), f"{line}: {held}"
+        elif words[1] == "knows":
+            known = self.job(first).measurements
+            assert " ".join(sorted(known.profiles if known else ())) == " ".join(words[2:]), line
+        elif words[1] == "counts":
+            assert getattr(self.job(first).state, words[2]) == int(words[3]), f"{line}: {self.job(first).state}"
+        elif words[1] == "retired":
+            assert self.job(first).retired, line
+        elif words[1] == "said":
+            texts = [str(event.data.get("text", "")) for event in self.store.events(self.ids[first])]
+            assert any(" ".join(words[2:]) in text for text in texts), texts
+        else:
+            assert self.job(first).phase == rest, f"{line}: {self.job(first).state}"
+
+    # --- what users, time and nodes do ----------------------------------------------------------------------
+
+    def on_submit(self, name: str, *options: str) -> None:
+        """`submit a types=t4 same=key fingerprint=f unprofiled rigid=2 kept most_failures=0`."""
+        given = dict(option.partition("=")[::2] for option in options)
+        resources: dict[str, Any] = {"max_gpus": 8}
+        if "types" in given:
+            resources["gpu_types"] = given["types"].split(",")
+        if "per_replica" in given:
+            resources["gpus_per_replica"] = int(given["per_replica"])
+        if "rigid" in given:
+            resources |= {"gpus": int(given["rigid"])}
+        spec = JobSpec.model_validate(
+            {
+                "name": name,
+                "script": "train.py",
+                "resources": resources,
+                "training": {"adaptivity": "rigid" if "rigid" in given else "adaptive"},
+                "preemptible": "kept" not in given,
+                "profile": "unprofiled" not in given,
+                "fingerprint": given.get("fingerprint"),
+                "max_failures": int(given.get("most_failures", 3)),
+                "reservation": {"gpu_type": given["reserved"], "gpus": 1} if "reserved" in given else None,
+            }
+        )
+        key = given.get("key", name)
+        self.ids[name] = self.cycle.submit(spec, idempotency_key=key, script_key=given.get("same", "")).id
+
+    def on_go(self, cycles: str = "3") -> None:
+        """Run cycles, a second apart, so that an early round is due in the second at the latest."""
+        for _ in range(int(cycles)):
+            self.results.append(self.cycle.step())
+            self.clock.forward(1.0)
+
+    def on_step(self) -> None:
+        self.results.append(self.cycle.step())
+
+    def on_after(self, seconds: str) -> None:
+        self.clock.forward(float(seconds))
+
+    def on_wish(self, name: str, *shares: str) -> None:
+        self.policy.wishes[name] = " ".join(shares)
+        self.cycle.ask_round()
+
+    def on_cancel(self, name: str) -> None:
+        self.cycle.cancel(self.ids[name])
+
+    def on_nodes(self, *text: str) -> None:
+        self.all = cluster(" ".join(text))
+        self.nodes.snapshot = nodes_of(self.all)
+
+    def on_drain(self, *nodes: str) -> None:
+        self.nodes.snapshot = nodes_of(self.all, frozenset(nodes))
+
+    def on_unready(self) -> None:
+        self.nodes.snapshot = NodesSnapshot()
+
+    def on_reopen(self, *answering: str) -> None:
+        """Begin a new cycle on the store. `a`: its executor answers; `a=0`: has seen little; `a=-`: is silent."""
+        self.executors.answering = {}
+        for word in answering:
+            name, _, seen = word.partition("=")
+            self.executors.answering[name] = None if seen == "-" else int(seen or self.job(name).sequence)
+        self.store.close()
+        self.open()
+        self.cycle.reattach()
+
+    def on_break(self, what: str) -> None:
+        if what == "policy":
+            self.policy.raises = True
+        elif what == "hook":
+            self.hook.raises = True
+        else:
+            self.executors.broken.add(self.ids[what])
+
+    def on_mend(self, what: str) -> None:
+        if what == "policy":
+            self.policy.raises = False
+        else:
+            self.executors.broken.discard(self.ids[what])
+
+    # --- what executors say -----------------------------------------------------------------------------------
+
+    def on_measured(self, name: str, *gpu_types: str) -> None:
+        """The runs on these types end well, one after another, and leave their GPUs."""
+        for gpu_type in gpu_types:
+            known = set((self.job(name).measurements or Measurements()).profiles)
+            self._end_run(name, gpu_type, ok=True, measurements=measured(*sorted(known | {gpu_type})))
+
+    def on_failed(self, name: str, gpu_type: str, *reason: str) -> None:
+        self._end_run(name, gpu_type, ok=False, reason=" ".join(reason) or "no")
+
+    def on_fault(self, name: str, gpu_type: str) -> None:
+        trace = 'File "/x/train.py", line 7\nValueError: no'
+        self._end_run(name, gpu_type, ok=False, reason="ValueError: no", fault=True, traceback=trace)
+
+    def on_lostrun(self, name: str, gpu_type: str) -> None:
+        self._end_run(name, gpu_type, ok=False, reason="lost", lost=True)
+
+    def _end_run(self, name: str, gpu_type: str, **outcome: Any) -> None:
+        run = self.job(name).profile(gpu_type)
+        assert run is not None
+        assert run.slot is not None
+        slot = run.slot
+        self._say(name, ProfileFinished(gpu_type, sequence=run.sequence, **outcome))
+        self._say(name, Released(self.job(name).sequence, (slot,)))
+
+    def on_runs(self, name: str, *flags: str) -> None:
+        """It trains on what it shall have, and has left everything else."""
+        job = self.job(name)
+        pause_s = 2.0 if job.state.started_s is not None else None
+        self._say(
+            name, Running(job.sequence, job.target, warm=False, pause_s=pause_s, recovered="recovered" in flags)
+        )
+        self.on_left(name)
+
+    def on_left(self, name: str) -> None:
+        """It has left the GPUs that it shall not have."""
+        job = self.job(name)
+        if gone := tuple(sorted(set(job.held) - set(job.target))):
+            self._say(name, Released(job.sequence, gone))
+
+    def on_gaveup(self, name: str, count: str) -> None:
+        job = self.job(name)
+        self._say(name, Released(job.sequence, job.target[-int(count) :]))
+
+    def on_restarted(self, name: str) -> None:
+        self._say(name, Released(0, (), everything=True))
+
+    def on_report(self, name: str, *gpu_types: str) -> None:
+        job = self.job(name)
+        replicas = len(job.group)
+        report = Report(
+            1, "t4", 1, replicas, (), 1.0, 50.0, 64, 32, 0, 0.1, 1.5, Progress(2, 10, 0.2, 9, 640, 500.0)
+        )
+        self._say(name, Reported(report, replace(measured(*gpu_types), grad_sqr=1.0, grad_var=self.clock.now_s)))
+
+    def on_finish(self, name: str) -> None:
+        self._say(name, JobFinished())
+
+    def on_fail(self, name: str) -> None:
+        self._say(name, JobFailed("ValueError: no", "Traceback", 1))
+
+    def on_failing(self, name: str) -> None:
+        self._say(name, Failing("ValueError: no", 1))
+
+    def on_workerlost(self, name: str) -> None:
+        self._say(name, WorkerLost("its process died"))
+
+    def on_executorlost(self, name: str) -> None:
+        self.cycle.executor_lost(self.ids[name], "its executor died")
+
+    def _say(self, name: str, event: Any) -> None:
+        self.cycle.on_event(self.ids[name], event)
