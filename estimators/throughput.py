@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -67,7 +67,7 @@ class ThroughputParams:
                 raise ValueError(f"{name}: {getattr(self, name)} must be at least 1")
 
     def to_json(self) -> dict[str, float]:
-        return {name: float(value) for name, value in asdict(self).items()}
+        return {field.name: float(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, float]) -> ThroughputParams:

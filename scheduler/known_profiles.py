@@ -28,12 +28,14 @@ class KnownProfiles(CycleHook):
             return
         keys = {job.spec.fingerprint, profile_reuse.fingerprint(measured), job.script_key} - {None, ""}
         entries: dict[str, Measurements] = {}
+        mine = measured.of_another_run()
         for key in sorted(str(key) for key in keys):
             known = self._look_up(key)
-            # What the cache has adds nothing to what this job took over from it.
-            merged = profile_reuse.merged(measured, known)
-            entries[key] = measured if merged is None or merged == measured else merged
-            grew = profile_reuse.measured_types(entries[key]) - profile_reuse.measured_types(known)
+            entry = mine if known is None else mine.completed_by(known)
+            if entry == known:
+                continue  # most reports bring only what nobody takes over
+            entries[key] = entry
+            grew = profile_reuse.measured_types(entry) - profile_reuse.measured_types(known)
             self.version += bool(grew)
         if entries:
             self._store.remember(entries, change.now)

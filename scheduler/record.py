@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ..core.job import JobSpec, JobState, Phase
@@ -152,11 +152,13 @@ class JobRecord:
         """Return the record as JSON, without its measurements: the store keeps these beside it."""
         row = {name: getattr(self, name) for name in _WRITTEN}
         row["spec"] = self.spec.model_dump(mode="json")
-        row["state"] = asdict(self.state)
+        row["state"] = vars(self.state)
         for key in ("target", "held", "group"):
-            row[key] = [asdict(slot) for slot in row[key]]
-        row["given"] = [(sequence, asdict(slot)) for sequence, slot in row["given"]]
-        row["profiles"] = [asdict(run) for run in self.profiles]
+            row[key] = [_slot_row(slot) for slot in row[key]]
+        row["given"] = [(sequence, _slot_row(slot)) for sequence, slot in row["given"]]
+        row["profiles"] = [
+            {**vars(run), "slot": None if run.slot is None else _slot_row(run.slot)} for run in self.profiles
+        ]
         return dumps(row)
 
     @classmethod
@@ -193,6 +195,12 @@ class JobRecord:
 
 
 _WRITTEN = tuple(one.name for one in fields(JobRecord) if one.name != "measurements")
+
+
+@lru_cache(maxsize=65_536)
+def _slot_row(slot: Slot) -> dict[str, Any]:
+    """Return the slot as JSON's own types. Records are written far more often than slots change."""
+    return asdict(slot)
 
 
 def _holds(run: dict[str, Any]) -> bool:

@@ -310,12 +310,17 @@ class Store:
             self._db.executemany("replace into profiles values(?,?,?)", rows)
 
     def recall(self, fingerprint: str) -> Measurements | None:
-        """Return measurements of earlier jobs with this fingerprint."""
+        """Return measurements of earlier jobs with this fingerprint; None where there are none to read."""
         with self._lock:
             row = self._db.execute(
                 "select measurements from profiles where fingerprint=?", (fingerprint,)
             ).fetchone()
-        return Measurements.from_json(row[0]) if row else None
+        if row is None:
+            return None
+        try:
+            return Measurements.from_json(row[0])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None  # it can be measured again
 
     # --- inside -------------------------------------------------------------------------------------------
 
