@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 from dataclasses import replace
 
 from coadapt.core.reports import Habits, ProfileProgress, Progress, Report, StepRow
@@ -193,3 +194,14 @@ def test_a_fixed_batch_size_stays_fixed() -> None:
     assert limits is not None
     assert (limits.initial_batch_size, limits.max_batch_size) == (32, 32)
     assert math.isfinite(MEASURED.noise_scale or math.nan)
+
+
+def test_measurements_are_equal_by_what_they_say_and_survive_being_sent() -> None:
+    one = Measurements().with_rows("t4", [StepRow(1, 1, 8, 0, 0.1, 0.0, 5)])
+    same = Measurements().with_rows("t4", [StepRow(1, 1, 8, 0, 0.1, 0.0, 5)])
+    other = Measurements().with_rows("t4", [StepRow(1, 1, 8, 0, 0.2, 0.0, 5)])
+    assert one == same
+    assert one != other
+    assert one != Measurements()
+    assert one != replace(one, grad_sqr=1.0)
+    assert pickle.loads(pickle.dumps(one)) == one
