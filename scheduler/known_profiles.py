@@ -23,17 +23,19 @@ class KnownProfiles(CycleHook):
 
     def changed(self, change: Change) -> None:
         """Keep new measurements for the next job that trains the same model."""
-        job, measured = change.after, change.after.measurements
-        if measured is None or measured is change.before.measurements:
+        job, measured, before = change.after, change.after.measurements, change.before.measurements
+        if measured is None or measured is before:
             return
+        mine = measured.of_another_run()
+        if before is not None and mine == before.of_another_run():
+            return  # most reports bring only what nobody takes over
         keys = {job.spec.fingerprint, profile_reuse.fingerprint(measured), job.script_key} - {None, ""}
         entries: dict[str, Measurements] = {}
-        mine = measured.of_another_run()
         for key in sorted(str(key) for key in keys):
             known = self._look_up(key)
             entry = mine if known is None else mine.completed_by(known)
             if entry == known:
-                continue  # most reports bring only what nobody takes over
+                continue
             entries[key] = entry
             grew = profile_reuse.measured_types(entry) - profile_reuse.measured_types(known)
             self.version += bool(grew)

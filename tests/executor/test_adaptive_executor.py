@@ -319,11 +319,10 @@ def test_a_profile_run_measures_and_gives_its_slot_back(
     job = start(training={"max_batch_size": 64})
     t = emulated_cluster.slot("t4")
     job.actor.profile.remote(t, 1)
-    assert job.wait(ProfileFinished).ok, job.log()
+    finished = job.wait(ProfileFinished)
+    assert finished.ok, job.log()
     job.wait(Released, lambda event: event.slots == (t,))
-    import ray
-
-    measurements = ray.get(job.actor.measurements.remote())
+    measurements = finished.measurements
     assert len(measurements.profiles["t4"]) >= 2
     assert measurements.job_model(TrainingConfig(max_batch_size=64), {"*": 1}) is not None
 
@@ -332,15 +331,13 @@ def test_a_profile_run_measures_and_gives_its_slot_back(
 def test_profiling_survives_running_out_of_memory_and_finds_what_fits(
     start: Callable[..., Job], emulated_cluster: EmulatedCluster, ends: tuple[str, ...]
 ) -> None:
-    import ray
-
     training = {"min_local_batch_size": 8, "max_local_batch_size": 64, "max_batch_size": 256}
     job = start("--fits", "30", *ends, training=training)
     t = emulated_cluster.slot("t4")
     job.actor.profile.remote(t, 1)
     assert job.wait(ProfileFinished).ok, job.log()
     job.wait(Released, lambda event: event.slots == (t,))
-    measurements = ray.get(job.actor.measurements.remote())
+    measurements = job.events(ProfileFinished)[-1].measurements
     found, too_many = measurements.largest_local_bsz["t4"], measurements.out_of_memory["t4"]
     assert 24 <= found <= 30 < too_many <= 37, "the sizes next to each other are a quarter apart"
     assert measurements.max_local_bsz("t4", TrainingConfig(**training)) == found
