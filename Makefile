@@ -20,7 +20,7 @@ check: setup  ## lint and types
 	@mkdir -p .types && ln -sfn .. .types/coadapt
 	$(BIN)/mypy
 
-performance: setup  ## run every benchmark and rewrite docs/performance.md
+performance: setup  ## run every benchmark and rewrite docs/results/performance.md
 	$(BIN)/python -m benchmarks.performance
 
 setup: $(STAMP)

@@ -1,4 +1,4 @@
-"""`make performance`: run every benchmark and rewrite docs/performance.md from their last lines.
+"""`make performance`: run every benchmark and rewrite docs/results/performance.md from their last lines.
 
     python -m benchmarks.performance                      all of them
     python -m benchmarks.performance --only policy_time   one; the figures of the others stay
@@ -8,7 +8,7 @@
 `--log` takes what a run printed from a file: one of hours, or with other arguments than those here, which the page
 tells. Given several times, figures of all stand there, and of those of one name the last.
 
-Figures, machine and date of the latest good run of each benchmark are kept in docs/performance.json. A benchmark
+Figures, machine and date of the latest good run of each benchmark are kept in docs/results/performance.json. One
 that fails is marked on the page with the reason, beside its last good figures. Output goes to out/performance/.
 """
 
@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT = ROOT / "docs" / "performance.json"
-PAGE = ROOT / "docs" / "performance.md"
+KEPT = ROOT / "docs" / "results" / "performance.json"
+PAGE = ROOT / "docs" / "results" / "performance.md"
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "copter_table",
-        "COpter's table 4.1: the PAI trace's day on 2,560 to 25,600 GPUs; [scaling.md](scaling.md) says more. "
+        "COpter's table 4.1: the PAI trace's day on 2,560 to 25,600 GPUs; [scaling](scaling.md) says more. "
         "Figures of 2,560, 10,240 and 25,600 GPUs begin with 10, 40 and 100, COpter's scales.",
         (
             *(
@@ -281,7 +281,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "shard_balancing",
-        "2,048 shards over 256 servers, COpter's figure 5.3; others: [other_problems.md](other_problems.md).",
+        "2,048 shards over 256 servers, COpter's figure 5.3; others: [shards and flows](shards-and-flows.md).",
         (
             Figure("shards_2048_stateless_ours_all_movements", "replicas started, ours, stateless loads"),
             Figure("shards_2048_stateless_lp_relaxed_keeping_all_movements", "LP-Relaxed under the same rule"),
@@ -294,7 +294,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "traffic_engineering",
-        "3 million flows on 8,558 links, COpter's figures 5.5, 5.6; more: [other_problems.md](other_problems.md).",
+        "3 million flows on 8,558 links, COpter's figures 5.5, 5.6; [shards and flows](shards-and-flows.md).",
         (
             Figure("te_asn_poisson_ours_flow", "total flow, ours, Poisson demands"),
             Figure("te_asn_poisson_pop128_flow", "POP-128"),
@@ -327,7 +327,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "allocation_growth",
-        "How the structured solver's time grows; [scaling.md](scaling.md) has the plots that this draws.",
+        "How the structured solver's time grows; [scaling](scaling.md) has the plots that this draws.",
         (
             Figure("gpus_exponent", "GPUs, five a job, from 1,000 on: exponent of the warm time"),
             Figure("gpus_lp_exponent", "the same without searches"),
@@ -338,12 +338,12 @@ BENCHMARKS = (
             Figure("warm_s_at_0.1_percent", "0.1 % changed, s"),
             Figure("warm_s_at_100_percent", "all changed, s"),
         ),
-        arguments=("--pictures", "docs/scaling"),
+        arguments=("--pictures", "docs/results/scaling"),
     ),
     Benchmark(
         "attribution",
         "LP relaxations of rounds on 10,000 GPUs: what the solver, changes alone and a warm start bring, over "
-        "HiGHS from scratch (COpter, figure 4.6); [scaling.md](scaling.md) says what each method is.",
+        "HiGHS from scratch (COpter, figure 4.6); [scaling](scaling.md) says what each method is.",
         (
             Figure("highs_from_scratch_p50_s", "HiGHS from scratch: median, s"),
             Figure("structured_solver_alone_speedup_mean", "structured, solver alone: mean speedup (COpter: 5)"),
@@ -407,7 +407,7 @@ BENCHMARKS = (
     Benchmark(
         "sia_evaluation",
         "Table 3.3 of Sia's paper, from the runs `python -m benchmarks.sia_evaluation` has kept; first traces "
-        "are run if missing. [evaluation.md](evaluation.md) has more, and the paper's figures.",
+        "are run if missing. [evaluation](evaluation.md) has more, and the paper's figures.",
         (
             Figure("table_3_3/orderings_that_hold", "orderings of the paper that hold", ">= 12"),
             Figure("table_3_3/orderings", "orderings looked at"),
@@ -521,7 +521,7 @@ def parse(lines: Sequence[str], name: str) -> tuple[dict[str, Any], str]:
 
 
 def page(results: Mapping[str, Result]) -> str:
-    """The whole of docs/performance.md."""
+    """The whole of docs/results/performance.md."""
     parts = [
         "# Performance",
         "Written by `make performance` (`benchmarks/performance.py`) from the last line of what each benchmark "

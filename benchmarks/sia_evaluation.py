@@ -4,7 +4,7 @@
     python -m benchmarks.sia_evaluation --quick              the first trace of each set
     python -m benchmarks.sia_evaluation --only table_3_3 --policy sia --policy gavel --traces 3
     python -m benchmarks.sia_evaluation --run 1              the first too, but show what is there of the others
-    python -m benchmarks.sia_evaluation --render --write     run nothing; renew docs/evaluation.md
+    python -m benchmarks.sia_evaluation --render --write     run nothing; renew docs/results/evaluation.md
 
 Semantics are our own: jobs end within a round, profiles are bootstrapped as the paper says. Runs are kept in
 out/sia_evaluation/ and not run again, so an interrupted benchmark goes on; after a change of the
@@ -28,7 +28,7 @@ from .harness import finish, machine
 from .harness import table as show
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "evaluation.md"
+PAGE = ROOT / "docs" / "results" / "evaluation.md"
 POLICY_TIMES, LARGE_MODEL = "figure_3_10", "section_3_5_3"
 
 
@@ -97,7 +97,9 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--render", action="store_true", help="run nothing, show what is there")
     parser.add_argument("--again", action="store_true", help="run what is there anew")
-    parser.add_argument("--write", action="store_true", help="renew the tables and pictures of docs/evaluation.md")
+    parser.add_argument(
+        "--write", action="store_true", help="renew the tables and pictures of docs/results/evaluation.md"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "sia_evaluation")
     options = parser.parse_args()
     policies = options.policy or [name for name in POLICIES if name in policy_names()]

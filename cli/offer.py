@@ -54,7 +54,7 @@ def text_for(script: Path) -> str:
     """Two fields are enough; the pace of emulated nodes is the one that a first user changes."""
     pace = Emulation()
     return (
-        "# A job file: `coadapt schema` and docs/job-file.md have every field.\n"
+        "# A job file: `coadapt schema` and docs/guide/job-file.md have every field.\n"
         f"name: {name_for(script)}\n"
         f"script: {_quoted(script.name)}\n"
         "emulation:  # of nodes that are emulated on CPU; GPUs are never paced\n"

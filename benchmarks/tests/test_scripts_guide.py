@@ -1,4 +1,4 @@
-"""Each line of docs/scripts.md is true: what works is tried, what is refused says so in one sentence."""
+"""Each line of docs/guide/scripts.md is true: what works is tried, what is refused says so in one sentence."""
 
 import re
 import subprocess
@@ -17,26 +17,29 @@ from coadapt.executor.training.state.prepared import identify
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "scripts.md"
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "scripts.md"
 NAME = re.compile(r"`([a-z_0-9]+)`")
+NAMES_ALONE = re.compile(r"\s+(`[a-z_0-9]+`,?\s*)+$")
 
 
-def lines_of(heading: str) -> list[list[str]]:
-    """The cells of each line of the table under a heading."""
+def lines_of(heading: str) -> list[tuple[str, list[str]]]:
+    """Each item of the lists under a heading: what it says, and the scripts that its last lines name."""
     text = GUIDE.read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
-    rows = [
-        [cell.strip() for cell in line.strip("|").split(" | ")] for line in text.splitlines() if line[:2] == "| "
-    ]
-    return [row for row in rows[1:] if not row[0].startswith("**")]
+    found = []
+    for item in re.split(r"^\* ", text, flags=re.MULTILINE)[1:]:
+        lines = item.split("\n\n")[0].splitlines()
+        said = [line.strip() for line in lines if not NAMES_ALONE.match(line)]
+        named = [name for line in lines if NAMES_ALONE.match(line) for name in NAME.findall(line)]
+        found.append((" ".join(said), named))
+    return found
 
 
 WORKS = [*lines_of("Works as it is"), *lines_of("Works with one more line")]
-TRIED = [(row[0], NAME.findall(row[-1])) for row in WORKS]
 
 
 def test_every_line_names_scripts_that_are_tried() -> None:
     known = scripts()
-    for line, names in TRIED:
+    for line, names in WORKS:
         assert names, line
         assert set(names) <= known.keys(), line
 
@@ -46,7 +49,7 @@ def test_the_guide_speaks_of_every_script_that_is_tried() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("line", "names"), TRIED)
+@pytest.mark.parametrize(("line", "names"), WORKS)
 def test_what_works_is_right_whatever_happens_to_the_job(tmp_path: Path, line: str, names: list[str]) -> None:
     for name in names:
         verdict = Trials(scripts()[name], tmp_path).verdict("chain")
@@ -224,27 +227,29 @@ def test_a_newcomer_cannot_take_over_parameters_that_it_does_not_have(tmp_path: 
 
 def test_every_refused_line_is_tried_here() -> None:
     tried = {
-        "a loop that takes its next batch": "read_ahead",
-        "`zip(other, loader)`": "side_loader_first",
-        "LBFGS": "",
-        "an optimizer that steps in a hook": "step_in_backward",
-        "parameters that follow losses": "zeroth_order",
-        "sparse gradients": "",
-        "`DTensor` models": "",
-        "a hidden state that goes on": "truncated_bptt",
-        "lazy modules": "",
-        "two training loaders": "",
-        "a step outside": "",
-        "an LR scheduler that is not given": "scheduler_late",
-        "an optimizer that is made later": "",
-        "an optimizer and a model that are not given": "",
-        "loops over both": "",
-        "an optimizer that is given parameters": "",
-        "a newcomer, where a variable": "",
-        "`prepare` twice": "",
+        "**A loop that takes its next batch": "read_ahead",
+        "**`zip(other, loader)`": "side_loader_first",
+        "**LBFGS": "",
+        "**An optimizer that steps in a hook": "step_in_backward",
+        "**Parameters that follow losses": "zeroth_order",
+        "**Sparse gradients": "",
+        "**`DTensor` models": "",
+        "**A hidden state that goes on": "truncated_bptt",
+        "**Lazy modules": "",
+        "**Two training loaders": "",
+        "**A step outside": "",
+        "**An LR scheduler that is not given": "scheduler_late",
+        "**An optimizer that is made later": "",
+        "**An optimizer and a model that are not given": "",
+        "**Loops over both": "",
+        "**An optimizer that is given parameters": "",
+        "**A newcomer, where a variable": "",
+        "**`prepare` called twice": "",
     }
-    rows = [row[0] for row in lines_of("Refused, and why")]
-    assert len(rows) == len(tried)
-    assert all(any(row.startswith(line) for row in rows) for line in tried)
+    refused = lines_of("Refused, and why")
+    assert len(refused) == len(tried)
+    for start, script in tried.items():
+        (named,) = [names for line, names in refused if line.startswith(start)]
+        assert not script or script in named
     for name in filter(None, tried.values()):
         assert Trials(scripts()[name], Path()).head.outcome("shrink") == REFUSED

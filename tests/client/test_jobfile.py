@@ -108,7 +108,7 @@ def test_every_field_of_the_schema_is_described() -> None:
 
 
 def test_the_guide_has_every_field() -> None:
-    guide = (ROOT / "docs" / "job-file.md").read_text()
+    guide = (ROOT / "docs" / "guide" / "job-file.md").read_text()
     schema = jobfile.schema()
     parts = {"": schema["properties"]} | {
         prefix: schema["$defs"][name]["properties"]
