@@ -9,7 +9,7 @@ from typing import Any
 from coadapt.core.batch_plan import BatchPlan
 from coadapt.executor.protocol.messages import Broken, Left, Ready, Stop
 from coadapt.executor.rehearsal.group import Crash, Member
-from coadapt.executor.training.sessions.group_session import CANNOT_DO_AGAIN
+from coadapt.executor.training.sessions.step_course import CANNOT_DO_AGAIN
 
 from .group import HeldGroup
 

@@ -283,7 +283,7 @@ class _Check:
             yield Notes.read(self._notes_of(number))
 
     def _difference(self) -> str:
-        from ..training.sessions.managed_session import alike
+        from ..training.sessions.parameter_samples import alike
 
         notes = list(self._all_notes())
         for first, second in zip(notes[::2], notes[1::2], strict=False):

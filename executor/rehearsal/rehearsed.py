@@ -54,7 +54,8 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     from ..training import api, process
-    from ..training.sessions.managed_session import ManagedSession, sample_of
+    from ..training.sessions.managed_session import ManagedSession
+    from ..training.sessions.parameter_samples import sample_of
 
     notes, path = Notes(), Path(environment[NOTES])
 

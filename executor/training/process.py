@@ -26,9 +26,11 @@ from ..protocol import messages
 from ..protocol.messages import Crashed, Finished, Left, Profiled
 from . import api
 from .collective.group import Abandoned, leave_group
+from .sessions.catching_up import Unfit
 from .sessions.channel import Channel
 from .sessions.group_session import GroupSession
-from .sessions.managed_session import Leaving, ManagedSession, Unfit
+from .sessions.managed_session import ManagedSession
+from .sessions.membership import Leaving
 from .sessions.profile_session import ProfileSession
 from .variables.whole_values import watch_norms
 
@@ -101,7 +103,7 @@ def ended(script: str) -> Finished | Crashed | Profiled:
             f"{name} ended before it was profiled; does it iterate the loader that prepare returned?"
         )
     position = training.position
-    if training.epoch_count is None and training.step_count is None:
+    if training.loop.epoch_count is None and training.loop.step_count is None:
         return _unfinished(f"{name} never iterated coadapt.epochs or coadapt.steps")
     if training.disagreement:
         return _unfinished(training.disagreement)

@@ -66,7 +66,10 @@ class Watched(Protocol):
     """What the session says of itself, and is told."""
 
     one_pass: bool  # a batch is one pass on each replica
-    by_next: bool  # the loop takes its batches by calls
+
+    @property
+    def by_next(self) -> bool:
+        """Whether the loop takes its batches by calls."""
 
     @property
     def world_size(self) -> int: ...

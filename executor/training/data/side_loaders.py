@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from torch.utils.data import DataLoader
 
-from ..variables.own_code import is_ours
+from ..variables.own_code import is_ours, is_reading_batches
 from ..variables.rng import capture_rng, restore_rng
 from ..variables.script_frames import is_own_object, script_frames
 from .loop_habits import takes_by_next
@@ -257,7 +257,7 @@ def _asked_by_session() -> bool:
     """Whether this is the prepared loader itself, or a function that draws its batches."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if is_ours(frame) and frame.f_code.co_name in ("_read_on", "_unit"):
+        if is_reading_batches(frame):
             return True
         frame = frame.f_back
     return False

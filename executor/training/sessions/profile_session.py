@@ -28,9 +28,11 @@ from ..gradients.gradient_noise import MIN_PRECONDITIONER_STEPS
 from ..gradients.step_timer import StepTimer
 from ..losses.loss_kind import Kind
 from ..state.prepared import Prepared
+from ..variables.own_code import reads_batches
 from .channel import Channel
 from .group_session import GroupSession
-from .managed_session import Leaving, ready, warm_up
+from .membership import Leaving
+from .start_up import ready, warm_up
 
 
 class ProfileSession(GroupSession):
@@ -42,10 +44,12 @@ class ProfileSession(GroupSession):
         super().__init__(prepared, config, loss)
         self.channel = channel
         gpu_type = os.environ.get(messages.GPU_TYPE, "cpu")
-        self.pace = Pace.from_json(os.environ.get(messages.PACE_JSON), os.environ.get(messages.GPU_TYPE, ""))
+        self.course.pace = pace = Pace.from_json(
+            os.environ.get(messages.PACE_JSON), os.environ.get(messages.GPU_TYPE, "")
+        )
         earlier = os.environ.get(messages.PROFILE_JSON)
         progress = ProfileProgress.from_json(earlier) if earlier else NOTHING_PROFILED
-        self.sizes = profile_plan(config, gpu_type, self.pace, progress, self.least_local_bsz)
+        self.sizes = profile_plan(config, gpu_type, pace, progress, self.scale.least_local_bsz)
         self.trying: int | None = None  # the local batch size that is being measured
         self._warming_up = False
         # The steps before the first size is timed go on until the second moments are in use, too.
@@ -53,30 +57,31 @@ class ProfileSession(GroupSession):
         self._steps_left: list[bool] = []  # of the size being measured, whether each is warm-up
         warm_up(self.device)
         dist.init_process_group(backend_for(self.device), store=dist.HashStore(), rank=0, world_size=1)
-        self.group = Group(Join(0, 0, 1, 1, 0, 1, "", 0), self.device, {})
-        self.gradients.attach(self.group)
+        self.peers.group = Group(Join(0, 0, 1, 1, 0, 1, "", 0), self.device, {})
+        self.gradients.attach(self.peers.group)
         self.position.whole = not self.source.fusable
-        channel.send(ready(prepared, self.script_batch, self.source.size, False))
+        channel.send(ready(prepared, self.scale.script_batch, self.source.size, False))
 
     @property
     def divides(self) -> bool:
-        return self.plan.local_bsz != self.script_batch
+        return self.plan.local_bsz != self.scale.script_batch
 
     @property
     def completed(self) -> bool:
         """Epochs and steps go on until all is measured, which raises `Leaving`."""
         return False
 
-    def _end_epoch(self, epoch: int) -> None:
+    def end_pass(self, epoch: int) -> None:
         self.raise_failure()
         self.position.epoch = epoch + 1
         self.position.loop = self.position.batch = self.position.offset = 0
 
-    def _show(self, progress: float, count: int) -> int:
+    def show(self, progress: float, count: int) -> int:
         """Passes of any length are no epochs: the script is shown the first one."""
         return 0
 
-    def _read_on(self) -> Generator[Any, None, bool]:
+    @reads_batches
+    def read_on(self) -> Generator[Any, None, bool]:
         """Batches of the size that is being measured, and of the next ones; raises `Leaving` after the last."""
         reader: Reader | None = None
         restarts = 0
@@ -90,17 +95,17 @@ class ProfileSession(GroupSession):
                 self.position.loop += 1
                 self.position.batch = self.position.offset = 0
                 place = Place(0, self.position.loop, 0, 0)
-                reader, restarts = self.source.begin(place, self.split, 0, None), restarts + 1
+                reader, restarts = self.source.begin(place, self.scale.split, 0, None), restarts + 1
             unit = reader.take()
             # Sizes are whole batches: what is left of an epoch is too short to be timed.
-            if unit is None or (self.source.fusable and unit.samples < self.split.unit):
+            if unit is None or (self.source.fusable and unit.samples < self.scale.split.unit):
                 if restarts > 1:
                     raise Leaving  # the data has no batch of this size
                 reader = None
                 continue
             restarts = 0
             self._warming_up = self._steps_left.pop(0)
-            yield from self._unit(unit, last=True)
+            yield from self.parts.hand_out(unit, last=True)
             if not self._steps_left:
                 self._measured()
 
@@ -109,17 +114,17 @@ class ProfileSession(GroupSession):
         size = self.source.size
         if wanted is None or (size is not None and wanted.local_bsz > size):
             raise Leaving
-        self.plan = BatchPlan(wanted.local_bsz)
+        self.scale.plan = BatchPlan(wanted.local_bsz)
         self.trying = wanted.local_bsz
         self.channel.send(Trying(wanted.local_bsz))
         warmup, self._more_warmup = wanted.warmup + self._more_warmup, 0
-        self.timer = self.gradients.timer = StepTimer(self.device, warmup=warmup)
+        self.gradients.timer = StepTimer(self.device, warmup=warmup)
         self._steps_left = [True] * warmup + [False] * wanted.timed
 
     def _measured(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
-        rows = self.timer.rows()
+        rows = self.gradients.timer.rows()
         if not rows:
             raise Leaving
         row = replace(rows[0], local_bsz=self.plan.local_bsz)
@@ -127,6 +132,6 @@ class ProfileSession(GroupSession):
         self.sizes.record(row)
         self.channel.send(Profiled(row))
 
-    def _measures_noise(self) -> bool:
+    def measures_noise(self) -> bool:
         """Where it is not timed: training keeps gradients of earlier steps for it, which have to fit, too."""
         return self._warming_up

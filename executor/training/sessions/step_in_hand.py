@@ -9,26 +9,36 @@ import torch
 
 from ..data.batches import Unit
 from ..data.units import Part
+from .sample_counts import CountSnapshot
+
+NOTHING_COUNTED = CountSnapshot(0, 0, 0)
 
 
 @dataclass
 class StepInHand:
     """One step of a group; several batches, and several steps of the script, may go into it.
 
-    ahead: batches that are given out and not combined yet. parts: of how many its gradient is put together, over
-    all replicas. running: what the script has been given and is not done with. batch: the last one it was given.
-    void: nothing that is done now counts. started_s: by `time.perf_counter`. before, credit: this replica's
-    samples and batches since a step (`GroupSession._samples_counted`), and what schedules have to their credit,
-    when it began.
+    ahead: batches that were handed out and whose gradients are not combined yet.
+    parts: pieces that its gradient is put together from, over all replicas.
+    running: the batch and the part that the script has and is not done with.
+    batch: the data that the script was given last.
+    void: nothing that is done now counts.
+    started_s: when it began, by `time.perf_counter`.
+    before, since_step_before, credit: sample counts, `since_step` and the schedules' credit when it began.
 
-    Of the script's own steps: asked: it made one in this batch; asked_in_part: those in this part of it, by
-    backwards before each and optimizer, as a gradient scaler asks for one twice.
-    stepped: and it happened. asked_of: the optimizers whose steps were asked for and not made yet. unstepped:
-    gradients were made since its last; unstepped_before: the same before this batch. since_step: batches since
-    then. progress_ahead: samples, weighted by progress, since then.
+    Of the script's own steps:
+    asked: the script made a step in this batch.
+    asked_in_part: its steps in this part, as (backwards before it, id of the optimizer); a gradient scaler asks
+    for the same one twice.
+    stepped: the step really happened.
+    asked_of: optimizers whose steps were asked for and are not made yet.
+    unstepped: gradients were made since its last step; unstepped_before: the same before this batch.
+    since_step: batches since its last step. progress_ahead: samples since then, weighted by progress.
+    schedule_calls: by scheduler, steps that were asked for since the last one that happened.
 
-    Of a loop in steps: done: batches of the running step that are done with. begun, begun_with: the position and
-    this replica's samples when it began.
+    Of a loop in steps:
+    done: batches of the running step of the script that are done with.
+    begun, begun_with: the position and the sample counts when that step began.
     """
 
     ahead: list[Unit] = field(default_factory=list)
@@ -37,7 +47,8 @@ class StepInHand:
     batch: Any = None
     void: bool = False
     started_s: float = 0.0
-    before: tuple[int, int, int, int] = (0, 0, 0, 0)
+    before: CountSnapshot = NOTHING_COUNTED
+    since_step_before: int = 0
     credit: list[float] = field(default_factory=list)
     asked: bool = False
     asked_in_part: set[tuple[int, int]] = field(default_factory=set)
@@ -47,11 +58,16 @@ class StepInHand:
     unstepped_before: bool = False
     since_step: int = 0
     progress_ahead: float = 0.0
+    schedule_calls: list[int] = field(default_factory=list)
     done: int = 0
     begun: dict[str, Any] = field(default_factory=dict)
-    begun_with: tuple[int, int, int, int] = (0, 0, 0, 0)
+    begun_with: CountSnapshot = NOTHING_COUNTED
 
     @property
     def samples(self) -> int:
-        """Of all replicas, in the batches that are ahead."""
+        """Samples of all replicas in the batches that are ahead."""
         return sum(unit.samples for unit in self.ahead)
+
+    def forget_schedule_calls(self) -> None:
+        """Drop what schedulers were asked for in batches that count for nothing."""
+        self.schedule_calls = [0] * len(self.schedule_calls)

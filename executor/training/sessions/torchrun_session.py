@@ -42,40 +42,43 @@ class TorchrunSession(GroupSession):
         join = Join(
             0, dist.get_rank(), world, max(1, world // local), int(os.environ.get("LOCAL_RANK", 0)), local, "", 0
         )
-        self.group = Group(join, self.device, {})
-        (self.script_seed,) = self.group.broadcast_ints([self.script_seed])
+        group = self.peers.group = Group(join, self.device, {})
+        (self.script_seed,) = group.broadcast_ints([self.script_seed])
         tensors: list[Tensor] = [*prepared.parameters(), *prepared.buffers()]
-        self.group.broadcast_tensors(tensors, 0)
-        diversify(torch.initial_seed(), self.rank) if self.rank else None
-        local_bsz = -(-self.script_batch // world)
-        self.plan = BatchPlan(local_bsz, 0, self.script_batch)
-        self.gradients.attach(self.group)
+        group.broadcast_tensors(tensors, 0)
+        if self.rank:
+            diversify(torch.initial_seed(), self.rank)
+        script_batch = self.scale.script_batch
+        self.scale.plan = BatchPlan(-(-script_batch // world), 0, script_batch)
+        self.gradients.attach(group)
 
-    def _open_unit(self, unit: Unit) -> None:
+    def open_unit(self, unit: Unit) -> None:
         self._before = Undo(reading=self.prepared.reading_generators()) if self.world_size > 1 else None
 
-    def _undo_step(self) -> None:
-        super()._undo_step()
+    def step_undone(self) -> None:
         if self._before is not None:  # the script's own counters, too
             self._before.restore()
 
-    def _control_point(self) -> bool:
-        if self.group is not None and self.group.broken:
+    def control_point(self) -> bool:
+        group = self.group
+        if group is not None and group.broken:
             raise RuntimeError("a process of this torchrun group is gone")
-        if self.group is not None:
-            self._align(self.group)
-        self._look_at_parameters()
+        if group is not None:
+            self.same.align(group)
+        self.same.take_in_new()
         return False
 
-    def _after_loop(self) -> None:
-        if self.group is None:
+    def after_loop(self) -> None:
+        group = self.group
+        if group is None:
             return
         if self.position.steps == 0 and self.world_size > 1:
             sums = [_checksum(p.detach()) for p in self.prepared.parameters()]
-            if len({tuple(told) for told in self.group.gather_objects(sums)}) > 1:
+            if len({tuple(told) for told in group.gather_objects(sums)}) > 1:
                 raise RuntimeError(CHANGED_BY_ITSELF)
-        self.group.broadcast_tensors(self.prepared.buffers(), 0)
+        self.same.sync_buffers()
 
 
 def _checksum(value: Tensor) -> int:
+    """Return the CRC-32 of a tensor's bytes."""
     return zlib.crc32(value.cpu().reshape(-1).view(torch.uint8).numpy().tobytes())

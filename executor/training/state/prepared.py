@@ -97,6 +97,11 @@ class Prepared:
         )
         return min(LEAST_BATCH_NORM, self.batch_size) if found else 1
 
+    @property
+    def loss_scale(self) -> float:
+        """What the script's GradScaler multiplies its losses by now; 1 where it has none."""
+        return float(self.scalers[0].get_scale()) if self.scalers else 1.0
+
     def parameters(self) -> list[Tensor]:
         """All that is trained, in the same order in every process: of the models, then of optimizers alone."""
         found: dict[Tensor, None] = {}

@@ -14,7 +14,7 @@ from coadapt.executor.training.collective.group import (
     GroupBroken,
     describe_place,
 )
-from coadapt.executor.training.sessions.managed_session import alike, sample_of
+from coadapt.executor.training.sessions.parameter_samples import alike, sample_of
 from hypothesis import given
 from hypothesis import strategies as st
 
