@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..executor.files.job_folder import work_folder
 from ..executor.files.job_log import sources
 from ..executor.protocol.job_events import ExecutorEvent
 from ..policies.catalogue import make_policy
+from ..policies.per_pool import PerPool
 from ..policies.warm_up import COMPILING, telling, warm_up
 from . import job_logs, presenters
 from .clock import SystemClock
@@ -46,7 +48,8 @@ class SchedulerService:
     """
 
     def __init__(self, settings: Settings) -> None:
-        policy = make_policy(settings.policy, **settings.policy_options)
+        policy = PerPool(partial(make_policy, settings.policy, **settings.policy_options))
+        policy.of("")  # settings that no policy accepts are refused at once
         self._settings = settings
         self._clock = SystemClock()
         self._store = Store(settings.store_path)

@@ -43,21 +43,26 @@ def largest_nodes(cluster: Cluster) -> Mapping[str, int]:
 
 
 def allowed_types(spec: JobSpec, cluster: Cluster) -> tuple[str, ...]:
-    """Return the GPU types of the cluster with room for at least one replica of the job on one node."""
+    """Return the GPU types of the job's pool with room for at least one replica of the job on one node."""
     return tuple(
         t
-        for t, most in largest_nodes(cluster).items()
+        for t, most in largest_nodes(cluster.of_pool(spec.pool or "")).items()
         if (per_replica := spec.gpus_per_replica(t)) is not None and most >= per_replica
     )
 
 
 def waiting_reason(spec: JobSpec, cluster: Cluster) -> str:
-    """Why no node of the cluster can run the job."""
-    wanted = spec.resources.gpu_types
-    have = ", ".join(cluster.gpu_types) or "no GPUs"
-    if wanted is not None and not set(wanted) & set(cluster.gpu_types):
-        return f"waiting for GPU type {' or '.join(wanted)}; the cluster has {have}"
-    return f"waiting for a node with enough GPUs for one replica; the cluster has {have}"
+    """Return why no node of the job's pool can run the job."""
+    if spec.pool is not None and spec.pool not in cluster.pools:
+        return f"waiting for pool {spec.pool}, which has no nodes now"
+    wanted, pool = spec.resources.gpu_types, cluster.of_pool(spec.pool or "")
+    where = f"pool {spec.pool}" if spec.pool is not None else "the cluster"
+    if not pool.nodes and cluster.nodes:
+        where = "what belongs to no pool"
+    have = ", ".join(pool.gpu_types) or "no GPUs"
+    if wanted is not None and not set(wanted) & set(pool.gpu_types):
+        return f"waiting for GPU type {' or '.join(wanted)}; {where} has {have}"
+    return f"waiting for a node with enough GPUs for one replica; {where} has {have}"
 
 
 def profile_spec(spec: JobSpec, gpu_type: str, reserve: bool) -> JobSpec:
@@ -82,10 +87,14 @@ def profile_views(
 ) -> dict[ProfileWork, JobView]:
     """Return the profile runs that take part in a round; those under way come first.
 
-    Each GPU type's runs hold at most `share` of its GPUs, and one run is always allowed. Of jobs with the same
-    script and arguments one is measured; the others wait for what it finds.
+    In each pool, a GPU type's runs hold at most `share` of its GPUs, and one run is always allowed. Of jobs with
+    the same script and arguments one is measured; the others wait for what it finds.
     """
-    room = {t: max(math.floor(share * gpus), 1) for t, gpus in cluster.capacity().items()}
+    room = {
+        (pool, t): max(math.floor(share * gpus), 1)
+        for pool, part in cluster.pools.items()
+        for t, gpus in part.capacity().items()
+    }
     held = dict.fromkeys(room, 0)
     begun: set[tuple[str, str]] = set()
     views: dict[ProfileWork, JobView] = {}
@@ -100,17 +109,18 @@ def profile_views(
     runs.sort(key=lambda pair: (not pair[1].active, pair[0].phase is not Phase.PROFILING))
     for job, run in runs:
         gpus = job.spec.gpus_per_replica(run.gpu_type)
-        if run.gpu_type not in room or gpus is None:
+        kind = (job.spec.pool or "", run.gpu_type)
+        if kind not in room or gpus is None:
             continue
-        if not run.active and held[run.gpu_type] and held[run.gpu_type] + gpus > room[run.gpu_type]:
+        if not run.active and held[kind] and held[kind] + gpus > room[kind]:
             continue
-        if waits_for_other_types(job, run, room):
+        if waits_for_other_types(job, run, cluster.of_pool(kind[0]).gpu_types):
             continue
         twin = (job.script_key or job.id, run.gpu_type)
         if twin in begun and not run.active:
             continue
         begun.add(twin)
-        held[run.gpu_type] += gpus
+        held[kind] += gpus
         work = ProfileWork(job.id, run.gpu_type)
         views[work] = _profile_view(work, job, run, now)
     return views
