@@ -10,16 +10,21 @@ from operator import attrgetter
 
 @dataclass(frozen=True, order=True, slots=True)
 class NodeShare:
-    """What a job holds of one node. `share` < 1: a fraction of each GPU (packing policies)."""
+    """What a job holds of one node: GPUs, CPUs and memory.
+
+    `share`: the part of each GPU, in (0, 1]. `devices`: which GPUs, by position; empty where only their number is
+    chosen.
+    """
 
     node_id: str
     gpus: int
     cpus: float = 0.0
     memory_gib: float = 0.0
     share: float = 1.0
+    devices: tuple[int, ...] = ()
 
 
-_ORDER = attrgetter("node_id", "gpus", "cpus", "memory_gib", "share")  # NodeShare's own, without its comparisons
+_ORDER = attrgetter("node_id", "gpus", "cpus", "memory_gib", "share", "devices")
 
 
 @dataclass(frozen=True)

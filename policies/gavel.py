@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..core.cluster import Cluster
 from ..optimizer.shares import max_min_shares, max_sum_shares, water_filling_shares
 from .contract.round import JobView, Plan, Round
-from .placing.best_fit import place_on_types, stays
+from .placing.best_fit import place_on_types
+from .placing.ledger import is_pinned
 from .placing.speeds import rates_of
 from .registry import register
 
@@ -146,7 +147,7 @@ class GavelPolicy:
         taken: set[int] = set()
         chosen: dict[str, list[tuple[JobView, int]]] = {t: [] for t in types}
         for i, job in enumerate(jobs):
-            if stays(job, cluster):
+            if is_pinned(job, cluster):
                 assert job.placement is not None
                 left[job.placement.gpu_type] -= job.placement.gpus
                 taken.add(i)

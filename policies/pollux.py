@@ -13,6 +13,8 @@ from ..core.placement import NodeShare, Placement
 from ..estimators.goodput import ConfigurationArrays, GoodputModel, JobModel, goodput_matrix
 from ..optimizer.genetic import Counts, Found, Problem, search
 from .contract.round import JobView, Plan, Round
+from .placing.demand import WISH, Demand
+from .placing.ledger import Ledger, OverCommitted, is_pinned
 from .registry import register
 
 Ints = NDArray[np.int64]
@@ -86,13 +88,17 @@ class VirtualNodes:
     def __len__(self) -> int:
         return len(self.names)
 
-    def placement(self, row: Counts) -> Placement:
-        """What a row with GPUs of one type holds."""
+    def placement(self, row: Counts, demand: Demand = WISH) -> Placement:
+        """What a row with GPUs of one type holds, with CPUs and memory."""
         held = np.flatnonzero(row).tolist()
         shares: dict[str, int] = {}
         for n in held:
             shares[self.names[n][0]] = shares.get(self.names[n][0], 0) + int(row[n])
-        return Placement(self.types[self.type_of[held[0]]], tuple(NodeShare(*share) for share in shares.items()))
+        nodes = self.cluster.by_id
+        return Placement(
+            self.types[self.type_of[held[0]]],
+            tuple(NodeShare(id, gpus, *demand.on(nodes[id], gpus)) for id, gpus in shares.items()),
+        )
 
     def rows(self, placements: Sequence[Placement | None], known: Sequence[Counts | None]) -> Counts:
         """(placements, nodes) GPUs held: as is `known`, where it is, else wherever there is room.
@@ -142,7 +148,7 @@ class PolluxPolicy:
 
     def plan(self, round: Round) -> Plan:
         nodes = VirtualNodes(round.cluster)
-        pinned = {job.id: _stays(job, round.cluster) for job in round.jobs}
+        pinned = {job.id: is_pinned(job, round.cluster) for job in round.jobs}
         jobs = sorted(
             round.jobs,
             key=lambda job: (
@@ -157,22 +163,31 @@ class PolluxPolicy:
         problem = self._problem(jobs, nodes, np.array([pinned[job.id] for job in jobs]))
         found = self._search.run([job.id for job in jobs], nodes.names, problem, _served(problem))
         self._names, self._held = nodes.names, {}
-        placements = {}
+        ledger = Ledger(round.cluster)
+        short = []
         for job, row in zip(jobs, found.rows, strict=True):
-            if row.any():
-                placements[job.id] = nodes.placement(row)
-                self._held[job.id] = placements[job.id], row
+            if not row.any():
+                continue
+            placement = nodes.placement(row, Demand.of(job.spec))
+            if job.placement is not None and _as_before(job.placement, placement):
+                placement = job.placement
+            try:
+                ledger.take(job.id, placement)
+            except OverCommitted as error:
+                short.append(str(error))
+                continue
+            self._held[job.id] = placement, row
         notes = [
             f"job {job.id}: reservation of {reserved.gpus} {reserved.gpu_type} cannot be met; it waits"
             for job in jobs
-            if (reserved := job.spec.reservation) is not None and job.id not in placements
+            if (reserved := job.spec.reservation) is not None and job.id not in ledger.held
         ]
-        return Plan(placements, objective=found.fitness, notes=notes)
+        return Plan(dict(ledger.held), objective=found.fitness, notes=[*notes, *short])
 
     def _problem(self, jobs: Sequence[JobView], nodes: VirtualNodes, pinned: NDArray[np.bool_]) -> Problem:
         held = [self._held.get(job.id) if self._names == nodes.names else None for job in jobs]
         known = [
-            before[1] if before is not None and before[0] == job.placement else None
+            before[1] if before is not None and _as_before(job.placement, before[0]) else None
             for job, before in zip(jobs, held, strict=True)
         ]
         current = nodes.rows([job.placement for job in jobs], known)
@@ -214,14 +229,9 @@ def _served(problem: Problem) -> Counts:
     return rows
 
 
-def _stays(job: JobView, cluster: Cluster) -> bool:
-    """Whether a job may not be stopped and the nodes it is on are there."""
-    if job.spec.preemptible or job.placement is None:
-        return False
-    return all(
-        share.node_id in cluster.by_id and cluster.by_id[share.node_id].gpus >= share.gpus
-        for share in job.placement.shares
-    )
+def _as_before(now: Placement | None, before: Placement) -> bool:
+    """Whether a job holds as many GPUs of each node as it was given; which those are may have been named since."""
+    return now is not None and now.gpu_type == before.gpu_type and now.by_node == before.by_node
 
 
 def _limits(job: JobView, nodes: VirtualNodes) -> tuple[list[int], list[int], list[int]]:

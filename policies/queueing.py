@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from ..core.placement import Placement
 from .contract.round import JobColumns, JobView, Plan, Round
-from .placing.best_fit import FreeGpus
+from .placing.demand import Demand
+from .placing.ledger import Ledger, is_pinned
 from .placing.speeds import startable_on
 
 
@@ -24,19 +25,16 @@ class QueueingOptions(BaseModel):
 
 def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
     """Nothing is preempted; waiting jobs start in `order` (positions in the round), none before its turn."""
-    held = round.columns.held
-    placements = _held(round, np.flatnonzero(held > 0))
-    free = FreeGpus(round.cluster, placements.values())
-    gpus = round.columns.gpus
+    columns = round.columns
+    ledger = _ledger(round, np.flatnonzero(columns.held > 0))
     for i in order:
-        if held[i]:
+        if columns.held[i] and columns.ids[i] in ledger.held:
             continue
-        found = _room(free, round, round.jobs[i], int(gpus[i]), type_blind)
+        found = _room(ledger, round, round.jobs[i], int(columns.gpus[i]), type_blind)
         if found is None:
             break
-        free.take(found)
-        placements[round.jobs[i].id] = found
-    return Plan(placements)
+        ledger.take(columns.ids[i], found)
+    return Plan(dict(ledger.held))
 
 
 def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
@@ -46,20 +44,22 @@ def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> 
     its placement; one that finds no room on few nodes waits, and its GPUs with it.
     """
     columns = round.columns
-    stays = (columns.held > 0) & ~columns.preemptible
-    if stays.any():
-        order = order[np.argsort(~stays[order], kind="stable")]
+    pinned = (columns.held > 0) & ~columns.preemptible
+    for i in np.flatnonzero(pinned).tolist():
+        pinned[i] = is_pinned(round.jobs[i], round.cluster)
+    if pinned.any():
+        order = order[np.argsort(~pinned[order], kind="stable")]
     admitted = _admitted(columns.gpus[order], sum(round.cluster.capacity().values()))
     chosen = order[admitted]
     running = columns.held[chosen] > 0
-    placements = _held(round, chosen[running])
-    free = FreeGpus(round.cluster, placements.values())
+    ledger = _ledger(round, chosen[running])
+    if len(ledger.held) < running.sum():  # GPUs of some are gone
+        running = np.array([id in ledger.held for id in columns.ids[chosen].tolist()])
     for i in chosen[~running]:
-        found = _room(free, round, round.jobs[i], int(columns.gpus[i]), type_blind)
+        found = _room(ledger, round, round.jobs[i], int(columns.gpus[i]), type_blind)
         if found is not None:
-            free.take(found)
-            placements[round.jobs[i].id] = found
-    return Plan(placements)
+            ledger.take(columns.ids[i], found)
+    return Plan(dict(ledger.held))
 
 
 class QueueingPolicy(ABC):
@@ -83,18 +83,20 @@ class QueueingPolicy(ABC):
         return (preempting if self.preempts else in_order)(round, order, type_blind=self.options.type_blind)
 
 
-def _room(free: FreeGpus, round: Round, job: JobView, gpus: int, type_blind: bool) -> Placement | None:
+def _room(ledger: Ledger, round: Round, job: JobView, gpus: int, type_blind: bool) -> Placement | None:
     """Where the job may start now."""
+    demand = Demand.of(job.spec)
     if len(round.cluster.gpu_types) == 1 or (job.rates is None and job.model is None):
-        return free.find(gpus, job.spec.resources.gpu_types)
+        return ledger.find(gpus, job.spec.resources.gpu_types, demand=demand)
     speed = startable_on(job, gpus, round.cluster, type_blind=type_blind)
-    return free.find(gpus, speed, speed)
+    return ledger.find(gpus, speed, speed, demand)
 
 
-def _held(round: Round, at: np.ndarray) -> dict[str, Placement]:
-    """What the running jobs at these positions have."""
+def _ledger(round: Round, at: np.ndarray) -> Ledger:
+    """What the running jobs at these positions hold, of what still exists."""
     columns = round.columns
-    return dict(zip(columns.ids[at].tolist(), columns.placements[at].tolist(), strict=True))
+    held = zip(columns.ids[at].tolist(), columns.placements[at].tolist(), strict=True)
+    return Ledger.of(round.cluster, dict(held))
 
 
 def _admitted(gpus: np.ndarray, capacity: int) -> np.ndarray:

@@ -20,7 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..optimizer.nash_welfare import Window, planned_rounds
 from .contract.round import JobView, Plan, Round
-from .placing.best_fit import place_on_types, stays
+from .placing.best_fit import place_on_types
+from .placing.ledger import is_pinned
 from .placing.speeds import rates_of
 from .queueing import preempting
 from .registry import register
@@ -134,7 +135,7 @@ class ShockwavePolicy:
         def rank(i: int) -> tuple[float, ...]:
             job = jobs[i]
             planned = float(self._rounds[job.id].clip(0.0).sum())
-            if stays(job, round.cluster):
+            if is_pinned(job, round.cluster):
                 return (0.0,)
             if planned < A_ROUND:
                 return 2.0, -left_s[i], i
@@ -163,7 +164,7 @@ class ShockwavePolicy:
             return [types[t] for t in sorted(able, key=lambda t: (-values[t], types[t] != on))]
 
         for job in jobs:
-            if stays(job, round.cluster) and job.placement is not None:
+            if is_pinned(job, round.cluster) and job.placement is not None:
                 take(job, (job.placement.gpu_type,))
         for job in jobs:
             take(job, by(self._rounds[job.id], job, A_ROUND))

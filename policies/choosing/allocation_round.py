@@ -17,7 +17,9 @@ from ...optimizer.copter.gpu_allocation import allocation_solver, allocation_sol
 from ...optimizer.interrupts import InterruptsWait
 from ..contract.configuration import Configuration, ConfigurationSet, Limits
 from ..contract.round import JobView, Plan, Round
-from ..placing.placer import Demand, Placer
+from ..placing.demand import Demand
+from ..placing.ledger import is_pinned
+from ..placing.placer import Placer
 from .goodput_rows import GoodputRows
 from .lazy import LazyMapping
 from .recent_needs import RecentNeeds
@@ -140,7 +142,9 @@ class ProgramPolicy(ABC):
         if not jobs or not len(configurations):
             self._program = None
             return Plan({}, objective=0.0, bound=0.0, gap=0.0, configurations=configurations)
-        held = {job.id: job.placement for job in jobs if job.placement is not None and _stays(job, configurations)}
+        held = {
+            job.id: job.placement for job in jobs if job.placement is not None and is_pinned(job, round.cluster)
+        }
         limits = configurations.limits(held.values())
         with InterruptsWait():  # once, and not for each change
             program = self._prepare(limits, configurations)
@@ -172,7 +176,7 @@ class ProgramPolicy(ABC):
             {job.id: job.placement for job in jobs if job.placement is not None},
             round.cluster,
             held.keys(),
-            LazyMapping([job.id for job in jobs], lambda i: _demand(jobs[i])),
+            LazyMapping([job.id for job in jobs], lambda i: Demand.of(jobs[i].spec)),
         )
         notes += [f"job {id}: no room on the nodes that are left for {wanted[id]}" for id in placed.unplaced]
         return Plan(
@@ -311,19 +315,6 @@ class ProgramPolicy(ABC):
         return 1.0 + np.array([weight(job) for job in jobs])
 
 
-def _stays(job: JobView, configurations: ConfigurationSet) -> bool:
-    """A non-preemptible job on nodes that are still there is not decided about."""
-    if job.spec.preemptible or job.placement is None:
-        return False
-    nodes = configurations.cluster.by_id
-    return bool(job.placement.shares) and all(
-        share.node_id in nodes
-        and nodes[share.node_id].gpu_type == job.placement.gpu_type
-        and nodes[share.node_id].gpus >= share.gpus
-        for share in job.placement.shares
-    )
-
-
 def _realised(placement: Placement, configurations: ConfigurationSet) -> Configuration:
     found = configurations.of(placement)
     return found or Configuration(placement.nodes, placement.gpus, placement.gpu_type)
@@ -388,8 +379,3 @@ def _prices(solution: ChoiceSolution, limits: Limits, configurations: Configurat
     arrays = configurations.arrays
     each = (solution.prices @ limits.usage) / arrays.gpus
     return {t: float(each[arrays.type_index == i].max(initial=0.0)) for i, t in enumerate(arrays.gpu_types)}
-
-
-def _demand(job: JobView) -> Demand:
-    resources = job.spec.resources
-    return Demand(resources.cpus_per_gpu, resources.memory_gib_per_gpu)

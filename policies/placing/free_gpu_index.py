@@ -1,8 +1,8 @@
-"""Free GPUs of the nodes of one type: who fits where, and whose leaving makes room with the fewest moves.
+"""Free room on the nodes of one type: who fits where, and whose leaving makes room with the fewest moves.
 
 Nodes are positions in the order of their ids, so that the lowest position is the lowest id. All is found through
 heaps whose entries may be out of date and are then skipped: neither a change nor a question costs more
-where there are more nodes.
+where there are more nodes. Only a job that asks for more CPUs or memory than its GPUs' part looks at all nodes.
 """
 
 from __future__ import annotations
@@ -11,14 +11,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.cluster import Node
+from ...core.resources import TOLERANCE, Totals
 from ..contract.configuration import block
+from .demand import Demand
+
+Floats = NDArray[np.float64]
 
 
 class Rooms:
-    """Free GPUs of nodes; `size` and `free` may be read, and are changed by `take` and `give_back` only."""
+    """Free GPUs, CPUs and memory of nodes of one type, changed by `take` and `give_back` only.
 
-    def __init__(self, size: Sequence[int], free: list[int]) -> None:
-        self.size, self.free = size, free
+    `free`: GPUs of each node. `cpus`, `memory_gib`: what is left of each, infinity where a node states none.
+    """
+
+    def __init__(
+        self, nodes: Sequence[Node], totals: Totals, free: list[int], cpus: Floats, memory_gib: Floats
+    ) -> None:
+        self.nodes, self.free = nodes, free
+        size: list[int] = totals.gpus.tolist()
+        self.size = size
+        self.cpus: list[float] = cpus.tolist()
+        self.memory_gib: list[float] = memory_gib.tolist()
+        # Whether CPUs or memory of some node are scarcer than its GPUs, so that a wish may not fit.
+        self.uneven = _is_uneven(totals, np.array(free), cpus, memory_gib)
         self._by_free: list[list[int]] = [[] for _ in range(max(size, default=0) + 1)]
         self._empty: dict[int, list[int]] = {gpus: [] for gpus in set(size)}
         for node, gpus in enumerate(free):  # ascending, hence heaps
@@ -27,10 +46,14 @@ class Rooms:
                 self._empty[gpus].append(node)
         self._empties = {gpus: len(nodes) for gpus, nodes in self._empty.items()}
 
-    def take(self, node: int, gpus: int) -> None:
+    def take(self, node: int, gpus: int, cpus: float, memory_gib: float) -> None:
+        self.cpus[node] -= cpus
+        self.memory_gib[node] -= memory_gib
         self._change(node, self.free[node] - gpus)
 
-    def give_back(self, node: int, gpus: int) -> None:
+    def give_back(self, node: int, gpus: int, cpus: float, memory_gib: float) -> None:
+        self.cpus[node] += cpus
+        self.memory_gib[node] += memory_gib
         self._change(node, self.free[node] + gpus)
 
     def _change(self, node: int, free: int) -> None:
@@ -45,14 +68,24 @@ class Rooms:
         """How many nodes of that size are wholly free."""
         return self._empties.get(node_gpus, 0)
 
-    def best_fit(self, gpus: int, before: Mapping[int, int]) -> int | None:
+    def has(self, node: int, gpus: int, demand: Demand) -> bool:
+        """Whether the CPUs and the memory for so many GPUs are there."""
+        if demand.is_wish and not self.uneven:
+            return True
+        cpus, memory_gib = demand.on(self.nodes[node], gpus)
+        return cpus <= self.cpus[node] + TOLERANCE and memory_gib <= self.memory_gib[node] + TOLERANCE
+
+    def best_fit(self, gpus: int, before: Mapping[int, int], demand: Demand) -> int | None:
         """The node with the least room that is enough, but rather one where the job already is.
 
         before: node -> GPUs the job holds there.
         """
-        at_home = [node for node in before if self.free[node] >= gpus]
+        at_home = [node for node in before if self.free[node] >= gpus and self.has(node, gpus, demand)]
         if at_home:
             return min(at_home, key=lambda node: (-before[node], self.free[node], node))
+        if self.uneven or not demand.is_wish:
+            fits = [(self.free[n], n) for n in range(len(self.free)) if self.free[n] >= gpus]
+            return next((node for _, node in sorted(fits) if self.has(node, gpus, demand)), None)
         for left in range(gpus, len(self._by_free)):
             heap = self._by_free[left]
             while heap:
@@ -61,29 +94,49 @@ class Rooms:
                 heappop(heap)
         return None
 
-    def whole_nodes(self, count: int, node_gpus: int, before: Mapping[int, int]) -> list[int] | None:
+    def whole_nodes(
+        self, count: int, node_gpus: int, before: Mapping[int, int], demand: Demand
+    ) -> list[int] | None:
         """So many wholly free nodes of that size, ascending: those where the job already is, then the lowest.
 
         The caller takes what it is given.
         """
         if self.empties(node_gpus) < count:
             return None
-        at_home = [node for node in before if self.free[node] == self.size[node] == node_gpus]
+        at_home = [
+            node
+            for node in before
+            if self.free[node] == self.size[node] == node_gpus and self.has(node, node_gpus, demand)
+        ]
         found = set(sorted(at_home, key=lambda node: (-before[node], node))[:count])
-        heap = self._empty[node_gpus]
-        while len(found) < count:
+        heap, lacking = self._empty[node_gpus], []
+        while heap and len(found) < count:
             node = heappop(heap)
             if self.free[node] == node_gpus:
-                found.add(node)
-        return sorted(found)
+                if self.has(node, node_gpus, demand):
+                    found.add(node)
+                else:
+                    lacking.append(node)
+        for node in lacking if len(found) == count else (*lacking, *found):
+            heappush(heap, node)
+        return sorted(found) if len(found) == count else None
+
+
+def _is_uneven(totals: Totals, free: NDArray[np.int64], cpus: Floats, memory_gib: Floats) -> bool:
+    part = free / totals.gpus
+    with np.errstate(invalid="ignore"):  # infinitely many times 0
+        lacks = (cpus < part * totals.cpus - TOLERANCE) | (memory_gib < part * totals.memory_gib - TOLERANCE)
+    return bool(lacks.any())
 
 
 class Part(NamedTuple):
-    """GPUs of one node that a job holds."""
+    """What a job holds of one node."""
 
     gpus: int
     job: str
     node: int
+    cpus: float
+    memory_gib: float
 
 
 class Tenants:
@@ -130,7 +183,7 @@ class Tenants:
         going = [part for _, _, node in chosen for part in self._movers(node, gpus, whole)]
         for part in going:
             self._parts[part.node].remove(part)
-            self._rooms.give_back(part.node, part.gpus)
+            self._rooms.give_back(part.node, part.gpus, part.cpus, part.memory_gib)
         return going
 
     def _option(self, node: int, gpus: int, whole: bool) -> tuple[int, int, int] | None:

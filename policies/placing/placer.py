@@ -10,18 +10,16 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from ...core.cluster import Cluster, Node
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.cluster import Cluster
 from ...core.placement import NodeShare, Placement
+from ...core.resources import Totals
 from ..contract.configuration import Configuration, block
+from .demand import WISH, Demand
 from .free_gpu_index import Part, Rooms, Tenants
-
-
-@dataclass(frozen=True)
-class Demand:
-    """What a job asks for beside each GPU."""
-
-    cpus_per_gpu: float = 1.0
-    memory_gib_per_gpu: float = 0.0
+from .ledger import NOWHERE, totals_of
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,10 @@ class Placer:
 
         A job whose configuration is the one it has keeps its placement, the same object. A pinned job is never
         moved; one whose nodes are gone or no longer hold it is placed anew. Ties go to the lower node
-        id and job id. CPUs and memory follow the GPUs, at most the GPUs' part of the node, so that they never
-        decide where a job fits; on a node that states none, a share carries none. `demands` is read for jobs
-        that get another placement only.
+        id and job id. A job whose demand is the default gets at most its GPUs' part of CPUs and memory, so that
+        these do not decide where it fits. Another demand must be free on the node, or the job goes elsewhere or is
+        not placed. On a node that states none, a share carries none. `demands` is read for jobs that do not stay
+        as they are.
         """
         demands, fixed = demands or {}, frozenset(pinned)
         by_type: dict[str, list[str]] = {}
@@ -68,7 +67,7 @@ class Placer:
         migrated: list[str] = []
         unplaced: list[str] = []
         for gpu_type, jobs in sorted(by_type.items()):
-            board = _Board(gpu_type, cluster, wanted, current, fixed)
+            board = _Board(gpu_type, cluster, wanted, current, fixed, demands)
             board.settle(jobs)
             for job in board.kept:
                 placements[job] = current[job]
@@ -77,8 +76,7 @@ class Placer:
                 if before is not None and before.nodes == len(held) and board.before(job) == held:
                     placements[job] = before
                     continue
-                placement = _placement(gpu_type, held, board.nodes, demands.get(job, Demand()))
-                placements[job] = placement
+                placements[job] = Placement(gpu_type, tuple(board.shares[job]))
                 if before is not None and not board.is_on(before, held):
                     migrated.append(job)
             evicted += [job for job in board.moved if placements.get(job) is not current[job]]
@@ -89,14 +87,13 @@ class Placer:
 
 
 Held = dict[int, int]  # position of a node among those of its type -> GPUs
-NOWHERE = ("", -1)  # type and position of a node that is gone
 
 
 class _Board:
     """The nodes of one GPU type while jobs are put on them.
 
-    kept: jobs that stay as they are. placed: where the others go; unplaced: nowhere. moved: those of the others
-    that could have stayed.
+    kept: jobs that stay as they are. placed: where the others go, and `shares`: what they hold there; unplaced:
+    nowhere. moved: those of the others that could have stayed.
     """
 
     def __init__(
@@ -106,12 +103,16 @@ class _Board:
         wanted: Mapping[str, Configuration],
         current: Mapping[str, Placement],
         pinned: frozenset[str],
+        demands: Mapping[str, Demand],
     ) -> None:
         self.gpu_type, self.nodes = gpu_type, cluster.of_type(gpu_type)
         self._at, self._wanted, self._current, self._pinned = cluster.positions, wanted, current, pinned
-        self._size = [node.gpus for node in self.nodes]
+        self._demands = demands
+        self._totals = totals_of(cluster).get(gpu_type) or Totals.of(cluster, gpu_type)
+        self._size: list[int] = self._totals.gpus.tolist()
         self.kept: dict[str, None] = {}
         self.placed: dict[str, Held] = {}
+        self.shares: dict[str, list[NodeShare]] = {}
         self.moved: list[str] = []
         self.unplaced: list[str] = []
 
@@ -124,13 +125,16 @@ class _Board:
         """
         free = list(self._size)
         to_place = self._keep(jobs, free)
-        rooms = Rooms(self._size, free)
+        if not to_place:
+            return
+        rooms = Rooms(self.nodes, self._totals, free, *self._left())
         tenants: Tenants | None = None
         queue = [self._largest_first(job) for job in to_place]
         heapify(queue)
         while queue:
             job = heappop(queue)[-1]
-            found = self._find(job, rooms)
+            demand = self._demands.get(job, WISH)
+            found = self._find(job, rooms, demand)
             if found is None:
                 tenants = tenants or Tenants(rooms, self._parts())
                 c = self._wanted[job]
@@ -139,13 +143,24 @@ class _Board:
                     del self.kept[part.job]
                     self.moved.append(part.job)
                     heappush(queue, self._largest_first(part.job))
-                found = self._find(job, rooms) if movers else None
+                found = self._find(job, rooms, demand) if movers else None
             if found is None:
                 self.unplaced.append(job)
                 continue
-            self.placed[job] = found
+            self.placed[job], self.shares[job] = found, (shares := [])
             for node, gpus in found.items():
-                rooms.take(node, self._wanted[job].node_gpus or gpus)
+                share = NodeShare(self.nodes[node].id, gpus, *demand.on(self.nodes[node], gpus))
+                shares.append(share)
+                rooms.take(node, self._wanted[job].node_gpus or gpus, share.cpus, share.memory_gib)
+
+    def _left(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """CPUs and memory of each node that kept jobs leave, infinity where it states none."""
+        shares = [share for job in self.kept for share in self._current[job].shares]
+        positions = self._at
+        at = np.array([positions[share.node_id][1] for share in shares], np.int64)
+        cpus = np.bincount(at, [share.cpus for share in shares], len(self._size))
+        memory = np.bincount(at, [share.memory_gib for share in shares], len(self._size))
+        return self._totals.cpus - cpus, self._totals.memory_gib - memory
 
     def _keep(self, jobs: list[str], free: list[int]) -> list[str]:
         """Note the jobs whose placement already is what is wanted, take their GPUs, and return the others.
@@ -203,14 +218,15 @@ class _Board:
         for job in self.kept:
             shares = self._current[job].shares
             if len(shares) == 1 and not self._wanted[job].node_gpus and job not in self._pinned:
-                yield Part(shares[0].gpus, job, self._at[shares[0].node_id][1])
+                share = shares[0]
+                yield Part(share.gpus, job, self._at[share.node_id][1], share.cpus, share.memory_gib)
 
-    def _find(self, job: str, rooms: Rooms) -> Held | None:
+    def _find(self, job: str, rooms: Rooms, demand: Demand) -> Held | None:
         configuration, before = self._wanted[job], self.before(job)
         if configuration.node_gpus:
-            nodes = rooms.whole_nodes(configuration.nodes, configuration.node_gpus, before)
+            nodes = rooms.whole_nodes(configuration.nodes, configuration.node_gpus, before, demand)
             return None if nodes is None else dict(zip(nodes, configuration.shape, strict=True))
-        node = rooms.best_fit(configuration.gpus, before)
+        node = rooms.best_fit(configuration.gpus, before, demand)
         return None if node is None else {node: configuration.gpus}
 
     def _largest_first(self, job: str) -> tuple[bool, int, int, str]:
@@ -225,13 +241,3 @@ def _realises(placement: Placement, configuration: Configuration) -> bool:
     if placement.nodes == 1:
         return True
     return sorted(placement.by_node.values(), reverse=True) == list(configuration.shape)
-
-
-def _placement(gpu_type: str, held: Held, nodes: tuple[Node, ...], demand: Demand) -> Placement:
-    shares = []
-    for position, gpus in held.items():
-        node = nodes[position]
-        cpus = gpus * min(demand.cpus_per_gpu, node.cpus / node.gpus)
-        memory = gpus * min(demand.memory_gib_per_gpu, node.memory_gib / node.gpus)
-        shares.append(NodeShare(node.id, gpus, cpus, memory))
-    return Placement(gpu_type, tuple(shares))

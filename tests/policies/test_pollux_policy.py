@@ -249,7 +249,7 @@ def test_a_job_gets_what_it_asks_for_or_nothing(promise: Promise) -> None:
 
 def test_a_replica_that_fits_a_node_is_not_spread_over_two() -> None:
     pipeline = job("pipeline", model=EITHER, gpus_per_replica=3, gpu_types=["t4"], largest_gpus={"t4": 64})
-    assert plan([pipeline])["pipeline"] == on("t4", n0=3, n1=3)
+    assert plan([pipeline])["pipeline"].by_node == {"t4-000": 3, "t4-001": 3}
 
 
 def test_a_placed_job_that_may_not_be_stopped_keeps_its_gpus() -> None:

@@ -5,7 +5,8 @@ import pytest
 from coadapt.policies.choosing.lazy import LazyMapping
 from coadapt.policies.contract.configuration import Configuration, ConfigurationSet
 from coadapt.policies.contract.round import Plan, Round
-from coadapt.policies.placing.placer import Demand, Placer
+from coadapt.policies.placing.demand import Demand
+from coadapt.policies.placing.placer import Placer
 from coadapt.scheduler.explain import explain
 
 from tests.support.rounds import cluster, job, on

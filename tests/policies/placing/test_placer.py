@@ -5,7 +5,8 @@ import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.policies.contract.configuration import Configuration, ConfigurationSet
-from coadapt.policies.placing.placer import Demand, PlacementResult, Placer
+from coadapt.policies.placing.demand import Demand
+from coadapt.policies.placing.placer import PlacementResult, Placer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -162,14 +163,54 @@ def test_a_job_that_lost_one_of_its_nodes_does_not_keep_the_lost_one() -> None:
     assert not result.migrated
 
 
-def test_cpus_and_memory_follow_the_gpus_and_never_exceed_the_node() -> None:
+def test_the_default_demand_follows_the_gpus_and_never_exceeds_their_part_of_the_node() -> None:
+    where = Cluster((Node("n", B, 4, cpus=2, memory_gib=0),))
+    result = Placer().place({"x": part(2), "y": part(2)}, {}, where)
+    assert [placement.shares[0].cpus for placement in result.placements.values()] == [1.0, 1.0]
+
+
+def test_a_demand_is_met_in_full_and_nothing_is_held_of_what_a_node_does_not_state() -> None:
     where = Cluster((Node("n", B, 4, cpus=8, memory_gib=0),))
-    demands = {"x": Demand(1.5, 4.0), "y": Demand(100.0)}
-    result = Placer().place({"x": part(2), "y": part(2)}, {}, where, demands=demands)
-    shares = {job: placement.shares[0] for job, placement in result.placements.items()}
-    assert shares["x"].cpus == pytest.approx(3.0)
-    assert shares["y"].cpus == pytest.approx(4.0)
-    assert shares["x"].memory_gib == 0.0
+    (share,) = Placer().place({"x": part(2)}, {}, where, demands={"x": Demand(1.5, 4.0)}).placements["x"].shares
+    assert (share.cpus, share.memory_gib) == (3.0, 0.0)
+
+
+def many_cpus() -> Cluster:
+    """b-0 is as well equipped as its GPUs need; b-1 has as many CPUs and GiB again."""
+    return Cluster((Node("b-0", B, 4, cpus=8, memory_gib=32), Node("b-1", B, 4, cpus=16, memory_gib=64)))
+
+
+@pytest.mark.parametrize(
+    ("demand", "node"),
+    [
+        (Demand(2.0), "b-0"),
+        (Demand(5.0), "b-1"),
+        (Demand(1.0, 16.0), "b-0"),
+        (Demand(1.0, 17.0), "b-1"),
+        (Demand(9.0), None),
+        (Demand(1.0, 40.0), None),
+    ],
+)
+def test_a_job_goes_where_its_cpus_and_memory_are_or_waits(demand: Demand, node: str | None) -> None:
+    result = Placer().place({"x": part(2)}, {}, many_cpus(), demands={"x": demand})
+    assert [share.node_id for p in result.placements.values() for share in p.shares] == ([node] if node else [])
+    assert result.unplaced == (() if node else ("x",))
+
+
+def test_where_one_job_has_most_cpus_others_find_another_node() -> None:
+    current = {"x": Placement(B, (NodeShare("b-0", 1, cpus=8.0),))}
+    result = Placer().place({"x": part(1), "y": part(1), "z": part(4)}, current, many_cpus())
+    assert result.placements["x"] is current["x"]
+    assert result.placements["z"].by_node == {"b-1": 4}
+    assert result.unplaced == ("y",)
+
+
+def test_whole_nodes_have_the_cpus_that_are_asked_for() -> None:
+    wanted = {"x": Configuration(1, 4, B, 4)}
+    result = Placer().place(wanted, {}, many_cpus(), demands={"x": Demand(3.0)})
+    assert result.placements["x"].by_node == {"b-1": 4}
+    again = Placer().place(wanted | {"y": Configuration(1, 4, B, 4)}, {}, many_cpus(), demands={"x": Demand(3.0)})
+    assert {job: [*p.by_node] for job, p in again.placements.items()} == {"x": ["b-1"], "y": ["b-0"]}
 
 
 NODES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 8)), min_size=1, max_size=7)

@@ -1,0 +1,316 @@
+"""Who holds what of the nodes: the one account of free GPUs, CPUs and memory.
+
+Nodes are arrays by GPU type in the order of their ids, so that of equal nodes the first is the lowest id. Policies
+take numbers of GPUs; a placement may also name them, and say what share of each it takes. The ledger counts both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.cluster import Cluster
+from ...core.placement import NodeShare, Placement
+from ...core.resources import TOLERANCE, Resources, Totals, check_share
+from ..contract.round import JobView
+from .demand import WISH, Demand
+
+
+class OverCommitted(ValueError):
+    """A node has less than a placement asks of it; one sentence with job, node and amount."""
+
+
+NOWHERE = ("", -1)  # type and position of a node that is gone
+
+
+def is_pinned(job: JobView, cluster: Cluster) -> bool:
+    """Return whether a job keeps its GPUs: it is not preemptible, and all it holds still exists as it was."""
+    placement = job.placement
+    if job.spec.preemptible or placement is None or not placement.shares:
+        return False
+    return exists(placement, cluster)
+
+
+def exists(placement: Placement, cluster: Cluster) -> bool:
+    """Return whether every node of a placement is there, with its GPU type and that many GPUs."""
+    for share in placement.shares:
+        node = cluster.by_id.get(share.node_id)
+        if node is None or node.gpu_type != placement.gpu_type or node.gpus < share.gpus:
+            return False
+        if share.devices and max(share.devices) >= node.gpus:
+            return False
+    return True
+
+
+@lru_cache(maxsize=4)
+def totals_of(cluster: Cluster) -> Mapping[str, Totals]:
+    """Return what the nodes of each GPU type have."""
+    return {gpu_type: Totals.of(cluster, gpu_type) for gpu_type in cluster.gpu_types}
+
+
+class Ledger:
+    """What jobs hold of a cluster. `tenants`: how many jobs may share one GPU.
+
+    `take` refuses what is not free, so that no node is ever over-committed.
+    """
+
+    def __init__(self, cluster: Cluster, tenants: int = 1) -> None:
+        if tenants < 1:
+            raise ValueError(f"tenants: {tenants} jobs on one GPU; 1 or more is accepted")
+        self.cluster, self.tenants = cluster, tenants
+        self._at, self._nodes, self._total = cluster.positions, cluster.by_type, totals_of(cluster)
+        self._idle = {t: total.gpus.copy() for t, total in self._total.items()}  # GPUs that nobody is on
+        self._cpus = {t: total.cpus.copy() for t, total in self._total.items()}
+        self._memory = {t: total.memory_gib.copy() for t, total in self._total.items()}
+        self._left = {t: int(idle.sum()) for t, idle in self._idle.items()}
+        self._largest = {t: int(idle.max()) for t, idle in self._idle.items()}
+        # node id -> device -> share that is left, jobs on it. Devices that nobody is on are not there.
+        self._devices: dict[str, dict[int, tuple[float, int]]] = {}
+        self._held: dict[str, Placement] = {}
+        self._uneven: set[str] = set()  # types of which some job took more CPUs or memory than its GPUs' part
+        self._in_vain: set[tuple[str, int, Demand]] = set()  # what was sought in vain since the last `give_back`
+
+    @classmethod
+    def of(cls, cluster: Cluster, held: Mapping[str, Placement], tenants: int = 1) -> Ledger:
+        """Return a ledger in which jobs hold these placements.
+
+        Placements are left out whose nodes are gone or became too small, and, in the order given, those for which
+        others have left no room.
+        """
+        ledger = cls(cluster, tenants)
+        if not ledger._take_all(held):
+            for job, placement in held.items():
+                if exists(placement, cluster):
+                    with suppress(OverCommitted):
+                        ledger.take(job, placement)
+        return ledger
+
+    def _take_all(self, held: Mapping[str, Placement]) -> bool:
+        """Take whole GPUs without names for all jobs at once; False: nothing is taken, some need a closer look."""
+        positions, counts = self._at, {t: idle.tolist() for t, idle in self._idle.items()}
+        for placement in held.values():
+            gpu_type = placement.gpu_type
+            for share in placement.shares:
+                kind, at = positions.get(share.node_id, NOWHERE)
+                if kind != gpu_type or share.devices or share.cpus or share.memory_gib or share.gpus < 1:
+                    return False
+                counts[gpu_type][at] -= share.gpus
+        left = {t: np.array(idle) for t, idle in counts.items()}
+        if any(idle.min() < 0 for idle in left.values()):
+            return False
+        self._idle, self._held = left, dict(held)
+        self._left = {t: int(idle.sum()) for t, idle in left.items()}
+        return True
+
+    # --- questions ------------------------------------------------------------------------------------------
+
+    @property
+    def held(self) -> Mapping[str, Placement]:
+        """Return what each job holds."""
+        return self._held
+
+    def idle(self, gpu_type: str) -> int:
+        """Return how many GPUs of a type nobody is on."""
+        return self._left.get(gpu_type, 0)
+
+    def free(self, node_id: str) -> Resources:
+        """Return what is free on a node; infinitely many CPUs and GiB where it states none.
+
+        GPUs that were taken without names are the lowest ones without a name.
+        """
+        gpu_type, at = self._at[node_id]
+        named = self._devices.get(node_id, {})
+        node = self._nodes[gpu_type][at]
+        unnamed = [device for device in range(node.gpus) if device not in named]
+        idle = unnamed[len(unnamed) - int(self._idle[gpu_type][at]) :]
+        devices = dict.fromkeys(idle, 1.0)
+        devices |= {d: left for d, (left, on) in named.items() if left > TOLERANCE and on < self.tenants}
+        return Resources(
+            dict(sorted(devices.items())),
+            max(float(self._cpus[gpu_type][at]), 0.0),
+            max(float(self._memory[gpu_type][at]), 0.0),
+        )
+
+    def lack(self, share: NodeShare, gpu_type: str) -> str | None:
+        """Return why a node cannot give a share now, in words; None: it can. Raises ValueError for a bad share."""
+        kind, at = self._at.get(share.node_id, NOWHERE)
+        whole = share.share == 1.0 and not share.devices
+        if not whole or kind != gpu_type or share.gpus < 1 or share.cpus < 0 or share.memory_gib < 0:
+            check_share(share, self.cluster.by_id.get(share.node_id), gpu_type)
+        named = self._devices.get(share.node_id)
+        fresh = share.gpus
+        if named:
+            for device in share.devices:
+                if (taken := named.get(device)) is None:
+                    continue
+                left, on = taken
+                fresh -= 1
+                if on >= self.tenants:
+                    return f"GPU {device}, on which {on} of {self.tenants} jobs are already"
+                if share.share > left + TOLERANCE:
+                    return f"{share.share:g} of GPU {device}, of which {max(left, 0):g} is free"
+        if fresh > self._idle[gpu_type][at]:
+            return f"{share.gpus} GPUs, of which {int(self._idle[gpu_type][at]) + share.gpus - fresh} are free"
+        for name, asked, room in (
+            ("CPUs", share.cpus, self._cpus),
+            ("GiB of memory", share.memory_gib, self._memory),
+        ):
+            if asked and asked > (free := float(room[gpu_type][at])) + TOLERANCE:
+                return f"{asked:g} {name}, of which {max(free, 0.0):g} are free"
+        return None
+
+    # --- changes --------------------------------------------------------------------------------------------
+
+    def take(self, job: str, placement: Placement) -> None:
+        """Give a job what a placement says, all or nothing.
+
+        Raises: OverCommitted where a node has less; ValueError where a share is not one of the cluster's, or the
+        job holds something already.
+        """
+        if job in self._held:
+            raise ValueError(f"job {job}: holds GPUs already; it must give them back before it takes others")
+        for at, share in enumerate(placement.shares):
+            error: ValueError | None = None
+            try:
+                if (lack := self.lack(share, placement.gpu_type)) is not None:
+                    error = OverCommitted(f"job {job} asks node {share.node_id} for {lack}")
+            except ValueError as wrong:
+                error = ValueError(f"job {job}: {wrong}")
+            if error is not None:
+                for taken in placement.shares[:at]:
+                    self._put_back(taken)
+                raise error
+            self._take(share)
+        self._held[job] = placement
+
+    def give_back(self, job: str) -> Placement:
+        """Take from a job all it holds, and return that. Raises KeyError where it holds nothing."""
+        placement = self._held.pop(job)
+        for share in placement.shares:
+            self._put_back(share)
+        self._in_vain.clear()
+        return placement
+
+    @contextmanager
+    def without(self, jobs: Collection[str]) -> Iterator[Ledger]:
+        """Try what were if some jobs held nothing; afterwards all is exactly as it was, whatever was tried."""
+        idle = {t: array.copy() for t, array in self._idle.items()}
+        cpus = {t: array.copy() for t, array in self._cpus.items()}
+        memory = {t: array.copy() for t, array in self._memory.items()}
+        left, held = dict(self._left), dict(self._held)
+        devices = {node: dict(named) for node, named in self._devices.items()}
+        uneven, in_vain = set(self._uneven), set(self._in_vain)
+        try:
+            for job in jobs:
+                if job in self._held:
+                    self.give_back(job)
+            yield self
+        finally:
+            self._idle, self._cpus, self._memory = idle, cpus, memory
+            self._left, self._held, self._devices = left, held, devices
+            self._uneven, self._in_vain = uneven, in_vain
+
+    def _take(self, share: NodeShare) -> None:
+        gpu_type, at = self._at[share.node_id]
+        fresh = share.gpus
+        if share.devices:
+            named = self._devices.setdefault(share.node_id, {})
+            for device in share.devices:
+                left, on = named.get(device, (1.0, 0))
+                named[device] = left - share.share, on + 1
+                fresh -= on > 0
+        self._idle[gpu_type][at] -= fresh
+        self._left[gpu_type] -= fresh
+        if share.cpus or share.memory_gib:
+            self._cpus[gpu_type][at] -= share.cpus
+            self._memory[gpu_type][at] -= share.memory_gib
+            if gpu_type not in self._uneven:
+                total = self._total[gpu_type]
+                part = share.gpus / total.gpus[at] + TOLERANCE
+                if share.cpus > total.cpus[at] * part or share.memory_gib > total.memory_gib[at] * part:
+                    self._uneven.add(gpu_type)
+
+    def _put_back(self, share: NodeShare) -> None:
+        gpu_type, at = self._at[share.node_id]
+        fresh, total = share.gpus, self._total[gpu_type]
+        if share.devices:
+            named = self._devices[share.node_id]
+            for device in share.devices:
+                left, on = named[device]
+                if on > 1:
+                    named[device] = left + share.share, on - 1
+                    fresh -= 1
+                else:
+                    del named[device]
+        self._idle[gpu_type][at] += fresh
+        self._left[gpu_type] += fresh
+        if share.cpus or share.memory_gib:
+            self._cpus[gpu_type][at] += share.cpus
+            self._memory[gpu_type][at] += share.memory_gib
+            if self._idle[gpu_type][at] == total.gpus[at]:  # no rounding is left behind
+                self._cpus[gpu_type][at] = total.cpus[at]
+                self._memory[gpu_type][at] = total.memory_gib[at]
+
+    # --- best fit -------------------------------------------------------------------------------------------
+
+    def find(
+        self,
+        gpus: int,
+        gpu_types: Iterable[str] | None = None,
+        speed: Mapping[str, float] | None = None,
+        demand: Demand = WISH,
+    ) -> Placement | None:
+        """Return room for so many GPUs of one type, without taking it: of the fastest type that has it.
+
+        Within a node the fullest one that has room is chosen, beyond that whole idle nodes. Of types of equal
+        `speed`, and of all without it, the one with most idle GPUs comes first, then by name.
+        """
+        types = self._nodes if gpu_types is None else [t for t in gpu_types if t in self._nodes]
+        fast = speed or {}
+        if len(self._nodes) > 1:
+            types = sorted(types, key=lambda t: (-fast.get(t, 0.0), -self._left[t], t))
+        for t in types:
+            if gpus > self._left[t] or (t, gpus, demand) in self._in_vain:
+                continue
+            found = self._find(t, gpus, demand)
+            if found is not None:
+                return found
+            self._in_vain.add((t, gpus, demand))
+        return None
+
+    def _find(self, gpu_type: str, gpus: int, demand: Demand) -> Placement | None:
+        idle, size, nodes = self._idle[gpu_type], self._largest[gpu_type], self._nodes[gpu_type]
+        whole, rest = divmod(gpus, size)
+        shares: list[NodeShare] = []
+        left = idle
+        if whole:
+            at = np.flatnonzero(self._fitting(gpu_type, idle, size, demand) == size)[:whole]
+            if len(at) < whole:
+                return None
+            shares = [NodeShare(nodes[i].id, size, *demand.on(nodes[i], size)) for i in at]
+            left = idle.copy()
+            left[at] = 0
+        if rest:
+            left = self._fitting(gpu_type, left, rest, demand)
+            room = np.where(left >= rest, left, size + 1)
+            best = int(room.argmin())
+            if room[best] > size:
+                return None
+            shares.append(NodeShare(nodes[best].id, rest, *demand.on(nodes[best], rest)))
+        return Placement(gpu_type, tuple(shares))
+
+    def _fitting(self, gpu_type: str, idle: NDArray[np.int64], gpus: int, demand: Demand) -> NDArray[np.int64]:
+        """Return the idle GPUs of each node, 0 where CPUs or memory for so many GPUs are lacking."""
+        if demand.is_wish and gpu_type not in self._uneven:
+            return idle  # everyone has at most its GPUs' part: the rest of a node is enough for its other GPUs
+        total = self._total[gpu_type]
+        cpus = np.full(len(idle), demand.cpus_per_gpu)
+        if demand.is_wish:
+            cpus = np.minimum(cpus, total.cpus / total.gpus)
+        lacks = gpus * cpus > self._cpus[gpu_type] + TOLERANCE
+        lacks |= gpus * demand.memory_gib_per_gpu > self._memory[gpu_type] + TOLERANCE
+        return np.where(lacks, 0, idle)

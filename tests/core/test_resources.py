@@ -1,0 +1,64 @@
+"""An amount of a node adds up, is taken away again, and says what is lacking."""
+
+import pytest
+from coadapt.core.cluster import Node
+from coadapt.core.placement import NodeShare
+from coadapt.core.resources import Resources, check_share
+from hypothesis import given
+from hypothesis import strategies as st
+
+AMOUNTS = st.builds(
+    Resources,
+    st.dictionaries(st.integers(0, 7), st.sampled_from([0.25, 1 / 3, 0.5, 1.0])),
+    st.integers(0, 64).map(float),
+    st.integers(0, 256).map(float),
+)
+
+
+@given(AMOUNTS, AMOUNTS)
+def test_what_is_added_and_taken_away_again_leaves_the_amount(a: Resources, b: Resources) -> None:
+    left = a + b - b
+    assert left.devices == pytest.approx(a.devices)
+    assert (left.cpus, left.memory_gib) == (a.cpus, a.memory_gib)
+
+
+@given(AMOUNTS, AMOUNTS)
+def test_an_amount_fits_into_itself_with_anything_and_a_sum_does_not_fit_into_a_part(
+    a: Resources, b: Resources
+) -> None:
+    assert a.fits(a + b)
+    assert (a + b).fits(a) == (b == Resources())
+
+
+def test_three_thirds_of_a_gpu_are_one() -> None:
+    third = Resources({0: 1 / 3})
+    assert (third + third + third).fits(Resources({0: 1.0}))
+    assert (Resources({0: 1.0}) - third.scaled(3.0)).devices == {}
+
+
+def test_a_node_that_states_no_cpus_or_memory_limits_nothing() -> None:
+    asked = Resources({1: 1.0}, cpus=1000.0, memory_gib=1000.0)
+    assert asked.fits(Resources.of_node(Node("n", "t4", 2)))
+    assert asked.lack(Resources.of_node(Node("n", "t4", 2, cpus=8.0))) == "1000 CPUs, of which 8 are free"
+
+
+@pytest.mark.parametrize(
+    ("share", "sentence"),
+    [
+        (NodeShare("n", 1, devices=(4,)), "devices: 4 on node n; 0 to 3 are accepted"),
+        (NodeShare("n", 2, devices=(1, 1)), "devices: 1 twice on node n; each GPU is accepted once"),
+        (NodeShare("n", 2, devices=(1,)), "devices: 1 named on node n; as many as its 2 GPUs are accepted"),
+        (NodeShare("n", 1, share=0.0, devices=(0,)), "share: 0 of each GPU on node n; more than 0 and at most 1"),
+        (
+            NodeShare("n", 1, share=1.5, devices=(0,)),
+            "share: 1.5 of each GPU on node n; more than 0 and at most 1",
+        ),
+        (NodeShare("n", 1, share=0.5), "devices: none named on node n; a share of 0.5 needs the GPUs it is of"),
+        (NodeShare("n", 5), "gpus: 5 on node n, which has 4; 1 to 4 are accepted"),
+        (NodeShare("n", 1, cpus=-1.0), "cpus: -1 on node n; a number of 0 or more is accepted"),
+        (NodeShare("m", 1), "node_id: m is no node with t4 GPUs"),
+    ],
+)
+def test_a_share_that_a_node_cannot_give_is_refused_in_one_sentence(share: NodeShare, sentence: str) -> None:
+    with pytest.raises(ValueError, match="^" + sentence):
+        check_share(share, Node("n", "t4", 4) if share.node_id == "n" else None, "t4")
