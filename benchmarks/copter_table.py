@@ -42,7 +42,7 @@ from coadapt.optimizer.allocation import ChoiceProgram, ChoiceSolution
 from coadapt.optimizer.copter.gpu_allocation import AllocationSolver
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.choosing.allocation_round import ProgramPolicy
-from coadapt.policies.contract.round import Plan, Policy, Round
+from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.policies.warm_up import warm_up
 from coadapt.simulator import resume
 from coadapt.simulator.engine.engine import Engine, Timing
@@ -156,7 +156,7 @@ class Recorded:
         return plan
 
 
-def simulation(jobs: Workload, scale: int, policy: Policy, seed: int) -> Simulation:
+def simulation(jobs: Workload, scale: int, policy: Planner, seed: int) -> Simulation:
     tables = read_tables(COPTER / "profiles")
 
     def engine(part: Workload, on: Cluster) -> Engine:

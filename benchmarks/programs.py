@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from coadapt.core.placement import Placement
 from coadapt.optimizer.allocation.milp import ChoiceProblem
-from coadapt.policies.contract.round import Plan, Policy, Round
+from coadapt.policies.contract.round import Plan, Planner, Round
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Dumped:
     Of policies whose plans hold the gains of every job, and of jobs that may be preempted.
     """
 
-    policy: Policy
+    policy: Planner
     folder: Path
     every: int = 1
     from_s: float = 0.0

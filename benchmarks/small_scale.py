@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from coadapt.policies.contract.round import Plan, Policy, Round
+from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.policies.warm_up import warm_up
 from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.replay import Conditions, isolation_of, kept, simulation
@@ -46,7 +46,7 @@ class Timed:
     report, and it is the same whatever solves the round.
     """
 
-    policy: Policy
+    policy: Planner
     seconds: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
     solver_s: list[float] = field(default_factory=list)

@@ -115,6 +115,18 @@ class ClusterView(TypedDict):
     notes: list[str]
 
 
+class ExplainView(TypedDict):
+    """`Client.explain(id)`: why a job has what it has. Policies add facts of their own beside these fields."""
+
+    job_id: str
+    lines: list[str]  # sentences for a person
+    decision: NotRequired[str]  # "placed", "waiting" or "refused"; absent: the job took no part in the last round
+    reason: NotRequired[str | None]  # why it waits, a code of `core.decisions.WaitReason`; refused: a sentence
+    name: NotRequired[str]
+    before: NotRequired[str | None]  # what it held at the start of the round, as "4xa100"
+    chosen: NotRequired[str | None]  # what it gets
+
+
 class Interval(TypedDict):
     """`Client.timeline()`: a job held the same GPUs and batch size from `start_s` to `end_s` (None: still)."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from pydantic import Field
@@ -12,7 +13,10 @@ from .choosing.allocation_round import TIE, ProgramOptions, ProgramPolicy, Value
 from .choosing.eligibility import eligibility
 from .choosing.newcomers import Newcomers
 from .contract.configuration import ConfigurationSet
-from .contract.round import JobView
+from .contract.explanation import Explanation
+from .contract.round import JobView, Plan, Round
+from .contract.traits import PolicyTraits
+from .program_explanation import Rules, explain_program
 from .registry import register
 
 # A configuration that may be chosen is worth something, however little of the horizon a move to it would leave.
@@ -60,14 +64,16 @@ class CoadaptPolicy(ProgramPolicy):
     * Jobs know what earlier ones that trained the same model measured, as those of the live service do.
     """
 
-    dejavu = True  # what it counts on where a simulated cluster is not told what jobs know
+    traits = PolicyTraits(
+        fixed_sizes=False, uses_models=True, preempts=True, early_rounds=True, profile_cache=True
+    )
     ageing = True  # a move's worth depends on how long a job will stay
 
     Options = CoadaptOptions
 
     def __init__(self, options: CoadaptOptions | None = None) -> None:
         self.options = options or CoadaptOptions()
-        self.early_rounds = self.options.early_rounds
+        self.traits = replace(CoadaptPolicy.traits, early_rounds=self.options.early_rounds)
         self._newcomers = Newcomers()
         super().__init__(self.options)
 
@@ -131,7 +137,7 @@ class CoadaptPolicy(ProgramPolicy):
         options = self.options
         age_s = np.array([max(job.age_s, 0.0) for job in jobs])
         restarts = np.array([job.restarts for job in jobs])
-        horizon_s = (options.horizon_s + options.horizon_growth * age_s) / (restarts + 1)
+        horizon_s = self._horizon_s(age_s, restarts)
         left = np.array([np.inf if job.remaining is None else max(job.remaining, 1e-9) for job in jobs])
         with np.errstate(divide="ignore", invalid="ignore"):
             to_end_s = left[:, None] / goodput
@@ -144,3 +150,31 @@ class CoadaptPolicy(ProgramPolicy):
         runs = np.flatnonzero(current >= 0)
         pause_s[runs, current[runs]] = 0.0
         return goodput * stays_s / (stays_s + pause_s)
+
+    def _horizon_s(self, age_s: np.ndarray, restarts: np.ndarray) -> np.ndarray:
+        """Return (jobs,) how long a move is taken to last, before the end of the job is looked at."""
+        options = self.options
+        return np.asarray((options.horizon_s + options.horizon_growth * age_s) / (restarts + 1))
+
+    def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
+        """Explain a job by its options, the prices of GPUs, and how long a move is taken to last."""
+        return explain_program(job, round, plan, self._rules)
+
+    def _rules(self, job: JobView) -> Rules:
+        options, cost_s = self.options, max(job.restart_cost_s, 0.0)
+        age_s = np.array([max(job.age_s, 0.0)])
+        stays_s = float(self._horizon_s(age_s, np.array([job.restarts]))[0])
+        until = ", or to its end if that comes sooner" if options.ends and job.remaining is not None else ""
+        began = bool(job.largest_gpus) or job.placement is not None
+        return Rules(
+            first=options.first_replicas,
+            reach=options.reach,
+            too_far=f"more than {options.reach:g} times the most it has run on so far"
+            if began
+            else f"more than the {options.first_replicas} replicas that a job may start with",
+            move=None
+            if job.placement is None
+            else f"A move pauses it for {cost_s:.4g} s of the {stays_s:.4g} s that it is taken to last{until}.",
+            unpaid="better now, but worth less over the time it would stay, with the pause of a move",
+            facts={"move_cost_s": cost_s, "move_lasts_s": stays_s},
+        )

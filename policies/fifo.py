@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .contract.round import JobColumns
+from .contract.round import JobColumns, JobView
+from .contract.traits import PolicyTraits
 from .queueing import QueueingOptions, QueueingPolicy
 from .registry import register
 
@@ -14,10 +15,13 @@ class FifoPolicy(QueueingPolicy):
     """Non-preemptive, with head-of-line blocking, as Slurm's default queue."""
 
     Options = QueueingOptions
-    preempts = False
+    traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=False)
 
     def __init__(self, options: QueueingOptions | None = None) -> None:
         self.options = options or QueueingOptions()
 
     def key(self, columns: JobColumns) -> np.ndarray:
         return columns.submitted_s
+
+    def standing(self, job: JobView) -> str:
+        return "Jobs are served in the order in which they were submitted."

@@ -8,17 +8,23 @@ order run (section 5). Every job gets the GPUs it asks for, so the policy is for
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.cluster import Cluster
+from ..core.decisions import Waiting, WaitReason
+from ..core.placement import Placement
 from ..optimizer.shares import max_min_shares, max_sum_shares, water_filling_shares
+from .choosing.decided import STRUCTURAL, decisions_of, free_gpus, room_reason
+from .contract.explanation import Explanation, explained, job_of
 from .contract.round import JobView, Plan, Round
+from .contract.traits import PolicyTraits
 from .placing.best_fit import place_on_types
 from .placing.ledger import is_pinned
 from .placing.speeds import rates_of
@@ -74,7 +80,7 @@ class GavelPolicy:
     """Keeps accounts of jobs from round to round; `plan` must see every round."""
 
     Options: type[BaseModel] = GavelOptions
-    fixed_sizes = True
+    traits = PolicyTraits(fixed_sizes=True, uses_models=True, preempts=True)
 
     def __init__(self, options: GavelOptions | None = None) -> None:
         self.options = options or GavelOptions()
@@ -88,7 +94,10 @@ class GavelPolicy:
         jobs, types = list(round.jobs), round.cluster.gpu_types
         if not jobs or not types:
             self._accounts.clear()
-            return Plan({})
+            nothing = decisions_of(
+                round, {}, lambda i: room_reason(jobs[i], int(round.columns.gpus[i]), round, {})
+            )
+            return Plan({}, decisions=nothing)
         gpus = round.columns.gpus
         self._account(round, jobs, gpus)
         idle = all(job.placement is None for job in jobs)
@@ -97,7 +106,44 @@ class GavelPolicy:
         if self._stale and (held_s >= self.options.least_hold_s or self._reset_s == 0.0 or idle):
             self._share(round, jobs, gpus, held_s)
         chosen = self._choose(round.cluster, jobs, gpus)
-        return Plan(place_on_types(round.cluster, chosen))
+        placements = place_on_types(round.cluster, chosen)
+        figures = self._figures(jobs, len(types))
+        taken = {job.id for on_type in chosen.values() for job, _ in on_type}
+        reasons = _Reasons(round, placements, figures, taken, self.options.least_hold_s)
+        return Plan(placements, decisions=decisions_of(round, placements, reasons.why), figures=figures)
+
+    def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
+        """Explain a job by its shares of time and by its priority on each GPU type."""
+        if not plan.figures:
+            return explained(job, round, plan)
+        i, standing = job_of(job, round), []
+        share, received_s, priority = (plan.figures[name] for name in ("share", "received_s", "priority"))
+        for t, gpu_type in enumerate(round.cluster.gpu_types):
+            if np.isnan(priority[i, t]):
+                continue
+            ahead = int((priority[:, t] > priority[i, t]).sum())
+            standing.append(
+                f"On {gpu_type} its share of time is {share[i, t]:.3g}, and {received_s[i, t]:.4g} s count as "
+                f"served: its priority is {priority[i, t]:.3g} per s, and {ahead} jobs have a higher one."
+            )
+        types = round.cluster.gpu_types
+        facts = {
+            name: {t: float(v) for t, v in zip(types, plan.figures[name][i].tolist(), strict=True) if v == v}
+            for name in plan.figures
+        }
+        return explained(job, round, plan, standing, facts)
+
+    def _figures(self, jobs: Sequence[JobView], types: int) -> dict[str, Floats]:
+        """Shares of time, the time served since they were worked out, and the priority of both, by GPU type.
+
+        A job without a share has nan.
+        """
+        accounts = [self._accounts[job.id] for job in jobs]
+        none = np.full(types, np.nan)
+        share = np.array([none if account.share is None else account.share for account in accounts])
+        received_s = np.array([account.received_s for account in accounts])
+        able = np.array([account.rates for account in accounts]) > 0
+        return {"share": share, "received_s": received_s, "priority": np.where(able, share / received_s, np.nan)}
 
     def _account(self, round: Round, jobs: Sequence[JobView], gpus: NDArray[np.int64]) -> None:
         """What every job had since the last round; who arrived and who ended."""
@@ -176,6 +222,35 @@ class GavelPolicy:
         if self.options.objective in TYPE_BLIND:
             self._random.shuffle(order)
         return order
+
+
+@dataclass(frozen=True, eq=False)
+class _Reasons:
+    """Why jobs wait, of what a round went by; `taken`: ids of the jobs whose turn it is."""
+
+    round: Round
+    placements: Mapping[str, Placement]
+    figures: Mapping[str, Floats]
+    taken: Collection[str]
+    least_hold_s: float
+
+    @cached_property
+    def _free(self) -> Mapping[str, int]:
+        return free_gpus(self.round, self.placements)
+
+    def why(self, i: int) -> Waiting:
+        job, gpus = self.round.jobs[i], int(self.round.columns.gpus[i])
+        found = room_reason(job, gpus, self.round, self._free)
+        if found.reason in STRUCTURAL or job.id in self.taken:
+            return found
+        priority = self.figures["priority"]
+        if np.isnan(self.figures["share"][i]).any():
+            return Waiting(
+                WaitReason.NO_SHARE_YET,
+                f"Its share of GPU time is not worked out yet; shares are kept {self.least_hold_s:g} s at least.",
+            )
+        first = int((priority > priority[i]).any(axis=1).sum())
+        return Waiting(WaitReason.BEHIND_OTHERS, f"Jobs with a higher priority on a GPU type it can use: {first}.")
 
 
 def shares_of(objective: Objective, rates: Floats, gpus: NDArray[np.int64], capacity: Floats) -> Floats:

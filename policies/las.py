@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field, field_validator
 
-from .contract.round import JobColumns
+from .contract.round import JobColumns, JobView
 from .queueing import QueueingOptions, QueueingPolicy
 from .registry import register
 
@@ -38,3 +38,11 @@ class LasPolicy(QueueingPolicy):
         if not thresholds:
             return columns.attained_gpu_s
         return np.searchsorted(np.array(thresholds), columns.attained_gpu_s, side="right").astype(float)
+
+    def standing(self, job: JobView) -> str:
+        served = f"It has had {job.attained_gpu_s:.0f} GPU-seconds"
+        thresholds = self.options.thresholds_gpu_s
+        if not thresholds:
+            return f"The jobs that had least run first. {served}."
+        level = int(np.searchsorted(np.array(thresholds), job.attained_gpu_s, side="right"))
+        return f"The jobs of the lowest level run first. {served}: level {level} of 0 to {len(thresholds)}."

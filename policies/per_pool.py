@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from .contract.round import Plan, Policy, Round
+from ..core.decisions import Decision, Waiting, WaitReason
+from .choosing.lazy import LazyMapping
+from .contract.explanation import Explanation, job_of, plain_explanation
+from .contract.policy import Policy
+from .contract.round import Plan, Round
+from .contract.traits import PolicyTraits
 
 
-class PerPool:
+class PerPool(Policy):
     """Plans each pool with a policy of its own, which keeps its state from round to round.
 
     A job of a pool that has no nodes gets nothing. In a cluster without pools the plan is the policy's own.
@@ -16,6 +21,7 @@ class PerPool:
     def __init__(self, make: Callable[[], Policy]) -> None:
         self._make = make
         self._policies: dict[str, Policy] = {}
+        self.traits: PolicyTraits = self.of("").traits
 
     def of(self, pool: str) -> Policy:
         """Return the policy of a pool."""
@@ -24,10 +30,21 @@ class PerPool:
         return self._policies[pool]
 
     def plan(self, round: Round) -> Plan:
+        """Plan every pool that has nodes and jobs."""
         parts = rounds_of_pools(round)
         if set(parts) <= {""} and len(round.cluster.pools) <= 1:
             return self.of("").plan(round)
-        return together({pool: self.of(pool).plan(part) for pool, part in sorted(parts.items())})
+        plans = {pool: self.of(pool).plan(part) for pool, part in sorted(parts.items())}
+        return together(plans, round)
+
+    def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
+        """Explain a job by the rules of its pool's policy."""
+        if not plan.pools:
+            return self.of("").explain(job, round, plan)
+        pool = round.jobs[job_of(job, round)].spec.pool or ""
+        if pool not in plan.pools:
+            return plain_explanation(job, round, plan)
+        return self.of(pool).explain(job, rounds_of_pools(round)[pool], plan.pools[pool])
 
 
 def rounds_of_pools(round: Round) -> dict[str, Round]:
@@ -42,8 +59,17 @@ def rounds_of_pools(round: Round) -> dict[str, Round]:
     }
 
 
-def together(plans: Mapping[str, Plan]) -> Plan:
-    """Join the plans of pools. Prices are named `type@pool`; objective and bound are sums over pools."""
+def together(plans: Mapping[str, Plan], round: Round) -> Plan:
+    """Join the plans of a round's pools. Prices are named `type@pool`; objective and bound are sums over pools."""
+
+    def decision(i: int) -> Decision:
+        job = round.jobs[i]
+        part = plans.get(job.spec.pool or "")
+        if part is not None:
+            return part.decision(job.id)
+        where = f"pool {job.spec.pool}" if job.spec.pool else "what belongs to no pool"
+        return Waiting(WaitReason.POOL_EMPTY, f"It waits for nodes: {where} has none now.")
+
     parts = plans.values()
     objective, bound = sum(plan.objective for plan in parts), sum(plan.bound for plan in parts)
     return Plan(
@@ -59,4 +85,7 @@ def together(plans: Mapping[str, Plan]) -> Plan:
         solver_s=sum(plan.solver_s for plan in parts),
         evictions=sum(plan.evictions for plan in parts),
         notes=[f"pool {pool}: {note}" if pool else note for pool, plan in plans.items() for note in plan.notes],
+        decisions=LazyMapping(round.columns.ids.tolist(), decision),
+        again_s=min((plan.again_s for plan in parts if plan.again_s is not None), default=None),
+        pools=dict(plans),
     )

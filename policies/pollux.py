@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.cluster import Cluster
+from ..core.decisions import Refused, Waiting, WaitReason
 from ..core.placement import NodeShare, Placement
 from ..estimators.goodput import ConfigurationArrays, GoodputModel, JobModel, goodput_matrix
 from ..optimizer.genetic import Counts, Found, Problem, search
+from .choosing.decided import decisions_of, free_gpus, never_runs
+from .contract.explanation import Explanation, explained, job_of
 from .contract.round import JobView, Plan, Round
+from .contract.traits import PolicyTraits
 from .placing.demand import WISH, Demand
 from .placing.ledger import Ledger, OverCommitted, is_pinned
 from .registry import register
@@ -139,6 +144,7 @@ class PolluxPolicy:
     """
 
     Options = PolluxOptions
+    traits = PolicyTraits(fixed_sizes=False, uses_models=True, preempts=True)
 
     def __init__(self, options: PolluxOptions | None = None) -> None:
         self.options = options or PolluxOptions()
@@ -159,7 +165,8 @@ class PolluxPolicy:
             ),
         )
         if not jobs or not len(nodes):
-            return Plan({})
+            nothing = decisions_of(round, {}, lambda i: _why(round.jobs[i], nodes, {}))
+            return Plan({}, decisions=nothing)
         problem = self._problem(jobs, nodes, np.array([pinned[job.id] for job in jobs]))
         found = self._search.run([job.id for job in jobs], nodes.names, problem, _served(problem))
         self._names, self._held = nodes.names, {}
@@ -182,7 +189,25 @@ class PolluxPolicy:
             for job in jobs
             if (reserved := job.spec.reservation) is not None and job.id not in ledger.held
         ]
-        return Plan(dict(ledger.held), objective=found.fitness, notes=[*notes, *short])
+        placements = dict(ledger.held)
+        free = cache(lambda: free_gpus(round, placements))
+        decisions = decisions_of(round, placements, lambda i: _why(round.jobs[i], nodes, free()))
+        return Plan(placements, objective=found.fitness, notes=[*notes, *short], decisions=decisions)
+
+    def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
+        """Explain a job by its limits on each GPU type and by what a move costs it."""
+        view = round.jobs[job_of(job, round)]
+        nodes = VirtualNodes(round.cluster)
+        least, most, _ = _limits(view, nodes)
+        limits = {t: (low, high) for t, low, high in zip(nodes.types, least, most, strict=True) if high}
+        standing = [f"On {t} it may have {low} to {high} GPUs this round." for t, (low, high) in limits.items()]
+        if view.model is None:
+            standing.append("Nothing is known of its speed yet, so it is taken to scale perfectly.")
+        facts: dict[str, object] = {"limits": {t: list(pair) for t, pair in limits.items()}}
+        if view.placement is not None:
+            facts["move_factor"] = _move_factor(view)
+            standing.append(f"A move pauses it, so other GPUs count {_move_factor(view):.2f} of their speedup.")
+        return explained(job, round, plan, standing, facts)
 
     def _problem(self, jobs: Sequence[JobView], nodes: VirtualNodes, pinned: NDArray[np.bool_]) -> Problem:
         held = [self._held.get(job.id) if self._names == nodes.names else None for job in jobs]
@@ -196,9 +221,7 @@ class PolluxPolicy:
         )
         stay = np.ones(len(jobs))
         for i, job in enumerate(jobs):
-            cost = job.restart_cost_s
-            if job.age_s + cost > 0:
-                stay[i] = max(job.age_s - job.restarts * cost, 0.0) / (job.age_s + cost)
+            stay[i] = _move_factor(job)
         total = int(nodes.room.sum())
         largest = max(int(min(most.max(initial=1), total)), int(current.sum(axis=1).max(initial=1)))
         speedup = _speedups(jobs, min(len(nodes), MOST_NODES), largest, -(-total // len(jobs)), nodes.types)
@@ -207,6 +230,13 @@ class PolluxPolicy:
             speedup / VIRTUAL_GPUS, current, stay, nodes.room, least, most, unit, nodes.type_of, nodes.host,
             pinned, required, MOST_NODES, self.options.p,
         )  # fmt: skip
+
+
+def _move_factor(job: JobView) -> float:
+    """Return what a move leaves of a job's speedup: (age - restarts x cost) / (age + cost), 0 at least."""
+    cost = job.restart_cost_s
+    whole = job.age_s + cost
+    return max(job.age_s - job.restarts * cost, 0.0) / whole if whole > 0 else 1.0
 
 
 def _served(problem: Problem) -> Counts:
@@ -253,6 +283,30 @@ def _limits(job: JobView, nodes: VirtualNodes) -> tuple[list[int], list[int], li
         limits.append((low, min(max(2 * ever * p, low), high // p * p), p))
     least, most, unit = (list(column) for column in zip(*limits, strict=True))
     return least, most, unit
+
+
+def _why(job: JobView, nodes: VirtualNodes, free: Mapping[str, int]) -> Waiting | Refused:
+    """Say why a job gets nothing, from its limits and what the plan leaves free."""
+    refused = never_runs(job.spec)
+    if refused is not None:
+        return refused
+    least = {t: n for t, n in zip(nodes.types, _limits(job, nodes)[0], strict=True) if n}
+    reserved = job.spec.reservation
+    if not least:
+        have = ", ".join(nodes.types) or "no GPUs"
+        return Waiting(WaitReason.NO_GPU_TYPE, f"None of the cluster's GPU types can run it; there is {have}.")
+    capacity = nodes.cluster.capacity()
+    fewest = min(least, key=lambda t: (least[t], t))
+    if all(n > capacity[t] for t, n in least.items()):
+        most = max(capacity[t] for t in least)
+        return Waiting(
+            WaitReason.TOO_LARGE, f"It needs {least[fewest]} GPUs of one type; the cluster has at most {most}."
+        )
+    if all(n > free[t] for t, n in least.items()):
+        what = f"It reserved {reserved.gpus} {reserved.gpu_type}" if reserved else f"It needs {least[fewest]} GPUs"
+        most = max(free[t] for t in least)
+        return Waiting(WaitReason.NO_ROOM, f"{what}; at most {most} of a type it can use are free.")
+    return Waiting(WaitReason.OUTBID, "The search found no better plan in which it has GPUs.")
 
 
 def _speedups(jobs: Sequence[JobView], nodes: int, gpus: int, fair: int, types: Sequence[str]) -> Floats:

@@ -8,7 +8,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from ..core.placement import Placement
+from .choosing.decided import QueueReasons, decisions_of
+from .contract.explanation import Explanation, explained, job_of
 from .contract.round import JobColumns, JobView, Plan, Round
+from .contract.traits import PolicyTraits
 from .placing.demand import Demand
 from .placing.ledger import Ledger, is_pinned
 from .placing.speeds import startable_on
@@ -27,14 +30,16 @@ def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Pl
     """Nothing is preempted; waiting jobs start in `order` (positions in the round), none before its turn."""
     columns = round.columns
     ledger = _ledger(round, np.flatnonzero(columns.held > 0))
+    tried = np.zeros(len(order), bool)
     for i in order:
         if columns.held[i] and columns.ids[i] in ledger.held:
             continue
+        tried[i] = True
         found = _room(ledger, round, round.jobs[i], int(columns.gpus[i]), type_blind)
         if found is None:
             break
         ledger.take(columns.ids[i], found)
-    return Plan(dict(ledger.held))
+    return _served(round, dict(ledger.held), order, tried)
 
 
 def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
@@ -59,7 +64,14 @@ def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> 
         found = _room(ledger, round, round.jobs[i], int(columns.gpus[i]), type_blind)
         if found is not None:
             ledger.take(columns.ids[i], found)
-    return Plan(dict(ledger.held))
+    tried = np.zeros(len(order), bool)
+    tried[chosen] = True
+    return _served(round, dict(ledger.held), order, tried)
+
+
+def _served(round: Round, placements: dict[str, Placement], order: np.ndarray, tried: np.ndarray) -> Plan:
+    reasons = QueueReasons(round, placements, order, tried, len(round.cluster.gpu_types) > 1)
+    return Plan(placements, decisions=decisions_of(round, placements, reasons.why), order=order)
 
 
 class QueueingPolicy(ABC):
@@ -69,18 +81,38 @@ class QueueingPolicy(ABC):
     one that runs is not moved to a faster type that becomes free.
     """
 
-    preempts = True
-    uses_models = False  # of jobs' goodput
-    fixed_sizes = True  # jobs get the GPUs they ask for
+    traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=True)
     options: QueueingOptions
 
     @abstractmethod
-    def key(self, columns: JobColumns) -> np.ndarray: ...
+    def key(self, columns: JobColumns) -> np.ndarray:
+        """Return (jobs,) what jobs are ordered by."""
+
+    @abstractmethod
+    def standing(self, job: JobView) -> str:
+        """Say in a sentence what the key of a job is and how it orders."""
 
     def plan(self, round: Round) -> Plan:
         columns = round.columns
         order = np.lexsort((columns.submitted_s, self.key(columns)))
-        return (preempting if self.preempts else in_order)(round, order, type_blind=self.options.type_blind)
+        serve = preempting if self.traits.preempts else in_order
+        return serve(round, order, type_blind=self.options.type_blind)
+
+    def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
+        """Explain a job by its place in the order and by what the order is made of."""
+        rule = (
+            "Jobs that run may be stopped for those before them."
+            if self.traits.preempts
+            else "Nothing that runs is stopped, and no waiting job overtakes another."
+        )
+        return explained(job, round, plan, (self.standing(round.jobs[job_of(job, round)]), rule))
+
+
+def time_left(job: JobView, rule: str) -> str:
+    """Say how a job stands in an order of time left; `rule` is the order."""
+    if job.remaining_s is None:
+        return f"{rule}; nobody knows how long this one still needs, so it comes last."
+    return f"{rule}; this one still needs {job.remaining_s:.0f} s."
 
 
 def _room(ledger: Ledger, round: Round, job: JobView, gpus: int, type_blind: bool) -> Placement | None:

@@ -7,20 +7,30 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from .contract.round import Policy
+from .contract.policy import Policy
+from .contract.traits import PolicyTraits
 
 PolicyClass = TypeVar("PolicyClass", bound=type)
-_POLICIES: dict[str, type] = {}
+_POLICIES: dict[str, type[Policy]] = {}
 
 
 def register(name: str) -> Callable[[PolicyClass], PolicyClass]:
-    """Offer a policy under a name. Its class takes one argument, an instance of its own `Options` (pydantic)."""
+    """Offer a policy under a name. Its class takes one argument, an instance of its own `Options` (pydantic).
+
+    Raises:
+        ValueError: for a name that is taken.
+        TypeError: for a class without `Options`, `traits` or `explain`, in one sentence.
+    """
 
     def add(policy: PolicyClass) -> PolicyClass:
         if name in _POLICIES:
             raise ValueError(f"policy: {name!r} is registered twice")
         if not issubclass(getattr(policy, "Options", object), BaseModel):
             raise TypeError(f"policy: {name!r} has no pydantic model named Options")
+        if not isinstance(getattr(policy, "traits", None), PolicyTraits):
+            raise TypeError(f"policy: {name!r} declares no traits; its class needs `traits = PolicyTraits(...)`")
+        if not callable(getattr(policy, "explain", None)):
+            raise TypeError(f"policy: {name!r} has no explain; derive its class from contract.policy.Policy")
         _POLICIES[name] = policy
         return policy
 
@@ -31,8 +41,8 @@ def policy_names() -> tuple[str, ...]:
     return tuple(sorted(_POLICIES))
 
 
-def policy_class(name: str) -> type:
-    """Raises ValueError for an unknown name, in one sentence."""
+def policy_class(name: str) -> type[Policy]:
+    """Return the class of a policy. Raises ValueError for an unknown name, in one sentence."""
     policy = _POLICIES.get(name)
     if policy is None:
         raise ValueError(f"policy: {name!r} is unknown; accepted: {', '.join(policy_names())}")
@@ -48,7 +58,7 @@ def make_policy(name: str, **options: Any) -> Policy:
     policy = policy_class(name)
     model: type[BaseModel] = policy.Options  # type: ignore[attr-defined]
     try:
-        made: Policy = policy(model(**options))
+        made: Policy = policy(model(**options))  # type: ignore[call-arg]  # a class takes its own Options
     except ValidationError as error:
         first = error.errors()[0]
         option = ".".join(str(part) for part in first["loc"]) or "options"

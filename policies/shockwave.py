@@ -11,7 +11,8 @@ how many rounds of each type a job gets; `type_blind` is as published.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -19,7 +20,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..optimizer.nash_welfare import Window, planned_rounds
+from .choosing.decided import QueueReasons, decisions_of, room_reason
+from .contract.explanation import Explanation, explained, job_of
 from .contract.round import JobView, Plan, Round
+from .contract.traits import PolicyTraits
 from .placing.best_fit import place_on_types
 from .placing.ledger import is_pinned
 from .placing.speeds import rates_of
@@ -67,7 +71,7 @@ class ShockwavePolicy:
     """
 
     Options = ShockwaveOptions
-    fixed_sizes = True
+    traits = PolicyTraits(fixed_sizes=True, uses_models=True, preempts=True)
 
     def __init__(self, options: ShockwaveOptions | None = None) -> None:
         self.options = options or ShockwaveOptions()
@@ -82,7 +86,10 @@ class ShockwavePolicy:
         jobs, types = list(round.jobs), round.cluster.gpu_types
         if not jobs or not types:
             self._planned_for = None
-            return Plan({})
+            nothing = decisions_of(
+                round, {}, lambda i: room_reason(jobs[i], int(round.columns.gpus[i]), round, {})
+            )
+            return Plan({}, decisions=nothing)
         crowding = self._crowding.seen(round)
         key = (tuple(job.id for job in jobs), round.cluster)
         notes = []
@@ -91,14 +98,35 @@ class ShockwavePolicy:
                 notes.append("the window's program was not solved in time: jobs run by their fairness alone")
             self._planned_for, self._left = key, self.options.future_rounds
         self._left -= 1
-        order = self._order(round, jobs)
+        order = np.array(self._order(round, jobs))
+        figures = {
+            "rounds": np.array([self._rounds[job.id] for job in jobs]),
+            "weight": np.array([self._weight[job.id] for job in jobs]),
+        }
         if self.options.type_blind:
-            plan = preempting(round, np.array(order), type_blind=True)
+            plan = preempting(round, order, type_blind=True)
         else:
-            plan = Plan(place_on_types(round.cluster, self._choose(round, [jobs[i] for i in order])))
+            plan = _placed(round, order, self._choose(round, [jobs[i] for i in order.tolist()]))
         for id, placement in plan.placements.items():
             self._rounds[id][0 if self.options.type_blind else types.index(placement.gpu_type)] -= 1
-        return Plan(plan.placements, notes=notes)
+        return replace(plan, notes=notes, figures=figures)
+
+    def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
+        """Explain a job by the rounds that the window's plan still gives it, and by its weight."""
+        if not plan.figures:
+            return explained(job, round, plan)
+        i = job_of(job, round)
+        rounds, weight = plan.figures["rounds"][i].clip(0.0), float(plan.figures["weight"][i])
+        types = ("any type",) if self.options.type_blind else round.cluster.gpu_types
+        planned = {t: n for t, n in zip(types, rounds.tolist(), strict=True) if n >= A_ROUND}
+        listed = " and ".join(f"{n:.3g} on {t}" for t, n in planned.items())
+        standing = [
+            f"The plan gives it {listed} of the window's {self.options.future_rounds} rounds, this one included."
+            if planned
+            else "The plan gives it no more rounds in this window; it may run on GPUs that are left over.",
+            f"Its weight is {weight:.4g}; 1 is that of a job that is not behind its fair share.",
+        ]
+        return explained(job, round, plan, standing, {"planned_rounds": planned, "weight": weight})
 
     def _solve(self, round: Round, jobs: Sequence[JobView], crowding: Floats) -> bool:
         """A new plan; whether there was time for one."""
@@ -171,6 +199,16 @@ class ShockwavePolicy:
         for job in jobs:
             take(job, by(self._speed[job.id], job, 0.0))
         return chosen
+
+
+def _placed(round: Round, order: NDArray[np.int64], chosen: Mapping[str, Sequence[tuple[JobView, int]]]) -> Plan:
+    """Place the jobs whose turn it is, and say why the others wait."""
+    placements = place_on_types(round.cluster, chosen)
+    taken = {job.id for on_type in chosen.values() for job, _ in on_type}
+
+    tried = np.array([id in taken for id in round.columns.ids.tolist()], bool)
+    reasons = QueueReasons(round, placements, order, tried)
+    return Plan(placements, decisions=decisions_of(round, placements, reasons.why), order=order)
 
 
 class _Crowding:

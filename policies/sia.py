@@ -10,7 +10,10 @@ from pydantic import Field, field_validator
 from .choosing.allocation_round import TIE, ProgramOptions, ProgramPolicy, Values, Weights
 from .choosing.eligibility import Eligibility, eligibility
 from .contract.configuration import ConfigurationSet
-from .contract.round import JobView
+from .contract.explanation import Explanation
+from .contract.round import JobView, Plan, Round
+from .contract.traits import PolicyTraits
+from .program_explanation import Rules, explain_program
 from .registry import register
 
 # A job with many restarts still moves for a configuration ten times as good.
@@ -76,6 +79,7 @@ class SiaPolicy(ProgramPolicy):
     """
 
     Options = SiaOptions
+    traits = PolicyTraits(fixed_sizes=False, uses_models=True, preempts=True)
 
     def __init__(self, options: SiaOptions | None = None) -> None:
         self.options = options or SiaOptions()
@@ -116,3 +120,21 @@ class SiaPolicy(ProgramPolicy):
             offset = offset * np.where(resting, 1.0, scale)
         offset = offset + TIE * (1 - np.arange(len(jobs)) / len(jobs))
         return Weights(offset, scale, offset + stay_base + 2 * TIE)
+
+    def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
+        """Explain a job by its options, the prices of GPUs and its restart factor."""
+        return explain_program(job, round, plan, self._rules)
+
+    def _rules(self, job: JobView) -> Rules:
+        moves = job.placement is not None and self.options.restart_factor
+        factor = float(restart_factors([job])[0]) if moves else None
+        return Rules(
+            first=0,
+            reach=2.0,
+            too_far="more than twice the most it has run on so far; a job at most doubles per round",
+            move=None
+            if factor is None
+            else f"A move pauses training, so other GPUs count {factor:.2f} of their goodput.",
+            unpaid="better, but not by enough to pay for the pause of a move now",
+            facts={"restart_factor": factor},
+        )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from pydantic import Field
 
+from .contract.explanation import Explanation, explained, job_of
 from .contract.round import JobColumns, Plan, Round
+from .contract.traits import PolicyTraits
 from .queueing import QueueingOptions, preempting
 from .registry import register
 
@@ -39,8 +43,7 @@ class ThemisPolicy:
     """
 
     Options = ThemisOptions
-    uses_models = False
-    fixed_sizes = True
+    traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=True)
 
     def __init__(self, options: ThemisOptions | None = None) -> None:
         self.options = options or ThemisOptions()
@@ -64,6 +67,26 @@ class ThemisPolicy:
         order = np.lexsort((columns.submitted_s, np.where(offered, -value, -rho), ~offered, ~leased))
         plan = preempting(round, order, type_blind=self.options.type_blind)
         ends = round.now + self.options.lease_s
-        running = {round.jobs[i].id for i in np.flatnonzero(leased).tolist()}
+        until = np.full(count, np.nan)
+        held = np.flatnonzero(leased).tolist()
+        until[held] = [self._until[round.jobs[i].id] for i in held]
+        running = {round.jobs[i].id for i in held}
         self._until = {id: self._until[id] if id in running else ends for id in plan.placements}
-        return plan
+        return replace(plan, figures={"rho": rho, "offered": offered, "leased_until_s": until})
+
+    def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
+        """Explain a job by its finish-time fairness, by the auction and by its lease."""
+        i = job_of(job, round)
+        rho, offered = plan.figures["rho"], plan.figures["offered"]
+        worse = int((rho > rho[i]).sum())
+        until_s = float(plan.figures["leased_until_s"][i])
+        standing = [
+            f"Its finish-time fairness is {rho[i]:.3g}, and {worse} of {len(rho)} jobs are worse off.",
+            f"GPUs are first offered to the {int(offered.sum())} jobs that are worst off; "
+            f"it is {'one of them' if offered[i] else 'not one of them'}.",
+        ]
+        facts = {"rho": float(rho[i]), "worse_off": worse, "offered": bool(offered[i])}
+        if not np.isnan(until_s):
+            standing.append(f"Its lease on its GPUs runs for {until_s - round.now:.0f} s more.")
+            facts["lease_left_s"] = until_s - round.now
+        return explained(job, round, plan, standing, facts)

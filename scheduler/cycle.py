@@ -16,7 +16,7 @@ from ..core.job import JobSpec, Phase
 from ..core.settings import Settings
 from ..core.slot import Slot
 from ..executor.protocol.job_events import ExecutorEvent, Released
-from ..policies.contract.round import Plan, Policy, Round
+from ..policies.contract.round import Plan, Planner, Round
 from .backends import ExecutorBackend, NodeSource
 from .clock import Clock
 from .hooks import CycleHook, Hooks, IntervalHook, PlanLogHook, RoundDone
@@ -64,7 +64,7 @@ class SchedulingCycle:
     def __init__(
         self,
         store: Store,
-        policy: Policy,
+        policy: Planner,
         nodes: NodeSource,
         executors: ExecutorBackend,
         clock: Clock,
@@ -92,6 +92,7 @@ class SchedulingCycle:
         self._known_version = 0
         self._asked_at_s: float | None = clock.monotonic_s() - settings.debounce_s  # the first round comes at once
         self._last_round_s = clock.monotonic_s()
+        self._again_s: float | None = None  # wall seconds at which the policy wants to be asked again
         self._number = 0
         self._stopped = False
         self.rounds = 0
@@ -171,7 +172,7 @@ class SchedulingCycle:
 
     def _snapshot(self, nodes: NodesSnapshot, now: float) -> Snapshot:
         self._asked_at_s, self._records.round_asked = None, False
-        self._last_round_s = self._clock.monotonic_s()
+        self._last_round_s, self._again_s = self._clock.monotonic_s(), None
         jobs = [job for job in self._store.unretired.values() if job.active]
         trained = [job for job in jobs if job.phase in (Phase.QUEUED, Phase.RUNNING)]
         models = self._models.models(trained, nodes.cluster.gpu_types, self._failed)
@@ -186,6 +187,7 @@ class SchedulingCycle:
             return None
 
     def _place(self, snapshot: Snapshot, plan: Plan, nodes: NodesSnapshot, seconds: float) -> None:
+        self._again_s = plan.again_s
         self._wanted = self._planner.plan(snapshot, plan, nodes, self._store.find, self._failed)
         self.rounds += 1
         self.last_round = RoundDone(self.rounds, snapshot.round, plan, dict(self._wanted.slots), seconds)
@@ -315,7 +317,8 @@ class SchedulingCycle:
             self.ask_round()
         now_s, asked = self._clock.monotonic_s(), self._asked_at_s
         early = asked is not None and now_s - asked >= self._settings.debounce_s
-        return early or now_s - self._last_round_s >= self._settings.round_interval_s
+        again = self._again_s is not None and self._clock.wall_s() >= self._again_s
+        return early or again or now_s - self._last_round_s >= self._settings.round_interval_s
 
     @contextmanager
     def _timed(self, phase: str, timings: dict[str, float]) -> Iterator[None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from ..core.events import shown_kind
@@ -13,6 +12,7 @@ from ..core.json_numbers import plain
 from ..core.schemas import ClusterView, JobDetails, JobEvent, JobRow, NodeRow, TargetView
 from ..core.settings import Settings
 from ..core.training_config import MetricTarget
+from ..policies.contract.explanation import Explanation
 from ..policies.contract.round import Plan
 from .habits import habits_of
 from .nodes import NodesSnapshot
@@ -179,17 +179,7 @@ def why_not_in_round(job: JobRecord) -> str:
     return f"{job.id} is {job.phase.value}: {_reason(job) or 'it takes part in the next round'}"
 
 
-def explanation(explained: Any) -> dict[str, Any]:
-    """The fields of an `explain.Explanation` as plain JSON values, and its lines for people."""
-    as_dict = getattr(explained, "to_dict", None)
-    if callable(as_dict):
-        result: dict[str, Any] = as_dict()
-    else:
-        result = (
-            asdict(explained) if is_dataclass(explained) and not isinstance(explained, type) else dict(explained)
-        )
-    lines = getattr(explained, "lines", None)
-    if lines is not None:
-        result["lines"] = list(lines() if callable(lines) else lines)
-    found: dict[str, Any] = plain(result)
+def explanation(explained: Explanation) -> dict[str, Any]:
+    """The fields of an explanation as plain JSON values, and its lines for people."""
+    found: dict[str, Any] = plain(explained.to_dict())
     return found

@@ -28,7 +28,6 @@ from . import job_logs, presenters
 from .clock import SystemClock
 from .cycle import SchedulingCycle
 from .executors import Executors
-from .explain import explain
 from .folders import FolderHook
 from .machines import Machines
 from .nodes import NodeView
@@ -48,8 +47,7 @@ class SchedulerService:
     """
 
     def __init__(self, settings: Settings) -> None:
-        policy = PerPool(partial(make_policy, settings.policy, **settings.policy_options))
-        policy.of("")  # settings that no policy accepts are refused at once
+        self._policy = PerPool(partial(make_policy, settings.policy, **settings.policy_options))
         self._settings = settings
         self._clock = SystemClock()
         self._store = Store(settings.store_path)
@@ -65,7 +63,7 @@ class SchedulerService:
         self._folders = FolderHook(self._store, self._machines, settings, self._clock)
         self._cycle = SchedulingCycle(
             self._store,
-            policy,
+            self._policy,
             self._nodes,
             self._executors,
             self._clock,
@@ -153,7 +151,7 @@ class SchedulerService:
         last = self._cycle.last_round
         if last is None or all(view.id != job_id for view in last.round.jobs):
             return {"job_id": job_id, "lines": [presenters.why_not_in_round(job)]}
-        return presenters.explanation(explain(job_id, last.round, last.plan))
+        return presenters.explanation(self._policy.explain(job_id, last.round, last.plan))
 
     def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
         """`views.Interval`s, oldest first."""

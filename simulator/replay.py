@@ -13,7 +13,7 @@ import numpy as np
 from ..core.cluster import Cluster
 from ..core.training_config import Adaptivity
 from ..policies.catalogue import make_policy, policy_class
-from ..policies.contract.round import Policy
+from ..policies.contract.policy import Policy
 from .engine.engine import Engine, Timing
 from .engine.outages import Failures
 from .engine.outcome import Outcome
@@ -110,7 +110,7 @@ def simulation(
     def engine(part: Workload, on: Cluster) -> Engine:
         made = make_policy(policy, **options)
         timing = _timing(under.timing, made, part)
-        fixed = getattr(made, "fixed_sizes", False)
+        fixed = made.traits.fixed_sizes
         if fixed:
             part = part.tuned()
         if not fixed and isinstance(source, Rated):
@@ -135,7 +135,7 @@ def simulation(
             for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
         ]
         knows = under.knows or known_under(policy)
-        if getattr(made, "uses_models", True):
+        if made.traits.uses_models:
             part = _profiled(part, knows, under.profiling_s)
         knowledge = LearningKnowledge(part, jobs, knows, under.noise, under.seed)
         slow = {id: model.slowdown for id, model in zip(part.ids, part.models, strict=True) if model is not None}
@@ -149,13 +149,13 @@ def simulation(
 
 def known_under(policy: str) -> Knows:
     """What jobs know before they run where nothing is said of it: what the policy counts on."""
-    return Knows.DEJAVU if getattr(policy_class(policy), "dejavu", False) else Knows.BOOTSTRAP
+    return Knows.DEJAVU if policy_class(policy).traits.profile_cache else Knows.BOOTSTRAP
 
 
 def _timing(asked: Timing, policy: Policy, workload: Workload) -> Timing:
     """The live service's early rounds, for policies that count on them and for jobs that ran live, where nothing
     else is asked for."""
-    live = getattr(policy, "early_rounds", False) or any(model is not None for model in workload.models)
+    live = policy.traits.early_rounds or any(model is not None for model in workload.models)
     return asked if asked.events or asked.early_s is not None or not live else replace(asked, early_s=EARLY_S)
 
 

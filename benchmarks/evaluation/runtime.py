@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from coadapt.policies.catalogue import make_policy
-from coadapt.policies.contract.round import Plan, Policy, Round
+from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.jobs.adaptive import AdaptiveWorld
 from coadapt.simulator.jobs.applications import MeasuredApplications
@@ -37,7 +37,7 @@ class _Enough(Exception):
 class _Timed:
     """A policy, and how long each of its decisions took."""
 
-    policy: Policy
+    policy: Planner
     took_s: list[float] = field(default_factory=list)
     jobs: list[int] = field(default_factory=list)
 
@@ -59,7 +59,7 @@ def measure(policy: str, scale: int) -> dict[str, float]:
     )
     workload = replace(workload, max_gpus=np.minimum(workload.max_gpus, MOST_GPUS))
     made = make_policy(policy, **OPTIONS.get(policy, {}))
-    if getattr(made, "fixed_sizes", False):
+    if made.traits.fixed_sizes:
         workload = workload.tuned()
     source = MeasuredApplications(SIA / "traces", cluster.gpu_types)
     applications = [source[name] for name in workload.applications]

@@ -20,6 +20,7 @@ from ..contract.round import JobView, Plan, Round
 from ..placing.demand import Demand
 from ..placing.ledger import is_pinned
 from ..placing.placer import Placer
+from .decided import ProgramReasons, decisions_of, no_configuration
 from .goodput_rows import GoodputRows
 from .lazy import LazyMapping
 from .recent_needs import RecentNeeds
@@ -141,7 +142,8 @@ class ProgramPolicy(ABC):
         configurations = self._configuration_set(round, jobs)
         if not jobs or not len(configurations):
             self._program = None
-            return Plan({}, objective=0.0, bound=0.0, gap=0.0, configurations=configurations)
+            nothing = decisions_of(round, {}, lambda i: no_configuration(round.jobs[i], configurations))
+            return Plan({}, objective=0.0, bound=0.0, gap=0.0, configurations=configurations, decisions=nothing)
         held = {
             job.id: job.placement for job in jobs if job.placement is not None and is_pinned(job, round.cluster)
         }
@@ -179,21 +181,27 @@ class ProgramPolicy(ABC):
             LazyMapping([job.id for job in jobs], lambda i: Demand.of(jobs[i].spec)),
         )
         notes += [f"job {id}: no room on the nodes that are left for {wanted[id]}" for id in placed.unplaced]
+        gains = LazyMapping(
+            [job.id for job in jobs],
+            lambda i: self._gains(jobs[i], i, configurations, weights, jobs[i].id in held),
+        )
+        prices = _prices(solution, limits, configurations)
+        unmet = {ids[row] for row in solution.unmet}
+        resting = frozenset(self._rest_until)
+        reasons = ProgramReasons(round, configurations, gains, prices, wanted, unmet, resting)
         return Plan(
             placements=placed.placements,
             objective=solution.objective,
             bound=solution.bound,
             gap=solution.gap,
-            prices=_prices(solution, limits, configurations),
+            prices=prices,
             solver_s=solution.solver_s,
             evictions=len(placed.evicted) + len(placed.unplaced),
             notes=tuple(notes),
             rows=LazyMapping([job.id for job in jobs], lambda i: self.value_of(jobs[i], configurations).rows[0]),
-            gains=LazyMapping(
-                [job.id for job in jobs],
-                lambda i: self._gains(jobs[i], i, configurations, weights, jobs[i].id in held),
-            ),
+            gains=gains,
             configurations=configurations,
+            decisions=decisions_of(round, placed.placements, reasons.why),
         )
 
     def _prepare(self, limits: Limits, configurations: ConfigurationSet) -> ChoiceProgram:

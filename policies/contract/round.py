@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from ...core.cluster import Cluster
+from ...core.decisions import Decision, Placed, Waiting, WaitReason
 from ...core.job import JobSpec
 from ...core.placement import Placement
 from ...estimators.goodput import GoodputModel, goodput_matrix
@@ -124,12 +125,34 @@ class Plan:
     solver_s: float = 0.0  # seconds inside the solver library
     evictions: int = 0  # jobs left out or moved only because of fragmentation
     notes: Sequence[str] = ()  # "the search ended at a limit", …
+    # Every job of the round: placed, waiting (reason) or refused. Each is worked out when it is read.
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    # Positions in `Round.jobs` in the order in which the policy served them; None: it has no order.
+    order: np.ndarray | None = None
+    # What the policy went by, for `explain`: name -> (jobs,) or (jobs, GPU types), by position in `Round.jobs`.
+    figures: Mapping[str, np.ndarray] = field(default_factory=dict)
+    # When the policy wants to be asked again, on the clock of `Round.now`; None: whenever the next round is.
+    again_s: float | None = None
     # Per job, what `explain` shows: the row the policy optimised over and the configurations' names.
     rows: Mapping[str, np.ndarray] = field(default_factory=dict)
     # What each configuration adds to the objective over leaving the job out; -inf where it was no option.
     gains: Mapping[str, np.ndarray] = field(default_factory=dict)
     configurations: ConfigurationSet | None = None
+    # The plans of the pools that this one joins; empty where the cluster is planned as one.
+    pools: Mapping[str, Plan] = field(default_factory=dict)
+
+    def decision(self, job: str) -> Decision:
+        """Return the decision about a job of the round; of a policy that gives none, what its placements say."""
+        found = self.decisions.get(job)
+        if found is not None:
+            return found
+        placement = self.placements.get(job)
+        if placement is not None:
+            return Placed(placement)
+        return Waiting(WaitReason.NOT_SAID, "The policy gives no reason.")
 
 
-class Policy(Protocol):
+class Planner(Protocol):
+    """Whatever decides rounds; `contract.policy.Policy` is a planner that is offered to users."""
+
     def plan(self, round: Round) -> Plan: ...

@@ -13,7 +13,7 @@ import numpy as np
 from ...core.cluster import Cluster
 from ...core.placement import Placement
 from ...policies.catalogue import make_policy
-from ...policies.contract.round import JobColumns, Policy
+from ...policies.contract.round import JobColumns, Planner
 from ...policies.las import LasPolicy
 from ..engine.engine import Engine, Timing
 from ..jobs.fixed_length import FixedLengthWorld
@@ -61,6 +61,6 @@ def engine(policy: str, workload: Workload, cluster: Cluster) -> Engine:
         raise ValueError(f"policy: {policy!r} has no semantics of Lucid; accepted: {', '.join(POLICIES)}")
     if policy in ("fifo", "sjf"):
         return Engine(FixedLengthWorld(workload, preemption_s), cluster, make_policy(policy), Timing(events=True))
-    chosen: Policy = Tiresias() if policy == "las" else make_policy(policy)
+    chosen: Planner = Tiresias() if policy == "las" else make_policy(policy)
     timing = Timing(events=True) if policy == "srtf" else Timing(MINUTE_S, first_s=-workload.clock_s % MINUTE_S)
     return Engine(CountdownWorld(workload), cluster, chosen, timing)

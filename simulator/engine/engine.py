@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...core.cluster import Cluster
 from ...core.placement import Placement
-from ...policies.contract.round import JobColumns, JobView, Policy, Round
+from ...policies.contract.round import JobColumns, JobView, Planner, Round
 from ...policies.warm_up import stopwatch
 from ..jobs.world import World
 from ..traces.tables import Floats
@@ -133,7 +133,7 @@ class Engine:
 
     world: World
     cluster: Cluster
-    policy: Policy
+    policy: Planner
     timing: Timing = Timing()
     failures: Failures | None = None  # of nodes; a job on one goes on from its last checkpoint, elsewhere
     checkpoint_s: float = 600.0  # seconds between checkpoints, besides those at the ends of epochs
@@ -156,6 +156,7 @@ class Engine:
         self._now = self.timing.first_s - self.timing.interval_s  # so that the first round may be at first_s
         self._ids = np.array(workload.ids, object)
         self._handovers = Handovers()
+        self._again_s: float | None = None  # when the policy wants to be asked again
         self._holdings: list[Holding] = []
         self._policy_s: list[float] = []
         self._contention: list[tuple[float, int]] = []
@@ -181,7 +182,7 @@ class Engine:
         if self._next >= len(self.world.workload) and not len(self._active):
             return False
         if self.timing.early_s is None:
-            self._pass_time(self._next_round_s())
+            self._pass_time(min(self._next_round_s(), self._asked_again_s()))
         else:
             self._pass_time_until_early_round(self.timing.early_s)
         self._arrive()
@@ -196,7 +197,7 @@ class Engine:
             self._decide()
         total = len(self.world.workload)
         waits = len(self._active) and not self._jobs.gpus[self._active].any()
-        if self._next >= total and waits and not self._down:
+        if self._next >= total and waits and not self._down and self._asked_again_s() == np.inf:
             waiting = [self.world.workload.ids[i] for i in self._active[:3]]
             raise Stuck(
                 f"no job runs and none is to come, but {len(self._active)} wait, first {', '.join(waiting)}: "
@@ -215,6 +216,11 @@ class Engine:
 
     # --- time -----------------------------------------------------------------------------------------------
 
+    def _asked_again_s(self) -> float:
+        """When the policy asked to be called again, if that is still to come and a job is there."""
+        later = self._again_s is not None and self._again_s > self._now and len(self._active)
+        return float(self._again_s) if self._again_s is not None and later else np.inf
+
     def _next_round_s(self) -> float:
         arrival = float(self._arrival_s[self._next]) if self._next < len(self._arrival_s) else np.inf
         step = self.timing.interval_s
@@ -231,7 +237,7 @@ class Engine:
         arrival = float(self._arrival_s[self._next]) if self._next < len(self._arrival_s) else np.inf
         due = arrival + early_s
         if len(self._active):
-            due = min(due, self._now + self.timing.interval_s)
+            due = min(due, self._now + self.timing.interval_s, self._asked_again_s())
         due, up = max(due, self._now), self._up
         while self._now < due:
             count = len(self._active)
@@ -366,6 +372,7 @@ class Engine:
         with stopwatch() as took_s:
             plan = self.policy.plan(Round(self._now, self.timing.interval_s, self._up, views))
         self._policy_s.append(took_s())
+        self._again_s = plan.again_s
         self._contention.append((self._now, len(active)))
         wanted = {self._order[id]: placement for id, placement in plan.placements.items()}
         for job in self._running().tolist():

@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 from coadapt.core.cluster import Cluster
+from coadapt.core.decisions import Placed, Waiting, WaitReason
 from coadapt.policies.catalogue import make_policy
+from coadapt.policies.contract.policy import Policy
 from coadapt.policies.contract.round import JobView, Plan, Round
+from coadapt.policies.contract.traits import PolicyTraits
 from coadapt.policies.per_pool import PerPool, rounds_of_pools
 
 from tests.support.rounds import assert_within, cluster, job
@@ -45,20 +48,30 @@ def test_jobs_get_gpus_of_their_own_pool_only() -> None:
 def test_each_pool_keeps_a_policy_of_its_own() -> None:
     made: list[Counting] = []
 
-    class Counting:
+    class Counting(Policy):
+        traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=False)
+
         def __init__(self) -> None:
             self.rounds = 0
             made.append(self)
 
         def plan(self, round: Round) -> Plan:
             self.rounds += 1
-            return Plan({}, objective=1.0, bound=2.0, prices={"t4": float(len(round.jobs))}, notes=["late"])
+            return Plan(
+                {},
+                objective=1.0,
+                bound=2.0,
+                prices={"t4": float(len(round.jobs))},
+                notes=["late"],
+                again_s=9.0 - len(round.jobs),
+            )
 
     policy = PerPool(Counting)
     jobs = [of_pool(job("1"), "x"), of_pool(job("2"), "y"), of_pool(job("3"), "y")]
     for _ in range(3):
         plan = policy.plan(Round(0.0, 60.0, BOTH, jobs))
-    assert [one.rounds for one in made] == [3, 3]
+    assert sorted(one.rounds for one in made) == [0, 3, 3]  # the first is asked for traits alone
+    assert plan.again_s == 7.0
     assert (plan.objective, plan.bound, plan.gap) == (2.0, 4.0, 1.0)
     assert plan.prices == {"t4@x": 1.0, "t4@y": 2.0}
     assert plan.notes == ["pool x: late", "pool y: late"]
@@ -67,5 +80,21 @@ def test_each_pool_keeps_a_policy_of_its_own() -> None:
 @pytest.mark.parametrize("pool", ["z", None])
 def test_a_job_of_a_pool_without_nodes_gets_nothing(pool: str | None) -> None:
     jobs = [of_pool(job("1"), pool), of_pool(job("2"), "x")]
-    assert set(rounds_of_pools(Round(0.0, 60.0, BOTH, jobs))) == {"x"}
-    assert "1" not in PerPool(lambda: make_policy("sia")).plan(Round(0.0, 60.0, BOTH, jobs)).placements
+    round, policy = Round(0.0, 60.0, BOTH, jobs), PerPool(lambda: make_policy("fifo"))
+    assert set(rounds_of_pools(round)) == {"x"}
+    plan = policy.plan(round)
+    waits, placed = plan.decision("1"), plan.decision("2")
+    assert isinstance(waits, Waiting)
+    assert waits.reason is WaitReason.POOL_EMPTY
+    assert isinstance(placed, Placed)
+    assert waits.detail in policy.explain("1", round, plan).sentences
+    assert policy.explain("2", round, plan).chosen == "1xt4"
+
+
+def test_each_job_is_explained_by_its_own_pool() -> None:
+    jobs = [of_pool(job(str(i)), pool) for i, pool in enumerate("xxyyy")]
+    round, policy = Round(60.0, 60.0, BOTH, jobs), PerPool(lambda: make_policy("fifo"))
+    plan = policy.plan(round)
+    ranks = [policy.explain(str(i), round, plan).facts["rank"] for i in range(5)]
+    assert ranks == [1, 2, 1, 2, 3]
+    assert [policy.explain(str(i), round, plan).facts["jobs"] for i in range(5)] == [2, 2, 3, 3, 3]

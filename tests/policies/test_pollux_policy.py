@@ -11,7 +11,8 @@ from coadapt.core.cluster import Cluster
 from coadapt.core.placement import Placement
 from coadapt.optimizer.genetic import Problem, search
 from coadapt.policies.catalogue import make_policy
-from coadapt.policies.contract.round import JobView, Plan, Policy, Round
+from coadapt.policies.contract.policy import Policy
+from coadapt.policies.contract.round import JobView, Plan, Round
 from coadapt.policies.pollux import VIRTUAL_GPUS
 from hypothesis import given, settings
 from hypothesis import strategies as st

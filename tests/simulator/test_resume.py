@@ -39,7 +39,7 @@ def simulation(policy: str, jobs: int = 8) -> Simulation:
 
     def engine(workload: Workload, on: object) -> Engine:
         made = make_policy(policy)
-        if getattr(made, "fixed_sizes", False):
+        if made.traits.fixed_sizes:
             workload = workload.tuned()
         known = FittedApplications(TYPES)
         trained = [known[name] for name in workload.applications]

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from coadapt.policies.catalogue import make_policy
 from coadapt.policies.choosing.lazy import LazyMapping
 from coadapt.policies.contract.configuration import Configuration, ConfigurationSet
 from coadapt.policies.contract.round import Plan, Round
 from coadapt.policies.placing.demand import Demand
 from coadapt.policies.placing.placer import Placer
-from coadapt.scheduler.explain import explain
 
 from tests.support.rounds import cluster, job, on
 
@@ -70,8 +70,8 @@ def test_explaining_a_job_computes_nothing_of_the_others() -> None:
     asked = Asked()
     rows = LazyMapping([one.id for one in jobs], lambda i: np.resize(asked(i), len(found)))
     plan = Plan({}, rows=rows, gains=rows, configurations=found)
-    explanation = explain("j3", Counted(0.0, 60.0, where, jobs), plan)
-    assert {option.value for option in explanation.options} == {3.0}
-    assert all(option.goodput > 0 for option in explanation.options)
+    explanation = make_policy("sia").explain("j3", Counted(0.0, 60.0, where, jobs), plan)
+    assert {option["value"] for option in explanation.facts["options"]} == {3.0}
+    assert all(option["goodput"] > 0 for option in explanation.facts["options"])
     assert set(asked.rows) == {3}
     assert seen == [1]

@@ -17,7 +17,7 @@ from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.training_config import Adaptivity
 from coadapt.estimators.tabulated import TabulatedModel
 from coadapt.policies.catalogue import make_policy
-from coadapt.policies.contract.round import Plan, Policy, Round
+from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.policies.warm_up import COMPILING
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.engine.outages import Failures
@@ -83,7 +83,7 @@ def late(id: str = "late") -> TraceJob:
     return job(id, 1e6)
 
 
-def run(world: AdaptiveTableWorld, policy: Policy, cluster: str = CLUSTER) -> Outcome:
+def run(world: AdaptiveTableWorld, policy: Planner, cluster: str = CLUSTER) -> Outcome:
     return Engine(world, cluster_of(cluster), policy, Timing(60.0)).run()
 
 

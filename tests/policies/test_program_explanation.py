@@ -4,19 +4,24 @@ import json
 
 import pytest
 from coadapt.policies.catalogue import make_policy
+from coadapt.policies.contract.explanation import Explanation
 from coadapt.policies.contract.round import Round
-from coadapt.scheduler.explain import Explanation, explain
 
 from tests.support.rounds import cluster, given, job, model, on
 
 
+def explain(id: str, round: Round, policy: str = "sia") -> Explanation:
+    made = make_policy(policy)
+    return made.explain(id, round, made.plan(round))
+
+
 def explained(nodes: str, jobs: list, table: dict, id: str = "x") -> Explanation:
     round = given(nodes, jobs, table)
-    return explain(id, round, make_policy("sia").plan(round))
+    return explain(id, round)
 
 
 def verdicts(explanation: Explanation) -> dict[str, str]:
-    return {option.configuration: option.verdict for option in explanation.options}
+    return {option["configuration"]: option["verdict"] for option in explanation.facts["options"]}
 
 
 FOUR = {"1xa": 1.0, "2xa": 2.0, "4xa": 4.0}
@@ -39,24 +44,24 @@ def test_prices_stop_a_job_whose_gpus_are_worth_more_to_others() -> None:
     jobs = [job("x"), *(job(f"y{i}") for i in range(3))]
     found = explained("1x a:4", jobs, {j.id: {"1xa": 1.0, "2xa": 1.2, "4xa": 1.4} for j in jobs})
     assert found.chosen == "1xa"
-    assert found.prices["a"] > 0
+    assert found.facts["prices"]["a"] > 0
     assert "worth" in verdicts(found)["4xa"]
     assert "other jobs" in verdicts(found)["4xa"]
-    assert [o.relative for o in found.better] == [1.4, 1.2]
+    assert [o["relative"] for o in found.facts["options"]] == [1.0, 1.2, 1.4]
 
 
 def test_a_restart_that_does_not_pay_is_named() -> None:
     view = job("x", placement=on("a", n0=1), restarts=60)
     found = explained("1x a:1, 1x b:1", [view], {"x": {"1xa": 1.0, "1xb": 1.5}})
-    assert found.restart_factor == pytest.approx(0.5, abs=0.01)
+    assert found.facts["restart_factor"] == pytest.approx(0.5, abs=0.01)
     assert verdicts(found)["1xb"] == "better, but not by enough to pay for the pause of a move now"
-    assert any("stays on 1xa" in line for line in found.lines())
+    assert any("stays on 1xa" in line for line in found.sentences)
 
 
 def test_every_gpu_type_is_told_of_and_the_same_goodput_is_not_called_better() -> None:
     found = explained("1x a:1, 1x b:1, 1x c:1", [job("x")], {"x": {"1xa": 1.0, "1xb": 1.001, "1xc": 0.25}})
     assert found.chosen == "1xb"
-    assert found.lines()[-4:] == [
+    assert list(found.sentences)[-4:] == [
         "No configuration of this cluster would give it a higher goodput.",
         "On other GPU types, at best:",
         "  1xa: 1.00 x; no better for it",
@@ -67,14 +72,14 @@ def test_every_gpu_type_is_told_of_and_the_same_goodput_is_not_called_better() -
 def test_a_larger_batch_is_told_with_what_its_samples_are_worth() -> None:
     view = job("x", model=model({"a": 100.0}, link=0.2))
     round = Round(0.0, 60.0, cluster("1x a:4"), [view])
-    found = explain("x", round, make_policy("sia").plan(round))
-    first = found.lines()[0]
+    found = explain("x", round)
+    first = found.sentences[0]
     assert first.startswith("x starts on 4xa, goodput ")
     assert first.endswith(" of one in its initial batches of 32.")
-    batch = next(o.batch for o in found.options if o.configuration == "4xa")
+    batch = next(o["batch"] for o in found.facts["options"] if o["configuration"] == "4xa")
     assert batch is not None
-    assert batch.batch_size > 32
-    assert f"with batches of {batch.batch_size}: " in first
+    assert batch["batch_size"] > 32
+    assert f"with batches of {batch['batch_size']}: " in first
     assert json.loads(json.dumps(found.to_dict()))["initial_batch_size"] == 32
 
 
@@ -87,17 +92,17 @@ def test_a_job_with_nothing_is_told_so() -> None:
     jobs = [job("w", preemptible=False, placement=on("a", n0=1)), job("x")]
     found = explained("1x a:1", jobs, {j.id: {"1xa": 1.0} for j in jobs})
     assert found.chosen is None
-    assert found.lines()[0] == "x gets nothing this round."
+    assert found.sentences[0] == "x gets nothing this round."
 
 
 def test_it_is_plain_json_and_lines_for_people() -> None:
     found = explained("1x a:4", [job("x")], {"x": FOUR})
     assert json.loads(json.dumps(found.to_dict()))["chosen"] == "4xa"
-    assert found.lines()[0] == "x starts on 4xa, goodput 4 samples/s."
-    assert "No configuration of this cluster would give it a higher goodput." in found.lines()
+    assert found.sentences[0] == "x starts on 4xa, goodput 4 samples/s."
+    assert "No configuration of this cluster would give it a higher goodput." in found.sentences
 
 
 def test_an_unknown_job_is_named() -> None:
     round = given("1x a:4", [job("x")], {"x": FOUR})
     with pytest.raises(KeyError, match="'nope' is not in this round"):
-        explain("nope", round, make_policy("sia").plan(round))
+        explain("nope", round)

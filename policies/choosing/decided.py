@@ -1,0 +1,217 @@
+"""What a plan decides about each job, worked out for the jobs that someone asks about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...core.decisions import Decision, Placed, Refused, Waiting, WaitReason
+from ...core.job import JobSpec
+from ...core.placement import Placement
+from ..contract.configuration import Configuration, ConfigurationSet
+from ..contract.round import JobView, Round
+from ..placing.speeds import rates_of
+from .lazy import LazyMapping
+
+
+def decisions_of(
+    round: Round, placements: Mapping[str, Placement], why: Callable[[int], Waiting | Refused]
+) -> Mapping[str, Decision]:
+    """Return the decision about every job of the round, each worked out when it is read.
+
+    Args:
+        why: what to say of the job at a position in the round that has no placement. It may be called long after
+            the round, so it reads nothing that a later round changes.
+    """
+    ids: list[str] = round.columns.ids.tolist()
+
+    def decision(i: int) -> Decision:
+        placement = placements.get(ids[i])
+        return why(i) if placement is None else Placed(placement)
+
+    return LazyMapping(ids, decision)
+
+
+def free_gpus(round: Round, placements: Mapping[str, Placement]) -> dict[str, int]:
+    """Return the GPUs of each type that a plan leaves free."""
+    free = round.cluster.capacity()
+    for placement in placements.values():
+        if placement.gpu_type in free:
+            free[placement.gpu_type] -= placement.gpus
+    return free
+
+
+def never_runs(spec: JobSpec) -> Refused | None:
+    """Refuse a job whose limits hold no number of whole replicas on any GPU type; None for every other job."""
+    resources = spec.resources
+    least, most = resources.gpus or resources.min_gpus, resources.gpus or resources.max_gpus
+    each = resources.gpus_per_replica
+    sizes = [each] if isinstance(each, int) else [n for t, n in each.items() if spec.gpus_per_replica(t)]
+    if spec.reservation is not None or any(-(-least // n) * n <= most for n in sizes):
+        return None
+    named = " or ".join(str(n) for n in sorted(set(sizes)))
+    between = f"{least}" if least == most else f"{least} to {most}"
+    return Refused(f"No number of GPUs it accepts ({between}) is a multiple of {named}, the GPUs of one replica.")
+
+
+def room_reason(
+    job: JobView, gpus: int, round: Round, free: Mapping[str, int], types: Collection[str] | None = None
+) -> Waiting:
+    """Say why a job of a fixed size found no room: there is no such GPU type, or too few GPUs, in all or free.
+
+    Args:
+        types: GPU types that can run the job; None: those its user allows and its known speeds do not exclude.
+    """
+    capacity = round.cluster.capacity()
+    wanted = job.spec.resources.gpu_types
+    allowed = [t for t in capacity if wanted is None or t in wanted]
+    if not allowed:
+        return _no_type(wanted or (), capacity)
+    large = [t for t in allowed if capacity[t] >= gpus]
+    if not large:
+        return _too_large(gpus, max(capacity[t] for t in allowed))
+    if types is None:
+        rates = dict(zip(round.cluster.gpu_types, rates_of(job, gpus, round.cluster).tolist(), strict=True))
+        types = [t for t in large if rates[t] > 0]
+    able = [t for t in large if t in types]
+    if not able:
+        return Waiting(WaitReason.NO_GPU_TYPE, f"It cannot run on {gpus} GPUs of {' or '.join(large)}.")
+    most = max(free[t] for t in able)
+    if most < gpus:
+        return Waiting(
+            WaitReason.NO_ROOM, f"It needs {gpus} GPUs of one type; at most {most} of those it can use are free."
+        )
+    return Waiting(
+        WaitReason.FRAGMENTED,
+        f"It needs {gpus} GPUs on as few nodes as can be; {most} of one type are free, but not together.",
+    )
+
+
+def _no_type(wanted: Collection[str], capacity: Mapping[str, int]) -> Waiting:
+    have = ", ".join(capacity) or "no GPUs"
+    named = " or ".join(sorted(wanted)) or "GPUs"
+    return Waiting(WaitReason.NO_GPU_TYPE, f"It runs on {named} only; the cluster has {have}.")
+
+
+def _too_large(gpus: int, most: int) -> Waiting:
+    return Waiting(WaitReason.TOO_LARGE, f"It needs {gpus} GPUs of one type; the cluster has at most {most}.")
+
+
+STRUCTURAL = (WaitReason.NO_GPU_TYPE, WaitReason.TOO_LARGE)  # no change of the order would help
+
+
+@dataclass(frozen=True, eq=False)
+class QueueReasons:
+    """Why jobs that are served in an order wait; `why` is for `decisions_of`.
+
+    Args:
+        order: positions in the round, first served first.
+        tried: mask by position: whom the policy looked for room for. A waiting job that it did not try is behind
+            others.
+        asks_speeds: whether the policy excludes a GPU type that cannot run a job. On a cluster of one GPU type,
+            policies that only order jobs do not.
+    """
+
+    round: Round
+    placements: Mapping[str, Placement]
+    order: np.ndarray
+    tried: np.ndarray
+    asks_speeds: bool = True
+
+    @cached_property
+    def _free(self) -> Mapping[str, int]:
+        return free_gpus(self.round, self.placements)
+
+    @cached_property
+    def _before(self) -> np.ndarray:
+        """(2, jobs) how many jobs are before each in the order, and how many of them wait."""
+        ids = self.round.columns.ids[self.order].tolist()
+        waits = np.array([id not in self.placements for id in ids], np.int64)
+        before = np.empty((2, len(ids)), np.int64)
+        before[:, self.order] = np.arange(len(ids)), np.cumsum(waits) - waits
+        return before
+
+    def why(self, i: int) -> Waiting:
+        types = None if self.asks_speeds else self.round.cluster.gpu_types
+        gpus = int(self.round.columns.gpus[i])
+        found = room_reason(self.round.jobs[i], gpus, self.round, self._free, types)
+        if self.tried[i] or found.reason in STRUCTURAL:
+            return found
+        ahead, waiting = self._before[:, i].tolist()
+        return Waiting(WaitReason.BEHIND_OTHERS, f"Jobs before it in the order: {ahead}, of which {waiting} wait.")
+
+
+def no_configuration(job: JobView, configurations: ConfigurationSet) -> Waiting | Refused:
+    """Say why no configuration of the cluster is an option for a job."""
+    refused = never_runs(job.spec)
+    if refused is not None:
+        return refused
+    resources, capacity = job.spec.resources, configurations.cluster.capacity()
+    types = [t for t in capacity if job.spec.gpus_per_replica(t)]
+    if not types:
+        each = resources.gpus_per_replica
+        return _no_type(resources.gpu_types or (each if isinstance(each, dict) else ()), capacity)
+    least, most = resources.gpus or resources.min_gpus, max(capacity[t] for t in types)
+    if least > most:
+        return _too_large(least, most)
+    return Waiting(
+        WaitReason.NO_CONFIGURATION,
+        "No configuration of the cluster is within its limits: its GPU counts, its batch sizes and its model.",
+    )
+
+
+@dataclass(frozen=True)
+class ProgramReasons:
+    """Why a job gets nothing in a round that is one program; `why` is for `decisions_of`.
+
+    Args:
+        gains, prices: as in `Plan`.
+        wanted: what the program chose for each job, before it was placed.
+        unmet: jobs that must be served and cannot be.
+        resting: jobs that rest after their turn.
+    """
+
+    round: Round
+    configurations: ConfigurationSet
+    gains: Mapping[str, np.ndarray]
+    prices: Mapping[str, float]
+    wanted: Mapping[str, Configuration]
+    unmet: Collection[str] = ()
+    resting: Collection[str] = ()
+
+    def why(self, i: int) -> Waiting | Refused:
+        job = self.round.jobs[i]
+        if job.id in self.wanted:
+            return Waiting(
+                WaitReason.FRAGMENTED, f"No room for {self.wanted[job.id]} is left together on the nodes."
+            )
+        gains = self.gains[job.id]
+        options = np.isfinite(gains)
+        if not options.any():
+            return no_configuration(job, self.configurations)
+        if job.id in self.unmet:
+            reserved = job.spec.reservation
+            what = (
+                "Once it runs it may not be stopped"
+                if reserved is None
+                else f"It reserved {reserved.gpus} {reserved.gpu_type}"
+            )
+            return Waiting(WaitReason.KEPT_BY_OTHERS, f"{what}; jobs that must keep their GPUs leave it no room.")
+        arrays = self.configurations.arrays
+        best = int(gains.argmax())
+        name, gain = self.configurations.names[best], float(gains[best])
+        if job.id in self.resting:
+            return Waiting(WaitReason.HAD_ITS_TURN, "It has had its turn of the time that jobs share.")
+        if gain <= 0:
+            return Waiting(
+                WaitReason.NOT_WORTH_IT,
+                f"Its best option, {name}, adds {gain:.3g} to the objective; leaving it out adds 0.",
+            )
+        cost = self.prices.get(arrays.gpu_types[arrays.type_index[best]], 0.0) * float(arrays.gpus[best])
+        to_others = f"its GPUs are worth {cost:.3g} to other jobs"
+        return Waiting(
+            WaitReason.OUTBID, f"Its best option, {name}, would add {gain:.3g} to the objective; {to_others}."
+        )

@@ -1,0 +1,130 @@
+"""Why one job has what it has after a round: sentences for a person, and the facts that they state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.decisions import Decision, Placed, Refused
+from ...core.placement import Placement
+from .round import JobView, Plan, Round
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What `coadapt explain JOB` shows.
+
+    before, chosen: what the job held at the start of the round and what it gets, as "4xa100"; None: nothing.
+    facts: plain values by name, which the sentences state; a policy adds its own.
+    """
+
+    job_id: str
+    name: str
+    decision: Decision
+    before: str | None
+    chosen: str | None
+    sentences: tuple[str, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain types only, for JSON: `decision` and `reason` are codes, `lines` are for a person."""
+        return {
+            "job_id": self.job_id,
+            "name": self.name,
+            "decision": type(self.decision).__name__.lower(),
+            "reason": str(getattr(self.decision, "reason", "")) or None,
+            "before": self.before,
+            "chosen": self.chosen,
+            **self.facts,
+            "lines": list(self.sentences),
+        }
+
+
+def job_of(job_id: str, round: Round) -> int:
+    """Return the position of a job in the round. Raises KeyError, in one sentence, where it is not there."""
+    ids: list[str] = round.columns.ids.tolist()
+    if job_id not in ids:
+        raise KeyError(f"job: {job_id!r} is not in this round")
+    return ids.index(job_id)
+
+
+def named(placement: Placement | None) -> str | None:
+    """Return what a placement holds, as a configuration's name."""
+    if placement is None:
+        return None
+    spread = f" ({placement.nodes} nodes)" if placement.nodes > 1 else ""
+    return f"{placement.gpus}x{placement.gpu_type}{spread}"
+
+
+def headline(job: JobView, after: Placement | None, detail: str = "") -> str:
+    """Say what the round does with a job; `detail` follows what it gets."""
+    name, before = job.spec.name, job.placement
+    was, gets = named(before), named(after)
+    if after is None:
+        return f"{name} gets nothing this round" + (f"; it had {was}." if was else ".")
+    if before is None:
+        return f"{name} starts on {gets}{detail}."
+    if before == after:
+        return f"{name} stays on {gets}{detail}."
+    if was == gets:
+        return f"{name} moves to other nodes, on {gets} as before{detail}."
+    verb = "moves"
+    if before.gpu_type == after.gpu_type and before.gpus != after.gpus:
+        verb = "grows" if after.gpus > before.gpus else "shrinks"
+    return f"{name} {verb} from {was} to {gets}{detail}."
+
+
+def explained(
+    job_id: str, round: Round, plan: Plan, standing: Sequence[str] = (), facts: Mapping[str, Any] | None = None
+) -> Explanation:
+    """Explain a job by the decision about it and by its place in the policy's order.
+
+    Args:
+        standing: sentences of the policy's own, on what it went by.
+        facts: what they state.
+
+    Raises:
+        KeyError: if the round has no such job.
+    """
+    i = job_of(job_id, round)
+    job, decision = round.jobs[i], plan.decision(job_id)
+    after = plan.placements.get(job_id)
+    sentences, found = [headline(job, after)], dict(facts or {})
+    if isinstance(decision, Refused):
+        sentences.append(decision.reason)
+    elif not isinstance(decision, Placed):
+        sentences.append(decision.detail)
+        needs, free = int(round.columns.gpus[i]), round.cluster.capacity()
+        for placement in plan.placements.values():
+            free[placement.gpu_type] = free.get(placement.gpu_type, 0) - placement.gpus
+        wanted = job.spec.resources.gpu_types
+        free = {t: gpus for t, gpus in free.items() if wanted is None or t in wanted}
+        found |= {"needs_gpus": needs, "free_gpus": free}
+        if free:
+            listed = ", ".join(f"{gpus} {t}" for t, gpus in free.items())
+            sentences.append(f"It needs {needs} GPUs; free after this round: {listed}.")
+    if plan.order is not None:
+        rank, count = int((plan.order == i).argmax()) + 1, len(plan.order)
+        found |= {"rank": rank, "jobs": count}
+        sentences.append(f"It is number {rank} of {count} in the policy's order.")
+    sentences += standing
+    return Explanation(
+        job_id=job_id,
+        name=job.spec.name,
+        decision=decision,
+        before=named(job.placement),
+        chosen=named(after),
+        sentences=(*sentences, *(f"note: {note}" for note in notes_on(job_id, plan))),
+        facts=found,
+    )
+
+
+def plain_explanation(job_id: str, round: Round, plan: Plan) -> Explanation:
+    """Explain a job of any policy: what it gets, why it waits, and its place in the order, where there is one."""
+    return explained(job_id, round, plan)
+
+
+def notes_on(job_id: str, plan: Plan) -> list[str]:
+    """Return the plan's notes on a job and those on no job in particular."""
+    return [note for note in plan.notes if not note.startswith("job ") or note.startswith(f"job {job_id}:")]

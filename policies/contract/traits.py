@@ -1,0 +1,25 @@
+"""What a policy counts on, declared with its class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyTraits:
+    """Facts about a policy that whoever runs it must know.
+
+    fixed_sizes: jobs get the number of GPUs they ask for, so a simulated job asks for what a tuned one would.
+    uses_models: it plans with fitted goodput models, so jobs are measured before their first run.
+    preempts: it stops or moves running jobs.
+    early_rounds: it expects rounds soon after a job arrives or ends, as the live service has them.
+    profile_cache: it expects jobs to know what earlier runs of their script measured, as live jobs do.
+    needs_expected: its order is that of the time jobs still need; without it jobs are served as they came.
+    """
+
+    fixed_sizes: bool
+    uses_models: bool
+    preempts: bool
+    early_rounds: bool = False
+    profile_cache: bool = False
+    needs_expected: bool = False

@@ -1,0 +1,235 @@
+"""Why a job has what it has: its goodput everywhere, what it would gain elsewhere, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..core.decisions import Refused, Waiting
+from ..estimators.goodput import BatchChoice, JobModel, best_batch
+from .choosing.eligibility import Eligibility, eligibility
+from .contract.configuration import Configuration, ConfigurationSet
+from .contract.explanation import Explanation, explained, headline, job_of, notes_on
+from .contract.round import JobView, Plan, Round
+
+MOST_BETTER = 5  # options that are told to a person
+ALIKE = 1.005  # goodputs up to so many times another are the same to a person
+
+
+@dataclass(frozen=True)
+class Option:
+    """One configuration from the job's point of view.
+
+    goodput: initial-batch-size samples/s. relative: goodput over that of what the job has after this round, None
+    where it has nothing. value: what the policy compared, normalised goodput with the restart factor. gain:
+    what it adds to the objective over leaving the job out; cost: its GPUs at this round's prices.
+    verdict: why the job does or does not have it. batch: the best batch there, None where nobody can tell.
+    """
+
+    configuration: str
+    gpu_type: str
+    gpus: int
+    nodes: int
+    goodput: float
+    relative: float | None
+    value: float
+    gain: float | None
+    cost: float
+    verdict: str
+    batch: BatchChoice | None = None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a policy's own rules say of one job.
+
+    first, reach: as in `eligibility`, the replicas a job may start with and the factor by which it may grow.
+    too_far: why a larger configuration is out of reach. move: what a move costs the job, in one sentence.
+    unpaid: why a better configuration than the one it keeps is not worth a move. facts: what they state.
+    """
+
+    first: int
+    reach: float
+    too_far: str
+    move: str | None
+    unpaid: str
+    facts: Mapping[str, Any]
+
+
+def _line(option: Option) -> str:
+    if option.goodput <= 0:
+        return f"  {option.gpu_type}: {option.verdict}"
+    times = f"{option.relative:.2f} x" if option.relative else f"{option.goodput:.4g} samples/s"
+    return f"  {option.configuration}: {times}; {option.verdict}"
+
+
+def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobView], Rules]) -> Explanation:
+    """Explain one job's part of a round that was one program.
+
+    Raises:
+        KeyError: if the round has no such job.
+    """
+    job = round.jobs[job_of(job_id, round)]
+    configurations = plan.configurations
+    assert configurations is not None  # every plan of a program has them
+    found, mine = explained(job_id, round, plan), rules(job)
+    options = _options(job, round, plan, configurations, mine)
+    after = plan.placements.get(job_id)
+    chosen = configurations.index(after)
+    model = job.model
+    initial = model.limits.initial_batch_size if isinstance(model, JobModel) else None
+    detail = "" if chosen < 0 else _rate(options[chosen], initial)
+    lines = [headline(job, after, detail)]
+    if isinstance(found.decision, Refused):
+        lines.append(found.decision.reason)
+    elif isinstance(found.decision, Waiting):
+        lines.append(found.decision.detail)
+    if mine.move is not None:
+        lines.append(mine.move)
+    priced = [f"{t} {price:.3g}" for t, price in plan.prices.items()]
+    if priced:
+        lines.append("Price of one GPU this round, in units of the objective: " + ", ".join(priced) + ".")
+    least = ALIKE * (options[chosen].goodput if chosen >= 0 else 0.0)
+    better = sorted((o for o in options if o.goodput > least), key=lambda o: -o.goodput)
+    if better:
+        lines.append(f"GPUs of higher goodput {'than it has' if chosen >= 0 else 'if it had them'}:")
+        lines += [_line(option) for option in better[:MOST_BETTER]]
+    elif after is not None and chosen >= 0:
+        lines.append("No configuration of this cluster would give it a higher goodput.")
+    named_types = {o.gpu_type for o in better} | ({options[chosen].gpu_type} if chosen >= 0 else set())
+    others = [o for o in options if o.gpu_type not in named_types]
+    if others:
+        lines.append("On other GPU types, at best:")
+        types = sorted({o.gpu_type for o in others})
+        lines += [_line(max((o for o in others if o.gpu_type == t), key=lambda o: o.goodput)) for t in types]
+    facts = {
+        **mine.facts,
+        "prices": dict(plan.prices),
+        "options": [asdict(option) for option in options],
+        "notes": notes_on(job_id, plan),
+        "initial_batch_size": initial,
+    }
+    return replace(found, sentences=(*lines, *(f"note: {note}" for note in notes_on(job_id, plan))), facts=facts)
+
+
+def _rate(option: Option, initial: int | None) -> str:
+    if option.goodput <= 0:
+        return ""
+    rate, batch = f", goodput {option.goodput:.4g} samples/s", option.batch
+    if batch is None or batch.batch_size == initial:
+        return rate
+    return (
+        f"{rate} with batches of {batch.batch_size}: {batch.throughput:.4g} samples/s, each worth "
+        f"{batch.efficiency:.2f} of one in its initial batches of {initial}"
+    )
+
+
+def _options(
+    job: JobView, round: Round, plan: Plan, configurations: ConfigurationSet, rules: Rules
+) -> tuple[Option, ...]:
+    goodput = replace(round, jobs=(job,)).goodput(configurations)[0]
+    may = eligibility([job], configurations, goodput[None, :], rules.first, rules.reach)
+    nothing = np.zeros(len(configurations))
+    gains = plan.gains.get(job.id, np.full(len(configurations), -np.inf))
+    values = plan.rows.get(job.id, nothing)
+    chosen = configurations.index(plan.placements.get(job.id))
+    arrays = configurations.arrays
+    price = np.array([plan.prices.get(t, 0.0) for t in arrays.gpu_types])
+    cost = price[arrays.type_index] * arrays.gpus if len(configurations) else nothing
+    reasons = _Reasons(job, configurations, goodput, may, gains, cost, chosen, rules)
+    got = goodput[chosen] if chosen >= 0 else 0.0
+    return tuple(
+        Option(
+            configuration=str(c),
+            gpu_type=c.gpu_type,
+            gpus=c.gpus,
+            nodes=c.nodes,
+            goodput=float(goodput[i]),
+            relative=float(goodput[i] / got) if got > 0 else None,
+            value=float(values[i]),
+            gain=float(gains[i]) if np.isfinite(gains[i]) else None,
+            cost=float(cost[i]),
+            verdict=reasons.of(i),
+            batch=_best_batch(job, c) if goodput[i] > 0 else None,
+        )
+        for i, c in enumerate(configurations.items)
+    )
+
+
+def _best_batch(job: JobView, configuration: Configuration) -> BatchChoice | None:
+    per_replica = job.spec.gpus_per_replica(configuration.gpu_type)
+    if not isinstance(job.model, JobModel) or per_replica is None:
+        return None
+    replicas = configuration.gpus // per_replica
+    return best_batch(job.model, configuration.gpu_type, configuration.nodes, replicas) if replicas else None
+
+
+@dataclass(frozen=True)
+class _Reasons:
+    """One sentence per configuration."""
+
+    job: JobView
+    configurations: ConfigurationSet
+    goodput: np.ndarray
+    may: Eligibility
+    gains: np.ndarray
+    cost: np.ndarray
+    chosen: int
+    rules: Rules
+
+    def of(self, i: int) -> str:
+        if i == self.chosen:
+            return "this is what it has"
+        return self._never(i) or self._not_now(i) or self._not_worth_it(i)
+
+    def _never(self, i: int) -> str | None:
+        """The user's own limits, and the model's."""
+        c, spec = self.configurations[i], self.job.spec
+        if not self.may.allowed[0, i]:
+            per_replica = spec.gpus_per_replica(c.gpu_type)
+            if per_replica is None:
+                return f"the job does not run on {c.gpu_type}"
+            if spec.resources.gpus is not None:
+                return f"the job is rigid: {spec.resources.gpus} GPUs"
+            if c.gpus > spec.resources.max_gpus:
+                return f"more than its max_gpus {spec.resources.max_gpus}"
+            if c.gpus < spec.resources.min_gpus:
+                return f"less than its min_gpus {spec.resources.min_gpus}"
+            if not c.holds_replicas(per_replica):
+                return f"not a number of whole replicas of {per_replica} GPUs"
+            return "a count made for other jobs"
+        if self.job.model is not None and self.goodput[i] <= 0:
+            return "no batch size within its limits fits there"
+        return None
+
+    def _not_now(self, i: int) -> str | None:
+        """Constraints of this round."""
+        reserved = self.job.spec.reservation
+        if np.isfinite(self.gains[i]):
+            return None
+        if not self.job.spec.preemptible and self.job.placement is not None:
+            return "the job is not preemptible and keeps what it has"
+        if not self.may.reachable[0, i]:
+            if self.job.model is None:
+                return "nothing is measured yet, so it starts with the smallest"
+            return self.rules.too_far
+        if reserved is not None:
+            return f"its reservation is {reserved.gpus} {reserved.gpu_type}"
+        return "no option this round"
+
+    def _not_worth_it(self, i: int) -> str:
+        """What the objective and the prices say."""
+        now = self.gains[self.chosen] if self.chosen >= 0 else 0.0
+        paid = self.cost[self.chosen] if self.chosen >= 0 else 0.0
+        more, dearer = self.gains[i] - now, self.cost[i] - paid
+        if more <= 0:
+            if self.chosen < 0:
+                return "worth no more to the objective than leaving the job out"
+            better = self.goodput[i] > ALIKE * self.goodput[self.chosen]
+            return self.rules.unpaid if better else "no better for it"
+        if dearer >= more:
+            return f"worth {more:.3g} more to it, but its GPUs are worth {dearer:.3g} more to other jobs"
+        return f"worth {more:.3g} more to it, but no plan in which it has them was worth more in all"
