@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 _PROJECT = Path(__file__).parents[2]
-_PACKAGES = ("estimators", "executor", "optimizer", "scheduler", "simulator")
+ROOMS = ("core", "estimators", "optimizer", "policies", "simulator")  # whose code decides what a simulation gives
 _LIBRARIES = ("highspy", "numba", "numpy", "scipy")  # whose version may change a result
 MADE_BY = "made_by"
 
@@ -34,7 +34,7 @@ def project() -> str:
     found = hashlib.sha256(platform.python_version().encode())
     for name in _LIBRARIES:
         found.update(version(name).encode())
-    for package in _PACKAGES:
+    for package in ROOMS:
         for file in sorted(p for p in (_PROJECT / package).rglob("*") if p.suffix in (".py", ".json")):
             found.update(f"{file.relative_to(_PROJECT)}\0".encode() + file.read_bytes())
     return found.hexdigest()
