@@ -644,17 +644,20 @@ class Gradients:
         others = {i: p.grad for i, p in enumerate(self._parameters) if p.grad is not None and i not in own}
         for i in others:
             self._parameters[i].grad = None
+        self._failed = False
         self._share, self._aside, self._sending = 1.0, {}, self._stash.get(OWN, {})
-        if not plan.visible:
-            self._keep_back(plan, OWN, weight)
-        elif self.replicas > 1:
-            self._layout, self._sent, self._arrived = None, 0, []
-            self._combine(plan, OWN, weight)
-            self._expected.pop(OWN, None)
-        else:
-            self._complete(plan, OWN, weight)
-        for i, gradient in others.items():
-            self._parameters[i].grad = gradient
+        try:
+            if not plan.visible:
+                self._keep_back(plan, OWN, weight)
+            elif self.replicas > 1:
+                self._layout, self._sent, self._arrived = None, 0, []
+                self._combine(plan, OWN, weight)
+                self._expected.pop(OWN, None)
+            else:
+                self._complete(plan, OWN, weight)
+        finally:
+            for i, gradient in others.items():
+                self._parameters[i].grad = gradient
 
     def _is_own(self, parameter: Tensor) -> bool:
         """Whether its gradient is one that neither was combined nor is kept back."""
