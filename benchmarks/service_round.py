@@ -128,36 +128,36 @@ class Service:
         return found
 
     def add(self, count: int, history: int) -> None:
-        """Jobs that were measured and wait in the queue."""
-        now, added = self.clock.wall_s(), []
-        for _ in range(count):
-            self.made += 1
-            most = int(2 ** self.rng.integers(2, 7))
-            spec = JobSpec.model_validate(
-                {
-                    "name": "job",
-                    "script": "train.py",
-                    "resources": {"max_gpus": most},
-                    "training": {"max_batch_size": 4096},
-                }
-            )
-            key = f"script-{self.made}"
-            job, _ = self.store.submit(spec, now, idempotency_key=key, script_key=key)
-            added.append(
-                replace(
-                    job,
-                    state=advance(job.state, Phase.QUEUED, now),
-                    measurements=self.models[int(self.rng.integers(KINDS))],
-                    profiles=tuple(ProfileRun(t, ok=True) for t in self.cluster.gpu_types),
-                    largest_gpus=dict.fromkeys(self.cluster.gpu_types, most // 2),
-                )
-            )
-            for at in range(history):
-                start_s = now - 300.0 * (history - at)
-                self.store.hold(Interval(job.id, start_s, None, "t4", 1 + at % 4, 1, 64, 0.1))
-            if history:
-                self.store.release(job.id, now)
-        self.store.save_all(added, [], now)
+        """Jobs that were measured and wait in the queue, written in one transaction."""
+        now = self.clock.wall_s()
+        with self.store.together():
+            self.store.save_all([self._new_job(now, history) for _ in range(count)], [], now)
+
+    def _new_job(self, now: float, history: int) -> JobRecord:
+        self.made += 1
+        most = int(2 ** self.rng.integers(2, 7))
+        spec = JobSpec.model_validate(
+            {
+                "name": "job",
+                "script": "train.py",
+                "resources": {"max_gpus": most},
+                "training": {"max_batch_size": 4096},
+            }
+        )
+        key = f"script-{self.made}"
+        job, _ = self.store.submit(spec, now, idempotency_key=key, script_key=key)
+        for at in range(history):
+            start_s = now - 300.0 * (history - at)
+            self.store.hold(Interval(job.id, start_s, None, "t4", 1 + at % 4, 1, 64, 0.1))
+        if history:
+            self.store.release(job.id, now)
+        return replace(
+            job,
+            state=advance(job.state, Phase.QUEUED, now),
+            measurements=self.models[int(self.rng.integers(KINDS))],
+            profiles=tuple(ProfileRun(t, ok=True) for t in self.cluster.gpu_types),
+            largest_gpus=dict.fromkeys(self.cluster.gpu_types, most // 2),
+        )
 
     def answer(self) -> None:
         """Executors carry out what they were told, and leave what they left."""

@@ -1,36 +1,42 @@
-"""How long a job has held GPUs: sums that are kept up to date instead of asked of the store every round. Pure."""
+"""How long a job has held GPUs, as sums that are kept up to date instead of asked of the store. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 TRAINING = ""  # key of the one open interval of training; profile runs stand under their GPU type
 
 
-@dataclass
+@dataclass(frozen=True)
 class HeldTime:
     """The intervals of one job, as far as sums need them. Times are seconds since the epoch."""
 
     ended_gpu_s: float = 0.0  # over all ended intervals, profile runs included
-    served: list[tuple[float, float]] = field(default_factory=list)  # ended intervals of training: start, end
-    open: dict[str, tuple[float, int]] = field(default_factory=dict)  # key -> start, GPUs
+    served: tuple[tuple[float, float], ...] = ()  # ended intervals of training: start, end
+    open: Mapping[str, tuple[float, int]] = field(default_factory=dict)  # key -> start, GPUs
 
-    def begin(self, key: str, start_s: float, gpus: int) -> None:
-        """Begin to count an interval."""
-        self.open[key] = start_s, gpus
+    def begun(self, key: str, start_s: float, gpus: int) -> HeldTime:
+        """Return the sums with an interval that begins."""
+        return replace(self, open={**self.open, key: (start_s, gpus)})
 
-    def end(self, key: str, now: float) -> None:
-        """End the open interval of a key; nothing where there is none."""
+    def ended(self, key: str, now: float) -> HeldTime:
+        """Return the sums with the open interval of a key ended; the same sums where there is none."""
         if key not in self.open:
-            return
-        start_s, gpus = self.open.pop(key)
-        self.ended_gpu_s += gpus * (now - start_s)
-        if key == TRAINING:
-            self.served.append((start_s, now))
+            return self
+        start_s, gpus = self.open[key]
+        return HeldTime(
+            self.ended_gpu_s + gpus * (now - start_s),
+            (*self.served, (start_s, now)) if key == TRAINING else self.served,
+            {other: since for other, since in self.open.items() if other != key},
+        )
 
     def gpu_s(self, now: float) -> float:
         """Return GPU-seconds held so far, of all GPU types together."""
-        return self.ended_gpu_s + sum(gpus * (now - start_s) for start_s, gpus in self.open.values())
+        total = self.ended_gpu_s
+        for start_s, gpus in self.open.values():
+            total += gpus * (now - start_s)
+        return total
 
     def served_s(self, since: float, now: float) -> float:
         """Return seconds between `since` and `now` in which the job trained (s_i(τ) of Sia, section 3.5.6)."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from ..estimators.measurements import Measurements
 from .held_time import TRAINING, HeldTime
 from .job_lifecycle import check
 from .record import JobRecord
+from .transactions import Transactions
 
 SCHEMA_VERSION = 1
 _SCHEMA = """
@@ -91,6 +93,7 @@ class Store:
             self._db.executescript(_SCHEMA)
         except sqlite3.DatabaseError as error:
             raise StoreError(f"{path}: not a job store ({error})") from error
+        self._transactions = Transactions(self._db)
         self._check_version(path)
         self._jobs: dict[str, JobRecord] = {}
         self._unretired: dict[str, JobRecord] = {}
@@ -114,17 +117,30 @@ class Store:
     def _read_held_times(self) -> None:
         rows = self._db.execute("select job_id, start_s, end_s, gpu_type, gpus, phase from intervals order by id")
         for job_id, start_s, end_s, gpu_type, gpus, phase in rows:
-            held, key = self._held.setdefault(job_id, HeldTime()), TRAINING if phase == "running" else gpu_type
-            held.begin(key, start_s, gpus)
-            if end_s is not None:
-                held.end(key, end_s)
+            key = TRAINING if phase == "running" else gpu_type
+            held = self._held_time(job_id).begun(key, start_s, gpus)
+            self._held[job_id] = held if end_s is None else held.ended(key, end_s)
 
     def _keep(self, job: JobRecord) -> None:
+        """Keep a job in memory, until the transaction under way fails."""
+        before = self._jobs.get(job.id)
+        self._transactions.on_failure(lambda: self._put_back(job.id, before))
         self._jobs[job.id] = job
         if not job.retired:
             self._unretired[job.id] = job
         else:
             self._unretired.pop(job.id, None)
+
+    def _put_back(self, job_id: str, before: JobRecord | None) -> None:
+        if before is None:
+            del self._jobs[job_id]
+            self._unretired.pop(job_id, None)
+            return
+        self._jobs[job_id] = before
+        if job_id in self._unretired:
+            self._unretired[job_id] = before
+        elif not before.retired:
+            self._unretired = {job.id: job for job in self._jobs.values() if not job.retired}  # in their order
 
     def _check_version(self, path: Path) -> None:
         self._db.execute("insert or ignore into meta values('version', ?)", (str(SCHEMA_VERSION),))
@@ -135,6 +151,12 @@ class Store:
     def close(self) -> None:
         with self._lock:
             self._db.close()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Write all that is written within as one transaction: all of it is there afterwards, or nothing."""
+        with self._lock, self._transactions.begin():
+            yield
 
     # --- jobs ---------------------------------------------------------------------------------------------
 
@@ -152,7 +174,8 @@ class Store:
 
     def find(self, job_id: str) -> JobRecord | None:
         """Return the job, or None."""
-        return self._jobs.get(job_id)
+        with self._lock:
+            return self._jobs.get(job_id)
 
     def get(self, job_id: str) -> JobRecord:
         """Raises: KeyError with a sentence for a person."""
@@ -187,13 +210,13 @@ class Store:
                 script_key=script_key,
             )
             event = Event(EventKind.SUBMIT, now, job.id, {"spec": spec.model_dump(mode="json")})
-            with self._transaction():
+            with self._transactions.begin():
                 self._db.execute(
                     "insert into jobs(id, number, idempotency_key, phase, record) values(?,?,?,?,?)",
                     (job.id, number, idempotency_key, job.phase.value, job.to_json()),
                 )
                 self._append([event])
-            self._keep(job)
+                self._keep(job)
             return job, True
 
     def save(self, job: JobRecord, *events: Event, now: float | None = None) -> JobRecord:
@@ -208,7 +231,7 @@ class Store:
         with self._lock:
             for job in jobs:
                 check(self.get(job.id).phase, job.phase)
-            with self._transaction():
+            with self._transactions.begin():
                 for job in jobs:
                     self._db.execute(
                         "update jobs set phase=?, record=? where id=?", (job.phase.value, job.to_json(), job.id)
@@ -219,15 +242,14 @@ class Store:
                         )
                     if now is not None and not job.active:
                         self._close_interval(job.id, now)
+                    self._keep(job)
                 self._append(events)
-            for job in jobs:
-                self._keep(job)
             return list(jobs)
 
     # --- the log ------------------------------------------------------------------------------------------
 
     def log(self, *events: Event) -> None:
-        with self._lock, self._transaction():
+        with self._lock, self._transactions.begin():
             self._append(events)
 
     def events(self, job_id: str | None = None, last: int = 100) -> list[Event]:
@@ -256,7 +278,7 @@ class Store:
             now = (interval.gpu_type, interval.gpus, interval.nodes, interval.batch_size)
             if row is not None and row[1:] == now:
                 return
-            with self._transaction():
+            with self._transactions.begin():
                 if row is not None and row[1:4] == now[:3] and row[4] is None:
                     # The first report after a start says which batch size the interval has had.
                     self._db.execute(
@@ -269,7 +291,7 @@ class Store:
 
     def hold_profile(self, interval: Interval) -> None:
         """A profile run starts; it is apart from what the job trains on."""
-        with self._lock, self._transaction():
+        with self._lock, self._transactions.begin():
             self._close_interval(interval.job_id, interval.start_s, "profiling", interval.gpu_type)
             self._open_interval(replace(interval, phase="profiling"))
 
@@ -277,7 +299,7 @@ class Store:
         """The job does not hold this any more."""
         with self._lock:
             if self._held_time(job_id).open:
-                with self._transaction():
+                with self._transactions.begin():
                     self._close_interval(job_id, now, phase, gpu_type)
 
     def intervals(self, job_id: str | None = None) -> list[Interval]:
@@ -306,7 +328,7 @@ class Store:
         """Keep measurements by fingerprint, in one transaction."""
         texts = {id(measured): measured.to_json() for measured in known.values()}
         rows = [(key, now, texts[id(measured)]) for key, measured in known.items()]
-        with self._lock, self._transaction():
+        with self._lock, self._transactions.begin():
             self._db.executemany("replace into profiles values(?,?,?)", rows)
 
     def recall(self, fingerprint: str) -> Measurements | None:
@@ -331,11 +353,17 @@ class Store:
         )
 
     def _held_time(self, job_id: str) -> HeldTime:
-        return self._held.setdefault(job_id, HeldTime())
+        return self._held.get(job_id, _NEVER_HELD)
+
+    def _set_held_time(self, job_id: str, held: HeldTime) -> None:
+        before = self._held_time(job_id)
+        self._transactions.on_failure(lambda: self._held.update({job_id: before}))
+        self._held[job_id] = held
 
     def _open_interval(self, interval: Interval) -> None:
         key = TRAINING if interval.phase == "running" else interval.gpu_type
-        self._held_time(interval.job_id).begin(key, interval.start_s, interval.gpus)
+        held = self._held_time(interval.job_id).begun(key, interval.start_s, interval.gpus)
+        self._set_held_time(interval.job_id, held)
         self._db.execute(
             "insert into intervals(job_id, start_s, gpu_type, gpus, nodes, batch_size, lr, phase) "
             "values(?,?,?,?,?,?,?,?)",
@@ -363,29 +391,17 @@ class Store:
         if not ending:
             return
         for key in ending:
-            held.end(key, now)
+            held = held.ended(key, now)
+        self._set_held_time(job_id, held)
         self._db.execute(
             "update intervals set end_s=:now where job_id=:job and end_s is null "
             "and phase=coalesce(:phase, phase) and gpu_type=coalesce(:type, gpu_type)",
             {"now": now, "job": job_id, "phase": phase, "type": gpu_type},
         )
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._db)
+
+_NEVER_HELD = HeldTime()
 
 
 def _as_json(measured: Measurements | None) -> str:
     return measured.to_json() if measured is not None else ""
-
-
-class _Transaction:
-    """`begin immediate … commit`, rolled back on any error."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-
-    def __enter__(self) -> None:
-        self._db.execute("begin immediate")
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._db.execute("commit" if kind is None else "rollback")

@@ -18,12 +18,11 @@ spans = st.lists(
 def test_sums_are_those_of_the_intervals(history: list[tuple[str, int, float, float]], window_s: float) -> None:
     held, now, gpu_s, trained = HeldTime(), 0.0, 0.0, []
     for key, gpus, for_s, gap_s in history:
-        held.begin(key, now, gpus)
-        held.end(key, now + for_s)
+        held = held.begun(key, now, gpus).ended(key, now + for_s)
         gpu_s += gpus * for_s
         trained += [(now, now + for_s)] if key == TRAINING else []
         now += for_s + gap_s
-    held.begin(TRAINING, now, 2)
+    held = held.begun(TRAINING, now, 2)
     end_s, since = now + 10.0, now + 10.0 - window_s
     trained.append((now, end_s))
     assert held.gpu_s(end_s) == pytest.approx(gpu_s + 20.0)
@@ -32,6 +31,5 @@ def test_sums_are_those_of_the_intervals(history: list[tuple[str, int, float, fl
 
 
 def test_the_end_of_what_never_began_changes_nothing() -> None:
-    held = HeldTime()
-    held.end("t4", 5.0)
-    assert held == HeldTime()
+    held = HeldTime().begun("a100", 1.0, 2)
+    assert held.ended("t4", 5.0) == held

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
@@ -145,6 +146,79 @@ def test_sums_are_the_same_after_the_store_was_opened_again(tmp_path: Path) -> N
     store.close()
     again = Store(tmp_path / "jobs.sqlite")
     assert (again.attained_gpu_s("j", 130.0), again.served_s("j", 105.0, 130.0)) == told == (105.0, 25.0)
+
+
+def seen(store: Store, job_id: str) -> tuple[object, ...]:
+    return store.get(job_id), store.attained_gpu_s(job_id, 500.0), store.served_s(job_id, 0.0, 500.0)
+
+
+def fill(store: Store) -> None:
+    """Let the disk have no room for another page."""
+    (pages,) = store._db.execute("pragma page_count").fetchone()
+    store._db.execute(f"pragma max_page_count={pages}")
+
+
+def change_and_fail(store: Store, job: JobRecord, what: str) -> None:
+    """Change what is known of a job, then write what the disk has no room for."""
+    before = seen(store, job.id)
+    with store.together():
+        match what:
+            case "begin" | "change":
+                store.hold(Interval(job.id, 200.0, None, "t4", 4, 1, 32))
+            case "end":
+                store.release(job.id, 200.0)
+            case "profile":
+                store.hold_profile(Interval(job.id, 200.0, None, "a100", 1, 1))
+            case "record":
+                end = advance(job.state, Phase.SUCCEEDED, 200.0)
+                store.save(replace(job, state=end, retired=True), now=200.0)
+        assert seen(store, job.id) != before
+        store.log(Event(EventKind.PLAN, 200.0, None, {"text": "x" * 100_000}))
+
+
+@pytest.mark.parametrize("what", ["begin", "change", "end", "profile", "record"])
+def test_on_a_full_disk_sums_and_records_stay_what_the_file_says(tmp_path: Path, what: str) -> None:
+    store = Store(tmp_path / "jobs.sqlite")
+    job = to(store, submitted(store), Phase.QUEUED, Phase.RUNNING)
+    if what != "begin":
+        store.hold(Interval(job.id, 120.0, None, "t4", 2, 1, 32))
+    before = seen(store, job.id)
+    fill(store)
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        change_and_fail(store, job, what)
+    assert seen(store, job.id) == before
+    assert list(store.unretired) == [job.id]
+    store.close()
+    again = Store(tmp_path / "jobs.sqlite")
+    assert seen(again, job.id) == before
+    again.release(job.id, 210.0)
+    assert again.attained_gpu_s(job.id, 500.0) == (0.0 if what == "begin" else 180.0)
+
+
+def test_a_job_whose_submission_fails_is_not_there_and_can_be_submitted_again(store: Store) -> None:
+    first = submitted(store, "1")
+    fill(store)
+    large = JobSpec(name="large", script="t.py", env={"WORDS": "x" * 100_000})
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        store.submit(large, 1.0, idempotency_key="2")
+    assert list(store.jobs) == list(store.unretired) == [first.id]
+    store._db.execute("pragma max_page_count=1000000")
+    assert store.submit(large, 1.0, idempotency_key="2")[1]
+
+
+def retire_and_start_again(store: Store, job: JobRecord) -> None:
+    with store.together():
+        store.save(replace(job, retired=True), now=120.0)
+        assert job.id not in store.unretired
+        store.save(replace(job, state=replace(job.state, phase=Phase.RUNNING)), now=120.0)
+
+
+def test_jobs_keep_their_order_when_the_retirement_of_one_fails(store: Store) -> None:
+    one, two = submitted(store, "1"), submitted(store, "2")
+    one = to(store, one, Phase.QUEUED, Phase.CANCELLED)
+    with pytest.raises(IllegalTransition):
+        retire_and_start_again(store, one)
+    assert list(store.unretired) == [one.id, two.id]
 
 
 def test_profile_runs_are_no_service(store: Store) -> None:
