@@ -32,6 +32,7 @@ def state(ledger: Ledger) -> tuple[dict[str, Resources], dict[str, Placement]]:
         (held("n", 1, 2), held("n", 1, 2), "job b asks node n for GPU 2, on which 1 of 1 jobs are already"),
         (held("n", 1, cpus=6), held("n", 1, cpus=3), "job b asks node n for 3 CPUs, of which 2 are free"),
         (held("n", 1, gib=30), held("n", 1, gib=3), "job b asks node n for 3 GiB of memory, of which 2 are free"),
+        (held("n", 1), held("n", 1, gib=40), "job b asks node n for 40 GiB of memory, of which 32 are free"),
     ],
 )
 def test_what_is_not_free_is_refused_and_nothing_is_taken(

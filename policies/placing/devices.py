@@ -1,0 +1,130 @@
+"""Which GPUs of its nodes each job gets: from numbers of GPUs to named devices.
+
+Policies choose numbers. A name is given once, when a placement is about to be applied, and then belongs to the
+job's placement: a job that keeps GPUs on a node keeps the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from ...core.cluster import Cluster
+from ...core.placement import NodeShare, Placement
+from ...core.resources import check_share
+from .ledger import Ledger
+
+Held = Mapping[str, Mapping[str, Sequence[int]]]  # job id -> node id -> devices, those that it keeps longest first
+
+
+@dataclass(frozen=True)
+class NamedPlacements:
+    """Placements whose shares all name their devices; `refused`: why others have no names, a sentence a job."""
+
+    placements: Mapping[str, Placement]
+    refused: Mapping[str, str]
+
+
+def name_devices(
+    placements: Mapping[str, Placement], held: Held, cluster: Cluster, tenants: int = 1
+) -> NamedPlacements:
+    """Name the devices of every placement, no more than `tenants` jobs on one GPU.
+
+    A share that names its devices is left as it is. Of the others, each job keeps what it holds; then it gets GPUs
+    that nobody is on, then those that others are to leave, lowest index first. Jobs are served in order of their
+    ids, those with names first. `held`: all that something lives on now, also of jobs without a placement.
+
+    A placement is refused where a node lacks the GPUs, or where it is none of the cluster's. CPUs and memory are
+    not looked at.
+    """
+    names = _Names(held, cluster, tenants)
+    named = [job for job in placements if _is_named(placements[job])]
+    for job in (*named, *sorted(placements.keys() - set(named))):
+        names.reserve(job, placements[job])
+    for job in list(names.reserved):
+        names.complete(job, placements[job])
+    return NamedPlacements(names.found, names.refused)
+
+
+def _is_named(placement: Placement) -> bool:
+    return all(share.devices for share in placement.shares)
+
+
+@lru_cache(maxsize=4)
+def _gpus_only(cluster: Cluster) -> Cluster:
+    """The same nodes, with as many CPUs and as much memory as anybody asks for."""
+    return Cluster(tuple(replace(node, cpus=0.0, memory_gib=0.0) for node in cluster.nodes))
+
+
+class _Names:
+    """The names of one call while they are given."""
+
+    def __init__(self, held: Held, cluster: Cluster, tenants: int) -> None:
+        self._held = held
+        self._ledger = Ledger(_gpus_only(cluster), tenants)
+        self._occupied = {
+            (node, device) for mine in held.values() for node, devices in mine.items() for device in devices
+        }
+        self._free: dict[str, list[int]] = {}  # node -> whole GPUs to give, the first one first
+        self.found: dict[str, Placement] = {}
+        self.refused: dict[str, str] = {}
+        self.reserved: dict[str, dict[str, tuple[int, ...]]] = {}  # job -> node -> devices that it keeps
+
+    def reserve(self, job: str, placement: Placement) -> None:
+        """Take what a placement names, or what the job keeps of what it holds."""
+        if _is_named(placement):
+            self._take(job, placement)
+            return
+        cluster, kept = self._ledger.cluster, dict[str, tuple[int, ...]]()
+        try:
+            for share in placement.shares:
+                check_share(share, cluster.by_id.get(share.node_id), placement.gpu_type)
+        except ValueError as error:
+            self.refused[job] = f"job {job}: {error}"
+            return
+        for share in placement.shares:
+            if not share.devices:
+                free = self._free_on(share.node_id)
+                mine = self._held.get(job, {}).get(share.node_id, ())
+                kept[share.node_id] = tuple(device for device in mine if device in free)[: share.gpus]
+                for device in kept[share.node_id]:
+                    free.remove(device)
+        self.reserved[job] = kept
+
+    def complete(self, job: str, placement: Placement) -> None:
+        """Name the rest of a placement; where a node has too few GPUs, the job's are free again."""
+        mine, shares = self.reserved[job], list[NodeShare]()
+        for share in placement.shares:
+            devices: Sequence[int] = share.devices
+            if not devices:
+                free, kept = self._free_on(share.node_id), mine[share.node_id]
+                more = free[: share.gpus - len(kept)]
+                del free[: len(more)]
+                devices = mine[share.node_id] = (*kept, *more)
+                if len(devices) < share.gpus:
+                    lack = f"{share.gpus} GPUs, of which {len(devices)} are free"
+                    self.refused[job] = f"job {job} asks node {share.node_id} for {lack}"
+            shares.append(replace(share, devices=tuple(sorted(devices))))
+        if job in self.refused or not self._take(job, Placement(placement.gpu_type, tuple(shares))):
+            for node, devices in mine.items():
+                self._free[node] = self._in_order(node, {*self._free[node], *devices})
+
+    def _take(self, job: str, placement: Placement) -> bool:
+        try:
+            self._ledger.take(job, placement)
+        except ValueError as error:
+            self.refused[job] = str(error)
+            return False
+        self.found[job] = placement
+        return True
+
+    def _free_on(self, node: str) -> list[int]:
+        """Return the whole GPUs of a node that can be given still; the caller changes it."""
+        if node not in self._free:
+            whole = [device for device, share in self._ledger.free(node).devices.items() if share == 1.0]
+            self._free[node] = self._in_order(node, whole)
+        return self._free[node]
+
+    def _in_order(self, node: str, devices: Iterable[int]) -> list[int]:
+        return sorted(devices, key=lambda device: ((node, device) in self._occupied, device))
