@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from ..core.placement import Placement
 from .choosing.decided import QueueReasons, decisions_of
-from .contract.explanation import Explanation, explained, job_of
+from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import JobColumns, JobView, Plan, Round
 from .contract.traits import PolicyTraits
 from .placing.demand import Demand
@@ -92,6 +94,10 @@ class QueueingPolicy(ABC):
     def standing(self, job: JobView) -> str:
         """Say in a sentence what the key of a job is and how it orders."""
 
+    def facts(self, job: JobView) -> Mapping[str, Any]:
+        """Return what `standing` states."""
+        return {}
+
     def plan(self, round: Round) -> Plan:
         columns = round.columns
         order = np.lexsort((columns.submitted_s, self.key(columns)))
@@ -105,14 +111,26 @@ class QueueingPolicy(ABC):
             if self.traits.preempts
             else "Nothing that runs is stopped, and no waiting job overtakes another."
         )
-        return explained(job, round, plan, (self.standing(round.jobs[job_of(job, round)]), rule))
+        view = round.jobs[job_of(job, round)]
+        return explained(job, round, plan, (self.standing(view), rule), self.facts(view))
 
 
-def time_left(job: JobView, rule: str) -> str:
-    """Say how a job stands in an order of time left; `rule` is the order."""
-    if job.remaining_s is None:
-        return f"{rule}; nobody knows how long this one still needs, so it comes last."
-    return f"{rule}; this one still needs {job.remaining_s:.0f} s."
+class TimeLeftPolicy(QueueingPolicy):
+    """Jobs in the order of the time they still need, by the mean of what is expected of them.
+
+    Those of unknown length come last, as they were submitted. `rule` says the order in a sentence.
+    """
+
+    rule: str
+
+    def key(self, columns: JobColumns) -> np.ndarray:
+        return np.nan_to_num(columns.remaining_s, nan=np.inf)
+
+    def standing(self, job: JobView) -> str:
+        return f"{self.rule} {expectation(job, 'it comes last')[0]}"
+
+    def facts(self, job: JobView) -> Mapping[str, Any]:
+        return expectation(job, "")[1]
 
 
 def _room(ledger: Ledger, round: Round, job: JobView, gpus: int, type_blind: bool) -> Placement | None:

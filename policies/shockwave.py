@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..optimizer.nash_welfare import Window, planned_rounds
 from .choosing.decided import QueueReasons, decisions_of, room_reason
-from .contract.explanation import Explanation, explained, job_of
+from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import JobView, Plan, Round
 from .contract.traits import PolicyTraits
 from .placing.best_fit import place_on_types
@@ -66,12 +66,12 @@ class ShockwaveOptions(BaseModel):
 class ShockwavePolicy:
     """Jobs of a fixed size. Keeps its plan from round to round; `plan` must see every round.
 
-    A job's work left is what `remaining_s` says, on the type it is fastest on; of one that nobody knows, as much
+    A job's work left is the mean of `expected`, on the type it is fastest on; of one that nobody knows, as much
     as it has done, and a round at least. GPUs that the plan leaves idle go to the jobs with most work left.
     """
 
     Options = ShockwaveOptions
-    traits = PolicyTraits(fixed_sizes=True, uses_models=True, preempts=True)
+    traits = PolicyTraits(fixed_sizes=True, uses_models=True, preempts=True, needs_expected=True)
 
     def __init__(self, options: ShockwaveOptions | None = None) -> None:
         self.options = options or ShockwaveOptions()
@@ -126,7 +126,11 @@ class ShockwavePolicy:
             else "The plan gives it no more rounds in this window; it may run on GPUs that are left over.",
             f"Its weight is {weight:.4g}; 1 is that of a job that is not behind its fair share.",
         ]
-        return explained(job, round, plan, standing, {"planned_rounds": planned, "weight": weight})
+        length, expected = expectation(
+            round.jobs[i], "it is taken to need as long as it has had, and a round at least"
+        )
+        standing.append(length)
+        return explained(job, round, plan, standing, {"planned_rounds": planned, "weight": weight, **expected})
 
     def _solve(self, round: Round, jobs: Sequence[JobView], crowding: Floats) -> bool:
         """A new plan; whether there was time for one."""

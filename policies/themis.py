@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from pydantic import Field
 
-from .contract.explanation import Explanation, explained, job_of
+from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import JobColumns, Plan, Round
 from .contract.traits import PolicyTraits
 from .queueing import QueueingOptions, preempting
@@ -43,7 +43,7 @@ class ThemisPolicy:
     """
 
     Options = ThemisOptions
-    traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=True)
+    traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=True, needs_expected=True)
 
     def __init__(self, options: ThemisOptions | None = None) -> None:
         self.options = options or ThemisOptions()
@@ -85,7 +85,9 @@ class ThemisPolicy:
             f"GPUs are first offered to the {int(offered.sum())} jobs that are worst off; "
             f"it is {'one of them' if offered[i] else 'not one of them'}.",
         ]
-        facts = {"rho": float(rho[i]), "worse_off": worse, "offered": bool(offered[i])}
+        length, expected = expectation(round.jobs[i], "it is taken to need as long as it has had")
+        standing.append(length)
+        facts = {"rho": float(rho[i]), "worse_off": worse, "offered": bool(offered[i]), **expected}
         if not np.isnan(until_s):
             standing.append(f"Its lease on its GPUs runs for {until_s - round.now:.0f} s more.")
             facts["lease_left_s"] = until_s - round.now

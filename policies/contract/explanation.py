@@ -120,6 +120,19 @@ def explained(
     )
 
 
+def expectation(job: JobView, otherwise: str) -> tuple[str, dict[str, Any]]:
+    """Say how long a job still needs and where that comes from, and give it as facts.
+
+    Args:
+        otherwise: what a policy makes of a job of unknown length, as the end of the sentence.
+    """
+    expected = job.expected
+    if not expected.known:
+        return f"{expected.text[0].upper()}{expected.text[1:]}, so {otherwise}.", {"expected": None}
+    facts = {"mean_s": expected.mean_s, "low_s": expected.low_s, "high_s": expected.high_s}
+    return f"Expected: {expected.text}.", {"expected": {**facts, "source": str(expected.source)}}
+
+
 def plain_explanation(job_id: str, round: Round, plan: Plan) -> Explanation:
     """Explain a job of any policy: what it gets, why it waits, and its place in the order, where there is one."""
     return explained(job_id, round, plan)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core.cluster import Cluster
 from ...core.decisions import Decision, Placed, Waiting, WaitReason
+from ...core.expected import UNKNOWN, Expected
 from ...core.job import JobSpec
 from ...core.placement import Placement
 from ...estimators.goodput import GoodputModel, goodput_matrix
@@ -38,13 +39,18 @@ class JobView:
     served_in_window_s: float = 0.0
     progress: float = 0.0  # samples at the initial batch size
     submitted_s: float = 0.0
-    # Seconds the job still needs on the GPUs it asks for, as far as anyone can tell; None: nobody can.
-    remaining_s: float | None = None
+    # What the job still needs on as many GPUs as it asks for, of the GPU type that is fastest for it.
+    expected: Expected = UNKNOWN
     # Progress per second on the GPUs it asks for, by GPU type, where that was measured (a type that is missing
     # cannot run it); None: what `model` says.
     rates: Mapping[str, float] | None = None
     # Samples at the initial batch size it still has to train, as far as its epochs tell; None: nobody knows.
     remaining: float | None = None
+
+    @property
+    def remaining_s(self) -> float | None:
+        """Return the mean of `expected` in seconds; None: nobody can tell."""
+        return self.expected.mean_s if self.expected.known else None
 
     def goodput(self, configurations: ConfigurationSet) -> np.ndarray:
         """Goodput in initial-batch-size samples/s of each configuration, 0 where it cannot run."""

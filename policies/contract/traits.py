@@ -14,7 +14,7 @@ class PolicyTraits:
     preempts: it stops or moves running jobs.
     early_rounds: it expects rounds soon after a job arrives or ends, as the live service has them.
     profile_cache: it expects jobs to know what earlier runs of their script measured, as live jobs do.
-    needs_expected: its order is that of the time jobs still need; without it jobs are served as they came.
+    needs_expected: it goes by the time that jobs still need, and has to assume one where nobody knows.
     """
 
     fixed_sizes: bool

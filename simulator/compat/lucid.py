@@ -16,7 +16,7 @@ from ...policies.catalogue import make_policy
 from ...policies.contract.round import JobColumns, Planner
 from ...policies.las import LasPolicy
 from ..engine.engine import Engine, Timing
-from ..jobs.fixed_length import FixedLengthWorld
+from ..jobs.fixed_length import FixedLengthWorld, ToldLengths
 from ..jobs.world import Motion
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
@@ -31,17 +31,23 @@ def preemption_s(gpus: int) -> float:
     return 40.0 if gpus <= 8 else 60.0
 
 
+class ToldCountdown(ToldLengths):
+    """Tells how long a job still holds its GPUs."""
+
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        """Return (jobs,) what is left of its work, and the second by which it is late."""
+        return super().remaining_s(jobs, progress) + LATE_S
+
+
 class CountdownWorld(FixedLengthWorld):
     """Every job ends `LATE_S` after its work is done."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload, preemption_s)
+        self.told = ToldCountdown(self.restart_s, workload)
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
         return Motion(1.0, float(self.workload.duration_s[job]) + LATE_S)
-
-    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
-        return super().remaining_s(jobs, progress) + LATE_S
 
 
 class Tiresias(LasPolicy):

@@ -115,8 +115,7 @@ class _Views(Sequence[JobView]):
         job = int(self._active[index])
         found = self._made.get(job)
         if found is None:
-            remaining_s = float(self.columns.remaining_s[index])
-            found = self._made[job] = self._engine._view(job, self._now, remaining_s)
+            found = self._made[job] = self._engine._view(job, self._now)
         return found
 
     def __iter__(self) -> Iterator[JobView]:
@@ -365,7 +364,7 @@ class Engine:
             gpus=self._asked[active],
             held=jobs.gpus[active],
             attained_gpu_s=jobs.attained_gpu_s[active],
-            remaining_s=self.world.remaining_s(active, jobs.progress[active]),
+            remaining_s=self.world.told.remaining_s(active, jobs.progress[active]),
             preemptible=self.world.workload.preemptible[active],
         )
         views = _Views(self, active, self._now, columns)
@@ -405,23 +404,23 @@ class Engine:
             free.subtract((moved[job] if job in moved else jobs.placements[job]).by_node)
         return self._handovers.waits(moves, free, self._now)
 
-    def _view(self, job: int, now: float, remaining_s: float) -> JobView:
-        jobs = self._jobs
+    def _view(self, job: int, now: float) -> JobView:
+        jobs, told, progress = self._jobs, self.world.told, float(self._jobs.progress[job])
         return JobView(
             id=self.world.workload.ids[job],
             spec=self.world.spec(job),
-            model=self.world.model(job),
+            model=told.model(job),
             placement=jobs.placements[job],
             age_s=now - float(self.world.workload.submit_s[job]),
             restarts=int(jobs.restarts[job]),
-            restart_cost_s=self.world.restart_cost_s(job, int(jobs.restarts[job])),
+            restart_cost_s=told.restart_cost_s(job, int(jobs.restarts[job])),
             largest_gpus=jobs.largest[job],
             attained_gpu_s=float(jobs.attained_gpu_s[job]),
-            progress=float(jobs.progress[job]),
+            progress=progress,
             submitted_s=float(self.world.workload.submit_s[job]),
-            remaining_s=None if np.isnan(remaining_s) else remaining_s,
-            rates=self.world.rates(job),
-            remaining=self.world.remaining(job, float(jobs.progress[job])),
+            expected=told.expected(job, progress),
+            rates=told.rates(job),
+            remaining=told.remaining(job, progress),
         )
 
     def _stop(self, job: int) -> None:

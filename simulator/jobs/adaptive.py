@@ -9,16 +9,15 @@ from typing import Protocol
 import numpy as np
 from pydantic import ValidationError
 
-from ...core.completion import fraction_done, samples_left
 from ...core.job import JobSpec, Resources
 from ...core.placement import Placement
-from ...core.training_config import Adaptivity, Count, TrainingConfig
+from ...core.training_config import Adaptivity, TrainingConfig
 from ...estimators.goodput import JobModel
-from ...policies.placing.speeds import goodput_on
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .applications import Application
 from .step_times import Shape, StepTime
+from .told_models import ToldModels
 from .world import Motion
 
 
@@ -91,8 +90,7 @@ class AdaptiveWorld:
         self._slow = [
             1.0 if slowdown is None else slowdown.get(a.name, slowdown.get("*", 1.0)) for a in applications
         ]
-        self._largest_nodes = largest_nodes or {}
-        self._speed: dict[int, tuple[JobModel, float]] = {}  # what a model said of a rigid job
+        self.told = ToldModels(workload, applications, knowledge, largest_nodes or {})
         self._epoch = [0] * len(workload)
         self._batch: list[Batch | None] = [None] * len(workload)
         self._specs: dict[tuple[Application, Adaptivity, int, int, int, bool], JobSpec] = {}
@@ -111,12 +109,6 @@ class AdaptiveWorld:
                 told = error.errors()[0]["msg"].removeprefix("Value error, ")
                 raise ValueError(f"trace: job {self.workload.ids[job]}: {told}") from None
         return self._specs[key]
-
-    def restart_cost_s(self, job: int, restarts: int = 0) -> float:
-        application = self.applications[job]
-        if restarts or application.assumed_restart_s is None:
-            return application.restart_s
-        return application.assumed_restart_s
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
         """A whole restart for another shape or GPU type, and after a stop; which nodes they are is the same.
@@ -173,42 +165,9 @@ class AdaptiveWorld:
         gradients = application.statistics.gradients(batch.total(sum(shape)), self._epoch[job])
         self.knowledge.observe(job, Observation(placement.gpu_type, shape, batch, time, *gradients))
 
-    def model(self, job: int) -> JobModel | None:
-        return self.knowledge.model(job)
-
     def ends(self, jobs: Ints) -> Floats:
         of = [self.applications[job] for job in jobs.tolist()]
         return np.array([a.statistics.boundaries[a.epochs - 1] for a in of], float)
-
-    def remaining(self, job: int, progress: float) -> float | None:
-        """What a live job reports: it ends, as jobs do by default, when its progress is made."""
-        application, epoch = self.applications[job], self._epoch[job]
-        end = float(application.statistics.boundaries[application.epochs - 1])
-        fraction = fraction_done(Count.PROGRESS, end, progress, epoch)
-        return samples_left(progress * application.initial_batch_size, fraction)
-
-    def rates(self, job: int) -> Mapping[str, float] | None:
-        return None
-
-    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
-        """Of rigid jobs, with what they know of themselves: on the GPU type that each is fastest on."""
-        speeds = np.array([self._steps_per_s(job) for job in jobs.tolist()])
-        with np.errstate(divide="ignore"):
-            left_s = np.maximum(self.ends(jobs) - progress, 0.0) / speeds
-        return np.where(np.isfinite(left_s), left_s, np.nan)
-
-    def _steps_per_s(self, job: int) -> float:
-        """Steps at the initial batch size on the GPUs the job asks for; 0: nobody knows."""
-        if not self._largest_nodes or self.workload.adaptivity[job] is not Adaptivity.RIGID:
-            return 0.0
-        model = self.knowledge.model(job)
-        if model is None:
-            return 0.0
-        if job not in self._speed or self._speed[job][0] is not model:
-            gpus = int(self.workload.gpus[job])
-            goodput = max(goodput_on(model, t, gpus, most) for t, most in self._largest_nodes.items())
-            self._speed[job] = model, goodput / self.applications[job].initial_batch_size
-        return self._speed[job][1]
 
 
 def _spec(

@@ -16,6 +16,7 @@ from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .adaptive import shape_of
 from .goodput_tables import GoodputTable
+from .told import ToldNothing
 from .world import Motion
 
 
@@ -109,6 +110,7 @@ class AdaptiveTableWorld:
         self._count = np.array([len(p.ends) for p in self._phases], np.int64)
         self._phase = np.zeros(len(workload), np.int64)  # where each job is
         self._rates_at = np.zeros(len(workload), np.int64)  # of its configuration's first phase
+        self.told = ToldRows(self)
         for job in range(len(workload)):
             self.spec(job)
 
@@ -124,12 +126,13 @@ class AdaptiveTableWorld:
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
         if old is not None and old.gpu_type == new.gpu_type and shape_of(old) == shape_of(new):
             return left_s
-        return self.restart_cost_s(job)
+        return self.restart_s(job)
 
     def keeps_s(self, job: int) -> float | None:
         return None
 
-    def restart_cost_s(self, job: int, restarts: int = 0) -> float:
+    def restart_s(self, job: int) -> float:
+        """Seconds without progress of a start."""
         return self._phases[job].table.restart_s
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
@@ -153,7 +156,8 @@ class AdaptiveTableWorld:
     def trained(self, job: int, placement: Placement) -> None:
         pass
 
-    def model(self, job: int) -> TabulatedModel:
+    def known(self, job: int) -> TabulatedModel:
+        """The row where the job is, as far as anybody knows it."""
         exact = self._phases[job].models[self._phase[job]]
         if not self._noise:
             return exact
@@ -168,14 +172,28 @@ class AdaptiveTableWorld:
     def ends(self, jobs: Ints) -> Floats:
         return self._ends[self._first[jobs] + self._count[jobs] - 1]
 
-    def remaining(self, job: int, progress: float) -> float | None:
+    def left(self, job: int, progress: float) -> float:
+        """Progress to the job's end."""
         return max(float(self._phases[job].ends[-1]) - progress, 0.0)
 
-    def rates(self, job: int) -> Mapping[str, float] | None:
-        return None
 
-    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
-        return np.full(len(jobs), np.nan)
+class ToldRows(ToldNothing):
+    """Tells the row of the table where a job is, off by the noise of its world, and the true work left.
+
+    Policies that choose sizes do not ask how long a job still needs, so nothing is said of it.
+    """
+
+    def __init__(self, world: AdaptiveTableWorld) -> None:
+        super().__init__(world.restart_s)
+        self._world = world
+
+    def model(self, job: int) -> TabulatedModel:
+        """Return the goodputs of its row."""
+        return self._world.known(job)
+
+    def remaining(self, job: int, progress: float) -> float:
+        """Return the progress left, in the table's unit."""
+        return self._world.left(job, progress)
 
 
 def _spec(id: str, phases: _Phases, asked: int, most: int, preemptible: bool) -> JobSpec:

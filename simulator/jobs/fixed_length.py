@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...core.placement import Placement
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .fixed_size import FixedSizeWorld, RestartS, half_a_minute
+from .told import ToldByTrace
 from .world import Motion
+
+
+class ToldLengths(ToldByTrace):
+    """Tells what is left of a job's true length."""
+
+    def __init__(self, restart_s: Callable[[int], float], workload: Workload) -> None:
+        super().__init__(restart_s)
+        self._workload = workload
+
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        """Return (jobs,) what is left, on any GPU type."""
+        return self._workload.duration_s[jobs] - progress
 
 
 class FixedLengthWorld(FixedSizeWorld):
@@ -18,17 +33,14 @@ class FixedLengthWorld(FixedSizeWorld):
 
     def __init__(self, workload: Workload, restart_s: RestartS = half_a_minute, tells_length: bool = True) -> None:
         super().__init__(workload, restart_s)
-        self._tells_length = tells_length
+        if tells_length:
+            self.told = ToldLengths(self.restart_s, workload)
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
-        return 0.0 if first else left_s + self.restart_cost_s(job)
+        return 0.0 if first else left_s + self.restart_s(job)
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
         return Motion(1.0, float(self.workload.duration_s[job]))
 
     def ends(self, jobs: Ints) -> Floats:
         return self.workload.duration_s[jobs]
-
-    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
-        told = self.workload.duration_s[jobs] - progress
-        return told if self._tells_length else super().remaining_s(jobs, progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from ...core.job import JobSpec, Resources
 from ...core.placement import Placement
 from ...core.training_config import Adaptivity, TrainingConfig
-from ...estimators.goodput import GoodputModel
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
+from .told import Told, ToldNothing
 
 RestartS = Callable[[int], float]  # seconds without progress of a start elsewhere, by the GPUs a job asks for
 
@@ -35,24 +35,30 @@ def rigid_spec(gpus: int, preemptible: bool = True, gpu_types: tuple[str, ...] =
 
 
 class FixedSizeWorld:
-    """All of a `World` but how its jobs move: the first start is free, and a job ends at its first boundary."""
+    """All of a `World` but how its jobs move: the first start is free, and a job ends at its first boundary.
+
+    Policies are told what a restart costs, and nothing else.
+    """
 
     learns = False
+    told: Told
 
     def __init__(self, workload: Workload, restart_s: RestartS = half_a_minute) -> None:
         self.workload = workload
         self._restart_s = restart_s
+        self.told = ToldNothing(self.restart_s)
 
     def spec(self, job: int) -> JobSpec:
         return rigid_spec(int(self.workload.gpus[job]), bool(self.workload.preemptible[job]))
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
-        return 0.0 if first else self.restart_cost_s(job)
+        return 0.0 if first else self.restart_s(job)
 
     def keeps_s(self, job: int) -> float | None:
         return None
 
-    def restart_cost_s(self, job: int, restarts: int = 0) -> float:
+    def restart_s(self, job: int) -> float:
+        """Seconds without progress of a start elsewhere."""
         return self._restart_s(int(self.workload.gpus[job]))
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
@@ -60,15 +66,3 @@ class FixedSizeWorld:
 
     def trained(self, job: int, placement: Placement) -> None:
         pass
-
-    def model(self, job: int) -> GoodputModel | None:
-        return None
-
-    def remaining(self, job: int, progress: float) -> float | None:
-        return None
-
-    def rates(self, job: int) -> Mapping[str, float] | None:
-        return None
-
-    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
-        return np.full(len(jobs), np.nan)

@@ -165,9 +165,9 @@ class GoodputTableWorld(FixedSizeWorld):
         return self._specs[self._tables[job], int(self.workload.gpus[job])]
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
-        return self.restart_cost_s(job)
+        return self.restart_s(job)
 
-    def restart_cost_s(self, job: int, restarts: int = 0) -> float:
+    def restart_s(self, job: int) -> float:
         return self._tables[job].restart_s
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from ..traces.tables import Floats
 from ..traces.text_file import read_text
 from ..traces.workload import Ints, Workload
 from .fixed_size import FixedSizeWorld, RestartS, half_a_minute, rigid_spec
+from .told import ToldByTrace
 from .world import Motion
 
 # (application, GPUs) -> GPU type -> steps per second of the whole job.
@@ -55,6 +56,27 @@ def _job(path: Path, gpu_type: str, key: str) -> tuple[str, int]:
     return model, gpus
 
 
+class ToldSteps(ToldByTrace):
+    """Tells the measured speeds, and how long the steps left take at the fastest of them."""
+
+    def __init__(
+        self, restart_s: Callable[[int], float], workload: Workload, rates: Sequence[Mapping[str, float]]
+    ) -> None:
+        super().__init__(restart_s)
+        self._workload, self._rates = workload, rates
+        self._fastest = np.array([max(known.values()) for known in rates], float)
+
+    def rates(self, job: int) -> Mapping[str, float]:
+        """Return its steps per second by GPU type."""
+        return self._rates[job]
+
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        """Return (jobs,) seconds on the GPU type each is fastest on; nan: it can run on none."""
+        with np.errstate(divide="ignore"):
+            left_s = (self._workload.steps[jobs] - progress) / self._fastest[jobs]
+        return np.where(np.isfinite(left_s), left_s, np.nan)
+
+
 class MeasuredRatesWorld(FixedSizeWorld):
     """Progress is steps; which nodes a job is on does not matter, only their GPU type.
 
@@ -74,7 +96,7 @@ class MeasuredRatesWorld(FixedSizeWorld):
             if (application, gpus) not in rates:
                 raise ValueError(f"trace: job {id}: no measured speed of {application!r} on {gpus} GPUs")
             self._rates.append(rates[application, gpus])
-        self._fastest = np.array([max(known.values()) for known in self._rates], float)
+        self.told = ToldSteps(self.restart_s, workload, self._rates)
 
     def spec(self, job: int) -> JobSpec:
         """On the GPU types on which its speed was measured."""
@@ -92,12 +114,3 @@ class MeasuredRatesWorld(FixedSizeWorld):
 
     def ends(self, jobs: Ints) -> Floats:
         return self.workload.steps[jobs].astype(float)
-
-    def rates(self, job: int) -> Mapping[str, float] | None:
-        return self._rates[job]
-
-    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
-        """On the GPU type each is fastest on."""
-        with np.errstate(divide="ignore"):
-            left_s = (self.workload.steps[jobs] - progress) / self._fastest[jobs]
-        return np.where(np.isfinite(left_s), left_s, np.nan)

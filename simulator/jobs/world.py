@@ -1,16 +1,16 @@
-"""What is true of the jobs of a trace, apart from what a policy is told of them."""
+"""What is true of the jobs of a trace; what policies are told of them stands apart (`told`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ...core.job import JobSpec
 from ...core.placement import Placement
-from ...estimators.goodput import GoodputModel
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
+from .told import Told
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,10 @@ class World(Protocol):
     """The truth of every job, by its position in the workload. Progress is in the world's own unit."""
 
     workload: Workload
+
+    @property
+    def told(self) -> Told:
+        """What policies are told of the same jobs."""
 
     def spec(self, job: int) -> JobSpec:
         """What the job's user wrote."""
@@ -42,29 +46,14 @@ class World(Protocol):
         None: GPUs change hands at once, as far as this job is concerned.
         """
 
-    def restart_cost_s(self, job: int, restarts: int = 0) -> float:
-        """What the policy takes a restart to cost, after so many."""
-
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
         """The motion from here, after a change of placement and at the start of a round."""
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
         """Rates and boundaries of jobs that are at a boundary, from there on; rate nan: it has ended."""
 
-    def model(self, job: int) -> GoodputModel | None:
-        """What the policy knows of its goodput."""
-
-    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
-        """What the policy is told of how long each still needs; nan: nothing."""
-
     def ends(self, jobs: Ints) -> Floats:
         """Progress with which each ends."""
-
-    def remaining(self, job: int, progress: float) -> float | None:
-        """What the policy is told of the samples the job still has to train; None: nothing."""
-
-    def rates(self, job: int) -> Mapping[str, float] | None:
-        """What the policy is told of its progress per second by GPU type, apart from `model`."""
 
     def trained(self, job: int, placement: Placement) -> None:
         """The job made progress on its placement since the last round: it may learn from it."""

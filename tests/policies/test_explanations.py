@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from coadapt.core.decisions import Placed, Refused, Waiting, WaitReason
+from coadapt.core.expected import UNKNOWN, Expected, ExpectedSource
 from coadapt.policies.catalogue import make_policy, policy_names, register
 from coadapt.policies.choosing.decided import decisions_of
 from coadapt.policies.coadapt import CoadaptPolicy
@@ -22,10 +23,18 @@ from coadapt.policies.themis import finish_time_fairness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.rounds import after, cluster, job, model, on
+from tests.support.rounds import after, cluster, job, left, model, on
 
 QUICK: dict[str, dict[str, int]] = {"pollux": {"population": 10, "generations": 5}}
 NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]\d+)?"
+UNKNOWN_LENGTH = "Nobody knows how long it still needs"
+EXPECTED = rf"Expected: (?:about )?({NUMBER}) (d|h|min|s) left(?: \(({NUMBER}) to ({NUMBER})\))?, (.*)\."
+LENGTHS = [
+    UNKNOWN,
+    Expected(50.0, 40.0, 65.0, ExpectedSource.MEASURED_SPEED),
+    Expected(7000.0, 2000.0, 30_000.0, ExpectedSource.EARLIER_RUNS),
+    left(300_000.0, ExpectedSource.TRACE),
+]
 
 
 def made(policy: str, **options: object) -> Policy:
@@ -87,6 +96,10 @@ class Truth:
     def ahead(self) -> list[str]:
         order = self.order()
         return order[: order.index(self.job.id)]
+
+    def behind(self) -> list[JobView]:
+        after = set(self.order()) - {*self.ahead(), self.job.id}
+        return [view for view in self.round.jobs if view.id in after]
 
     def option(self, name: str) -> int:
         assert self.plan.configurations is not None
@@ -222,6 +235,26 @@ def pollux_limits(t: Truth, found: re.Match[str]) -> bool:
     return found[1] in t.types and inside and (fits or not t.job.spec.preemptible)
 
 
+UNITS_S = {"d": 86_400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
+SOURCES = {
+    "from measured speed": ExpectedSource.MEASURED_SPEED,
+    "from earlier runs": ExpectedSource.EARLIER_RUNS,
+    "told by the trace": ExpectedSource.TRACE,
+}
+
+
+def expectation(t: Truth, found: re.Match[str]) -> bool:
+    """What it still needs, its band, where that comes from, and that nobody known to be shorter is behind it."""
+    mean, _, low, high, source = found.groups()
+    e, size = t.job.expected, UNITS_S[found[2]]
+    low, high = low or mean, high or mean
+    figures = [(mean, e.mean_s), (low, e.low_s), (high, e.high_s)]
+    right = all(float(text) == pytest.approx(seconds / size, rel=0.06) for text, seconds in figures)
+    free = not found[0].startswith("The ") or not t.job.spec.preemptible  # its place is not that of its length
+    ordered = free or all((v.remaining_s or np.inf) >= e.mean_s for v in t.behind())
+    return right and ordered and SOURCES[source] is e.source
+
+
 CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (r"It needs (\d+) GPUs; free after this round: (.*)\.",
      lambda t, m: int(m[1]) == t.needs and listed(m[2]) == {
@@ -290,10 +323,13 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (r"Nothing that runs is stopped, and no waiting job overtakes another\.",
      lambda t, m: all(v.id in t.plan.placements for v in t.round.jobs if v.placement is not None)),
     (r"Jobs that run may be stopped for those before them\.", lambda t, m: t.policy.traits.preempts),
-    (r"The .* (?:start first|run); nobody knows how long this one still needs, so it comes last\.",
+    (rf"The (?:shortest jobs start first|jobs that end soonest run)\. ({UNKNOWN_LENGTH}, so it comes last\.)",
+     lambda t, m: t.job.remaining_s is None and (not t.job.spec.preemptible or not any(
+         v.expected.known for v in t.behind()))),
+    (rf"The (?:shortest jobs start first|jobs that end soonest run)\. {EXPECTED}", expectation),
+    (EXPECTED, expectation),
+    (rf"{UNKNOWN_LENGTH}, so it is taken to need as long as it has had(?:, and a round at least)?\.",
      lambda t, m: t.job.remaining_s is None),
-    (rf"The .* (?:start first|run); this one still needs ({NUMBER}) s\.",
-     lambda t, m: float(m[1]) == pytest.approx(t.job.remaining_s, abs=0.51)),
     (rf"The jobs of the lowest level run first\. It has had ({NUMBER}) GPU-seconds: level (\d) of 0 to 1\.",
      lambda t, m: float(m[1]) == pytest.approx(t.job.attained_gpu_s, abs=0.51)
      and int(m[2]) == int(t.job.attained_gpu_s >= 18_000)),
@@ -339,7 +375,7 @@ def rounds(draw: st.DrawFn) -> Round:
             "submitted_s": float(draw(st.integers(0, 5))),
             "age_s": float(draw(st.sampled_from([0, 60, 5000]))),
             "attained_gpu_s": float(draw(st.sampled_from([0, 100, 20_000]))),
-            "remaining_s": draw(st.sampled_from([None, 50.0, 7000.0])),
+            "expected": draw(st.sampled_from(LENGTHS)),
             "restarts": draw(st.integers(0, 3)),
             "preemptible": draw(st.integers(0, 4)) > 0,
             "gpu_types": draw(st.sampled_from([None, None, ["a"], ["b"], ["c"]])),
@@ -365,7 +401,7 @@ def test_whatever_the_round_every_claim_about_every_job_is_true_of_it(name: str,
     policy = made(name)
     plan = policy.plan(first)
     check(policy, first, plan)
-    newcomers = [rigid("n1", 4, submitted_s=1.0, age_s=0.0), rigid("n2", 2, remaining_s=10.0, submitted_s=9.0)]
+    newcomers = [rigid("n1", 4, submitted_s=1.0, age_s=0.0), rigid("n2", 2, expected=left(10.0), submitted_s=9.0)]
     jobs = after(list(first.jobs), plan)
     later = Round(6060.0, 60.0, first.cluster, [*jobs, *newcomers])
     check(policy, later, policy.plan(later))
@@ -402,8 +438,11 @@ def test_a_job_that_no_cluster_could_run_is_refused(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["fifo", "sjf"])
 def test_a_queue_tells_who_is_before_a_job_what_is_free_and_what_it_needs(policy: str) -> None:
-    runs = rigid("w", 2, placement=on("a", n0=2), submitted_s=0.0, remaining_s=1.0)
-    queue = [rigid("v", 4, submitted_s=1.0, remaining_s=2.0), rigid("x", 2, submitted_s=2.0, remaining_s=3.0)]
+    runs = rigid("w", 2, placement=on("a", n0=2), submitted_s=0.0, expected=left(1.0))
+    queue = [
+        rigid("v", 4, submitted_s=1.0, expected=left(2.0)),
+        rigid("x", 2, submitted_s=2.0, expected=left(3.0)),
+    ]
     found = explained(policy, "1x a:4", runs, *queue)
     assert found.to_dict()["reason"] == WaitReason.BEHIND_OTHERS
     assert found.sentences[1:3] == (
@@ -414,8 +453,8 @@ def test_a_queue_tells_who_is_before_a_job_what_is_free_and_what_it_needs(policy
 
 @pytest.mark.parametrize("policy", ["srtf", "las"])
 def test_a_job_that_is_stopped_for_another_is_told_what_it_had(policy: str) -> None:
-    runs = rigid("x", 4, placement=on("a", n0=4), attained_gpu_s=1e5, remaining_s=1e4)
-    found = explained(policy, "1x a:4", runs, rigid("y", 4, remaining_s=10.0))
+    runs = rigid("x", 4, placement=on("a", n0=4), attained_gpu_s=1e5, expected=left(1e4))
+    found = explained(policy, "1x a:4", runs, rigid("y", 4, expected=left(10.0)))
     assert found.sentences[0] == "x gets nothing this round; it had 4xa."
 
 

@@ -69,7 +69,7 @@ def test_rigid_jobs_that_train_models_tell_how_long_they_take_as_far_as_their_mo
         knowledge = LearningKnowledge(workload, [one, one], knows)
         world = AdaptiveWorld(workload, [one, one], knowledge, largest_nodes={"a100": 8, "t4": 4})
         whole = np.full(2, one.statistics.boundaries[one.epochs - 1])
-        start, half = (world.remaining_s(np.arange(2), whole * done) for done in (0.0, 0.5))
+        start, half = (world.told.remaining_s(np.arange(2), whole * done) for done in (0.0, 0.5))
         assert half.tolist() == pytest.approx((start / 2).tolist(), nan_ok=True)
         return [float(seconds) for seconds in start]
 

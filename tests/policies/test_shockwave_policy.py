@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from coadapt.core.expected import UNKNOWN
 from coadapt.optimizer.nash_welfare import Window, log_progress, planned_rounds
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.round import JobView, Plan, Round
@@ -17,7 +18,7 @@ from coadapt.simulator.traces.workload import TraceJob, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.rounds import assert_within, cluster, held, job, on
+from tests.support.rounds import assert_within, cluster, held, job, left, on
 
 BASES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
 ROUND_S = 100.0
@@ -132,7 +133,8 @@ def test_a_makespan_weight_that_makes_no_sense_is_refused(weight: float) -> None
 
 def rigid(id: str, gpus: int = 1, left_s: float | None = 1000.0, **view: object) -> JobView:
     view = {"known": False, "age_s": 0.0, **view}
-    return job(id, gpus=gpus, adaptivity="rigid", remaining_s=left_s, **view)  # type: ignore[arg-type]
+    expected = UNKNOWN if left_s is None else left(left_s)
+    return job(id, gpus=gpus, adaptivity="rigid", expected=expected, **view)  # type: ignore[arg-type]
 
 
 def plan(where: str, *jobs: JobView, now: float = 0.0, **options: object) -> Plan:

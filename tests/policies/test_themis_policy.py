@@ -7,7 +7,7 @@ from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.round import JobColumns, Round
 from coadapt.policies.themis import finish_time_fairness
 
-from tests.support.rounds import cluster, job, on
+from tests.support.rounds import cluster, job, left, on
 
 
 def columns(**values: list[float]) -> JobColumns:
@@ -31,9 +31,9 @@ def test_rho_compares_the_shared_cluster_with_a_fair_share_of_it() -> None:
 
 def test_who_waited_longest_for_little_work_goes_first() -> None:
     where = cluster("1x t4:2")
-    waiting = job("waiting", adaptivity="rigid", gpus=2, submitted_s=0.0, remaining_s=60.0)
+    waiting = job("waiting", adaptivity="rigid", gpus=2, submitted_s=0.0, expected=left(60.0))
     served = job(
-        "served", adaptivity="rigid", gpus=2, submitted_s=0.0, remaining_s=9000.0, placement=on("t4", n0=2),
+        "served", adaptivity="rigid", gpus=2, submitted_s=0.0, expected=left(9000.0), placement=on("t4", n0=2),
         attained_gpu_s=2000.0,
     )  # fmt: skip
     plan = make_policy("themis").plan(Round(1000.0, 60.0, where, [served, waiting]))
@@ -42,5 +42,5 @@ def test_who_waited_longest_for_little_work_goes_first() -> None:
 
 def test_jobs_that_all_fit_all_run() -> None:
     where = cluster("2x t4:4")
-    jobs = [job(str(i), adaptivity="rigid", gpus=2, remaining_s=100.0 * (i + 1)) for i in range(4)]
+    jobs = [job(str(i), adaptivity="rigid", gpus=2, expected=left(100.0 * (i + 1))) for i in range(4)]
     assert len(make_policy("themis").plan(Round(500.0, 60.0, where, jobs)).placements) == 4

@@ -77,14 +77,14 @@ def test_a_job_trains_where_it_is_until_its_new_processes_have_started() -> None
 
 def test_policies_learn_what_a_restart_costs_from_the_first() -> None:
     made = world(replace(MODEL, restart_s=12.0, assumed_restart_s=30.0))
-    assert [made.restart_cost_s(0, restarts) for restarts in (0, 1, 2)] == [30.0, 12.0, 12.0]
+    assert [made.told.restart_cost_s(0, restarts) for restarts in (0, 1, 2)] == [30.0, 12.0, 12.0]
 
 
 def test_a_trace_of_an_earlier_version_costs_what_it_did() -> None:
     made = world(replace(MODEL, start_s=None, restart_s=12.0))
     assert made.pause_s(0, None, on("t4", 1), 0.0, True) == 12.0
     assert made.pause_s(0, on("t4", 2), on("t4", 1), 0.0, False) == 12.0
-    assert made.restart_cost_s(0) == 12.0
+    assert made.told.restart_cost_s(0) == 12.0
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from coadapt.core.cluster import Cluster, Node
+from coadapt.core.expected import Expected, ExpectedSource
 from coadapt.core.job import JobSpec
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.estimators.goodput import BatchLimits, JobModel
@@ -42,6 +43,11 @@ def model(speed: Mapping[str, float], link: float = 0.0, most: int = 4096, first
         for t, s in speed.items()
     }
     return JobModel(throughput, 1000.0, BatchLimits(first, most), dict.fromkeys(speed, 1))
+
+
+def left(seconds: float, source: ExpectedSource = ExpectedSource.MEASURED_SPEED) -> Expected:
+    """A job needs exactly so long."""
+    return Expected.exactly(seconds, source)
 
 
 ANY = model({"a": 1.0, "b": 1.0})

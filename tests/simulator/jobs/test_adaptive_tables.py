@@ -153,17 +153,17 @@ def test_a_job_ends_when_its_table_summed_by_hand_says(
 
 def test_jobs_alike_share_a_model_which_stays_the_same_object_until_their_row_changes() -> None:
     two = world(GROWS, job("a"), job("b"))
-    assert two.model(0) is two.model(1)
+    assert two.told.model(0) is two.told.model(1)
     noisy = world(GROWS, job("a"), job("b"), noise=0.01)
-    before, other = noisy.model(0), noisy.model(1)
-    assert noisy.model(0) is before
+    before, other = noisy.told.model(0), noisy.told.model(1)
+    assert noisy.told.model(0) is before
     assert other.goodput.tolist() != before.goodput.tolist()
     t4 = Placement("t4", (NodeShare("n", 2),))
     noisy.moves(0, t4, 100.0)
-    assert noisy.model(0) is before
+    assert noisy.told.model(0) is before
     noisy.crosses(np.array([0]), [t4], np.array([400.0]))
-    assert noisy.model(0) is not before
-    assert noisy.model(1) is other
+    assert noisy.told.model(0) is not before
+    assert noisy.told.model(1) is other
 
 
 @settings(max_examples=30)
@@ -174,13 +174,13 @@ def test_noise_is_one_factor_a_configuration_for_all_of_a_job(noise: float, seed
     for progress in (0.0, 1000.0):
         for w in (exact, noisy):
             w.moves(0, Placement("t4", (NodeShare("n", 1),)), progress)
-        factors.append(noisy.model(0).goodput / exact.model(0).goodput)
+        factors.append(noisy.told.model(0).goodput / exact.told.model(0).goodput)
     assert (np.abs(factors[0] - 1) <= noise * (1 + 1e-9)).all()
     assert np.ptp(factors[0]) > 0
     assert factors[1].tolist() == pytest.approx(factors[0].tolist())
     again = world(GROWS, noise=noise, seed=seed)
     again.moves(0, Placement("t4", (NodeShare("n", 1),)), 1000.0)
-    assert again.model(0).goodput.tolist() == noisy.model(0).goodput.tolist()
+    assert again.told.model(0).goodput.tolist() == noisy.told.model(0).goodput.tolist()
 
 
 def test_noise_is_what_policies_see_and_not_what_is_true() -> None:

@@ -1,0 +1,79 @@
+"""How long a job is expected to need still: a mean, a band around it, and where the number comes from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+BAND = 0.8  # the part of jobs whose time lies between `low_s` and `high_s`
+_UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+
+class ExpectedSource(StrEnum):
+    """Where an expectation comes from; the values are stable."""
+
+    MEASURED_SPEED = "measured_speed"  # work left over the speed that the job's models give
+    EARLIER_RUNS = "earlier_runs"  # what earlier runs of the same script took
+    TRACE = "trace"  # the trace of a simulation tells the true length
+    UNKNOWN = "unknown"  # nobody can tell
+
+
+_FROM = {
+    ExpectedSource.MEASURED_SPEED: "from measured speed",
+    ExpectedSource.EARLIER_RUNS: "from earlier runs",
+    ExpectedSource.TRACE: "told by the trace",
+}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Seconds a job still needs on the GPUs it asks for; `low_s` to `high_s` is a band of 80 %.
+
+    Raises:
+        ValueError: for NaN, for less than 0, for a mean outside of the band, and for infinity where it is known.
+    """
+
+    mean_s: float
+    low_s: float
+    high_s: float
+    source: ExpectedSource
+
+    def __post_init__(self) -> None:
+        known = self.source is not ExpectedSource.UNKNOWN
+        for name in ("mean_s", "low_s", "high_s"):
+            value = getattr(self, name)
+            if not value >= 0 or (known and math.isinf(value)):
+                raise ValueError(f"{name}: {value} is not accepted, must be a finite number of seconds, 0 or more")
+        if not self.low_s <= self.high_s:
+            raise ValueError(f"low_s: {self.low_s} is above high_s {self.high_s}, must be at most that")
+        if not self.low_s <= self.mean_s <= self.high_s:
+            raise ValueError(f"mean_s: {self.mean_s} must lie from low_s {self.low_s} to high_s {self.high_s}")
+
+    @classmethod
+    def exactly(cls, seconds: float, source: ExpectedSource) -> Expected:
+        """Return what is known without any doubt. Raises ValueError as the class does."""
+        return cls(seconds, seconds, seconds, source)
+
+    @property
+    def known(self) -> bool:
+        """Return whether anybody can tell."""
+        return self.source is not ExpectedSource.UNKNOWN
+
+    @property
+    def text(self) -> str:
+        """Return it for a person, as "about 12 min left (9 to 15), from measured speed"."""
+        if not self.known:
+            return "nobody knows how long it still needs"
+        size, unit = next((one for one in _UNITS if self.mean_s >= 2 * one[0]), _UNITS[-1])
+        mean, low, high = (_number(value / size) for value in (self.mean_s, self.low_s, self.high_s))
+        if self.low_s == self.high_s:
+            return f"{mean} {unit} left, {_FROM[self.source]}"
+        return f"about {mean} {unit} left ({low} to {high}), {_FROM[self.source]}"
+
+
+UNKNOWN = Expected(math.inf, 0.0, math.inf, ExpectedSource.UNKNOWN)
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"

@@ -1,0 +1,89 @@
+"""What policies are told of jobs that train models: what each has found out of itself, as live jobs do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ...core.completion import fraction_done, samples_left
+from ...core.expected import UNKNOWN, Expected, ExpectedSource
+from ...core.training_config import Adaptivity, Count
+from ...estimators.goodput import JobModel
+from ...policies.placing.speeds import goodput_on
+from ..traces.tables import Floats
+from ..traces.workload import Ints, Workload
+from .applications import Application
+
+
+class ModelSource(Protocol):
+    """Whoever knows the goodput models of jobs; `adaptive.Knowledge` does."""
+
+    def model(self, job: int) -> JobModel | None:
+        """Return what is known of a job by now."""
+
+
+class ToldModels:
+    """Tells a job's fitted model, and the work left that its own epochs say.
+
+    Args:
+        largest_nodes: GPUs of the largest node of each type; given, it tells how long rigid jobs still need.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        applications: Sequence[Application],
+        knowledge: ModelSource,
+        largest_nodes: Mapping[str, int],
+    ) -> None:
+        self._workload, self._applications, self._knowledge = workload, applications, knowledge
+        self._largest_nodes = largest_nodes
+        self._ends = np.array([a.statistics.boundaries[a.epochs - 1] for a in applications], float)
+        self._speed: dict[int, tuple[JobModel, float]] = {}  # what a model said of a rigid job
+
+    def restart_cost_s(self, job: int, restarts: int = 0) -> float:
+        """Return what is assumed before the first restart, where the trace says so; then the true cost."""
+        application = self._applications[job]
+        if restarts or application.assumed_restart_s is None:
+            return application.restart_s
+        return application.assumed_restart_s
+
+    def model(self, job: int) -> JobModel | None:
+        """Return what is fitted to the job's measurements."""
+        return self._knowledge.model(job)
+
+    def rates(self, job: int) -> Mapping[str, float] | None:
+        """Return None: the model says it."""
+        return None
+
+    def remaining(self, job: int, progress: float) -> float | None:
+        """Return what a live job reports: it ends, as jobs do by default, when its progress is made."""
+        fraction = fraction_done(Count.PROGRESS, float(self._ends[job]), progress, 0.0)
+        return samples_left(progress * self._applications[job].initial_batch_size, fraction)
+
+    def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
+        """Return (jobs,) seconds on the GPU type that each rigid job is fastest on; nan for the others."""
+        speeds = np.array([self._steps_per_s(job) for job in jobs.tolist()])
+        with np.errstate(divide="ignore"):
+            left_s = np.maximum(self._ends[jobs] - progress, 0.0) / speeds
+        return np.where(np.isfinite(left_s), left_s, np.nan)
+
+    def expected(self, job: int, progress: float) -> Expected:
+        """Return the same with its source."""
+        (seconds,) = self.remaining_s(np.array([job]), np.array([progress])).tolist()
+        return UNKNOWN if np.isnan(seconds) else Expected.exactly(seconds, ExpectedSource.MEASURED_SPEED)
+
+    def _steps_per_s(self, job: int) -> float:
+        """Steps at the initial batch size on the GPUs the job asks for; 0: nobody knows."""
+        if not self._largest_nodes or self._workload.adaptivity[job] is not Adaptivity.RIGID:
+            return 0.0
+        model = self._knowledge.model(job)
+        if model is None:
+            return 0.0
+        if job not in self._speed or self._speed[job][0] is not model:
+            gpus = int(self._workload.gpus[job])
+            goodput = max(goodput_on(model, t, gpus, most) for t, most in self._largest_nodes.items())
+            self._speed[job] = model, goodput / self._applications[job].initial_batch_size
+        return self._speed[job][1]
