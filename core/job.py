@@ -195,7 +195,10 @@ class Phase(StrEnum):
 
     @property
     def is_terminal(self) -> bool:
-        return self in (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED)
+        return self in _TERMINAL
+
+
+_TERMINAL = (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from .reactions import claim, end, force_out, lose_everything, react, start_prof
 from .reattachment import reattach
 from .record import JobRecord, Stopped
 from .records import Records
-from .snapshot import Snapshot, take_snapshot
+from .snapshot import TRAINED_IN, Snapshot, take_snapshot
 from .store import Event, Store
 from .transition import CycleAction, SlotPlanner, StartProfile, Wanted, actions, without_given_up
 from .upkeep import steps
@@ -174,7 +174,7 @@ class SchedulingCycle:
         self._asked_at_s, self._records.round_asked = None, False
         self._last_round_s, self._again_s = self._clock.monotonic_s(), None
         jobs = [job for job in self._store.unretired.values() if job.active]
-        trained = [job for job in jobs if job.phase in (Phase.QUEUED, Phase.RUNNING)]
+        trained = [job for job in jobs if job.phase in TRAINED_IN]
         models = self._models.models(trained, nodes.cluster.gpu_types, self._failed)
         return take_snapshot(jobs, models, nodes.cluster, self._store, self._settings, now)
 

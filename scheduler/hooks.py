@@ -6,7 +6,7 @@ A hook never decides. In production a hook that raises is logged and does no har
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,17 +138,21 @@ class PlanLogHook(CycleHook):
     def planned(self, done: RoundDone) -> None:
         """Write the plan as an event of the cluster."""
         if done.wanted != self._last:
-            self._store.log(Event(EventKind.PLAN, done.round.now, None, _plan_data(done)))
+            self._store.log(Event(EventKind.PLAN, done.round.now, None, _plan_data(done, self._last)))
             self._last = dict(done.wanted)
 
 
-def _plan_data(done: RoundDone) -> dict[str, Any]:
+def _plan_data(done: RoundDone, before: Mapping[str, tuple[Slot, ...]]) -> dict[str, Any]:
+    """Return what is another than in the plan before: a plan of thousands of jobs is long, and changes little."""
     return {
         "round": done.number,
         "seconds": done.seconds,
+        "jobs": len(done.wanted),
         "placements": {
             view_id: {"gpu_type": p.gpu_type, "nodes": {share.node_id: share.gpus for share in p.shares}}
             for view_id, p in done.plan.placements.items()
+            if view_id in done.wanted and done.wanted[view_id] != before.get(view_id)
         },
+        "without": [view_id for view_id in before if view_id not in done.wanted],
         "notes": list(done.plan.notes),
     }

@@ -118,7 +118,12 @@ class JobRecord:
     @property
     def occupied(self) -> tuple[Slot, ...]:
         """Every slot in which something of the job may live, profile runs included."""
-        return (*self.held, *(run.slot for run in self.profiles if run.slot is not None))
+        return (*self.held, *self.measured_in)
+
+    @cached_property
+    def measured_in(self) -> tuple[Slot, ...]:
+        """Slots of its profile runs."""
+        return tuple(run.slot for run in self.profiles if run.slot is not None)
 
     @cached_property
     def placement(self) -> Placement | None:

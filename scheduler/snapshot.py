@@ -26,6 +26,7 @@ from .store import Store
 
 START_S = 900.0  # longest that processes may rightly take to start
 MEASURED_IN = (Phase.PROFILING, Phase.QUEUED, Phase.RUNNING)  # phases in which profile runs take part
+TRAINED_IN = (Phase.QUEUED, Phase.RUNNING)  # phases in which a job takes part as itself
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,15 @@ def allowed_types(spec: JobSpec, cluster: Cluster) -> tuple[str, ...]:
         for t, most in largest_nodes(cluster.of_pool(spec.pool or "")).items()
         if (per_replica := spec.gpus_per_replica(t)) is not None and most >= per_replica
     )
+
+
+def runs_somewhere(spec: JobSpec, cluster: Cluster) -> bool:
+    """Return whether `allowed_types` finds any; of most jobs the first type tells."""
+    for t, most in largest_nodes(cluster.of_pool(spec.pool or "")).items():
+        per_replica = spec.gpus_per_replica(t)
+        if per_replica is not None and most >= per_replica:
+            return True
+    return False
 
 
 def waiting_reason(spec: JobSpec, cluster: Cluster) -> str:
@@ -103,7 +113,7 @@ def profile_views(
         for job in jobs
         if job.phase in MEASURED_IN
         for run in job.profiles
-        if run.active or run.startable
+        if run.ok is None and (run.active or run.startable)
     ]
     # What runs stays; then jobs that cannot train before they are measured.
     runs.sort(key=lambda pair: (not pair[1].active, pair[0].phase is not Phase.PROFILING))
@@ -147,6 +157,7 @@ def _profile_view(work: ProfileWork, job: JobRecord, run: ProfileRun, now: float
 
 def job_view(job: JobRecord, model: JobModel | None, store: Store, settings: Settings, now: float) -> JobView:
     """A queued or running job."""
+    held = store.held_time(job.id)
     return JobView(
         id=job.id,
         spec=job.spec,
@@ -156,8 +167,8 @@ def job_view(job: JobRecord, model: JobModel | None, store: Store, settings: Set
         restarts=job.state.restarts + restart_is_under_way(job),
         restart_cost_s=expected_restart_s(job, settings, now),
         largest_gpus=job.largest_gpus,
-        attained_gpu_s=store.attained_gpu_s(job.id, now),
-        served_in_window_s=store.served_s(job.id, now - settings.service_window_s, now),
+        attained_gpu_s=held.gpu_s(now),
+        served_in_window_s=held.served_s(now - settings.service_window_s, now),
         progress=float(job.report.get("progress_samples", 0.0)),
         submitted_s=job.state.submitted_s,
         remaining=remaining(job.report),
@@ -201,7 +212,7 @@ def take_snapshot(
     views += [
         job_view(job, models.get(job.id), store, settings, now)
         for job in jobs
-        if job.phase in (Phase.QUEUED, Phase.RUNNING) and allowed_types(job.spec, cluster)
+        if job.phase in TRAINED_IN and runs_somewhere(job.spec, cluster)
     ]
     views.sort(key=lambda view: (view.submitted_s, view.id))
     round = Round(now=now, length=settings.round_interval_s, cluster=cluster, jobs=views)

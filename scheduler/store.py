@@ -118,7 +118,7 @@ class Store:
         rows = self._db.execute("select job_id, start_s, end_s, gpu_type, gpus, phase from intervals order by id")
         for job_id, start_s, end_s, gpu_type, gpus, phase in rows:
             key = TRAINING if phase == "running" else gpu_type
-            held = self._held_time(job_id).begun(key, start_s, gpus)
+            held = self.held_time(job_id).begun(key, start_s, gpus)
             self._held[job_id] = held if end_s is None else held.ended(key, end_s)
 
     def _keep(self, job: JobRecord) -> None:
@@ -269,7 +269,7 @@ class Store:
         """From now on the job holds this: ends the running interval before it; nothing if that is the same."""
         with self._lock:
             row = None
-            if TRAINING in self._held_time(interval.job_id).open:
+            if TRAINING in self.held_time(interval.job_id).open:
                 row = self._db.execute(
                     "select id, gpu_type, gpus, nodes, batch_size from intervals "
                     "where job_id=? and end_s is null and phase='running' order by id desc limit 1",
@@ -298,7 +298,7 @@ class Store:
     def release(self, job_id: str, now: float, phase: str = "running", gpu_type: str | None = None) -> None:
         """The job does not hold this any more."""
         with self._lock:
-            if self._held_time(job_id).open:
+            if self.held_time(job_id).open:
                 with self._transactions.begin():
                     self._close_interval(job_id, now, phase, gpu_type)
 
@@ -312,15 +312,10 @@ class Store:
             ).fetchall()
         return [Interval(*row) for row in rows]
 
-    def attained_gpu_s(self, job_id: str, now: float) -> float:
-        """Return GPU-seconds held so far, of all types together."""
+    def held_time(self, job_id: str) -> HeldTime:
+        """Return how long a job has held GPUs, as it is now; nothing of a job that never held any."""
         with self._lock:
-            return self._held_time(job_id).gpu_s(now)
-
-    def served_s(self, job_id: str, since: float, now: float) -> float:
-        """Return seconds between `since` and `now` in which the job trained (s_i(τ) of Sia, section 3.5.6)."""
-        with self._lock:
-            return self._held_time(job_id).served_s(since, now)
+            return self._held.get(job_id, _NEVER_HELD)
 
     # --- profiles of earlier jobs -------------------------------------------------------------------------
 
@@ -352,17 +347,14 @@ class Store:
             [(e.time_s, e.job_id, e.kind, dumps(dict(e.data))) for e in events],
         )
 
-    def _held_time(self, job_id: str) -> HeldTime:
-        return self._held.get(job_id, _NEVER_HELD)
-
     def _set_held_time(self, job_id: str, held: HeldTime) -> None:
-        before = self._held_time(job_id)
+        before = self.held_time(job_id)
         self._transactions.on_failure(lambda: self._held.update({job_id: before}))
         self._held[job_id] = held
 
     def _open_interval(self, interval: Interval) -> None:
         key = TRAINING if interval.phase == "running" else interval.gpu_type
-        held = self._held_time(interval.job_id).begun(key, interval.start_s, interval.gpus)
+        held = self.held_time(interval.job_id).begun(key, interval.start_s, interval.gpus)
         self._set_held_time(interval.job_id, held)
         self._db.execute(
             "insert into intervals(job_id, start_s, gpu_type, gpus, nodes, batch_size, lr, phase) "
@@ -382,7 +374,7 @@ class Store:
     def _close_interval(
         self, job_id: str, now: float, phase: str | None = None, gpu_type: str | None = None
     ) -> None:
-        held = self._held_time(job_id)
+        held = self.held_time(job_id)
         ending = [
             key
             for key in held.open

@@ -40,9 +40,10 @@ class Wanted:
 
 
 class SlotPlanner:
-    """Realises placements as slots; what it found for the same placement and holdings is not found again."""
+    """Realises placements as slots; what it found for the same nodes, placement and holdings stays found."""
 
     def __init__(self) -> None:
+        self._nodes = NodesSnapshot()
         self._found: dict[str, tuple[tuple[object, ...], tuple[Slot, ...]]] = {}
 
     def plan(
@@ -55,20 +56,20 @@ class SlotPlanner:
     ) -> Wanted:
         """Return the plan as slots; a placement that cannot be realised is told to `failed` and left out."""
         wanted: dict[str, tuple[Slot, ...]] = {}
-        found: dict[str, tuple[tuple[object, ...], tuple[Slot, ...]]] = {}
+        same_nodes = (nodes.cluster, nodes.leases) == (self._nodes.cluster, self._nodes.leases)
+        known, found = self._found if same_nodes else {}, dict[str, tuple[tuple[object, ...], tuple[Slot, ...]]]()
         specs = {view.id: view.spec for view in snapshot.round.jobs}
         for view_id, placement in plan.placements.items():
             work = snapshot.work.get(view_id)
             job = find(work.job_id if work is not None else view_id)
             if job is None or not job.active:
                 continue
-            run = job.profile(work.gpu_type) if work is not None else None
-            mine = job.held if work is None else (run.slot,) if run is not None and run.slot is not None else ()
-            leases = tuple(nodes.leases.get(share.node_id) for share in placement.shares)
-            key = (placement, nodes.cluster, leases, mine, job.occupied, job.spec)
-            if (before := self._found.get(view_id)) is not None and _same(before[0], key):
+            key = (placement, job.held, job.profiles, job.spec)
+            if (before := known.get(view_id)) is not None and _same(before[0], key):
                 found[view_id] = before
             else:
+                run = job.profile(work.gpu_type) if work is not None else None
+                mine = job.held if work is None else () if run is None or run.slot is None else (run.slot,)
                 others = set(job.occupied) - set(mine)
                 try:
                     slots = slots_of(placement, specs[view_id], nodes.cluster, nodes.leases, mine, others)
@@ -78,12 +79,15 @@ class SlotPlanner:
                 # The same object where nothing changes: comparing it costs nothing from then on.
                 found[view_id] = key, job.target if work is None and slots == job.target else slots
             wanted[view_id] = found[view_id][1]
-        self._found = found
+        self._nodes, self._found = nodes, found
         return Wanted(wanted, snapshot.work)
 
 
 def _same(before: tuple[object, ...], now: tuple[object, ...]) -> bool:
-    return all(one is other or one == other for one, other in zip(before, now, strict=True))
+    for one, other in zip(before, now, strict=True):
+        if one is not other and one != other:
+            return False
+    return True
 
 
 def actions(
@@ -94,22 +98,21 @@ def actions(
     `wanted` None: no round has been planned yet, and every job keeps what it was given.
     """
     planned = wanted.slots if wanted is not None else {}
-    capacity = {node.id: node.gpus for node in nodes.cluster.nodes}
     holdings: dict[str, Holding] = {}
     shall: dict[str, tuple[Slot, ...]] = {}
     runs: list[tuple[JobRecord, ProfileRun]] = []
     by_id: dict[str, JobRecord] = {}
+    settled: list[JobRecord] = []  # they neither move nor leave anything: only their GPUs count
     for job in jobs:
         by_id[job.id] = job
-        runs += [(job, run) for run in job.profiles if run.slot is not None]
+        if job.measured_in:
+            runs += [(job, run) for run in job.profiles if run.slot is not None]
         if not (job.active or job.held):
             continue
         kept = not job.active or job.phase is Phase.PROFILING or wanted is None
         slots = job.target if kept else planned.get(job.id, ())
         if slots == job.target == job.held:
-            # It neither moves nor leaves anything: only its GPUs count.
-            for slot in job.held:
-                capacity[slot.node_id] = capacity.get(slot.node_id, 0) - slot.gpus
+            settled.append(job)
         else:
             holdings[job.id], shall[job.id] = _holding(job), slots
     starts: dict[str, ProfileWork] = {}
@@ -121,8 +124,14 @@ def actions(
             view_id = ProfileWork(job.id, run.gpu_type).id
             shall[view_id] = (run.slot,) if run.active else ()
             holdings[view_id] = Holding(frozenset(shall[view_id]), frozenset({run.slot}))
+    if not holdings:
+        return []
+    capacity = {node.id: node.gpus for node in nodes.cluster.nodes}
+    for job in settled:
+        for slot in job.held:
+            capacity[slot.node_id] = capacity.get(slot.node_id, 0) - slot.gpus
     sent: list[CycleAction] = []
-    for action in step(shall, holdings, capacity, now, release_timeout_s) if holdings else ():
+    for action in step(shall, holdings, capacity, now, release_timeout_s):
         if action.job_id in by_id:
             sent.append(action)
         elif action.job_id in starts and action.slots:

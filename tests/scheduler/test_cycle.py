@@ -724,6 +724,19 @@ def test_the_log_holds_a_plan_only_where_it_is_another(tmp_path: Path) -> None:
     assert world.cycle.rounds >= 3
 
 
+def test_a_plan_in_the_log_names_what_is_another_than_in_the_plan_before(tmp_path: Path) -> None:
+    world = World(tmp_path, "2x t4:4")
+    world.play(RUNS + "submit b unprofiled\nwish b t4-001:2\nafter 61\ngo\nwish a\nafter 61\ngo")
+    plans = [event.data for event in world.store.events() if event.kind is EventKind.PLAN]
+    a, b = world.ids["a"], world.ids["b"]
+    assert [(set(plan["placements"]), plan["without"], plan["jobs"]) for plan in plans] == [
+        ({a}, [], 1),
+        ({b}, [], 2),
+        (set(), [a], 1),
+    ]
+    assert plans[1]["placements"][b] == {"gpu_type": "t4", "nodes": {"t4-001": 2}}
+
+
 def test_gpu_time_is_kept_by_job_and_type(tmp_path: Path) -> None:
     world = World(tmp_path, "1x t4:4")
     world.play("submit a\ngo\nafter 10\nmeasured a t4\nwish a t4-000:2\ngo\nruns a\nafter 100\nfinish a")

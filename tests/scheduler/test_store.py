@@ -131,9 +131,9 @@ def test_time_held_is_summed_over_intervals_and_windows(store: Store) -> None:
     store.release("j", 140.0)
     spans = [(i.start_s, i.end_s, i.gpus, i.batch_size) for i in store.intervals("j")]
     assert spans == [(100.0, 120.0, 1, 32), (120.0, 130.0, 4, 32), (130.0, 140.0, 4, 64)]
-    assert store.attained_gpu_s("j", 999.0) == 20 + 40 + 40
-    assert store.served_s("j", 125.0, 150.0) == 15.0
-    assert store.served_s("j", 90.0, 200.0) == 40.0
+    assert store.held_time("j").gpu_s(999.0) == 20 + 40 + 40
+    assert store.held_time("j").served_s(125.0, 150.0) == 15.0
+    assert store.held_time("j").served_s(90.0, 200.0) == 40.0
 
 
 def test_sums_are_the_same_after_the_store_was_opened_again(tmp_path: Path) -> None:
@@ -142,14 +142,16 @@ def test_sums_are_the_same_after_the_store_was_opened_again(tmp_path: Path) -> N
     store.hold(Interval("j", 100.0, None, "t4", 2, 1))
     store.release("j", 95.0, "profiling", "t4")
     store.hold(Interval("j", 110.0, None, "t4", 4, 1))
-    told = store.attained_gpu_s("j", 130.0), store.served_s("j", 105.0, 130.0)
+    told = store.held_time("j").gpu_s(130.0), store.held_time("j").served_s(105.0, 130.0)
     store.close()
     again = Store(tmp_path / "jobs.sqlite")
-    assert (again.attained_gpu_s("j", 130.0), again.served_s("j", 105.0, 130.0)) == told == (105.0, 25.0)
+    assert (
+        (again.held_time("j").gpu_s(130.0), again.held_time("j").served_s(105.0, 130.0)) == told == (105.0, 25.0)
+    )
 
 
 def seen(store: Store, job_id: str) -> tuple[object, ...]:
-    return store.get(job_id), store.attained_gpu_s(job_id, 500.0), store.served_s(job_id, 0.0, 500.0)
+    return store.get(job_id), store.held_time(job_id).gpu_s(500.0), store.held_time(job_id).served_s(0.0, 500.0)
 
 
 def fill(store: Store) -> None:
@@ -192,7 +194,7 @@ def test_on_a_full_disk_sums_and_records_stay_what_the_file_says(tmp_path: Path,
     again = Store(tmp_path / "jobs.sqlite")
     assert seen(again, job.id) == before
     again.release(job.id, 210.0)
-    assert again.attained_gpu_s(job.id, 500.0) == (0.0 if what == "begin" else 180.0)
+    assert again.held_time(job.id).gpu_s(500.0) == (0.0 if what == "begin" else 180.0)
 
 
 def test_a_job_whose_submission_fails_is_not_there_and_can_be_submitted_again(store: Store) -> None:
@@ -229,7 +231,7 @@ def test_profile_runs_are_no_service(store: Store) -> None:
         ("t4", 10.0, "profiling"),
         ("a100", None, "profiling"),
     ]
-    assert store.served_s("j", 0.0, 10.0) == 0.0
+    assert store.held_time("j").served_s(0.0, 10.0) == 0.0
 
 
 def test_the_end_of_a_job_ends_what_it_held(store: Store) -> None:
