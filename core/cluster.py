@@ -69,6 +69,11 @@ class Cluster:
         return {t: tuple(nodes) for t, nodes in found.items()}
 
     @cached_property
+    def largest_nodes(self) -> Mapping[str, int]:
+        """GPUs of the largest node of each GPU type, in order of types."""
+        return {t: max(node.gpus for node in nodes) for t, nodes in self.by_type.items()}
+
+    @cached_property
     def positions(self) -> Mapping[str, tuple[str, int]]:
         """Node id -> its GPU type and its position in `of_type`."""
         return {node.id: (t, i) for t, nodes in self.by_type.items() for i, node in enumerate(nodes)}

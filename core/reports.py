@@ -22,6 +22,7 @@ class JobInfo:
     one_pass: bool = False  # a batch cannot be taken in several passes, nor several to a step
     undivided: bool = False  # a batch cannot be taken in several passes, but several may make a step
     least_local_bsz: int = 1  # samples a replica's batch should have, for statistics or a loss over it
+    asked_samples: float | None = None  # of its epochs or steps together, as its profile run saw; None: not known
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,11 @@ class ProfileProgress:
     rows: tuple[StepRow, ...] = ()
     failed: tuple[int, ...] = ()  # local batch sizes at which memory ran out
     floor: int = 1  # smaller ones make the script fail
+    asked_samples: float | None = None  # of the script's epochs or steps together; None: not seen
+
+    def with_asked(self, samples: float | None) -> ProfileProgress:
+        """Return it with what the script asks for; None changes nothing."""
+        return self if samples is None else replace(self, asked_samples=samples)
 
     def with_row(self, row: StepRow) -> ProfileProgress:
         return replace(self, rows=(*self.rows, row))
@@ -99,12 +105,14 @@ class ProfileProgress:
 
     def to_json(self) -> str:
         rows = [asdict(row) for row in self.rows]
-        return json.dumps({"rows": rows, "failed": self.failed, "floor": self.floor})
+        told = {"rows": rows, "failed": self.failed, "floor": self.floor, "asked_samples": self.asked_samples}
+        return json.dumps(told)
 
     @classmethod
     def from_json(cls, text: str) -> ProfileProgress:
         data = json.loads(text)
-        return cls(tuple(StepRow(**row) for row in data["rows"]), tuple(data["failed"]), data["floor"])
+        rows = tuple(StepRow(**row) for row in data["rows"])
+        return cls(rows, tuple(data["failed"]), data["floor"], data.get("asked_samples"))
 
 
 NOTHING_PROFILED = ProfileProgress()

@@ -28,7 +28,7 @@ def bootstrap(own: ThroughputModel, donor: ThroughputModel) -> ThroughputModel:
         alpha_r=links.alpha_r * ratio,
         alpha_n=links.alpha_n * ratio,
     )
-    return ThroughputModel(params, own.max_local_bsz, own.max_replicas_measured)
+    return ThroughputModel(params, own.max_local_bsz, own.max_replicas_measured, own.spread)
 
 
 def donor_of(models: Mapping[str, ThroughputModel]) -> str | None:

@@ -223,3 +223,16 @@ def best_batch(model: JobModel, gpu_type: str, nodes: int, replicas: int) -> Bat
         throughput=float(value) / efficient,
         efficiency=efficient,
     )
+
+
+def goodput_on(model: GoodputModel, gpu_type: str, gpus: int, gpus_per_node: int) -> float:
+    """Goodput in samples/s at the initial batch size on so many GPUs, on as few nodes as can be; 0: cannot run."""
+    nodes = -(-gpus // gpus_per_node)
+    if not isinstance(model, JobModel):
+        columns = (np.array([value]) for value in (gpus_per_node, 0, nodes, gpus))
+        return float(goodput_matrix([model], ConfigurationArrays((gpu_type,), *columns))[0, 0])
+    per_replica = model.gpus_per_replica.get(gpu_type)
+    if per_replica is None or gpus % per_replica:
+        return 0.0
+    best = best_batch(model, gpu_type, nodes, gpus // per_replica)
+    return 0.0 if best is None else best.goodput

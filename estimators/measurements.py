@@ -12,7 +12,7 @@ from ..core.training_config import Adaptivity, TrainingConfig
 from .efficiency import noise_scale
 from .goodput import BatchLimits, JobModel
 from .profile import Profile
-from .throughput import ThroughputModel, ThroughputParams, fit
+from .throughput import ThroughputModel, ThroughputParams, fit, spread_of
 
 EVERY_TYPE = "*"  # in gpus_per_replica: the same count on every GPU type
 
@@ -31,9 +31,9 @@ class Measurements:
     grad_sqr: float | None = None
     grad_var: float | None = None
     info: JobInfo | None = None
-    # GPU type -> (the profile the fit is of, the fit). One thread may fit while another writes or sends a value:
-    # whoever walks over it takes a copy first.
-    _fits: dict[str, tuple[Profile, ThroughputParams]] = field(default_factory=dict, repr=False)
+    # GPU type -> (the profile the fit is of, the fit, its spread if that was asked for). One thread may fit while
+    # another writes or sends a value: whoever walks over it takes a copy first.
+    _fits: dict[str, tuple[Profile, ThroughputParams, float | None]] = field(default_factory=dict, repr=False)
 
     def __eq__(self, other: object) -> bool:
         """Return whether both say the same; fits are only a warm start and do not count."""
@@ -72,6 +72,7 @@ class Measurements:
                 one_pass=known.one_pass,
                 undivided=known.undivided,
                 least_local_bsz=max(known.least_local_bsz, said.least_local_bsz),
+                asked_samples=known.asked_samples,
             )
         return replace(self, info=said)
 
@@ -88,12 +89,17 @@ class Measurements:
         )
         return self if info == self.info else replace(self, info=info)
 
-    def of_another_run(self) -> Measurements:
-        """What also holds for another script that trains the same model."""
+    def of_another_run(self, *, same_script: bool = False) -> Measurements:
+        """What also holds for another script that trains the same model, or for another run of the same one."""
         info = self.info
         if info is not None:
             info = JobInfo(
-                info.fingerprint, info.initial_batch_size, info.parameters, info.dataset_size, info.adam_type
+                info.fingerprint,
+                info.initial_batch_size,
+                info.parameters,
+                info.dataset_size,
+                info.adam_type,
+                asked_samples=info.asked_samples if same_script else None,
             )
         return replace(self, grad_sqr=None, grad_var=None, info=info)
 
@@ -126,6 +132,8 @@ class Measurements:
         if progress.floor > 1 and updated.info is not None:
             least = max(updated.info.least_local_bsz, progress.floor)
             updated = replace(updated, info=replace(updated.info, least_local_bsz=least))
+        if progress.asked_samples is not None and updated.info is not None:
+            updated = replace(updated, info=replace(updated.info, asked_samples=progress.asked_samples))
         if not progress.failed:
             return updated
         least = min([*progress.failed, *([known] if (known := self.out_of_memory.get(gpu_type)) else [])])
@@ -177,9 +185,16 @@ class Measurements:
                 **{t: size for t, size in other.out_of_memory.items() if t in missing},
                 **self.out_of_memory,
             },
-            info=self.info or other.info,
+            info=self._info_with(other),
             _fits={**{t: fit for t, fit in dict(other._fits).items() if t in missing}, **self._fits},
         )
+
+    def _info_with(self, other: Measurements) -> JobInfo | None:
+        """What the script says of itself; what it asks for also where only the other run has seen that."""
+        if self.info is None or other.info is None or self.info.asked_samples is not None:
+            return self.info or other.info
+        asked = other.info.asked_samples
+        return self.info if asked is None else replace(self.info, asked_samples=asked)
 
     def _largest_with(self, other: Measurements, gpu_type: str) -> int:
         """What fitted the other job fits this one too, unless this one knows better."""
@@ -241,14 +256,18 @@ class Measurements:
 
     def _throughput(self, gpu_type: str, training: TrainingConfig) -> ThroughputModel:
         profile = self.profiles[gpu_type]
-        of, params = self._fits.get(gpu_type, (None, None))
+        of, params, spread = self._fits.get(gpu_type, (None, None, None))
         if params is None or of is not profile:
             params = fit(profile, params, parameters=self.info.parameters if self.info else None)
-            self._fits[gpu_type] = (profile, params)
+            spread = None
+        if spread is None:
+            spread = spread_of(params, profile)
+            self._fits[gpu_type] = (profile, params, spread)
         return ThroughputModel(
             params=params,
             max_local_bsz=self.max_local_bsz(gpu_type, training),
             max_replicas_measured=int(profile.replicas.max()),
+            spread=spread,
         )
 
     def max_local_bsz(self, gpu_type: str, training: TrainingConfig) -> int:
@@ -279,7 +298,7 @@ class Measurements:
                 "info": None if self.info is None else self.info.__dict__,
                 "fits": {
                     gpu_type: params.to_json()
-                    for gpu_type, (profile, params) in dict(self._fits).items()
+                    for gpu_type, (profile, params, _) in dict(self._fits).items()
                     if self.profiles.get(gpu_type) is profile
                 },
             }
@@ -289,8 +308,8 @@ class Measurements:
     def from_json(cls, text: str) -> Measurements:
         data: dict[str, Any] = json.loads(text)
         profiles = {gpu_type: Profile.from_json(profile) for gpu_type, profile in data["profiles"].items()}
-        fits = {
-            gpu_type: (profiles[gpu_type], ThroughputParams.from_json(params))
+        fits: dict[str, tuple[Profile, ThroughputParams, float | None]] = {
+            gpu_type: (profiles[gpu_type], ThroughputParams.from_json(params), None)
             for gpu_type, params in data.get("fits", {}).items()
         }
         info = data["info"]

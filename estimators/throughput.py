@@ -127,6 +127,13 @@ def step_time_s(
     return np.asarray(np.exp(_log_times(params.theta, _Features.of(n, k, m, s, d))[1]), float)
 
 
+def spread_of(params: ThroughputParams, profile: Profile) -> float:
+    """Return the root mean square of log(measured / fitted step time), rows weighted by their steps."""
+    columns = (profile.nodes, profile.replicas, profile.local_bsz, profile.accumulation, profile.densest)
+    off = np.log(profile.step_time_s / step_time_s(params, *columns))
+    return math.sqrt(float(np.average(off**2, weights=profile.count)))
+
+
 def throughput(
     params: ThroughputParams,
     nodes: ArrayLike,
@@ -398,11 +405,13 @@ class ThroughputModel:
 
     `max_local_bsz`: largest samples per replica and pass that fit this GPU type's memory.
     `max_replicas_measured`: 1 until a multi-replica row exists; then links are known and nothing is bootstrapped.
+    `spread`: of the measured steps around the fit (`spread_of`).
     """
 
     params: ThroughputParams
     max_local_bsz: int
     max_replicas_measured: int = 1
+    spread: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("max_local_bsz", "max_replicas_measured"):

@@ -341,6 +341,7 @@ class Reconciler:
                 worker.trying, worker.heard_s = event.local_bsz, now
             case Profiled():
                 worker.trying, worker.heard_s = None, now
+                worker.progress = worker.progress.with_asked(event.asked_samples)
                 if event.row is not None:
                     worker.progress = worker.progress.with_row(event.row)
             case Broken():

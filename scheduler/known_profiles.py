@@ -26,14 +26,14 @@ class KnownProfiles(CycleHook):
         job, measured, before = change.after, change.after.measurements, change.before.measurements
         if measured is None or measured is before:
             return
-        mine = measured.of_another_run()
-        if before is not None and mine == before.of_another_run():
+        again, mine = measured.of_another_run(same_script=True), measured.of_another_run()
+        if before is not None and again == before.of_another_run(same_script=True):
             return  # most reports bring only what nobody takes over
         keys = {job.spec.fingerprint, profile_reuse.fingerprint(measured), job.script_key} - {None, ""}
         entries: dict[str, Measurements] = {}
         for key in sorted(str(key) for key in keys):
-            known = self._look_up(key)
-            entry = mine if known is None else mine.completed_by(known)
+            known, new = self._look_up(key), again if key == job.script_key else mine
+            entry = new if known is None else new.completed_by(known)
             if entry == known:
                 continue
             entries[key] = entry
@@ -45,11 +45,16 @@ class KnownProfiles(CycleHook):
             self._keep(key, kept)
 
     def with_known(self, job: JobRecord) -> JobRecord:
-        """Return the job with what jobs of the same fingerprint, or of the same files and arguments, measured."""
+        """Return the job with what jobs of the same fingerprint, or of the same files and arguments, measured.
+
+        What a script asks for is known of the same files and arguments only.
+        """
+        script = self._look_up(job.script_key) if job.script_key else None
         for key in (job.spec.fingerprint, job.fingerprint, job.script_key):
             known = self._look_up(key) if key else None
             if known is not None:
-                return replace(job, measurements=profile_reuse.merged(job.measurements, known))
+                job = replace(job, measurements=profile_reuse.merged(job.measurements, known, script))
+                break
         return job
 
     def _look_up(self, key: str) -> Measurements | None:

@@ -16,16 +16,19 @@ def fingerprint(measured: Measurements | None) -> str:
     return info.fingerprint if info is not None else ""
 
 
-def merged(mine: Measurements | None, known: Measurements | None) -> Measurements | None:
+def merged(
+    mine: Measurements | None, known: Measurements | None, script: Measurements | None = None
+) -> Measurements | None:
     """Return both as one; where both measured the same, what this job measured itself.
 
     Step times are the model's. Gradient noise is one run's, and a loop's habits are one script's: neither is ever
-    taken over.
+    taken over. `script`: what runs of the very same script measured; what it asks for is taken over from it alone.
     """
     if known is None:
         return mine
     theirs = known.of_another_run()
-    return theirs if mine is None else mine.completed_by(theirs)
+    both = theirs if mine is None else mine.completed_by(theirs)
+    return both if script is None else both.completed_by(script.of_another_run(same_script=True))
 
 
 def kept(mine: Measurements | None, stored: Measurements | None) -> Measurements | None:

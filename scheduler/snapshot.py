@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from ..core.cluster import Cluster
 from ..core.completion import samples_left
+from ..core.expected import Expected
 from ..core.job import JobSpec, Phase, Reservation
 from ..core.settings import Settings
 from ..core.training_config import Adaptivity
 from ..estimators.goodput import JobModel
 from ..policies.contract.round import JobView, Round
+from .expectations import expectations
 from .profile_work import ProfileWork
 from .record import JobRecord, ProfileRun, placement_of
 from .store import Store
@@ -37,24 +38,18 @@ class Snapshot:
     work: Mapping[str, ProfileWork]  # id of a view -> the profile run it stands for
 
 
-@lru_cache(maxsize=8)
-def largest_nodes(cluster: Cluster) -> Mapping[str, int]:
-    """Return the GPUs of the largest node of each GPU type, in order of types."""
-    return {t: max(node.gpus for node in cluster.of_type(t)) for t in cluster.gpu_types}
-
-
 def allowed_types(spec: JobSpec, cluster: Cluster) -> tuple[str, ...]:
     """Return the GPU types of the job's pool with room for at least one replica of the job on one node."""
     return tuple(
         t
-        for t, most in largest_nodes(cluster.of_pool(spec.pool or "")).items()
+        for t, most in cluster.of_pool(spec.pool or "").largest_nodes.items()
         if (per_replica := spec.gpus_per_replica(t)) is not None and most >= per_replica
     )
 
 
 def runs_somewhere(spec: JobSpec, cluster: Cluster) -> bool:
     """Return whether `allowed_types` finds any; of most jobs the first type tells."""
-    for t, most in largest_nodes(cluster.of_pool(spec.pool or "")).items():
+    for t, most in cluster.of_pool(spec.pool or "").largest_nodes.items():
         per_replica = spec.gpus_per_replica(t)
         if per_replica is not None and most >= per_replica:
             return True
@@ -155,7 +150,9 @@ def _profile_view(work: ProfileWork, job: JobRecord, run: ProfileRun, now: float
     )
 
 
-def job_view(job: JobRecord, model: JobModel | None, store: Store, settings: Settings, now: float) -> JobView:
+def job_view(
+    job: JobRecord, model: JobModel | None, expected: Expected, store: Store, settings: Settings, now: float
+) -> JobView:
     """A queued or running job."""
     held = store.held_time(job.id)
     return JobView(
@@ -171,6 +168,7 @@ def job_view(job: JobRecord, model: JobModel | None, store: Store, settings: Set
         served_in_window_s=held.served_s(now - settings.service_window_s, now),
         progress=float(job.report.get("progress_samples", 0.0)),
         submitted_s=job.state.submitted_s,
+        expected=expected,
         remaining=remaining(job.report),
     )
 
@@ -209,11 +207,9 @@ def take_snapshot(
     """Return everything that wants GPUs now, in submission order."""
     profiles = profile_views(jobs, cluster, settings.profile_share, now)
     views = list(profiles.values())
-    views += [
-        job_view(job, models.get(job.id), store, settings, now)
-        for job in jobs
-        if job.phase in TRAINED_IN and runs_somewhere(job.spec, cluster)
-    ]
+    trains = [job for job in jobs if job.phase in TRAINED_IN and runs_somewhere(job.spec, cluster)]
+    expected = expectations(trains, models, cluster)
+    views += [job_view(job, models.get(job.id), expected[job.id], store, settings, now) for job in trains]
     views.sort(key=lambda view: (view.submitted_s, view.id))
     round = Round(now=now, length=settings.round_interval_s, cluster=cluster, jobs=views)
     return Snapshot(round, {work.id: work for work in profiles})

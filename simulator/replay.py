@@ -139,8 +139,7 @@ def simulation(
             part = _profiled(part, knows, under.profiling_s)
         knowledge = LearningKnowledge(part, jobs, knows, under.noise, under.seed)
         slow = {id: model.slowdown for id, model in zip(part.ids, part.models, strict=True) if model is not None}
-        largest = {t: max(node.gpus for node in on.of_type(t)) for t in on.gpu_types}
-        return Engine(AdaptiveWorld(part, jobs, knowledge, slow, largest), on, made, timing, failures)
+        return Engine(AdaptiveWorld(part, jobs, knowledge, slow, on.largest_nodes), on, made, timing, failures)
 
     if not isinstance(source, Rated | Tabulated) and _trains(workload):
         workload = _with_batches(workload, source)

@@ -145,10 +145,14 @@ class Trying:
 
 @dataclass(frozen=True)
 class Profiled:
-    """One more local batch size measured in profile mode; the last one has `done`."""
+    """One more local batch size measured in profile mode; the last one has `done`.
+
+    `asked_samples`: of the script's epochs or steps together, at the initial batch size; None: not known.
+    """
 
     row: StepRow | None
     done: bool = False
+    asked_samples: float | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.cluster import Cluster
-from ...estimators.goodput import ConfigurationArrays, GoodputModel, JobModel, best_batch, goodput_matrix
+from ...estimators.goodput import goodput_on
 from ..contract.round import JobView
 
 Floats = NDArray[np.float64]
@@ -38,16 +38,3 @@ def startable_on(job: JobView, gpus: int, cluster: Cluster, *, type_blind: bool)
     """The GPU types that can run the job, each with its progress per second; `type_blind`: all as fast."""
     rates = zip(cluster.gpu_types, rates_of(job, gpus, cluster).tolist(), strict=True)
     return {gpu_type: 1.0 if type_blind else rate for gpu_type, rate in rates if rate > 0}
-
-
-def goodput_on(model: GoodputModel, gpu_type: str, gpus: int, gpus_per_node: int) -> float:
-    """Goodput in samples/s at the initial batch size on so many GPUs, on as few nodes as can be; 0: cannot run."""
-    nodes = -(-gpus // gpus_per_node)
-    if not isinstance(model, JobModel):
-        columns = (np.array([value]) for value in (gpus_per_node, 0, nodes, gpus))
-        return float(goodput_matrix([model], ConfigurationArrays((gpu_type,), *columns))[0, 0])
-    per_replica = model.gpus_per_replica.get(gpu_type)
-    if per_replica is None or gpus % per_replica:
-        return 0.0
-    best = best_batch(model, gpu_type, nodes, gpus // per_replica)
-    return 0.0 if best is None else best.goodput

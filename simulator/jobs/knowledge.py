@@ -13,7 +13,7 @@ from ...core.training_config import Adaptivity
 from ...estimators.efficiency import noise_scale
 from ...estimators.goodput import BatchLimits, JobModel, best_batch
 from ...estimators.profile import Profile
-from ...estimators.throughput import ThroughputModel, fit, step_time_s
+from ...estimators.throughput import ThroughputModel, fit, spread_of, step_time_s
 from ..traces.workload import Workload
 from .adaptive import Batch, Observation
 from .applications import Application
@@ -170,7 +170,8 @@ class LearningKnowledge:
             nodes, replicas, local_bsz, accumulation, step_s, sync_s, np.ones(len(keys), np.int64), densest
         )
         most = self._applications[job].local_bsz[gpu_type][1]
-        found = ThroughputModel(fit(profile), most, int(replicas.max()))
+        params = fit(profile)
+        found = ThroughputModel(params, most, int(replicas.max()), spread_of(params, profile))
         self._fits[of] = found
         return found
 

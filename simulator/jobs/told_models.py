@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from ...core.completion import fraction_done, samples_left
-from ...core.expected import UNKNOWN, Expected, ExpectedSource
+from ...core.expected import Expected
 from ...core.training_config import Adaptivity, Count
 from ...estimators.goodput import JobModel
-from ...policies.placing.speeds import goodput_on
+from ...estimators.predictor import asked_speeds, predict
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .applications import Application
@@ -41,7 +41,7 @@ class ToldModels:
         self._workload, self._applications, self._knowledge = workload, applications, knowledge
         self._largest_nodes = largest_nodes
         self._ends = np.array([a.statistics.boundaries[a.epochs - 1] for a in applications], float)
-        self._speed: dict[int, tuple[JobModel, float]] = {}  # what a model said of a rigid job
+        self._speed: dict[int, tuple[JobModel, float, float]] = {}  # a rigid job's model, what it says, its error
 
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:
         """Return what is assumed before the first restart, where the trace says so; then the true cost."""
@@ -65,25 +65,25 @@ class ToldModels:
 
     def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
         """Return (jobs,) seconds on the GPU type that each rigid job is fastest on; nan for the others."""
-        speeds = np.array([self._steps_per_s(job) for job in jobs.tolist()])
+        speeds = np.array([self._steps_per_s(job)[0] for job in jobs.tolist()])
         with np.errstate(divide="ignore"):
             left_s = np.maximum(self._ends[jobs] - progress, 0.0) / speeds
         return np.where(np.isfinite(left_s), left_s, np.nan)
 
     def expected(self, job: int, progress: float) -> Expected:
-        """Return the same with its source."""
-        (seconds,) = self.remaining_s(np.array([job]), np.array([progress])).tolist()
-        return UNKNOWN if np.isnan(seconds) else Expected.exactly(seconds, ExpectedSource.MEASURED_SPEED)
+        """Return the same with its band, by the predictor of the live service."""
+        speed, error = self._steps_per_s(job)
+        return predict(max(float(self._ends[job]) - progress, 0.0), speed, error, may_end_sooner=False)
 
-    def _steps_per_s(self, job: int) -> float:
-        """Steps at the initial batch size on the GPUs the job asks for; 0: nobody knows."""
+    def _steps_per_s(self, job: int) -> tuple[float, float]:
+        """Steps at the initial batch size on the GPUs the job asks for, and their error; 0: nobody knows."""
         if not self._largest_nodes or self._workload.adaptivity[job] is not Adaptivity.RIGID:
-            return 0.0
+            return 0.0, 0.0
         model = self._knowledge.model(job)
         if model is None:
-            return 0.0
+            return 0.0, 0.0
         if job not in self._speed or self._speed[job][0] is not model:
-            gpus = int(self._workload.gpus[job])
-            goodput = max(goodput_on(model, t, gpus, most) for t, most in self._largest_nodes.items())
-            self._speed[job] = model, goodput / self._applications[job].initial_batch_size
-        return self._speed[job][1]
+            found = asked_speeds([model], [int(self._workload.gpus[job])], self._largest_nodes)
+            steps = float(found.samples_per_s[0]) / self._applications[job].initial_batch_size
+            self._speed[job] = model, steps, float(found.error[0])
+        return self._speed[job][1:]

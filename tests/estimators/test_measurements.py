@@ -138,6 +138,34 @@ def test_what_a_script_does_is_no_habit_of_another_script_with_the_same_model() 
     assert limits == BatchLimits(32, 512, unit=32)
 
 
+def test_what_a_script_asks_for_is_known_of_its_profile_run_and_of_runs_of_the_very_same_script() -> None:
+    asked = (
+        Measurements().with_info(READY.info).with_profile("t4", ProfileProgress(tuple(ROWS), asked_samples=900.0))
+    )
+    starts = asked.with_info(READY.info)  # its processes say what they are at each start
+    assert starts.info is not None
+    assert starts.info.asked_samples == 900.0
+    again, other = merged(None, asked, asked), merged(None, asked)
+    assert again is not None
+    assert again.info is not None
+    assert again.info.asked_samples == 900.0
+    assert other is not None
+    assert other.info is not None
+    assert other.info.asked_samples is None
+    mine = merged(Measurements().with_info(READY.info), asked, asked)
+    assert mine is not None
+    assert mine.info is not None
+    assert mine.info.asked_samples == 900.0
+
+
+def test_what_a_profile_run_saw_goes_on_to_its_next_process_also_from_one_that_saw_nothing() -> None:
+    seen = ProfileProgress((ROWS[0],), asked_samples=900.0)
+    assert ProfileProgress.from_json(seen.to_json()) == seen
+    assert seen.with_asked(None) == seen
+    old = json.dumps({"rows": [], "failed": [], "floor": 1})
+    assert ProfileProgress.from_json(old) == ProfileProgress()
+
+
 def test_measurements_survive_json() -> None:
     again = Measurements.from_json(MEASURED.to_json())
     assert again.to_json() == MEASURED.to_json()

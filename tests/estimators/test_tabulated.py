@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from coadapt.estimators.goodput import ConfigurationArrays, GoodputModel, goodput_matrix
+from coadapt.estimators.goodput import ConfigurationArrays, GoodputModel, goodput_matrix, goodput_on
 from coadapt.estimators.tabulated import ANY_NODES, TabulatedConfigurations, TabulatedModel, scaled
-from coadapt.policies.placing.speeds import goodput_on
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -130,7 +130,16 @@ class ProfileSession(GroupSession):
         row = replace(rows[0], local_bsz=self.plan.local_bsz)
         self.trying = None
         self.sizes.record(row)
-        self.channel.send(Profiled(row))
+        self.channel.send(Profiled(row, asked_samples=self._asked_samples))
+
+    @property
+    def _asked_samples(self) -> float | None:
+        """Samples that all loops of the script until now ask for, at its own batch size."""
+        if self.loop.step_count is not None:
+            return self.loop.step_count * self.scale.script_batch
+        if self.loop.epoch_count is None or self.source.size is None:
+            return None
+        return self.loop.epoch_count * self.source.size
 
     def measures_noise(self) -> bool:
         """Where it is not timed: training keeps gradients of earlier steps for it, which have to fit, too."""

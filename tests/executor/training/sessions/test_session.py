@@ -82,11 +82,12 @@ def test_profile_mode_measures_growing_batches_and_saves_nothing(tmp_path: Path)
     limits = TrainingConfig(
         initial_batch_size=4, max_batch_size=64, min_local_batch_size=2, max_local_batch_size=32
     )
-    with group(tmp_path, training=limits, **{messages.MODE: "profile"}) as job:
+    with group(tmp_path, "--epochs=3", training=limits, **{messages.MODE: "profile"}) as job:
         (a,) = job.start(1)
         a.wait(Profiled, lambda event: event.done)
         assert a.exit_code() == 0
         sizes = [event.row.local_bsz for event in a.all(Profiled) if event.row is not None]
+        assert {event.asked_samples for event in a.all(Profiled) if event.row is not None} == {3 * 101}
     assert sizes == sorted(set(sizes))
     assert (sizes[0], sizes[-1]) == (2, 32)
     assert not (tmp_path / "checkpoints").exists()

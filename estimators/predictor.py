@@ -1,0 +1,99 @@
+"""How long a job still needs: one prediction for live and for simulated jobs. Pure.
+
+It is the time at the configuration that policies of fixed sizes give a job: as many GPUs as it asks for, of the
+GPU type that is fastest for it, on as few nodes as can be. So it does not change where the job happens to be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.completion import samples_left
+from ..core.expected import BAND, UNKNOWN, Expected, ExpectedSource
+from .goodput import ConfigurationArrays, GoodputModel, JobModel, goodput_matrix
+
+Floats = NDArray[np.float64]
+# Standard deviations of the log of a predicted step time, from `docs/results/performance.md`, estimator_accuracy:
+# 18 % at the 95th percentile between measured placements, 21 % at the median where links are another type's.
+MODEL_ERROR = 0.09
+EXTRAPOLATION_ERROR = 0.3
+Z = NormalDist().inv_cdf((1 + BAND) / 2)  # standard deviations from the middle to the ends of the band
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """(jobs,) goodput in samples/s at the initial batch size, 0: nobody knows; and the deviation of its log."""
+
+    samples_per_s: Floats
+    error: Floats
+
+
+def asked_speeds(models: Sequence[GoodputModel | None], gpus: Sequence[int], nodes: Mapping[str, int]) -> Speeds:
+    """Return how fast each job is on the GPUs it asks for, of its fastest GPU type.
+
+    Args:
+        gpus: that each job asks for.
+        nodes: GPUs of the largest node of each GPU type.
+    """
+    speed, error = np.zeros(len(models)), np.zeros(len(models))
+    if not nodes:
+        return Speeds(speed, error)
+    types, sizes = tuple(nodes), np.array(list(nodes.values()), np.int64)
+    asked = np.array(gpus, np.int64)
+    for count in np.unique(asked).tolist():
+        jobs = np.flatnonzero(asked == count)
+        of = ConfigurationArrays(
+            types, sizes, np.arange(len(types)), -(-count // sizes), np.full(len(types), count)
+        )
+        goodput = goodput_matrix([models[job] for job in jobs.tolist()], of)
+        speed[jobs] = goodput.max(axis=1)
+        best = goodput.argmax(axis=1).tolist()
+        error[jobs] = [
+            speed_error(models[job], types[t], count) for job, t in zip(jobs.tolist(), best, strict=True)
+        ]
+    return Speeds(speed, error)
+
+
+def speed_error(model: GoodputModel | None, gpu_type: str, gpus: int) -> float:
+    """Return the standard deviation of the log of a predicted speed; 0 for what was not fitted.
+
+    It is the spread of the measured steps around their fit, and the error that fits make of other placements.
+    """
+    known = model.throughput.get(gpu_type) if isinstance(model, JobModel) else None
+    if known is None or not isinstance(model, JobModel):
+        return 0.0
+    replicas = gpus // model.gpus_per_replica.get(gpu_type, 1)
+    beyond = EXTRAPOLATION_ERROR if replicas > known.max_replicas_measured else MODEL_ERROR
+    return math.hypot(known.spread, beyond)
+
+
+def work_left(progress_samples: float, fraction: float, asked_samples: float | None) -> float | None:
+    """Return the samples, at the initial batch size, to the end of the epochs; None: nobody knows.
+
+    Before its first report a job has left what its script asks for, where its profile run has seen that.
+    """
+    left = samples_left(progress_samples, fraction)
+    return asked_samples if left is None else left
+
+
+def predict(left_samples: float | None, samples_per_s: float, error: float, *, may_end_sooner: bool) -> Expected:
+    """Return the time that the work left takes, with a band by the error of the speed.
+
+    Args:
+        left_samples: None: nobody knows.
+        samples_per_s: 0: nobody knows.
+        may_end_sooner: a metric may end the job at any moment, so the band begins at 0.
+    """
+    if left_samples is None or samples_per_s <= 0:
+        return UNKNOWN
+    mean_s = left_samples / samples_per_s
+    if not math.isfinite(mean_s):
+        return UNKNOWN
+    low_s = 0.0 if may_end_sooner else mean_s * math.exp(-Z * error)
+    return Expected(mean_s, low_s, mean_s * math.exp(Z * error), ExpectedSource.MEASURED_SPEED)
