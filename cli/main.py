@@ -497,7 +497,8 @@ def simulate(
 ) -> None:
     """Replay a trace of jobs under one or more policies in virtual time, without a cluster."""
     from ..policies.warm_up import COMPILING, telling
-    from ..simulator.engine.engine import Stuck, Timing
+    from ..simulator.engine.engine import Timing
+    from ..simulator.engine.errors import RunFailed
     from ..simulator.engine.outages import Failures
     from ..simulator.jobs.knowledge import Knows
     from ..simulator.replay import Conditions
@@ -540,7 +541,7 @@ def simulate(
     except KeyboardInterrupt:
         kept = "the same command goes on" if out else "with --out the same command would go on later"
         raise Interrupted(f"interrupted; {kept}") from None
-    except (ValueError, Stuck) as error:
+    except (ValueError, RunFailed) as error:
         raise typer.BadParameter(str(error)) from None
     if as_json:
         known = {k: {f: v if v == v else None for f, v in found.items()} for k, found in summaries.items()}

@@ -49,6 +49,12 @@ def policy_class(name: str) -> type[Policy]:
     return policy
 
 
+def name_of(policy: object) -> str:
+    """Return the name under which a policy's class is registered, or else the name of the class."""
+    kind = type(policy)
+    return next((name for name, known in _POLICIES.items() if known is kind), kind.__name__)
+
+
 def make_policy(name: str, **options: Any) -> Policy:
     """A new policy.
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .engine.engine import Stuck
+from .engine.errors import RunFailed
 from .engine.outcome import Outcome
 from .results.identity import MADE_BY, check_same, project
 from .run import Simulation
@@ -53,7 +53,7 @@ def run(make: Callable[[], Simulation], path: Path, about: Mapping[str, Any], ev
                     write(simulation, path, about)
                     written_s = time.monotonic()
                     wait_s = max(every_s, _LEAST_USEFUL * (written_s - start_s))
-        except Stuck:
+        except RunFailed:
             path.unlink(missing_ok=True)
             raise
     return simulation.outcome()

@@ -53,7 +53,7 @@ class Simulation:
         ]
 
     def step(self) -> bool:
-        """Hold the earliest round of any pool; False: every job has ended. Raises Stuck as `Engine.step` does.
+        """Hold the earliest round of any pool; False: every job has ended. Raises RunFailed as `Engine.step` does.
 
         Pools share nothing, so each one's time may pass up to its next round before others decide theirs.
         """

@@ -16,7 +16,8 @@ from typing import Any
 
 from ..core.ray_noise import without_ray_noise
 from ..policies.catalogue import make_policy
-from .engine.engine import Stuck, Timing
+from .engine.engine import Timing
+from .engine.errors import RunFailed
 from .engine.outages import Failures
 from .jobs.knowledge import Knows
 from .replay import Conditions, isolation_of, kept, simulation, source_of
@@ -87,7 +88,7 @@ def run_cell(cell: Cell, out: Path) -> Done:
             options, under = json.loads(cell.options), _conditions(cell)
             outcome = simulation(workload, nodes, cell.policy, options, source, under).run()
             save(kept(cell.label, outcome, isolation, cell.about()), done.folder)
-        except (ValueError, Stuck) as error:
+        except (ValueError, RunFailed) as error:
             done = replace(done, problem=str(error))
     return replace(done, warned=warned)
 

@@ -117,6 +117,14 @@ class Ledger:
         """Return how many GPUs of a type nobody is on."""
         return self._left.get(gpu_type, 0)
 
+    def idle_by_node(self) -> dict[str, int]:
+        """Return how many GPUs of each node nobody is on, by node id."""
+        return {
+            node.id: int(idle)
+            for gpu_type, nodes in self._nodes.items()
+            for node, idle in zip(nodes, self._idle[gpu_type], strict=True)
+        }
+
     def free(self, node_id: str) -> Resources:
         """Return what is free on a node; infinitely many CPUs and GiB where it states none.
 

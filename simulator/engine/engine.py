@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import overload
@@ -12,18 +11,17 @@ from numpy.typing import NDArray
 
 from ...core.cluster import Cluster
 from ...core.placement import Placement
-from ...policies.contract.round import JobColumns, JobView, Planner, Round
+from ...policies.contract.round import JobColumns, JobView, Plan, Planner, Round
+from ...policies.registry import name_of
 from ...policies.warm_up import stopwatch
 from ..jobs.world import World
 from ..traces.tables import Floats
 from ..traces.workload import Ints
+from .errors import Stuck
 from .handover import Handovers, Move, Wait
 from .outages import Change, Failures
 from .outcome import Holding, Outcome
-
-
-class Stuck(RuntimeError):
-    """Jobs wait for ever; one sentence on which and why."""
+from .plan_ledger import PlanLedger
 
 
 @dataclass(frozen=True)
@@ -143,9 +141,9 @@ class Engine:
         self._jobs = _Jobs.of(len(workload))
         self._asked = workload.gpus
         self._order = {id: i for i, id in enumerate(workload.ids)}
-        ready_s = workload.submit_s + workload.ready_after_s
-        self._arrivals = np.argsort(ready_s, kind="stable")
-        self._arrival_s = ready_s[self._arrivals]
+        self._ready_s = workload.submit_s + workload.ready_after_s
+        self._arrivals = np.argsort(self._ready_s, kind="stable")
+        self._arrival_s = self._ready_s[self._arrivals]
         self._active = np.zeros(0, np.int64)  # in order of arrival
         self._next = 0  # first job that has not arrived, in `_arrivals`
         self._changes = None if self.failures is None else self.failures.changes(self.cluster)
@@ -155,13 +153,14 @@ class Engine:
         self._now = self.timing.first_s - self.timing.interval_s  # so that the first round may be at first_s
         self._ids = np.array(workload.ids, object)
         self._handovers = Handovers()
+        self._held = PlanLedger(self.cluster, name_of(self.policy))
         self._again_s: float | None = None  # when the policy wants to be asked again
         self._holdings: list[Holding] = []
         self._policy_s: list[float] = []
         self._contention: list[tuple[float, int]] = []
 
     def run(self) -> Outcome:
-        """Until every job has ended. Raises Stuck as `step` does."""
+        """Until every job has ended. Raises RunFailed as `step` does."""
         while self.step():
             pass
         return self.outcome()
@@ -169,7 +168,7 @@ class Engine:
     def step(self) -> bool:
         """Go on to the next round and past it; False: every job has ended, nothing was done.
 
-        Raises Stuck as `decide` does.
+        Raises RunFailed as `decide` does.
         """
         if not self.to_round():
             return False
@@ -190,7 +189,8 @@ class Engine:
     def decide(self) -> None:
         """Hold the round that `to_round` has come to.
 
-        Raises Stuck where no job runs and none will arrive, so that time would go on for ever.
+        Raises Stuck where no job runs and none will arrive, so that time would go on for ever, and BadPlan where
+        the policy gives away what is not there.
         """
         if len(self._active):
             self._decide()
@@ -284,6 +284,7 @@ class Engine:
                 if placement is not None and change.node_id in placement.by_node:
                     self._lose(job)
         self._up = Cluster(tuple(node for node in self.cluster.nodes if node.id not in self._down))
+        self._held.change_nodes(self._up)
 
     def _lose(self, job: int) -> None:
         """The job's GPUs are gone, and its progress since the last checkpoint with them."""
@@ -292,9 +293,14 @@ class Engine:
         lost = float(jobs.rate[job]) * (trained_s % self.checkpoint_s)
         jobs.progress[job] = max(float(jobs.progress[job]) - lost, float(jobs.saved[job]))
         self._log(job, None, self._now)
-        self._handovers.forget(job)
+        self._forget(job)
         jobs.placements[job], jobs.gpus[job] = None, 0
         jobs.failures[job] += 1
+
+    def _forget(self, job: int) -> None:
+        """The job has stopped or ended: it holds nothing, and waits for nothing."""
+        self._handovers.forget(job)
+        self._held.release(self.world.workload.ids[job])
 
     def _running(self) -> np.ndarray:
         return self._active[self._jobs.gpus[self._active] > 0]
@@ -326,7 +332,7 @@ class Engine:
             if len(ended):
                 for job in ended.tolist():
                     self._log(job, None, float(jobs.finished_s[job]))
-                    self._handovers.forget(job)
+                    self._forget(job)
                 jobs.placements[ended] = None
                 jobs.gpus[ended] = 0
                 self._active = self._active[np.isnan(jobs.finished_s[self._active])]
@@ -373,21 +379,32 @@ class Engine:
         self._policy_s.append(took_s())
         self._again_s = plan.again_s
         self._contention.append((self._now, len(active)))
-        wanted = {self._order[id]: placement for id, placement in plan.placements.items()}
-        for job in self._running().tolist():
-            if job not in wanted:
-                self._stop(job)
+        wanted = {self._order.get(id, -1): placement for id, placement in plan.placements.items()}
         moved = {
             job: placement
             for job, placement in wanted.items()
-            if jobs.placements[job] is not placement and jobs.placements[job] != placement
+            if job < 0 or (jobs.placements[job] is not placement and jobs.placements[job] != placement)
         }
+        stopped = [job for job in self._running().tolist() if job not in wanted]
+        self._check(plan, stopped, moved)
+        for job in stopped:
+            self._stop(job)
         waits = self._waits(moved)
         for job, placement in wanted.items():
             if job in moved:
                 self._place(job, placement, waits.get(job, Wait()))
             elif self.world.learns:
                 self._set_motion(job, placement)
+
+    def _check(self, plan: Plan, stopped: Sequence[int], moved: Mapping[int, Placement]) -> None:
+        """Enter the changes of a plan into the ledger. Raises BadPlan where they cannot be."""
+        ids, finished_s = self.world.workload.ids, self._jobs.finished_s
+        for job in moved:
+            if job < 0 or self._ready_s[job] > self._now or not np.isnan(finished_s[job]):
+                strange = next(id for id in plan.placements if self._order.get(id, -1) == job)
+                raise self._held.bad(self._now, f"job {strange!r} gets GPUs and is not in the round")
+        changes = {ids[job]: placement for job, placement in moved.items()}
+        self._held.apply(plan, self._now, [ids[job] for job in stopped], changes)
 
     def _waits(self, moved: Mapping[int, Placement]) -> dict[int, Wait]:
         """Of jobs that change their GPUs, for what others are leaving; none, where GPUs change hands at once."""
@@ -398,10 +415,8 @@ class Engine:
                 moves.append(Move(job, has, new.by_node, bool(has) and jobs.pause_s[job] <= 0, keeps_s))
         if not moves:
             return {}
-        free = Counter({node.id: node.gpus for node in self._up.nodes})
-        movers = {move.job for move in moves}
-        for job in {*self._running().tolist(), *moved} - movers:
-            free.subtract((moved[job] if job in moved else jobs.placements[job]).by_node)
+        ids = self.world.workload.ids
+        free = self._held.idle_without([ids[move.job] for move in moves])
         return self._handovers.waits(moves, free, self._now)
 
     def _view(self, job: int, now: float) -> JobView:
@@ -426,7 +441,7 @@ class Engine:
     def _stop(self, job: int) -> None:
         jobs = self._jobs
         self._log(job, None, self._now)
-        self._handovers.forget(job)
+        self._forget(job)
         jobs.placements[job], jobs.gpus[job] = None, 0
         jobs.preemptions[job] += 1
 

@@ -16,7 +16,8 @@ import pytest
 from coadapt.cli.main import run
 from coadapt.policies.catalogue import make_policy
 from coadapt.simulator import resume
-from coadapt.simulator.engine.engine import Engine, Stuck, Timing
+from coadapt.simulator.engine.engine import Engine, Timing
+from coadapt.simulator.engine.errors import Stuck
 from coadapt.simulator.engine.outages import Failures
 from coadapt.simulator.engine.outcome import Outcome
 from coadapt.simulator.jobs.adaptive import AdaptiveWorld

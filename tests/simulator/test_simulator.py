@@ -9,7 +9,8 @@ import pytest
 from coadapt.core.cluster import Cluster
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.round import Plan, Round
-from coadapt.simulator.engine.engine import Engine, Stuck, Timing
+from coadapt.simulator.engine.engine import Engine, Timing
+from coadapt.simulator.engine.errors import Stuck
 from coadapt.simulator.engine.outages import Failures
 from coadapt.simulator.engine.outcome import Outcome
 from coadapt.simulator.jobs.adaptive import AdaptiveWorld

@@ -1,0 +1,66 @@
+"""What the plans of a run give to jobs: each plan is checked before it is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from ...core.cluster import Cluster
+from ...core.placement import Placement
+from ...policies.contract.round import Plan
+from ...policies.placing.ledger import Ledger
+from .errors import BadPlan
+
+
+class PlanLedger:
+    """What every job holds by the last plan. `policy`: whose plans these are, in words.
+
+    Only the changes of a plan are looked at; what stays as it was has been checked before.
+    """
+
+    def __init__(self, cluster: Cluster, policy: str) -> None:
+        self._ledger, self._policy = Ledger(cluster), policy
+
+    def change_nodes(self, cluster: Cluster) -> None:
+        """Go on with the nodes that are up. What jobs hold of others must have been released before."""
+        self._ledger = Ledger.of(cluster, self._ledger.held)
+
+    def release(self, job: str) -> None:
+        """Take from a job what it holds, if it holds anything."""
+        if job in self._ledger.held:
+            self._ledger.give_back(job)
+
+    def apply(self, plan: Plan, now_s: float, stopped: Collection[str], moved: Mapping[str, Placement]) -> None:
+        """Carry out the changes of a plan.
+
+        Args:
+            now_s: time of the round, s.
+            stopped: jobs that ran and get nothing.
+            moved: what every job gets whose placement is another than before.
+
+        Raises:
+            BadPlan: for a placement that is no configuration of the plan, or for which a node has too little.
+        """
+        for job in (*stopped, *moved):
+            self.release(job)
+        for job, placement in moved.items():
+            if not placement.shares:
+                raise self.bad(now_s, f"job {job} gets a placement on no node")
+            if plan.configurations is not None and plan.configurations.index(placement) < 0:
+                where = ", ".join(f"{share.gpus} on {share.node_id}" for share in placement.shares)
+                raise self.bad(
+                    now_s, f"job {job} gets {placement.gpus} {placement.gpu_type} GPUs ({where}), which is no "
+                    "configuration of the plan"
+                )  # fmt: skip
+            try:
+                self._ledger.take(job, placement)
+            except ValueError as error:
+                raise self.bad(now_s, str(error)) from None
+
+    def bad(self, now_s: float, what: str) -> BadPlan:
+        """Return the error that ends the run at a round."""
+        return BadPlan(f"policy {self._policy}, round at {now_s:g} s: {what}")
+
+    def idle_without(self, jobs: Collection[str]) -> dict[str, int]:
+        """Return the idle GPUs of every node, by node id, as if these jobs held nothing."""
+        with self._ledger.without(jobs) as rest:
+            return rest.idle_by_node()
