@@ -65,7 +65,7 @@ class SlotPlanner:
             if job is None or not job.active:
                 continue
             key = (placement, job.held, job.profiles, job.spec)
-            if (before := known.get(view_id)) is not None and _same(before[0], key):
+            if (before := known.get(view_id)) is not None and before[0] == key:
                 found[view_id] = before
             else:
                 run = job.profile(work.gpu_type) if work is not None else None
@@ -81,13 +81,6 @@ class SlotPlanner:
             wanted[view_id] = found[view_id][1]
         self._nodes, self._found = nodes, found
         return Wanted(wanted, snapshot.work)
-
-
-def _same(before: tuple[object, ...], now: tuple[object, ...]) -> bool:
-    for one, other in zip(before, now, strict=True):
-        if one is not other and one != other:
-            return False
-    return True
 
 
 def actions(
