@@ -34,7 +34,7 @@ _OPAQUE = -1  # terms of a loss that cannot be looked into
 
 
 class Plan(Protocol):
-    """What is asked of a part (`gradients.PartPlan`)."""
+    """What is asked of a part (`part_plan.PartPlan`)."""
 
     @property
     def samples(self) -> int: ...

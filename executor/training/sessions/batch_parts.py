@@ -10,7 +10,8 @@ from ..checks.batch_watch import GOES_BACK, BatchWatch
 from ..collective.group import GroupBroken
 from ..data.batches import Unit, another
 from ..data.side_loaders import SideLoaders
-from ..gradients.gradients import Gradients, PartPlan
+from ..gradients.gradients import Gradients
+from ..gradients.part_plan import PartPlan
 from .loop_events import LoopEvents
 from .loop_state import LoopState
 from .peers import Peers

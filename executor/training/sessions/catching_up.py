@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from ..data.batches import Unit, another
 from ..data.side_loaders import SideLoaders
-from ..gradients.gradients import Gradients, PartPlan
+from ..gradients.gradients import Gradients
+from ..gradients.part_plan import PartPlan
 from ..state.beside import Beside
 from ..state.prepared import Prepared
 from ..state.step_backup import StepBackup

@@ -13,8 +13,9 @@ from ...protocol import messages
 from ...protocol.messages import Join, Leave, Stop
 from ..checks.batch_watch import BatchWatch
 from ..collective.group import Abandoned, Group, GroupBroken, Stores, Superseded, leave_group
-from ..gradients.gradients import Gradients, spans_gpus
+from ..gradients.gradients import Gradients
 from ..gradients.noise_meter import NoiseSchedule
+from ..gradients.parameter_list import spans_gpus
 from ..state.prepared import Prepared
 from .channel import Channel
 from .loop_state import LoopState

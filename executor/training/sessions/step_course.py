@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ....estimators.pace import Pace
 from ..data.batches import Source, Unit
 from ..data.units import Split
-from ..gradients.gradients import Gradients, PartPlan
+from ..gradients.gradients import Gradients
+from ..gradients.part_plan import PartPlan
 from ..state.prepared import Prepared
 from .loop_events import LoopEvents
 from .loop_state import LoopState

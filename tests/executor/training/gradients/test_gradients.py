@@ -11,8 +11,9 @@ from coadapt.executor.training.collective.group import Disagreement, Group
 from coadapt.executor.training.data.units import Split
 from coadapt.executor.training.gradients import backward
 from coadapt.executor.training.gradients.gradient_noise import GradientNoise, Preconditioner
-from coadapt.executor.training.gradients.gradients import Gradients, PartPlan
+from coadapt.executor.training.gradients.gradients import Gradients
 from coadapt.executor.training.gradients.noise_meter import NoiseMeter
+from coadapt.executor.training.gradients.part_plan import PartPlan
 from coadapt.executor.training.gradients.step_timer import StepTimer
 from coadapt.executor.training.losses.loss_kind import Kind
 from torch import Tensor, nn

@@ -10,8 +10,9 @@ import torch.distributed as dist
 from coadapt.executor.protocol.messages import Join
 from coadapt.executor.training.collective.group import Group
 from coadapt.executor.training.gradients.gradient_noise import GradientNoise, Preconditioner
-from coadapt.executor.training.gradients.gradients import Gradients, PartPlan
+from coadapt.executor.training.gradients.gradients import Gradients
 from coadapt.executor.training.gradients.noise_meter import NoiseMeter
+from coadapt.executor.training.gradients.part_plan import PartPlan
 from coadapt.executor.training.gradients.step_timer import StepTimer
 from torch import Tensor, nn
 

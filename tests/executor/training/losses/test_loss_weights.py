@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 from coadapt.executor.training.collective.group import Group
-from coadapt.executor.training.gradients.gradients import PartPlan
+from coadapt.executor.training.gradients.part_plan import PartPlan
 from coadapt.executor.training.losses.loss_kind import Kind
 from coadapt.executor.training.losses.loss_weights import (
     WHOLE_BATCHES,
