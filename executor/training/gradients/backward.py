@@ -1,4 +1,4 @@
-"""Every backward of a script passes through here, however it is started."""
+"""Watches every backward of a script, however it is started."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Watcher(Protocol):
     def backward(
         self, losses: Sequence[Tensor], scales: Sequence[Tensor | None]
     ) -> AbstractContextManager[Sequence[Tensor | None]]:
-        """Surround one backward; gives the gradients of `losses` that it starts with (None: 1)."""
+        """Surround one backward; yield the gradients of `losses` that it starts with (None: 1)."""
 
     def taken(self, inputs: Sequence[Any]) -> None:
-        """The script takes gradients of these by itself, as by `torch.autograd.grad`."""
+        """Note that the script takes gradients of `inputs` itself, as by `torch.autograd.grad`."""
 
 
 def watch(watcher: Watcher | None) -> None:
-    """Let `watcher` surround each backward of this process, but not those that run inside of one."""
+    """Let `watcher` surround each backward of this process that does not run inside of another one."""
     global _real, _watching
     _watching = watcher
     if _real is None and watcher is not None:
@@ -35,7 +35,7 @@ def watch(watcher: Watcher | None) -> None:
 
 
 def is_running() -> bool:
-    """Whether a backward is under way, as in a hook of a parameter."""
+    """Return whether a backward is under way, as it is in a hook of a parameter."""
     return _inside
 
 

@@ -1,15 +1,17 @@
 """Pollux's gradient noise scale (PGNS), measured while training.
 
-A gradient of B samples is the true gradient plus noise: `E|g|^2 = sqr + var / B`, where `sqr` is the squared
-norm of the true gradient and `var` the trace of the covariance of one sample's gradient. The noise scale is
-`var / sqr`: the batch size at which noise and signal are equally strong (Pollux, OSDI'21, section 3; Sia, section
-3.1). Two estimators give both numbers from norms that training computes anyway:
+A gradient of B samples is the true gradient plus noise: `E|g|^2 = sqr + var / B`. Here `sqr` is the squared norm
+of the true gradient, and `var` the trace of the covariance of one sample's gradient.
+The noise scale is `var / sqr`: the batch size at which noise and signal are equally strong (Pollux, OSDI'21,
+section 3; Sia, section 3.1).
+Two estimators give both numbers from norms that training computes anyway:
 
 * groups (several replicas or accumulated passes): the norms of the parts beside the norm of their mean;
-* consecutive (one replica, one pass): the difference of this step's gradient and the last one's. It counts
-  the movement of the true gradient between two steps as noise, so it gives way to the first as soon as it can.
+* consecutive (one replica, one pass): the difference of this step's gradient and the last one's. It counts the
+  movement of the true gradient between two steps as noise, so the first estimator replaces it when it can.
 
-For optimizers that divide by a running second moment both are measured on the divided gradient (`Preconditioner`).
+Some optimizers divide by a running second moment. For them both are measured on the divided gradient
+(`Preconditioner`).
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# var / sqr is reported no larger than this; beyond it there is no signal left to measure.
+# `noise_scale` is at most this; beyond it there is no signal left to measure.
 MAX_NOISE_SCALE = 1e9
-# Optimizer steps before a second moment says enough about a parameter to divide by it.
+# After so many optimizer steps a second moment says enough about a parameter to divide by it.
 MIN_PRECONDITIONER_STEPS = 5
-# A second moment is read anew when the step count has grown by a tenth, and at least so often.
+# A second moment is read anew when the step count has grown by a tenth, and at least this often, in steps.
 MAX_REFRESH_STEPS = 16
-# Of the mean second moment of a parameter: gradients a thousandth as large as others say nothing of the noise.
+# Gradients whose second moment is this share of the parameter's mean say nothing of the noise.
 HARDLY_ANY = 1e-6
 # Estimates from fewer measured steps are too rough to choose a batch size by.
 SETTLED_AFTER = 10
@@ -36,7 +38,7 @@ SETTLED_AFTER = 10
 
 @dataclass
 class _Average:
-    """Exponential average with bias correction; `weight` is the share of observations in `total`."""
+    """An exponential average with bias correction; `weight` is the share of observations in `total`."""
 
     total: float = 0.0
     weight: float = 0.0
@@ -57,11 +59,11 @@ class _Average:
 
 
 class GradientNoise:
-    """Smoothed squared gradient norm, gradient variance and noise scale of one job.
+    """The smoothed squared gradient norm, gradient variance and noise scale of one job.
 
-    `smoothing` is the share of the old average that one step at the initial batch size leaves; a step with k times
-    as many samples leaves `smoothing ** k`, so that memory is measured in samples and not in steps.
-    `initial_batch_size` None: the first batch size seen.
+    `smoothing` is the share of the old average that one step at the initial batch size leaves. A step with k
+    times as many samples leaves `smoothing ** k`, so memory is measured in samples and not in steps.
+    `initial_batch_size` None stands for the first batch size seen.
     """
 
     def __init__(self, smoothing: float = 0.999, initial_batch_size: int | None = None) -> None:
@@ -73,7 +75,7 @@ class GradientNoise:
         self.ignored = 0  # updates left out because a norm was not finite
         self._sqr = _Average()
         self._var = _Average()
-        self._consecutive = False  # the averages came from consecutive gradients
+        self._consecutive = False  # whether the averages came from consecutive gradients
         self._preconditioned = False
 
     def update(
@@ -84,10 +86,10 @@ class GradientNoise:
         mean_grad_sqnorm: float,
         preconditioned: bool = False,
     ) -> None:
-        """One step of `groups` parts, in all `batch_size` samples.
+        """Take in one step of `groups` parts with `batch_size` samples in all.
 
-        `sum_m_sqnorm` is the sum over parts of samples x squared norm of the part's mean gradient;
-        `mean_grad_sqnorm` the squared norm of the mean over all samples. Parts may be of different sizes.
+        `sum_m_sqnorm` is the sum over parts of samples x squared norm of the part's mean gradient.
+        `mean_grad_sqnorm` is the squared norm of the mean over all samples. Parts may differ in size.
         """
         if groups < 2 or batch_size < groups:
             raise ValueError(f"groups: {groups} of {batch_size} samples; at least 2 with a sample each are needed")
@@ -98,7 +100,10 @@ class GradientNoise:
     def update_consecutive(
         self, diff_sqnorm: float, sum_sqnorm: float, batch_size: int, preconditioned: bool = False
     ) -> None:
-        """Squared norms of difference and sum of two consecutive gradients of `batch_size` samples each."""
+        """Take in squared norms of difference and sum of two consecutive gradients.
+
+        Each is of `batch_size` samples.
+        """
         var = batch_size * diff_sqnorm / 2
         sqr = sum_sqnorm / 4 - var / (2 * batch_size)
         self._observe(sqr, var, batch_size, consecutive=True, preconditioned=preconditioned)
@@ -110,19 +115,19 @@ class GradientNoise:
 
     @property
     def sqr(self) -> float | None:
-        """Squared norm of the true gradient, at least 0; None before the first estimate."""
+        """The squared norm of the true gradient, at least 0; None before the first estimate."""
         value = self._sqr.value
         return None if value is None else max(value, 0.0)
 
     @property
     def var(self) -> float | None:
-        """Trace of the covariance of one sample's gradient, at least 0; None before the first estimate."""
+        """The trace of the covariance of one sample's gradient, at least 0; None before the first estimate."""
         value = self._var.value
         return None if value is None else max(value, 0.0)
 
     @property
     def noise_scale(self) -> float | None:
-        """var / sqr in samples, between 0 and `MAX_NOISE_SCALE`; None before the first estimate."""
+        """`var / sqr` in samples, between 0 and `MAX_NOISE_SCALE`; None before the first estimate."""
         sqr, var = self.sqr, self.var
         if sqr is None or var is None:
             return None
@@ -131,10 +136,10 @@ class GradientNoise:
         return min(var / sqr, MAX_NOISE_SCALE) if sqr > 0 else MAX_NOISE_SCALE
 
     def gain(self, batch_size: float, initial_batch_size: float) -> float:
-        """Progress of one step of `batch_size` samples in steps of `initial_batch_size`: AdaScale's gain.
+        """Return AdaScale's gain: the progress of a step of `batch_size` samples, in steps of the initial size.
 
-        `(var / B0 + sqr) / (var / B + sqr)` (Sia, section 3.1; Johnson et al., ICML'20): between 1 and B / B0.
-        1 before the first estimate.
+        It is `(var / B0 + sqr) / (var / B + sqr)` (Sia, section 3.1; Johnson et al., ICML'20).
+        It lies between 1 and B / B0, and is 1 before the first estimate.
         """
         sqr, var = self.sqr, self.var
         if sqr is None or var is None:
@@ -173,7 +178,7 @@ class GradientNoise:
         if preconditioned != self._preconditioned:
             self.reset()
         elif self._consecutive and not consecutive:
-            # The old values stay as a first guess that one unbiased step outweighs.
+            # The old values stay as a first guess, which one unbiased step outweighs.
             for average in (self._sqr, self._var):
                 average.keep_at_most(1 - self.smoothing)
         self._preconditioned, self._consecutive = preconditioned, consecutive
@@ -186,7 +191,7 @@ class GradientNoise:
 
 
 def sqnorm(tensors: Sequence[Tensor]) -> Tensor:
-    """Squared norm of all `tensors` together: 0-d float64 on their device, without a synchronisation."""
+    """Return the squared norm of all `tensors` together: 0-d float64 on their device, read without waiting."""
     if not tensors:
         return torch.zeros((), dtype=torch.float64)
     if len(tensors) == 1:
@@ -196,7 +201,7 @@ def sqnorm(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def flat_sqnorm(flat: Tensor, scale: Tensor | None = None) -> Tensor:
-    """Squared norm of a tensor, elementwise times `scale` where given: 0-d float64 on its device.
+    """Return the squared norm of a tensor, times `scale` by element where given: 0-d float64 on its device.
 
     float32 and float64 use the BLAS dot product; shorter types are added up in float32.
     """
@@ -212,8 +217,8 @@ def flat_sqnorm(flat: Tensor, scale: Tensor | None = None) -> Tensor:
 class ConsecutiveGradients:
     """Keeps the last step's gradient, bucket by bucket, for `GradientNoise.update_consecutive`.
 
-    Per step: `push` for every bucket, then `take` once. The first step after `clear`, and one whose batch size
-    or buckets differ from the last one's, gives nothing.
+    Call `push` for every bucket of a step, then `take` once. The first step after `clear` gives nothing, nor
+    does one whose batch size or buckets differ from the last one's.
     """
 
     def __init__(self) -> None:
@@ -223,7 +228,7 @@ class ConsecutiveGradients:
         self._complete = True
 
     def push(self, bucket: int, flat: Tensor, batch_size: int, scale: Tensor | None = None) -> None:
-        """The mean gradient of one bucket; `scale` is its preconditioner, used for this step and the last."""
+        """Take in the mean gradient of one bucket; `scale` preconditions it and the last one."""
         last = self._last.get(bucket)
         fits = last is not None and (last.shape, last.dtype, last.device) == (flat.shape, flat.dtype, flat.device)
         if last is None or not fits:
@@ -240,7 +245,7 @@ class ConsecutiveGradients:
         self._pushed[bucket] = batch_size
 
     def take(self, batch_size: int) -> Tensor | None:
-        """(2,) float64: squared norms of difference and sum over all buckets pushed since the last call."""
+        """Return squared norms of difference and sum over all buckets pushed since the last call: (2,) float64."""
         same = len(self._sums) == len(self._pushed) and set(self._pushed.values()) == {batch_size}
         sums = total(self._sums) if self._sums and self._complete and same else None
         self._sums, self._complete = [], True
@@ -249,12 +254,12 @@ class ConsecutiveGradients:
         return sums
 
     def clear(self) -> None:
-        """The next step is no successor of the last (a regroup, an undone step, one not measured)."""
+        """Forget the last step where the next one does not follow it (a regroup, an undone or unmeasured step)."""
         self._pushed, self._sums, self._complete = {}, [], True
 
 
 def is_adam_type(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether the optimizer divides the gradient by a running moment of it (Adam, AdamW, RMSprop, Adagrad, …)."""
+    """Return whether the optimizer divides the gradient by a running moment of it (Adam, RMSprop, Adagrad, …)."""
     families = (
         torch.optim.Adam,
         torch.optim.AdamW,
@@ -274,13 +279,14 @@ _SECOND_MOMENTS = {"exp_avg_sq": True, "square_avg": False, "sum": False}
 
 
 class Preconditioner:
-    """1 / (sqrt(second moment) + eps) per parameter; nothing at all for SGD-type optimizers.
+    """Gives 1 / (sqrt(second moment) + eps) per parameter, and nothing at all for SGD-type optimizers.
 
-    Adam-type optimizers step along the divided gradient, so its noise is what limits their batch size
-    (Pollux, section 3.1, "preconditioned"). Parameters without a second moment are left as they are. What had
-    hardly any gradient yet, as rows of an embedding that no sample looked up or units that never fire, counts for
-    nothing until it had one: divided by next to nothing its first gradient would outweigh all others, though the
-    optimizer, which sees it first, takes a step there like any other.
+    Adam-type optimizers step along the divided gradient, so its noise is what limits their batch size (Pollux,
+    section 3.1, "preconditioned"). Parameters without a second moment are left as they are.
+    Elements that hardly had any gradient yet count for nothing until they had one. Rows of an embedding that no
+    sample looked up are an example, and units that never fire.
+    Divided by next to nothing, their first gradient would outweigh all others. The optimizer sees that gradient
+    first, and takes a step there like any other.
     """
 
     def __init__(self, *optimizers: torch.optim.Optimizer) -> None:
@@ -294,19 +300,20 @@ class Preconditioner:
                     self._eps[param] = (optimizer, float(group.get("eps", 1e-8)), beta2)
         self._flat: dict[tuple[int, ...], tuple[int, Tensor]] = {}
         self._ready = False
-        self._counted = 0  # optimizer steps since construction: counted, for reading a GPU's counter would wait
+        # optimizer steps since construction; they are counted here because reading a GPU's counter would wait
+        self._counted = 0
         for optimizer in self._optimizers:
             optimizer.register_step_post_hook(self._count)
             optimizer.register_load_state_dict_post_hook(self._forget)
 
     @property
     def identity(self) -> bool:
-        """True for SGD-type optimizers, whose gradient is used as it is."""
+        """Whether the gradient is used as it is, as by SGD-type optimizers."""
         return not self._optimizers
 
     @property
     def steps(self) -> int:
-        """Steps the second moments have seen: the fewest over all parameters with state, 0 without any."""
+        """Steps that the second moments have seen: the fewest over all parameters with state, 0 without any."""
         counts = [
             _step_count(state)
             for optimizer in self._optimizers
@@ -317,13 +324,16 @@ class Preconditioner:
 
     @property
     def ready(self) -> bool:
-        """Whether the gradient should be divided: never for SGD, and after five steps for the others."""
+        """Whether the gradient is to be divided: never for SGD, and after five steps for the others."""
         if not self._ready and self._optimizers:
             self._ready = self.steps >= MIN_PRECONDITIONER_STEPS
         return self._ready
 
     def scale(self, param: Tensor) -> Tensor | None:
-        """1 / (sqrt(v) + eps), of the parameter's shape; 0 where v is next to nothing; None where none is kept."""
+        """Return 1 / (sqrt(v) + eps), of the parameter's shape: 0 where v is next to nothing.
+
+        None: no second moment is kept of it.
+        """
         if param not in self._eps:
             return None
         optimizer, eps, beta2 = self._eps[param]
@@ -339,7 +349,7 @@ class Preconditioner:
         return moment.sqrt().add_(eps).reciprocal_().masked_fill_(unseen, 0.0)
 
     def apply(self, params: Sequence[Tensor], grads: Sequence[Tensor]) -> list[Tensor]:
-        """The gradients, divided; the same tensors while not `ready`."""
+        """Return the divided gradients; the same tensors while not `ready`."""
         if not self.ready:
             return list(grads)
         scales = [self.scale(param) for param in params]
@@ -351,14 +361,14 @@ class Preconditioner:
         return result
 
     def sqnorm(self, params: Sequence[Tensor], grads: Sequence[Tensor]) -> Tensor:
-        """Squared norm of the divided gradients, 0-d float64."""
+        """Return the squared norm of the divided gradients, 0-d float64."""
         return sqnorm(self.apply(params, grads))
 
     def flat_scale(self, flat: Tensor, params: Sequence[Tensor], grads: Sequence[Tensor]) -> Tensor | None:
-        """The divisors of a DDP bucket `flat`, whose views `grads` are; None while there is nothing to divide by.
+        """Return the divisors of a bucket `flat`, whose views `grads` are; None while none are needed.
 
-        Kept between steps and read anew ever more rarely as the second moments settle, since it costs
-        a pass over all parameters.
+        They are kept between steps, since reading them costs a pass over all parameters. They are read anew ever
+        more rarely as the second moments settle.
         """
         if not self.ready:
             return None
@@ -380,18 +390,19 @@ class Preconditioner:
         self._counted += 1
 
     def _forget(self, *_: object) -> None:
-        """Another state was loaded into an optimizer."""
+        """Forget what was read, because another state was loaded into an optimizer."""
         self._ready, self._counted, self._flat = False, 0, {}
 
 
 def total(values: Sequence[Tensor]) -> Tensor:
-    """Their sum, on the device of the first: a replica's buckets may lie on several GPUs."""
+    """Return the sum of `parts`, on the device of the first: a replica's buckets may lie on several GPUs."""
     return torch.stack([value.to(values[0].device) for value in values]).sum(0)
 
 
 def _bias_correction(beta2: float, state: Mapping[str, Any]) -> float | Tensor:
     step = state.get("step", 0)
-    if isinstance(step, Tensor) and step.is_cuda:  # fused and capturable optimizers; reading it would wait
+    # fused and capturable optimizers keep it on the GPU, and reading it would wait
+    if isinstance(step, Tensor) and step.is_cuda:
         return (1 - beta2 ** step.double()).clamp_(min=1e-12)
     return max(1 - beta2 ** int(step), 1e-12)
 

@@ -1,10 +1,13 @@
-"""How the gradients of a step are combined over passes and replicas.
+"""Combines the gradients of a step over passes and replicas.
 
-Nothing stands between a script and its model. Each `backward` is surrounded instead (`backward.py`): the loss's
-gradient is weighted by this part's share of the batch before it runs (`weighting.py`), full buckets are sent on
-their way by hooks on the parameters while it runs (`reduction.py`), and after it every gradient is that of the
-whole batch on all replicas (`part_sum.py`). So it does not matter how a loss was computed, in how many backward
-passes, or from which parts of a model. One replica in one pass does nothing of this.
+Nothing stands between a script and its model. Instead each `backward` is surrounded (`backward.py`):
+
+* before it, the loss's gradient is weighted by this part's share of the batch (`weighting.py`);
+* while it runs, hooks on the parameters send full buckets on their way (`reduction.py`);
+* after it, every gradient is that of the whole batch on all replicas (`part_sum.py`).
+
+So it does not matter how a loss was computed, in how many backwards, or from which parts of a model. One replica
+in one pass does nothing of this.
 """
 
 from __future__ import annotations
@@ -41,15 +44,15 @@ LOST_ON_TOP = (
 
 
 class Gradients:
-    """Combines gradients of `parameters()`, the same list on all replicas; what is added to it comes last.
+    """Combines gradients of `parameters()`, which are the same list on all replicas; new ones come last.
 
-    Gradients that a script has accumulated itself are put aside for the length of a backward and added to its
+    Gradients that a script has accumulated itself are put aside while a backward runs, and are added to its
     result.
 
     undone: a collective failed, nothing is left of the running part, and it has to be done again.
     backwards: those of the running part.
     on_backward, after_backward: called when a backward begins, and when gradients are whole.
-    keeps_loss: whether `loss`, the last one, and `loss_term`, what its first term is, are kept.
+    keeps_loss: whether the last loss is kept as `loss`, and its first term as `loss_term`.
     """
 
     def __init__(
@@ -79,8 +82,8 @@ class Gradients:
         self._own = OwnGradients(self._parameters, self._kept, self._reduction, self._sum, meter, self.weights)
         self._plan: PartPlan | None = None
         self._part: PartPlan | None = None  # the last one, even where its step is forgotten
-        self._on_top = False  # the running part's gradients are added to earlier ones
-        self._redo: dict[int, Tensor] = {}  # put aside before a part that is to be done again
+        self._on_top = False  # whether the running part's gradients are added to earlier ones
+        self._redo: dict[int, Tensor] = {}  # what was put aside before a part that is to be done again
 
     # --- the group ------------------------------------------------------------------------------------------
 
@@ -90,14 +93,14 @@ class Gradients:
         return self._reduction.replicas
 
     def attach(self, group: Group) -> None:
-        """Combine in `group` from now on, all ranks holding the same parameters already."""
+        """Combine in `group` from now on. All ranks hold the same parameters already."""
         self.detach()
         self._reduction.group = group
         self.weights.regrouped()
         self.parameters_changed()
 
     def detach(self) -> None:
-        """Leave the group; what is left of a step is dropped."""
+        """Leave the group, and drop what is left of a step."""
         self.forget_step()
         self._reduction.forget_layouts()
         self._reduction.group = None
@@ -111,7 +114,7 @@ class Gradients:
     # --- parts of a step ------------------------------------------------------------------------------------
 
     def begin_part(self, plan: PartPlan) -> None:
-        """Take the backwards that follow for those of `plan`."""
+        """Begin a part: the backwards that follow belong to `plan`."""
         self._kept.take_back()
         self._parameters.put(self._redo)
         self._redo = {}
@@ -130,16 +133,16 @@ class Gradients:
         self.meter.drop()
 
     def end_loop(self) -> None:
-        """Take what the script computes from now on for that of no batch."""
+        """End a loop: what the script computes from now on belongs to no batch."""
         self._plan = None
 
     @property
     def hidden(self) -> bool:
-        """Whether the running part is one whose gradients the script does not see."""
+        """Whether the script does not see the gradients of the running part."""
         return self._plan is not None and not self._plan.visible
 
     def accumulated(self) -> dict[int, Tensor]:
-        """Return gradients that the script has not stepped by or dropped yet, by number of the parameter."""
+        """Return gradients that the script has neither stepped by nor dropped yet, by number of the parameter."""
         return self._redo or {i: p.grad for i, p in enumerate(self._parameters.now()) if p.grad is not None}
 
     def copy_accumulated(self) -> dict[int, Tensor]:
@@ -147,7 +150,7 @@ class Gradients:
         return {i: gradient.detach().clone() for i, gradient in self.accumulated().items()}
 
     def load_accumulated(self, gradients: dict[int, Tensor]) -> None:
-        """Put these in place at the next part: what the script drops before that was dropped before, too."""
+        """Put these in place at the next part. What the script drops before that was dropped before, too."""
         parameters = self._parameters.now()
         for parameter in parameters:
             parameter.grad = None
@@ -159,7 +162,7 @@ class Gradients:
     def backward(
         self, losses: Sequence[Tensor], scales: Sequence[Tensor | None]
     ) -> Iterator[Sequence[Tensor | None]]:
-        """Surround one backward of the script; gives the gradients it starts with."""
+        """Surround one backward of the script; yield the gradients that it starts with."""
         fits = self._before_backward()
         self._kept.take_back()
         ordinal, self.backwards = self.backwards, self.backwards + 1
@@ -178,7 +181,7 @@ class Gradients:
         self._sum.share = share.root if not share.terms else share.weight
         handles = [node.register_prehook(times(factor)) for node, factor in share.terms]
         if counts_nothing := not isinstance(share.root, Tensor) and share.root == 0:
-            self._reduction.listens = False  # what comes may be 0/0, and is sent when it is known to be nothing
+            self._reduction.listens = False  # what comes may be 0/0; it is sent once it has been set to 0
         elif share.counted is not None:
             handles.append(share.counted.register_prehook(none_where(share.root)))
         try:
@@ -200,7 +203,7 @@ class Gradients:
             self._tell_of_gradients()
 
     def taken(self, inputs: Sequence[Any]) -> None:
-        """Note that the script takes gradients of parameters itself, and may reckon with them in any way."""
+        """Note that the script takes gradients of parameters itself; it may compute anything from them."""
         plan, weights = self._plan, self.weights
         if plan is None or plan.void or plan.samples == plan.batch or weights.given is not Kind.UNKNOWN:
             return
@@ -255,14 +258,14 @@ class Gradients:
             self._sum.finish(plan, ordinal, weight, stale)
         except GroupBroken:
             self._undo()
-        except Again:  # a loss was of another kind than was agreed: all agree anew
+        except Again:  # a loss is of another kind than was agreed, so all agree anew
             self.weights.disagreed(ordinal)
             self._undo()
 
     # --- what counts for nothing ----------------------------------------------------------------------------
 
     def _drop(self) -> None:
-        """Let a backward count for nothing; its part, where it counts at all, has to be done again."""
+        """Drop what a backward made. A part that counts has to be done again."""
         self._reduction.listens = False
         if self._plan is not None and not self._plan.void and not self.undone:
             self._undo()
@@ -271,9 +274,10 @@ class Gradients:
         self._sum.aside = {}
 
     def undo(self, before: Mapping[int, Tensor] | None = None) -> None:
-        """Let nothing of the running part count, whose backwards are over.
+        """Drop all of the running part, whose backwards are over, and have it done again.
 
-        `before`: copies of what the script had accumulated before it, where some may have been added to that.
+        `before`: copies of what the script had accumulated before the part, where the part may have added to
+        that.
         """
         self._kept.take_back()
         self._sum.aside = self._parameters.gradients
@@ -282,7 +286,7 @@ class Gradients:
             self._redo = dict(before)
 
     def give_up(self) -> None:
-        """Let nothing of a part count during which the group broke, whatever is still made of it.
+        """Have a part done again because the group broke during it, whatever the script still makes of it.
 
         Raises RuntimeError where the part's gradients were added to what the script had accumulated.
         """
@@ -295,7 +299,7 @@ class Gradients:
             self._redo = {}
 
     def _undo(self) -> None:
-        """Keep what the script had accumulated before this part until it is done again."""
+        """Drop the running part. What the script had accumulated before is kept until the part is done again."""
         self.undone = True
         self._kept.clear()
         self.meter.drop()

@@ -8,16 +8,16 @@ from torch import Tensor
 
 from .parameter_list import ParameterList
 
-OWN = -1  # stands for a backward, where a script has put gradients into `.grad` itself
+OWN = -1  # the number of a backward that stands for gradients which a script has put into `.grad` itself
 
 
 class KeptBack:
     """Keeps the gradients of hidden passes, by number of the backward, and shows the script the last ones.
 
-    reached: numbers of parameters that a backward of the running part reached, where it is kept back.
-    shown: numbers of parameters whose `.grad` is there only to be looked at.
+    reached: parameters, by number, that a backward of the running part reached, where that part is kept back.
+    shown: parameters, by number, whose `.grad` is there only to be looked at.
     below: what the script had accumulated in these parameters before, by number.
-    stale: not 0 where a part's loss was not what had been agreed.
+    stale: not 0 where a part's loss was not of the kind that was agreed.
     """
 
     def __init__(self, parameters: ParameterList) -> None:
@@ -41,7 +41,7 @@ class KeptBack:
         return [other for other in self._gradients if other >= ordinal]
 
     def add(self, ordinal: int, weight: Any) -> None:
-        """Add the gradients that are there, and leave them for the script to look at."""
+        """Add the gradients in `.grad`, and leave them there for the script to look at."""
         kept = self._gradients.setdefault(ordinal, {})
         for i, gradient in self._parameters.gradients.items():
             if i in kept:
@@ -62,7 +62,7 @@ class KeptBack:
         return self._weights.pop(ordinal, 0.0)
 
     def show_all(self) -> None:
-        """Leave gradients that count for nothing to be looked at, as a script expects them after a backward."""
+        """Leave gradients in `.grad` that count for nothing: a script expects some after a backward."""
         self.shown, self.below = set(self._parameters.gradients), {}
 
     def take_back(self) -> None:

@@ -1,7 +1,7 @@
-"""How the learning rate follows the batch size.
+"""Lets the learning rate follow the batch size.
 
 A rule gives the factor on the script's own learning rate for a step of `scale` times the initial batch size. It
-applies to one optimizer step at a time, so that the script's schedulers keep seeing the rate they set.
+applies to one optimizer step at a time, so the script's schedulers keep seeing the rate that they set.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ import torch
 from ....core.training_config import TrainingConfig
 from .gradient_noise import is_adam_type
 
-# LEGW starts at 0; a step that moves nothing would be lost.
+# LEGW starts at 0, but a step that moves nothing would be lost.
 MIN_WARMUP_FACTOR = 1e-3
 
 
 class LrRule(Protocol):
-    """`scale`: batch size / initial batch size. `gain`: AdaScale's, 1..scale. `epoch`: epochs done."""
+    """Gives the factor for one step. `scale`: batch size / initial batch size. `gain`: AdaScale's, 1 to `scale`.
+    `epoch`: epochs done.
+    """
 
     def factor(self, scale: float, gain: float, epoch: float) -> float: ...
 
 
 @dataclass(frozen=True)
 class AdaScale:
-    """factor = gain: each step makes up for `gain` steps at the initial batch size (Johnson et al., ICML'20)."""
+    """factor = gain: a step makes up for `gain` steps at the initial batch size (Johnson et al., ICML'20)."""
 
     def factor(self, scale: float, gain: float, epoch: float) -> float:
         return gain
@@ -65,7 +67,7 @@ class Legw:
 
 @dataclass(frozen=True)
 class Unscaled:
-    """The learning rate stays the script's."""
+    """factor = 1: the learning rate stays the script's."""
 
     def factor(self, scale: float, gain: float, epoch: float) -> float:
         return 1.0
@@ -73,13 +75,13 @@ class Unscaled:
 
 @dataclass(frozen=True)
 class UserRule:
-    """A user's `f(scale, gain) -> factor`, named `module:function` in the job file."""
+    """Applies a user's `f(scale, gain) -> factor`, which the job file names as `module:function`."""
 
     name: str
     function: Callable[[float, float], float]
 
     def factor(self, scale: float, gain: float, epoch: float) -> float:
-        """Raises ValueError where the function gives no positive finite number."""
+        """Return the function's factor. Raises ValueError where that is no positive finite number."""
         value = float(self.function(scale, gain))
         if not (math.isfinite(value) and value > 0):
             raise ValueError(
@@ -90,8 +92,9 @@ class UserRule:
 
 
 def lr_rule(config: TrainingConfig, optimizer: torch.optim.Optimizer) -> LrRule:
-    """The rule of `config.lr_scaling`; "auto" is AdaScale for SGD-type, square root for Adam-type optimizers.
+    """Return the rule of `config.lr_scaling`.
 
+    "auto" is AdaScale for SGD-type and a square root for Adam-type optimizers.
     Raises ValueError for a `module:function` that cannot be imported or called.
     """
     name = config.lr_scaling

@@ -1,4 +1,7 @@
-"""The norms of one optimizer step that the gradient noise scale is made of, taken where gradients are combined."""
+"""Measures the norms of an optimizer step that the gradient noise scale is made of.
+
+They are taken where gradients are combined.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from torch import Tensor
 
 from .gradient_noise import ConsecutiveGradients, GradientNoise, Preconditioner, flat_sqnorm, total
 
-# The noise is measured at every step at first and then at two in so many, which keeps its cost below 1 %.
+# The noise is measured at so many first steps, and then at two in so many, which keeps its cost below 1 %.
 NOISE_FIRST = 48
 NOISE_EVERY = 16
 
@@ -34,7 +37,7 @@ class NoiseSchedule:
 
 @dataclass
 class _Step:
-    """A step that is measured. Its gradients are multiplied by `loss_scale`."""
+    """One step that is measured. Its gradients are multiplied by `loss_scale`."""
 
     samples: int
     parts: int
@@ -46,10 +49,10 @@ class _Step:
 
 
 class NoiseMeter:
-    """Measures the steps it is told to; the rest cost nothing.
+    """Measures the steps that it is told to; the others cost nothing.
 
-    Parts are the pieces of a step whose gradients are known by themselves. With a single one the gradient is held
-    against that of the step before.
+    Parts are the pieces of a step whose gradients are known by themselves. Where there is only one, its gradient
+    is compared with that of the step before.
     """
 
     def __init__(self, noise: GradientNoise, preconditioner: Preconditioner) -> None:
@@ -66,26 +69,26 @@ class NoiseMeter:
         return self._step is not None
 
     def begin(self, samples: int, parts: int, loss_scale: float) -> None:
-        """The step that begins now is measured, all `samples` of it."""
+        """Measure the step that begins now, with `samples` samples in all."""
         self._local = []
         self._step = _Step(samples, parts, self._preconditioner.ready, loss_scale)
 
     def skip(self) -> None:
-        """The step that begins now is not measured, and no successor of the one before."""
+        """Skip the step that begins now, and do not compare a later one with the step before it."""
         self.drop()
         self._consecutive.clear()
 
     def drop(self) -> None:
-        """Nothing is known of the running step: it is undone, or is no single backward."""
+        """Forget the running step, which was undone or is no single backward."""
         self._step = self._done = None
         self._local = []
 
     def forget(self) -> None:
-        """The group changed."""
+        """Forget all steps, because the group changed."""
         self.skip()
 
     def part(self, gradients: Sequence[tuple[Tensor, Tensor]], factor: Any) -> None:
-        """The (parameter, gradient)s of one part; `factor` makes their squared norm what `_Step.norms` adds up."""
+        """Take in the (parameter, gradient)s of one part; `factor` makes their squared norm a term of `norms`."""
         if self._step is None:
             return
         for parameter, gradient in gradients:
@@ -95,7 +98,10 @@ class NoiseMeter:
     def flat_part(
         self, flat: Tensor, parameters: Sequence[Tensor], views: Sequence[Tensor], factor: Any
     ) -> Tensor | None:
-        """The same of gradients in one piece of memory; gives what they were divided by, for their mean's norm."""
+        """Take in the gradients of one part that lie in one piece of memory.
+
+        Returns what they were divided by, which the norm of their mean needs, too; None where they were not.
+        """
         if self._step is None:
             return None
         scale = self._preconditioner.flat_scale(flat, parameters, views) if self._step.preconditioned else None
@@ -104,11 +110,11 @@ class NoiseMeter:
 
     @property
     def local(self) -> Tensor | float:
-        """What this replica's parts add up to."""
+        """The sum over this replica's parts."""
         return total(self._local) if self._local else 0.0
 
     def of_group(self, flats: Sequence[tuple[Tensor, Tensor | None]], norms: Any, size: float) -> None:
-        """The combined gradients and all replicas' norms; `size`: samples that a summed loss adds up."""
+        """Take in the combined gradients and all replicas' norms. A summed loss adds up `size` samples."""
         step, self._step = self._step, None
         if step is not None and flats:
             step.norms = norms
@@ -116,7 +122,7 @@ class NoiseMeter:
             self._done = step
 
     def of_one(self, parameters: Sequence[Tensor], size: float) -> None:
-        """The whole gradient of the only replica, in `.grad`."""
+        """Take in the whole gradient of the only replica, which is in `.grad`."""
         step, self._step = self._step, None
         if step is None:
             return
@@ -147,7 +153,7 @@ class NoiseMeter:
         return flat, self._preconditioner.flat_scale(flat, parameters, views)
 
     def update(self) -> None:
-        """Hand the finished step to the estimator. Waits for the device when it was measured."""
+        """Hand the finished step to the estimator. This waits for the device where the step was measured."""
         step, self._done = self._done, None
         if step is None:
             return
@@ -166,7 +172,7 @@ class NoiseMeter:
 
 
 def _by_kind(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
-    """Those with a gradient, by its device and type."""
+    """Group the parameters that have a gradient by its device and type."""
     kinds: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
     for parameter in parameters:
         if parameter.grad is not None:

@@ -33,7 +33,7 @@ class OwnGradients:
         self._sum, self._meter, self._weights = part_sum, meter, weights
 
     def of(self, parameters: Sequence[Tensor]) -> list[int]:
-        """Return the numbers of those whose gradient neither was combined nor is kept back."""
+        """Return the numbers of those parameters whose gradient was not combined and is not kept back."""
         numbers, held = self._parameters.number, self._kept.shown | self._kept.reached
         return [
             numbers[parameter]

@@ -1,4 +1,4 @@
-"""What is asked of one part of a batch on this replica."""
+"""Says what is asked of one part of a batch on this replica."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PartPlan:
-    """One part of a batch on this replica: `samples` of its `batch` samples, which `copies` parts compute alike.
+    """One part of a batch on this replica: `samples` of its `batch` samples. `copies` parts compute the same.
 
-    `merged` steps of the script make the optimizer step, of `step_samples` samples in `parts` different parts.
-    `per_step`: batches whose gradients the script adds up to a step of its own, where they are combined together.
-    `visible`: the script may look at the gradients and step by them; else they are kept back for a later part.
-    `void`: they are dropped. `last`: it is the last pass of its batch.
+    merged: steps of the script that make one optimizer step.
+    parts, step_samples: the different parts of that step, and its samples.
+    visible: the script may look at the gradients and step by them; else they are kept back for a later part.
+    void: the gradients are dropped.
+    last: it is the last pass of its batch.
+    per_step: batches whose gradients the script adds up to one step, where they are combined together.
     """
 
     samples: int
@@ -28,5 +30,5 @@ class PartPlan:
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of its step."""
+        """Whether the part is all of its step."""
         return self.samples == self.batch and self.merged == 1 and self.copies == 1

@@ -1,4 +1,4 @@
-"""The gradients of one backward, put together over passes and replicas."""
+"""Puts the gradients of one backward together over passes and replicas."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class PartSum:
     def finish(self, plan: PartPlan, ordinal: int, weight: Any, stale: Any = 0.0) -> None:
         """Put the sum into `.grad`, or keep the part back for a later one.
 
-        `weight`: what this part counts for. `stale`: not 0 where a loss was not what had been agreed.
-        Raises `Again` where it was not on any replica, GroupBroken, and Disagreement.
+        `weight`: what this part counts for. `stale`: not 0 where a loss was not of the kind that was agreed.
+        Raises `Again` where that holds on any replica, GroupBroken, and Disagreement.
         """
         if self._reduction.broken:
             raise GroupBroken
@@ -75,7 +75,7 @@ class PartSum:
         self._parameters.note_combined()
 
     def _keep_back(self, plan: PartPlan, ordinal: int, weight: Any) -> None:
-        """Add the part's gradients to those kept back; the script may look at them until it goes on."""
+        """Add the part's gradients to those kept back. The script may look at them until it goes on."""
         kept = self._kept
         self._meter.part(self._came(), self._norm_factor(plan))
         kept.add(ordinal, weight)
@@ -84,7 +84,7 @@ class PartSum:
         self.restore_aside()
 
     def _complete(self, plan: PartPlan, ordinal: int, weight: Any) -> None:
-        """Complete a step, whose last part the only replica has done."""
+        """Complete a step whose last part the only replica has done."""
         kept = self._kept.pop_gradients(ordinal)
         if plan.parts > 1:
             self._meter.part(self._came(), self._norm_factor(plan))

@@ -1,7 +1,8 @@
-"""The sum of a backward's gradients over all replicas.
+"""Sums a backward's gradients over all replicas.
 
-Replicas agree without asking: the n-th backward of a batch is expected to reach the parameters that it reached
-before on any replica. A few words at the end of the last bucket tell whether it did; where it did not, they ask.
+Replicas agree without asking: the n-th backward of a batch is expected to reach the parameters that any
+replica's n-th backward reached before. A few words at the end of the last bucket tell whether it did. Replicas
+ask each other only where it did not.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .noise_meter import NoiseMeter
 from .parameter_list import ParameterList
 from .weighting import to_one
 
-# Layouts kept; a script with more sets of parameters than this in turn makes them anew.
+# So many layouts are kept. A script that uses more sets of parameters in turn makes them anew.
 MOST_LAYOUTS = 6
 
 
@@ -41,7 +42,7 @@ class Guard(Protocol):
     """Words that must be equal on all replicas whenever gradients are combined."""
 
     def words(self) -> Sequence[int]:
-        """Return `GUARDS` whole numbers, 0 to 4095: sums over thousands of replicas are exact in float32."""
+        """Return `GUARDS` whole numbers, 0 to 4095, whose sums over thousands of replicas are exact in float32."""
 
     def differs(self, word: int) -> str:
         """Return one sentence on what it means that a word differs."""
@@ -50,8 +51,8 @@ class Guard(Protocol):
 class Reduction:
     """Sums gradients over the replicas of `group`, while a backward runs and after it.
 
-    failed: a collective of the running backward failed.
-    listens: gradients that arrive are sent as soon as their bucket is full.
+    failed: whether a collective of the running backward failed.
+    listens: whether gradients that arrive are sent as soon as their bucket is full.
     """
 
     def __init__(self, parameters: ParameterList, meter: NoiseMeter, guard: Guard | None) -> None:
@@ -90,7 +91,8 @@ class Reduction:
     def begin(self, sending: Mapping[int, Tensor], norm_factor: Callable[[], Any] | None) -> None:
         """Begin the sum of one backward, of which `sending` was kept back, by number of the parameter.
 
-        `norm_factor` gives what the noise meter multiplies the part's squared norm by; None: it is not measured.
+        `norm_factor` gives what the noise meter multiplies the part's squared norm by; None where it is not
+        measured.
         """
         self.failed = self.group is not None and self.group.broken
         self._layout, self._sent, self._arrived = None, 0, []
@@ -105,13 +107,13 @@ class Reduction:
         self.listens = True
 
     def _hook(self) -> None:
-        """Listen to every parameter that may get a gradient, those that were just unfrozen, too."""
+        """Listen to every parameter that may get a gradient, also to those that were just unfrozen."""
         for i, parameter in enumerate(self._parameters.all):
             if i not in self._hooks and parameter.requires_grad:
                 self._hooks[i] = parameter.register_post_accumulate_grad_hook(self._on_arrival)
 
     def _on_arrival(self, parameter: Tensor) -> None:
-        """Take note of a gradient that is there; called inside of backward."""
+        """Note that a gradient has arrived. Autograd calls this inside of backward."""
         if not self.listens or self.failed:
             return
         number = self._parameters.number[parameter]
@@ -125,7 +127,7 @@ class Reduction:
 
     @torch.no_grad()
     def _send(self, layout: Layout) -> None:
-        """Fill the next bucket and, unless its words are still missing, send it on its way."""
+        """Fill the next bucket and send it, unless it is the last, whose words are still missing."""
         bucket = layout.buckets[self._sent]
         self._sent += 1
         members = [self._parameters.all[i] for i in bucket.numbers]
@@ -160,10 +162,11 @@ class Reduction:
         """Put the sum over all replicas' parts into every parameter that any of them reached.
 
         `weight`: of this replica's parts; the sum is divided by all replicas' weights per `per_step` batches.
-        `stale`: not 0 where this replica's loss was not what had been agreed.
+        `stale`: not 0 where this replica's loss was not of the kind that was agreed.
 
-        Returns the buckets of the sum and what all noise meters add up to; None where the norm of these buckets
-        is not that of the whole sum. Raises `Again` where a replica is stale, GroupBroken, and Disagreement.
+        Returns the buckets of the sum, and the sum of all replicas' noise meters; None where these buckets are
+        not all of it.
+        Raises `Again` where a replica is stale, GroupBroken, and Disagreement.
         """
         group = self.group
         assert group is not None
@@ -172,7 +175,8 @@ class Reduction:
         if layout is None:  # the first time
             layout = self._expected[ordinal] = self._layout_of(self._reached_by_any(reached, group), group)
             layout.begin()
-            twice = len(set(self._arrived)) < len(self._arrived)  # as where activations are computed anew
+            # a gradient arrives twice where activations are computed anew
+            twice = len(set(self._arrived)) < len(self._arrived)
             layout.overlaps = not any(flag for (flag,) in group.gather_ints([int(twice)]))
         while self._sent < len(layout.buckets):
             self._send(layout)
@@ -225,7 +229,7 @@ class Reduction:
         return layout.words.tolist()
 
     def _check(self, words: Sequence[float], mine: Sequence[int], group: Group) -> None:
-        """Compare the guard's words: they are alike if on each replica their sum is a multiple of its own."""
+        """Compare the guard's words: they are alike if their sum is a multiple of each replica's own word."""
         for number, word in enumerate(mine):
             if self._guard is not None and words[FIRST_GUARD + number] != group.world_size * word:
                 group.differ(self._guard.differs(number))

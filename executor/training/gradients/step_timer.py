@@ -1,7 +1,7 @@
-"""How long optimizer steps take, and how much of that is waiting for the all-reduce.
+"""Measures how long optimizer steps take, and how much of that is waiting for the all-reduce.
 
-The clock is perf_counter on CPU. On a GPU it is events recorded in the stream, read only when the device has
-long passed them, so that measuring never makes the host wait.
+The clock is perf_counter on a CPU. On a GPU it is events recorded in the stream. They are read only when the
+device has long passed them, so measuring never makes the host wait.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ....core.reports import StepRow
 
 # A step farther from the median than this many scaled median deviations is left out of the mean.
 OUTLIER_DEVIATIONS = 5.0
-# However steady the steps, one within this share of the median is no outlier.
+# A step within this share of the median is no outlier, however steady the steps are.
 OUTLIER_SHARE = 0.1
 
 Key = tuple[int, int, int, int]  # nodes, replicas, local_bsz, accumulation
@@ -47,7 +47,7 @@ class _HostClock:
 
 
 class _CudaClock:
-    """Events of one device, used again once read."""
+    """Events of one device, which are used again once they were read."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -80,13 +80,15 @@ class _Step:
 
 
 class StepTimer:
-    """Times of the steps of one rank, gathered per (nodes, replicas, local_bsz, accumulation).
+    """Times the steps of one rank, gathered per (nodes, replicas, local_bsz, accumulation).
 
-    Per step: `start_step`, then from the DDP communication hook `backward_done` (the last local gradient is
-    there) or `sync_started` (an all-reduce of a bucket was launched; the last call counts) and `sync_done` (the
-    last call counts), then `end_step`. The time from backward to sync done is the sync time; a step without
-    them has none. The first `warmup` steps after a change of group or batch say nothing of the later ones
-    (caches, allocators, connections) and are skipped.
+    Per step the calls are `start_step`, then `backward_done` or `sync_started`, then `sync_done`, then
+    `end_step`.
+    `backward_done` says that the last local gradient is there. `sync_started` says that the all-reduce of a
+    bucket was launched. The last call of each counts.
+    The time from there to `sync_done` is the sync time; a step without these calls has none.
+    The first `warmup` steps after a change of group or batch are skipped: caches, allocators and connections
+    make them slow.
     """
 
     def __init__(self, device: torch.device | str = "cpu", warmup: int = 2) -> None:
@@ -100,7 +102,7 @@ class StepTimer:
         self._times: dict[Key, list[tuple[float, float]]] = defaultdict(list)
 
     def start_step(self) -> None:
-        """A new step starts now; one that was not ended (undone, interrupted) is forgotten."""
+        """Begin a step; forget one that was not ended because it was undone or interrupted."""
         self._step = _Step(self._clock.mark())
 
     def backward_done(self) -> None:
@@ -108,7 +110,7 @@ class StepTimer:
             self._step.backward = self._clock.mark()
 
     def sync_started(self) -> None:
-        """For hooks that do not know which bucket is the last."""
+        """Note that an all-reduce was launched, for callers that do not know which bucket is the last."""
         if self._step is not None:
             if self._step.backward is not None:
                 self._clock.release([self._step.backward])
@@ -128,7 +130,7 @@ class StepTimer:
         accumulation: int,
         sync_time_s: float | None = None,
     ) -> None:
-        """The optimizer step is done. `sync_time_s` replaces the measured one (an emulated GPU's)."""
+        """End the step. `sync_time_s` replaces the measured time, as that of an emulated GPU does."""
         step, self._step = self._step, None
         if step is None:
             return
@@ -144,17 +146,23 @@ class StepTimer:
         self._settle()
 
     def regrouped(self) -> None:
-        """The group changed: what was under way is forgotten and the next steps are warm-up."""
+        """Forget what is under way, because the group changed, and skip the next steps as warm-up."""
         self._step, self._skip = None, self.warmup
 
     def last_step_s(self) -> float | None:
-        """Time of the last step read, None right after `rows`; for a GPU a few steps late."""
+        """Return the time of the last step read, in seconds; None right after `rows`.
+
+        A GPU's steps are read a few steps late.
+        """
         self._settle()
         times = self._times.get(self._key) if self._key is not None else None
         return times[-1][0] if times else None
 
     def rows(self) -> list[StepRow]:
-        """Means per key of the steps ended since the last call, without outliers; `count` is steps averaged."""
+        """Return means per key of the steps ended since the last call, without outliers.
+
+        `count` is steps averaged.
+        """
         self._settle()
         rows = [StepRow(*key, *_robust_means(np.array(times))) for key, times in self._times.items()]
         self._times.clear()
@@ -173,7 +181,7 @@ class StepTimer:
 
 
 def _robust_means(times: np.ndarray) -> tuple[float, float, int]:
-    """Mean step time, mean sync time and count of the rows (n, 2) whose step time is no outlier."""
+    """Return mean step time, mean sync time and count of the rows (n, 2) whose step time is no outlier."""
     step_times = times[:, 0]
     median = np.median(step_times)
     deviation = 1.4826 * np.median(np.abs(step_times - median))

@@ -1,7 +1,7 @@
-"""How the script's optimizers, LR schedulers and gradient scalers behave inside an adapted step.
+"""Adapts the script's optimizers, LR schedulers and gradient scalers to steps of several passes and replicas.
 
-A script calls `backward`, `step`, … for each of its batches, and for each pass of one. Here each of these calls
-finds out whether an optimizer step really happens now.
+A script calls `backward`, `step`, … for each of its batches, and for each pass of one. Each of these calls finds
+out here whether an optimizer step really happens now.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ EVALUATED_AGAIN = (
 
 
 class Stepping(Protocol):
-    """What the session says of the running batch."""
+    """Answers what optimizers and schedulers ask of the session about the running batch."""
 
     @property
     def batch_key(self) -> tuple[int, int, int]:
-        """Which batch it is."""
+        """The number of the batch, as a key."""
 
     @property
     def in_iteration(self) -> bool:
-        """Between two batches of the training loader."""
+        """Whether the script is between two batches of the training loader."""
 
     @property
     def step_happens(self) -> bool:
-        """A step that the script makes now is made; else its gradients are kept back, or were lost."""
+        """Whether a step that the script makes now is made; else its gradients are kept back, or were lost."""
 
     @property
     def partial(self) -> bool:
-        """This is a pass before the last of its batch."""
+        """Whether this is a pass before the last of its batch."""
 
     @property
     def step_progress(self) -> float:
-        """What one of the script's own steps counts for, of those that make the running one: 1 at most."""
+        """What one step of the script counts for, of those that make the running optimizer step: 1 at most."""
 
     @property
     def pass_progress(self) -> float:
@@ -61,27 +61,27 @@ class Stepping(Protocol):
 
     @property
     def schedule_calls(self) -> list[int]:
-        """Steps of each scheduler that the script has asked for since the last one that happened."""
+        """Steps of each scheduler that the script has asked for since the last optimizer step that happened."""
 
     @property
     def schedule_place(self) -> float | None:
-        """Epochs of progress so far, for schedulers that are told where they are; None: what the script says."""
+        """Epochs of progress so far, for schedulers that are told where they are; None: the script tells them."""
 
     def lr_factor(self, optimizer: torch.optim.Optimizer) -> float: ...
 
     def ask_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """The script makes a step, be it that it happens or not."""
+        """Note that the script makes a step, whether it happens or not."""
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None: ...
 
     def count_step(self) -> None: ...
 
     def combined(self, value: float) -> float:
-        """The mean of a replica's value over all of them."""
+        """Return the mean of a replica's value over all of them."""
 
 
 class ScaledOptimizers:
-    """Makes steps only where they happen, scales the learning rates for the length of each, and counts them."""
+    """Makes steps only where they happen, scales the learning rate of each for its batch size, and counts them."""
 
     def __init__(self, optimizers: Sequence[torch.optim.Optimizer], stepping: Stepping) -> None:
         self._stepping = stepping
@@ -89,14 +89,14 @@ class ScaledOptimizers:
         for optimizer in optimizers:
             optimizer.register_step_pre_hook(self._before)
             optimizer.register_step_post_hook(self._after)
-            # A method, as schedulers take it for that are made later.
+            # It is a method, as schedulers that are made later expect.
             asked = types.MethodType(self._asked(optimizer, optimizer.step), optimizer)
             optimizer.step = asked  # type: ignore[method-assign]
-            # On this optimizer alone: others of its class add their groups as before.
+            # Only this optimizer is changed: others of its class add their groups as before.
             optimizer.add_param_group = self._once(optimizer.add_param_group)  # type: ignore[method-assign,assignment]
 
     def _once(self, add: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-        """A batch that is given again, or in several passes, adds its groups of parameters once."""
+        """Add a batch's groups of parameters once, though the batch is given again or in several passes."""
         added: dict[frozenset[int], Any] = {}
 
         @functools.wraps(add)
@@ -124,7 +124,7 @@ class ScaledOptimizers:
             return step(*args, **kwargs) if stepping.step_happens else None
 
         def with_closure(closure: Any, *args: Any, **kwargs: Any) -> Any:
-            """Whether the step happens is known when the closure's backward is over."""
+            """Run the closure first: whether the step happens is known only after its backward."""
             with torch.enable_grad():
                 result = closure()
             stepping.before_step(optimizer)
@@ -159,16 +159,16 @@ class ScaledOptimizers:
 
 
 def _id_of(parameter: Any) -> int:
-    """Of a parameter, or of one with its name."""
+    """Return the id of a parameter, which may come with its name."""
     return id(parameter[1] if isinstance(parameter, tuple) else parameter)
 
 
 def adapt_scheduler(scheduler: Any, index: int, stepping: Stepping) -> None:
     """Make a scheduler advance with progress instead of with batches and passes.
 
-    A finished step advances it by the step's progress, and the end of a pass by that of the pass, in whole steps
-    with the rest carried over: a schedule made for the initial batch size ends where it should. One that goes by a
-    metric is given the mean over all replicas, so that all decide alike.
+    A finished step advances it by the step's progress, and the end of a pass by that of the pass. It advances in
+    whole steps and carries the rest over, so a schedule made for the initial batch size ends where it should.
+    A scheduler that goes by a metric is given the mean over all replicas, so that all decide alike.
     """
     kind = type(scheduler)
 
@@ -193,12 +193,12 @@ def adapt_scheduler(scheduler: Any, index: int, stepping: Stepping) -> None:
         for _ in range(advances):
             kind.step(self)
 
-    # A subclass and not an attribute: a scheduler's state_dict is its __dict__.
+    # A subclass, because a scheduler's state_dict is its __dict__ and would hold a new attribute.
     scheduler.__class__ = type(kind.__name__, (kind,), {"step": step, "__module__": kind.__module__})
 
 
 def adapt_scaler(scaler: torch.amp.GradScaler, stepping: Stepping) -> None:
-    """Let a gradient scaler rest where no step happens, which leaves it no gradients to look at."""
+    """Let a gradient scaler rest where no step happens, because there it has no gradients to look at."""
     kind = type(scaler)
 
     def rests() -> bool:

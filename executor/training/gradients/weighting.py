@@ -1,4 +1,4 @@
-"""How a backward is weighted by its part's share of the batch."""
+"""Weights a backward by its part's share of the batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def times(factor: Any) -> Callable[[Gradients], Gradients]:
 
 
 def none_where(factor: Any) -> Callable[[Gradients], Gradients]:
-    """Return a hook that sets gradients to 0 where `factor` is 0: nothing was counted there, and they are 0/0."""
+    """Return a hook that sets gradients to 0 where `factor` is 0: nothing was counted there, so they are 0/0."""
     is_nothing = torch.as_tensor(factor) == 0
 
     def hook(gradients: Gradients) -> Gradients:
