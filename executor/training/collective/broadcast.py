@@ -1,4 +1,4 @@
-"""Sending a state, its structure and its tensors, from one rank to all others."""
+"""Sends a state, its structure and its tensors, from one rank to all others."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .group import Group
 
 
 def broadcast_state(group: Group, state: dict[str, Any] | None, source: int) -> dict[str, Any]:
-    """The state of rank `source` on every rank; the others pass None.
+    """Return the state of rank `source` on every rank; the others pass None.
 
-    The structure travels pickled, the tensors as they are: those on a GPU from GPU to GPU.
+    The structure travels pickled. The tensors travel as they are: those on a GPU go from GPU to GPU.
     """
     if state is not None:
         skeleton, tensors = _take_out_tensors(state, group.device)
@@ -33,7 +33,7 @@ def broadcast_state(group: Group, state: dict[str, Any] | None, source: int) -> 
 
 
 class _Writer(pickle.Pickler):
-    """Pickles the structure and puts tensors aside; `device`, this rank's, may have another name on the others."""
+    """Pickles the structure and puts tensors aside; `device`, this rank's, may have another name elsewhere."""
 
     def __init__(self, file: io.BytesIO, device: torch.device) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)

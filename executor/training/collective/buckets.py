@@ -1,5 +1,6 @@
-"""Gradients on their way to the other replicas: several in one piece of memory, a few words at the end of the
-last.
+"""Puts gradients that travel to the other replicas together in one piece of memory.
+
+A few words travel at the end of the last piece.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import torch
 from torch import Tensor
 
 BUCKET_BYTES = 25 << 20
-FIRST_BUCKET_BYTES = 1 << 20  # on its way early
-# Words at the end of the last bucket, summed over replicas with it.
+FIRST_BUCKET_BYTES = 1 << 20  # smaller, so that it is on its way early
+# Words at the end of the last bucket, which are summed over replicas with it.
 EXTRA, MISSING, WEIGHT, NORM, STALE, FIRST_GUARD = range(6)
 GUARDS = 4
 WORDS = FIRST_GUARD + GUARDS
@@ -33,13 +34,13 @@ class Bucket:
 
 
 class Layout:
-    """The buckets of a set of parameters, last parameters first, as backward is likely to reach them."""
+    """The buckets of a set of parameters, last parameters first, since backward is likely to reach them first."""
 
     def __init__(self, numbers: Iterable[int], parameters: Sequence[Tensor], device: torch.device) -> None:
         self.numbers = sorted(numbers, reverse=True)
         self.bucket_of: dict[int, int] = {}
         self.buckets: list[Bucket] = []
-        self.overlaps = True  # buckets may leave while backward runs
+        self.overlaps = True  # whether buckets may leave while backward runs
         for place, members in enumerate(_bundles(self.numbers, parameters)):
             self.buckets.append(_bucket(members, parameters))
             self.bucket_of.update(dict.fromkeys(members, place))
@@ -61,7 +62,7 @@ class Layout:
 
 
 def fill_words(words: Tensor, values: Sequence[Any]) -> None:
-    """Write numbers and 0-d tensors, which may be on a GPU, without waiting for it."""
+    """Write numbers and 0-d tensors into `words`, without waiting for a GPU that some may be on."""
     if any(isinstance(value, Tensor) and value.is_cuda for value in values):
         for place, value in enumerate(values):
             words[place] = value
@@ -79,7 +80,7 @@ def _bucket(members: list[int], parameters: Sequence[Tensor]) -> Bucket:
 
 
 def _bundles(numbers: Sequence[int], parameters: Sequence[Tensor]) -> Iterator[list[int]]:
-    """Numbers of one device and type together, up to a bucket's size."""
+    """Yield numbers of parameters of one device and type together, up to a bucket's size."""
     kinds: dict[tuple[torch.device, torch.dtype], list[int]] = {}
     for i in numbers:
         kinds.setdefault((parameters[i].device, parameters[i].dtype), []).append(i)

@@ -1,8 +1,9 @@
-"""One generation of a job's process group: forming it, talking in it, and breaking it at once.
+"""One generation of a job's process group: it is formed, talks, and can be broken at once.
 
-Groups of a job share the executor's one `TCPStore` under a prefix per generation, and only the executor counts
-generations. When a member dies, the others' collectives fail one after the other, each waiting for the last;
-so whoever notices shuts the group's sockets down, and everyone notices.
+Groups of a job share the executor's one `TCPStore` under a prefix per generation. Only the executor counts
+generations.
+When a member dies, the others' collectives fail one after the other, each after waiting for the last. So the
+first to notice shuts the group's sockets down, and everyone notices.
 """
 
 from __future__ import annotations
@@ -27,34 +28,34 @@ from torch import Tensor
 from ...protocol.messages import Join
 from ...protocol.script_errors import MIXED_UP, SHARE_DECISIONS, different_ways
 
-# Waiting for the executor's store and for the connections between members that all said they are here.
+# How long to wait for the executor's store, and for connections between members that all said they are here.
 FORM_TIMEOUT = timedelta(seconds=30)
 # The executor, not a timer, decides when a rank hangs: long evaluations and slow checkpoints are no failures.
 COLLECTIVE_TIMEOUT = timedelta(hours=2)
 _POLL = timedelta(milliseconds=100)
 LEAVE_S = 0.5  # an unbroken group ends within milliseconds
-REMEMBERED = 8  # collectives
+REMEMBERED = 8  # collectives whose places are kept
 COMPARE_S = 1.0  # a wait as long as this is compared with what others wait for
 
 
 class GroupBroken(Exception):
-    """A member is gone: this group will complete no further collective."""
+    """Raised where a member is gone: this group will complete no further collective."""
 
 
 class Disagreement(RuntimeError):
-    """Replicas that should do the same do not; one sentence for the script's owner."""
+    """Raised where replicas differ that should do the same; one sentence for the script's owner."""
 
 
 class Abandoned(BaseException):
-    """Rank 0 has left the training loop: what it decided holds for all."""
+    """Raised where rank 0 has left the training loop: what it decided holds for all."""
 
 
 class Superseded(Exception):
-    """A newer generation was announced before this one was complete."""
+    """Raised where a newer generation was announced before this one was complete."""
 
 
 class Stores:
-    """Connections to executors' stores, one per address: a new one would cost a round of back-offs."""
+    """Connections to executors' stores, one per address, because a new one would cost a round of back-offs."""
 
     def __init__(self) -> None:
         self._stores: dict[tuple[str, int], dist.TCPStore] = {}
@@ -66,7 +67,7 @@ class Stores:
 
 
 class Group:
-    """A formed process group, torch's default one while it lives."""
+    """A formed process group, which is torch's default one while it lives."""
 
     def __init__(
         self, join: Join, device: torch.device, sockets: dict[int, int], store: dist.Store | None = None
@@ -100,16 +101,17 @@ class Group:
     ) -> Group:
         """Meet the other members of `join.generation` and connect to them.
 
-        With `several_gpus` a member's tensors lie on others than `device`, too: NCCL connects when first used.
-        Raises `Superseded` when `given_up` becomes true while some are still missing, and `GroupBroken` when a
-        member disappears while the connections are made.
+        `several_gpus`: a member's tensors lie on other GPUs than `device`, too, so NCCL connects when first
+        used.
+        Raises `Superseded` when `given_up` becomes true while some are still missing. Raises `GroupBroken` when
+        a member disappears while the connections are made.
         """
         leave_group()
         try:
             prefixed = dist.PrefixStore(f"g{join.generation}/", store)
             _wait_for_members(prefixed, join, given_up)
             if device.type == "cuda":
-                # A lost peer is the executor's to report; torch's watchdog would end this process instead.
+                # The executor reports a lost peer; torch's watchdog would end this process instead.
                 os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
             before = _sockets()
             dist.init_process_group(
@@ -133,7 +135,7 @@ class Group:
     def fail(self) -> None:
         """Make every pending and coming collective of this group fail, here and at the other members.
 
-        May be called by any thread and more than once.
+        Any thread may call this, more than once.
         """
         with self._lock:
             if self.broken:
@@ -168,13 +170,13 @@ class Group:
             raise GroupBroken
 
     def wait(self, work: Any, tensor: Tensor) -> None:
-        """See the collective of a tensor through; for use inside `collective`.
+        """Wait for the collective of a tensor; for use inside `collective`.
 
-        A gloo send that meets a connection lost a moment ago is never told and would wait for its time-out, so
+        gloo never tells a send that meets a connection lost a moment ago, which then waits for its time-out. So
         this looks up now and then whether the group is broken.
         """
         if tensor.is_cuda:
-            work.wait()  # for the stream, not for the device; `fail` aborts what runs on it
+            work.wait()  # this waits for the stream, not for the device; `fail` aborts what runs on it
             return
         since_s = time.monotonic()
         while True:
@@ -185,12 +187,12 @@ class Group:
                 if self.broken:
                     raise
                 if work.is_completed():
-                    work.wait()  # raises what it failed with, if it did not end just after the time-out
+                    work.wait()  # raises what it failed with, unless it ended just after the time-out
                     return
                 self.look_up(time.monotonic() - since_s)
 
     def look_up(self, waited_s: float = 0.0) -> None:
-        """Called while a collective is waited for. Raises what there is to learn from the others' whereabouts."""
+        """Look at the group while a collective is waited for. Raises what the others' whereabouts show."""
         if self.broken:
             raise GroupBroken
         if self._whereabouts is not None:
@@ -199,22 +201,22 @@ class Group:
                 self.differ(told)
 
     def differ(self, sentence: str) -> None:
-        """Replicas are not alike: nothing they make together counts any more. Raises `Disagreement`."""
+        """Raise `Disagreement`: replicas are not alike, and nothing that they make together counts any more."""
         self.disagreement = self.disagreement or sentence
         raise Disagreement(self.disagreement)
 
     @property
     def abandoned(self) -> bool:
-        """Whether rank 0 has left the loop, and with it the group."""
+        """Whether rank 0 has left the loop, and so the group."""
         return self.rank != 0 and self._whereabouts is not None and self._whereabouts.has_left(0)
 
     def leave_loop(self, where: str) -> None:
-        """This rank will combine nothing any more: its script has left the loop."""
+        """Tell the others that this rank combines nothing any more, because its script has left the loop."""
         if self._whereabouts is not None and self.world_size > 1:
             self._whereabouts.leave(where)
 
     def broadcast_ints(self, values: Sequence[int], source: int = 0) -> list[int]:
-        """`values` of rank `source`, on every rank."""
+        """Return `values` of rank `source`, on every rank."""
         if self.world_size == 1:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.int64)
@@ -223,7 +225,7 @@ class Group:
         return tensor.tolist()
 
     def gather_ints(self, values: Sequence[int]) -> list[list[int]]:
-        """Every rank's `values`, by rank."""
+        """Return every rank's `values`, by rank."""
         if self.world_size == 1:
             return [list(values)]
         mine = torch.tensor(values, dtype=torch.int64)
@@ -233,7 +235,7 @@ class Group:
         return [tensor.tolist() for tensor in everyone]
 
     def gather_objects(self, mine: Any) -> list[Any]:
-        """Every rank's plain object, by rank."""
+        """Return every rank's plain object, by rank."""
         if self.world_size == 1:
             return [mine]
         data = torch.frombuffer(bytearray(pickle.dumps(mine)), dtype=torch.uint8)
@@ -262,7 +264,7 @@ class Group:
                         tensor.detach().copy_(part.view(tensor.shape))
 
 
-# Numbers of collectives, and the places in which they were made, in order.
+# Numbers of collectives, in order, and the place in which each was made.
 Places = Sequence[tuple[int, tuple[Any, ...]]]
 
 
@@ -270,8 +272,9 @@ class Whereabouts:
     """Tells a rank that waits long what the others wait for, through the group's store.
 
     Ranks that make different collectives would wait for each other for ever: their scripts have gone different
-    ways. What counts is where each made the same one, by its number: a rank may be ahead of those that wait for a
-    third one.
+    ways.
+    Ranks are compared by where each made the same collective, by its number. A rank may be ahead of those that
+    wait for a third one.
     """
 
     def __init__(self, store: dist.Store, rank: int, world_size: int) -> None:
@@ -291,10 +294,9 @@ class Whereabouts:
         return False
 
     def compare(self, places: Places, waited_s: float) -> str:
-        """How another rank differs, empty where none is known to; looks every second of a wait.
+        """Return how another rank differs, empty where none is known to. This looks every second of a wait.
 
         `places`: where this rank made its last collectives, by number.
-
         Raises `Abandoned` where rank 0 has left.
         """
         if waited_s < COMPARE_S:
@@ -313,14 +315,14 @@ class Whereabouts:
         return told if self._suspects >= 2 else ""
 
     def tell(self, places: Places) -> None:
-        """Let the others know where this rank is."""
+        """Tell the others where this rank is."""
         self._beat += 1
         told = {number: describe_place(place) for number, place in places}
         with suppress(RuntimeError, OSError):
             self._store.set(f"at/{self._rank}", json.dumps([self._beat, list(told.items())]))
 
     def look_around(self, mine: Places) -> str:
-        """Where all ranks are, those that say so within a moment; this one got what was not meant for it."""
+        """Return where all ranks are that say so within a moment. This rank received what was not meant for it."""
         places = [(self._rank, describe_place(mine[-1][1]))]
         for rank in (rank for rank in range(self._world_size) if rank != self._rank):
             with suppress(RuntimeError):
@@ -329,7 +331,7 @@ class Whereabouts:
         return _parted(places)
 
     def _differs(self, rank: int, places: Places) -> str:
-        """What a rank does that is not what this one does; empty where that cannot be said."""
+        """Return how a rank's last collectives differ from this one's; empty where that cannot be said."""
         mine = describe_place(places[-1][1])
         if self._store.check([f"left/{rank}"]):
             if mine == LEAVES:
@@ -375,8 +377,8 @@ def describe_place(place: tuple[Any, ...]) -> str:
 def leave_group() -> None:
     """End torch's default group, where there is one. The other members must not expect anything of this one.
 
-    Its last reference goes in a thread of its own: gloo's threads are joined there, and one of a broken group may
-    wait for its time-out (see `Group.wait`).
+    The last reference to it goes in a thread of its own. That thread joins gloo's threads, and one of a broken
+    group may wait for its time-out (see `Group.wait`).
     """
     if not dist.is_initialized():
         return
@@ -389,7 +391,7 @@ def leave_group() -> None:
 
 
 def backend_for(device: torch.device) -> str:
-    """Control always travels over the CPU, gradients where they are."""
+    """Return torch's backend: control always travels over the CPU, gradients travel where they are."""
     return "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
 
 
@@ -398,7 +400,7 @@ def _backend_of(kind: str):  # type: ignore[no-untyped-def]  # noqa: ANN202 (a p
 
 
 def _wait_for_members(store: dist.Store, join: Join, given_up: Callable[[], bool]) -> None:
-    """Connecting blocks until all are there, so first wait in a way that can be given up."""
+    """Wait for all members in a way that can be given up: connecting would block until all are there."""
     store.set(f"here/{join.rank}", "")
     everyone = [f"here/{rank}" for rank in range(join.world_size)]
     while True:
@@ -412,7 +414,7 @@ def _wait_for_members(store: dist.Store, join: Join, given_up: Callable[[], bool
 
 
 def _sockets() -> dict[int, int]:
-    """Open internet sockets of this process: file descriptor -> inode."""
+    """Return open internet sockets of this process: file descriptor -> inode."""
     found: dict[int, int] = {}
     try:
         descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
@@ -427,15 +429,15 @@ def _sockets() -> dict[int, int]:
 
 
 def _shut_down(fd: int, inode: int) -> None:
-    """Shut a connection down without closing it: the descriptor stays its owner's."""
+    """Shut a connection down without closing it, so that the descriptor stays its owner's."""
     with suppress(OSError):
         copy = os.dup(fd)
-        if os.fstat(copy).st_ino != inode:  # closed since, and its number given to something else
+        if os.fstat(copy).st_ino != inode:  # it was closed since, and its number given to something else
             os.close(copy)
             return
         with socket.socket(fileno=copy) as connection:
             if connection.family in (socket.AF_INET, socket.AF_INET6):
-                connection.getpeername()  # fails for a listener, whose owner would not bear it
+                connection.getpeername()  # fails for a listener, which must not be shut down
                 connection.shutdown(socket.SHUT_RDWR)
 
 
