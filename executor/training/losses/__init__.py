@@ -1,1 +1,1 @@
-"""What a loss is a function of, and how the gradients of a batch's parts add up to the batch's."""
+"""What a loss is a function of, and how gradients of a batch's parts add up to the batch's."""

@@ -1,7 +1,7 @@
 """What a loss does over the samples of a batch, and by which weights the gradients of its parts add up.
 
-The weights are the samples of each part where the loss is a mean over samples, 1 where it is a sum, and what was
-counted where it is a mean over tokens, pixels or weighted classes. A loss of several terms has one for each.
+For a mean over samples the weights are the samples of each part. For a sum they are 1. For a mean over tokens,
+pixels or weighted classes they are what was counted. A loss of several terms has weights for each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Kind(IntEnum):
     UNKNOWN = 0
     MEAN = 1
     SUM = 2
-    WEIGHTED = 3  # a mean over items that are counted, as tokens that are not padding
+    WEIGHTED = 3  # a mean over items that are counted, such as tokens that are not padding
     CONSTANT = 4  # of no samples, such as weight decay that is part of the loss
     MIXED = 5  # a sum of terms of several kinds
     BATCH = 6  # no sum over samples: only the whole batch gives its gradient
@@ -29,12 +29,15 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Term:
-    """One reduction. `node`: its place in the graph, whose incoming gradient can be weighted.
+    """One reduction in a loss.
 
-    `weight`: the items that a mean is over, or what a sum was divided by; None where there is no such.
-    `all_items`: the weight at which a counted mean is a plain one. `sure`: False where other parts may tell
-    another kind. `items`: what a plain mean is over, where it may be counted elsewhere. `partial`: not all samples
-    are in it. `per_row`: the factor of each sample in the loss; None where it is not known.
+    node: its place in the graph, whose incoming gradient can be weighted.
+    weight: the items that a mean is over, or what a sum was divided by; None where there is neither.
+    all_items: the weight at which a counted mean is a plain one.
+    sure: False where other parts may show another kind.
+    items: what a plain mean is over, where it may be counted elsewhere.
+    partial: not all samples are in it.
+    per_row: the factor of each sample in the loss; None where it is not known.
     """
 
     node: Any
@@ -48,7 +51,7 @@ class Term:
 
 
 def summary(terms: Sequence[Term]) -> Kind:
-    """The kind of a loss with these terms; MIXED where each has to be weighted by itself."""
+    """Return the kind of a loss with these terms; MIXED where each has to be weighted by itself."""
     told = {term.kind for term in terms} - {Kind.CONSTANT}
     counted = sum(term.kind is Kind.WEIGHTED for term in terms)
     has_constants = any(term.kind is Kind.CONSTANT for term in terms)
@@ -60,7 +63,7 @@ def summary(terms: Sequence[Term]) -> Kind:
 
 
 def agreed(kinds: Sequence[Kind]) -> Kind:
-    """What all replicas take a term for: each has seen its own part of the batch.
+    """Return what all replicas take a term for, of which each has seen its own part of the batch.
 
     A count that equals the samples of one part by chance looks like a mean there, or like a constant.
     """
@@ -71,9 +74,9 @@ def agreed(kinds: Sequence[Kind]) -> Kind:
 
 
 def as_weight(weight: Any, of_part: bool = False) -> Tensor | float:
-    """A script's weight as a number, or as a 0-d tensor on a GPU; 0 only `of_part` of a batch.
+    """Return a script's weight as a number, or as a 0-d tensor on a GPU. It may be 0 only `of_part` of a batch.
 
-    Raises ValueError for what is none.
+    Raises ValueError for anything else.
     """
     if isinstance(weight, Tensor):
         if weight.numel() != 1:

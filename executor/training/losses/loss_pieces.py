@@ -1,7 +1,8 @@
-"""Whether a loss is of all samples of its part, or of some: pieces that a script cuts, or what it chooses. Pure.
+"""Tells whether a loss is of all samples of its part, or of some: pieces that a script cuts, or what it chooses.
+Pure.
 
-A script may cut each batch that it is given and make a backward for each piece. Parts of a batch are cut
-otherwise than the batch, so that the pieces of parts add up only if the script weighs each one by its samples.
+A script may cut each batch that it is given, and make a backward for each piece. It cuts parts of a batch
+otherwise than the batch. So the pieces of parts add up only if the script weighs each one by its samples.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _ROUND_OFF = 1e-6
 
 @dataclass(frozen=True)
 class Piece:
-    """What one backward is of: `rows` samples; MEAN or SUM over the part if all its pieces are, else BATCH."""
+    """What one backward is of: `rows` samples. `kind` is BATCH unless all its pieces are a mean or a sum."""
 
     rows: int
     kind: Kind
 
 
 def piece_of(losses: Sequence[Tensor], samples: int, batch: int) -> Piece:
-    """What a backward of `losses` is of, in a part of `samples` samples of a batch of `batch`."""
+    """Return what a backward of `losses` is of, in a part of `samples` samples of a batch of `batch`."""
     rows = rows_of(losses, samples)
     if rows < 1:
         return Piece(0, Kind.BATCH)
@@ -46,13 +47,13 @@ def piece_of(losses: Sequence[Tensor], samples: int, batch: int) -> Piece:
 
 
 def add_up(pieces: Sequence[Piece], samples: int) -> bool:
-    """Whether these backwards of a part of `samples` samples are together a mean, or a sum, over all of them."""
+    """Return whether these backwards of a part of `samples` samples are a mean, or a sum, over all of them."""
     kinds = {piece.kind for piece in pieces}
     return len(kinds) == 1 and Kind.BATCH not in kinds and sum(piece.rows for piece in pieces) == samples
 
 
 def rows_of(losses: Sequence[Tensor], samples: int) -> int:
-    """Samples that losses were computed from; `samples` unless the shapes of all data show fewer."""
+    """Return from how many samples losses were computed: `samples` unless the shapes of all data show fewer."""
     shapes = list(_shapes_of_data([loss.grad_fn for loss in losses if loss.grad_fn is not None], samples))
     most = max(map(len, shapes), default=0)
     shapes = [shape for shape in shapes if len(shape) == most]  # positions have fewer dimensions than tokens
@@ -62,7 +63,10 @@ def rows_of(losses: Sequence[Tensor], samples: int) -> int:
 
 
 def chosen_by_place(terms: Sequence[Term], samples: int) -> bool:
-    """Whether samples that a term leaves out were chosen by their place in the part, or it cannot be seen how."""
+    """Return whether samples that a term leaves out were chosen by their place in the part.
+
+    It is true, too, where the graph does not show how they were chosen.
+    """
     for term in terms:
         if not term.partial:
             continue
@@ -82,14 +86,14 @@ def _kind_of_rows(terms: Sequence[Term], samples: int, batch: int) -> Kind:
 
 
 def _is_uneven(term: Term) -> bool:
-    """Whether samples do not count alike in it, or it counts once in each piece."""
+    """Return whether samples do not count alike in a term, or it counts once in each piece."""
     if term.kind is Kind.WEIGHTED:
         return term.all_items is None or term.partial or float(term.weight or 0.0) != term.all_items
     return term.kind is Kind.CONSTANT
 
 
 def _shapes_of_data(roots: Sequence[Any], samples: int) -> Iterator[tuple[int, ...]]:
-    """Of what data comes into, or is computed from data and parameters alone, and of views of that."""
+    """Yield the shapes of what was computed from data, and perhaps parameters, and of views of that."""
     look = Look(samples, samples)
     for node in all_nodes(roots):
         if shape_of(node) and not look.is_constant(node) and _is_of_data(_seen_through(node), look):
@@ -108,7 +112,7 @@ def _is_of_data(node: Any, look: Look) -> bool:
 
 
 def _covers(shape: tuple[int, ...], samples: int) -> bool:
-    """Whether all samples are in the first dimension, or in the second one behind those of time."""
+    """Return whether all samples are in the first dimension, or in the second one behind those of time."""
     behind_time = len(shape) == 3 and shape[1] == samples
     return bool(shape) and ((shape[0] > 0 and shape[0] % samples == 0) or behind_time)
 
@@ -121,7 +125,7 @@ def _leaves_out(node: Any, samples: int) -> bool:
 
 
 def _is_mask(node: Any) -> bool:
-    """Whether each sample was chosen by itself; indices may be those of the first ones, or of the worst."""
+    """Return whether each sample was chosen by itself; indices may be those of the first ones, or of the worst."""
     indices = getattr(node, "_saved_indices", None)
     if type(node).__name__.startswith("Masked"):
         return True

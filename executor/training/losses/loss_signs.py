@@ -1,6 +1,6 @@
-"""Signs in a loss's graph that it may be no sum over the samples of a batch, though its terms look like one.
+"""Finds signs in a loss's graph that it is no sum over the samples of a batch, though its terms look like one.
 
-A sign is no proof: `gradient_check.py` finds out. A loss without any is given no batch twice.
+A sign is no proof: `gradient_check.py` finds out. A loss without signs costs no second pass over a batch.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _PRODUCTS = names("Mm", "Bmm")
 
 
 def has_signs(losses: Sequence[Any], samples: int, batch: int) -> bool:
-    """Whether a loss over so many samples of a batch may be another one of a whole batch."""
+    """Return whether a loss over so many samples of a batch may differ from that of the whole batch."""
     roots = [loss for loss in losses if isinstance(loss, Tensor) and loss.grad_fn is not None]
     try:
         terms = terms_of(roots, samples, batch)
     except (Unclear, RuntimeError):
-        return False  # found out otherwise
+        return False  # `gradient_check` need not look: it is found out otherwise
     over_samples = [term for term in terms if term.kind is not Kind.CONSTANT and term.node is not None]
     factors = [abs(term.per_row * samples) for term in over_samples if term.kind is not Kind.SUM and term.per_row]
     if samples > 1 and any(_is_close(factor, samples) for factor in factors):
@@ -45,26 +45,26 @@ def has_signs(losses: Sequence[Any], samples: int, batch: int) -> bool:
 
 
 def constants_of(losses: Sequence[Any], samples: int) -> int:
-    """A number for the values in a loss's graph that are no data of samples: the same for all parts of most."""
+    """Return a number for the values in a loss's graph that are no data of samples, mostly alike in all parts."""
     found = 0
     roots = [loss.grad_fn for loss in losses if isinstance(loss, Tensor) and loss.grad_fn is not None]
     for node in all_nodes(roots):
         is_quotient = type(node).__name__.startswith("Div")
         for value in _saved(node):
             if is_quotient and value.numel() == 1:
-                continue  # a count of items, which is known as such
+                continue  # a count of items, which is known to be one
             if value.numel() <= MOST_CONSTANT and (value.numel() == 1 or value.shape[0] % samples):
                 found = rounded(value, found)
     return found
 
 
 def rounded(value: Tensor, begin: int = 0) -> int:
-    """A number for what is in a tensor, but for round-off."""
+    """Return a number for what is in a tensor, apart from round-off."""
     return zlib.crc32(value.detach().double().cpu().mul(1 / CLOSE).round().numpy().tobytes(), begin)
 
 
 def _saved(node: Any) -> Iterator[Tensor]:
-    """Factors and weights that a node of a loss keeps, and that are not trained."""
+    """Yield factors and weights that a node of a loss keeps, and that are not trained."""
     name = type(node).__name__
     kept = ("_saved_self", "_saved_other") if name in _SCALED else ("_saved_weight", "_saved_pos_weight")
     if name in _SCALED or "Loss" in name or "CrossEntropy" in name or "Binary" in name:
@@ -80,7 +80,7 @@ def _saved(node: Any) -> Iterator[Tensor]:
 
 
 def _above(roots: Sequence[Any], terms: set[int]) -> Iterator[Any]:
-    """The nodes between a loss and its terms, these included."""
+    """Yield the nodes between a loss and its terms, and the terms' own."""
     seen, todo = set[int](), list(roots)
     while todo:
         node = todo.pop()
@@ -93,7 +93,7 @@ def _above(roots: Sequence[Any], terms: set[int]) -> Iterator[Any]:
 
 
 def _sums_means(terms: Sequence[Any], samples: int) -> bool:
-    """Whether a sum is one of means that may be over the samples themselves, as over members of an ensemble."""
+    """Return whether a sum adds up means that may be over samples, as over members of an ensemble."""
     for term in terms:
         node = term.node
         if not type(node).__name__.startswith("Sum"):
@@ -110,7 +110,7 @@ def _sums_means(terms: Sequence[Any], samples: int) -> bool:
 
 
 def _meets(node: Any, samples: int) -> bool:
-    """Whether samples meet in a node: in a statistic over them, a product, or weights that were made to add up."""
+    """Return whether samples meet in a node: in a statistic, a product, or weights that were made to add up."""
     name, shape = type(node).__name__, shape_of(node)
     children = [child for child, _ in node.next_functions if child is not None]
     if samples < 2 or not children:
@@ -126,7 +126,7 @@ def _meets(node: Any, samples: int) -> bool:
 
 
 def _adds_up(factor: Tensor, samples: int) -> bool:
-    """Whether factors of samples were brought to a sum or a mean of 1, or to a mean of 0 and a spread of 1."""
+    """Return whether factors of samples were normalised: to a sum or mean of 1, or to mean 0 and spread 1."""
     if factor.numel() % samples or not factor.shape or samples not in factor.shape:
         return False
     values = factor.detach().reshape(-1).double()

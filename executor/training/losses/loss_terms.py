@@ -1,8 +1,9 @@
-"""The terms a loss is the sum of, and how each depends on the samples, seen from its autograd graph.
+"""Reads from a loss's autograd graph the terms that it is the sum of, and how each depends on the samples.
 
-A term is a reduction: a mean over samples, a sum over them, a mean over items that are counted, or a value of the
-parameters alone. What stands between the terms and the loss must be linear, so that the loss of a batch is a sum
-over its parts; and what stands above a term must treat each sample by itself.
+A term is a reduction: a mean over samples, a sum over them, a mean over items that are counted, or a value of
+the parameters alone.
+What stands between the terms and the loss must be linear, so that the loss of a batch is a sum over its parts.
+What stands above a term must treat each sample by itself.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from torch import Tensor
 
 from .loss_kind import Kind, Term
 
-# Nodes between a loss and its terms, and nodes that are looked at for samples that meet each other.
+# The most nodes that are looked at between a loss and its terms, and for samples that meet each other.
 MOST_NODES = 256
 MOST_DEEP_NODES = 20_000
 NORMALISED = 1e-5  # how close to 1
-# Operations between parameters and what is made of them alone.
+# The most operations between parameters and a value that is made of them alone.
 MOST_OPERATIONS = 24
 MASK_DEPTH = 4  # operations between a sum and the mask of what it adds up
 
@@ -40,12 +41,12 @@ _STATISTICS = names("Mean", "Sum", "Nansum", "Var", "Std", "VarMean", "StdMean",
 _ALONG = names("Softmax", "LogSoftmax", "Cumsum", "Sort", "Topk", "Flip")
 _ELEMENTWISE = names("Add", "Sub", "Rsub", "Mul", "Div", "Pow", "Neg", "Abs", "Exp", "Log", "Sqrt", "Clone")
 _TAKES_INDICES = names("Embedding", "EmbeddingBag", "Index", "IndexSelect", "Gather")
-_COMPILED = "CppFunction"  # by TorchScript or in a C++ extension
+_COMPILED = "CppFunction"  # written in TorchScript or in a C++ extension
 _DISTANCES = names("Cdist", "EuclideanDist", "Pdist")
 
 
 class Unclear(Exception):
-    """The graph does not tell what a loss is; `opaque`: since a function of someone's own hides it."""
+    """Raised where the graph does not tell what a loss is; `opaque`: a function of someone's own hides it."""
 
     def __init__(self, opaque: bool) -> None:
         super().__init__()
@@ -53,7 +54,7 @@ class Unclear(Exception):
 
 
 def terms_of(losses: Sequence[Tensor], samples: int, batch: int) -> list[Term]:
-    """The terms of scalar losses over `samples` samples, part of a batch of `batch`; each node once.
+    """Return the terms of scalar losses over `samples` samples, part of a batch of `batch`; each node once.
 
     Raises `Unclear` where the graph does not tell, as behind a custom autograd function or a square root.
     """
@@ -73,11 +74,11 @@ class Look:
     terms: dict[int, Term] = field(default_factory=dict)
     nodes: int = 0
     opaque: bool = False
-    factor: float | None = 1.0  # by which the loss counts what is looked at; None: not known
+    factor: float | None = 1.0  # the factor by which the loss counts the node that is looked at; None: not known
     _constant: dict[int, bool] = field(default_factory=dict)
 
     def at(self, node: Any) -> bool:
-        """Add the terms at or above `node`; False where it cannot be told what they are."""
+        """Add the terms at or above `node`. Returns False where it cannot be told what they are."""
         self.nodes += 1
         if node is None or id(node) in self.terms:
             return True
@@ -108,16 +109,16 @@ class Look:
         return True
 
     def _mean_loss(self, node: Any) -> bool:
-        """A mean over all that a loss function was given: of some samples only where a mask has chosen them."""
+        """Return the mean over all that a loss function was given, of which a mask may have chosen some."""
         shape = shape_of_input(node)
-        if not shape and self.samples > 1:  # of what was made one number before
+        if not shape and self.samples > 1:  # the mean of a single number
             return False
         if not shape or self._holds(shape[0]):
             return self._add(node, Kind.MEAN, items=float(math.prod(shape)))
         return self._add(node, Kind.WEIGHTED, float(math.prod(shape)), partial=True)
 
     def _counted(self, node: Any) -> bool:
-        """A mean over targets: of all of them, unless some are ignored or weighted."""
+        """Return a mean over targets: over all of them, unless some are ignored or weighted."""
         weighted = node._saved_weight is not None
         target = node._saved_target
         return self._add(
@@ -129,7 +130,7 @@ class Look:
         )
 
     def _reduced(self, node: Any, kind: Kind) -> bool:
-        """The innermost reduction over samples counts: what is added up above it is linear."""
+        """Add a sum or mean. The innermost reduction over samples counts, because what adds it up is linear."""
         before, factor = dict(self.terms), self.factor
         self.factor = None if kind is Kind.MEAN else factor
         if all(self.at(child) for child, _ in node.next_functions):
@@ -139,7 +140,7 @@ class Look:
         return self._takes_samples(node) and self._add(node, kind)
 
     def _takes_samples(self, node: Any) -> bool:
-        """Whether what is reduced has the samples in one of its sizes, and the result does not."""
+        """Return whether what is reduced has the samples in one of its sizes, and the result has not."""
         sizes = getattr(node, "_saved_self_sym_sizes", None)
         if sizes is None:
             return False
@@ -151,7 +152,7 @@ class Look:
         return size > 0 and size % self.samples == 0
 
     def _scaled(self, node: Any, name: str) -> bool:
-        """A term times or divided by something that is no sum over samples itself."""
+        """Add a term that is multiplied or divided by something that is no sum over samples itself."""
         children = [child for child, _ in node.next_functions]
         tied = [child for child in children if child is not None and not self.is_constant(child)]
         if len(tied) > 1 or (name == "Div" and tied != children[:1]):
@@ -172,7 +173,7 @@ class Look:
         return True
 
     def _times_trained(self, node: Any, tied: Any) -> bool:
-        """A term times something that is trained, such as a temperature: the product is the term."""
+        """Add a term that is multiplied by something trained, such as a temperature: the product is the term."""
         inner = Look(self.samples, self.batch, nodes=self.nodes, _constant=self._constant)
         if not inner.at(tied):
             return False
@@ -187,20 +188,20 @@ class Look:
         counted = [term for term in inner.terms.values() if term.kind is not Kind.MEAN]
         if any(term.kind is not Kind.WEIGHTED or term.all_items is None for term in counted):
             return False
-        # Means over all samples as long as no target is left out.
+        # These are means over all samples as long as no target is left out.
         weight = torch.stack([torch.as_tensor(term.weight) for term in counted]).sum()
         all_items = math.fsum(term.all_items or 0.0 for term in counted)
         return self._add(node, Kind.MEAN, weight, all_items=all_items, per_row=None)
 
     def _by_a_count(self, other: Any, name: str, term: Term) -> Term | None:
-        """A sum divided by what was counted is a mean; None: the factor leaves the term what it is."""
+        """Return the mean that a sum divided by a count is; None where the factor leaves the term what it is."""
         if term.kind is not Kind.SUM:
             return None
         masks_all = _masks_all(term.node)
         if isinstance(other, Tensor):
             if other.numel() != 1 or other.requires_grad:
                 return None
-            if other.device.type != "cpu":  # a number would not be on a GPU
+            if other.device.type != "cpu":  # a plain number would not be on a GPU
                 if name != "Div":
                     return None
                 weight = other.detach().reshape(())
@@ -209,16 +210,17 @@ class Look:
                 return replace(term, kind=Kind.WEIGHTED, weight=weight)
         value = float(other) if name == "Div" else 1.0 / float(other) if float(other) else math.inf
         if value == 1 and masks_all is not None and bool(masks_all):
-            value = 0.0  # as of `mask.sum().clamp(min=1)`
+            value = 0.0  # as in `mask.sum().clamp(min=1)`
         if abs(value - self.samples) < 1e-6 * value and self.samples != self.batch:
             return replace(term, kind=Kind.MEAN, weight=float(self.samples))
-        # It may be a constant of the script, such as its batch size, which leaves it a sum; or a count.
+        # It may be a constant of the script, such as its batch size: then the term stays a sum. Or it may be a
+        # count.
         return replace(term, kind=Kind.SUM, weight=value, sure=False) if name == "Div" else None
 
     # --- what is of no samples ------------------------------------------------------------------------------
 
     def is_constant(self, node: Any) -> bool:
-        """Whether a value is made of parameters alone, as weight decay is."""
+        """Return whether a value is made of parameters alone, as weight decay is."""
         return self._is_constant(node, MOST_OPERATIONS)
 
     def _is_constant(self, node: Any, depth: int) -> bool:
@@ -239,7 +241,7 @@ class Look:
         return all(child is None or self._is_constant(child, depth - 1) for child in children)
 
     def _keeps_shape(self, node: Any, name: str, children: Sequence[Any]) -> bool:
-        """Whether a value that is not trained is of a parameter's own shape or smaller: no data."""
+        """Return whether a value that is not trained is no data: it has a parameter's shape or a smaller one."""
         if name not in _ELEMENTWISE:
             return False
         shapes = [shape_of(child) for child in children if child is not None]
@@ -247,7 +249,7 @@ class Look:
 
 
 def _masks_all(node: Any) -> Tensor | None:
-    """Whether a mask leaves nothing of what a node adds up; None where no mask is seen."""
+    """Return whether a mask leaves nothing of what a node adds up; None where no mask is seen."""
     for _ in range(MASK_DEPTH):
         below = [child for child, _ in node.next_functions if child is not None]
         name = type(node).__name__
@@ -266,7 +268,7 @@ def _masks_all(node: Any) -> Tensor | None:
 
 
 def shape_of_input(node: Any) -> tuple[int, ...]:
-    """Of what a node was given first."""
+    """Return the shape of a node's first input."""
     child, output = node.next_functions[0]
     if child is not None and type(child).__name__ != "AccumulateGrad":
         return tuple(child._input_metadata[output].shape) if child._input_metadata else ()
@@ -275,16 +277,16 @@ def shape_of_input(node: Any) -> tuple[int, ...]:
 
 
 def _number(value: Any) -> float | None:
-    """A factor that is no data: a number of the script's."""
+    """Return a factor that is a number of the script's and no data."""
     if isinstance(value, Tensor):
         return float(value) if value.numel() == 1 and value.device.type == "cpu" else None
     return float(value) if isinstance(value, int | float) else None
 
 
 def samples_meet(terms: Sequence[Term], samples: int) -> bool:
-    """Whether samples of a batch are compared with each other, or share a statistic, on the way to their terms.
+    """Return whether samples of a batch are compared with each other, or share a statistic, before their terms.
 
-    Told by the shapes of products, distances and statistics; normalisation layers are not counted.
+    The shapes of products, distances and statistics show it. Normalisation layers are not counted.
     """
     if samples == 1:
         return False
@@ -329,7 +331,7 @@ def _meets(node: Any, samples: int, look: Look) -> bool:
 
 
 def _is_normalised(node: Any, samples: int) -> bool:
-    """Whether a factor of each sample, no part of the graph, was made to add up to 1, or to a mean of 1."""
+    """Return whether factors of samples, outside of the graph, were made to add up to 1 or to have a mean of 1."""
     for name in ("_saved_self", "_saved_other"):
         factor = getattr(node, name, None)
         if not isinstance(factor, Tensor) or factor.requires_grad or not factor.is_floating_point():
@@ -345,7 +347,7 @@ def _is_normalised(node: Any, samples: int) -> bool:
 
 
 def _has_weight(node: Any, children: Sequence[Any], look: Look) -> bool:
-    """Whether one factor of a product is a parameter, or is made of parameters alone; a frozen one, too."""
+    """Return whether one factor of a product is a parameter, maybe frozen, or is made of parameters alone."""
     if any(child is not None and look.is_constant(child) for child in children[-2:]):
         return True
     for name in ("_saved_self", "_saved_mat1", "_saved_mat2"):
@@ -357,19 +359,19 @@ def _has_weight(node: Any, children: Sequence[Any], look: Look) -> bool:
 
 
 def _few_times(size: int, samples: int) -> bool:
-    """Whether a size is that of the part's samples, or of a few views of each."""
+    """Return whether a size is the number of the part's samples, or of a few views of each."""
     return size % samples == 0 and size <= 4 * samples
 
 
 def _crosses(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]], samples: int) -> bool:
-    """Whether [n, 1, …] and [1, n, …] made [n, n, …]."""
+    """Return whether [n, 1, …] and [1, n, …] made [n, n, …]."""
     if len(shape) < 2 or shape[0] != samples or shape[1] != samples or len(operands) != 2:
         return False
     return {operand[:2] for operand in operands} == {(samples, 1), (1, samples)}
 
 
 def _over_first(node: Any, children: Sequence[Any], samples: int) -> bool:
-    """Whether a statistic, or an order, is one over the first dimension alone, in which the samples are."""
+    """Return whether a statistic, or an order, is over the first dimension alone, in which the samples are."""
     below = [shape_of(child) for child in children if child is not None]
     if not below or len(below[0]) < 2 or not _few_times(below[0][0], samples):
         return False
@@ -378,28 +380,28 @@ def _over_first(node: Any, children: Sequence[Any], samples: int) -> bool:
 
 
 def dims_of(node: Any, count: int) -> set[int]:
-    """The dimensions that a node works along; all where it has none of its own."""
+    """Return the dimensions that a node works along; all where it has none of its own."""
     given = getattr(node, "_saved_dim", None)
     if given is None:
         given = getattr(node, "_saved_dims", None)
     if given is None or given == ():
         return set(range(count))
     found = given if isinstance(given, list | tuple) else [given]
-    # Dimensions from the end are kept as unsigned numbers.
+    # Autograd keeps dimensions counted from the end as unsigned numbers.
     return {(dim - 2**64 if dim >= 2**63 else dim) % count for dim in found} if count else set()
 
 
 def shape_of(node: Any) -> tuple[int, ...]:
-    """Of what the node gave, forward."""
+    """Return the shape of a node's output."""
     if type(node).__name__ == "AccumulateGrad":
         return tuple(node.variable.shape)
     return tuple(node._input_metadata[0].shape) if node._input_metadata else ()
 
 
 def fits(whole: float, parts: Sequence[tuple[int, float]]) -> Kind:
-    """What a loss is by its values: of a whole batch, and (samples, value) of its parts.
+    """Return what a loss is by its values: of a whole batch, and (samples, value) of its parts.
 
-    UNKNOWN: neither a mean nor a sum, or the parts are too much alike to tell.
+    UNKNOWN: it is neither a mean nor a sum, or the parts are too much alike to tell.
     """
     if len(parts) < 2:
         return Kind.UNKNOWN

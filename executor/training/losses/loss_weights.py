@@ -1,8 +1,8 @@
-"""What each part's gradient is multiplied by, so that those of all parts add up to the batch's.
+"""Decides what each part's gradient is multiplied by, so that those of all parts add up to the batch's.
 
-Replicas agree once on what the n-th loss of a batch is. Each of them looks at every loss again; where one sees
-another kind than was agreed, all do that batch again and agree anew. What the graph does not tell, a *trial* does:
-the batch is done again as a whole, and compared with its parts.
+Replicas agree once on what the n-th loss of a batch is. Each of them looks at every loss again. Where one sees
+another kind than was agreed, all do that batch again and agree anew.
+A *trial* tells what the graph does not: the batch is done again as a whole, and compared with its parts.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ WHOLE_BATCHES = (
     "computes whole batches, so that more replicas do not make a step faster. Where it is a mean over samples, "
     'say coadapt.prepare(…, loss="mean"); where it is one over n items, coadapt.weight(n) before each backward'
 )
-# Batches that are done twice at most to find out what a loss is.
+# At most so many batches are done twice to find out what a loss is.
 MOST_TRIALS = 8
-# Times that a loss may turn out to be another one than was agreed, until its batches are no longer divided.
+# After so many times that a loss was of another kind than was agreed, its batches are no longer divided.
 MOST_DISAGREEMENTS = 16
 _LEAST_COUNT = 1e-12  # stands for no item at all
-_OPAQUE = -1  # terms of a loss that cannot be looked into
+_OPAQUE = -1  # the number of terms of a loss that cannot be looked into
 
 
 class Plan(Protocol):
@@ -57,15 +57,17 @@ class Plan(Protocol):
 
 
 class Again(Exception):
-    """This part has to be done again, as a whole batch or in one pass."""
+    """Raised where this part has to be done again, as a whole batch or in one pass."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """`root` multiplies the gradient of the loss, and each of `terms` that of a node of its graph.
+    """What a part's gradients are multiplied by.
 
-    `weight`: what this part adds to a sum that is 1 in the end, or is brought to 1. `counted`: the node of a mean
-    over what is counted, of which there may be nothing where `root` is on a GPU.
+    root: the factor of the gradient of the loss.
+    weight: what this part adds to a sum that is 1 in the end, or is brought to 1.
+    terms: nodes of the loss's graph, each with the factor of its gradient.
+    counted: the node of a mean over what is counted, where `root` is on a GPU and may be 0.
     """
 
     root: Any = 1.0
@@ -76,9 +78,11 @@ class Share:
 
 @dataclass(frozen=True)
 class Agreed:
-    """What all replicas take a loss for. `divisors`: constants that sums were divided by; `items` per sample.
+    """What all replicas take a loss for.
 
-    `partial`: samples may be left out. `pieces`: backwards that are a part together; 0 where each is all of it.
+    divisors: constants that sums were divided by. items: per sample.
+    partial: samples may be left out.
+    pieces: backwards that are a part together; 0 where each is all of it.
     """
 
     kind: Kind
@@ -91,9 +95,10 @@ class Agreed:
 
 @dataclass(frozen=True)
 class Told:
-    """What one replica says of a loss. `kinds` is None where it cannot be looked into.
+    """What one replica says of a loss.
 
-    `pieces` is -1 where it is one of several backwards of a part that were not all seen yet.
+    kinds: None where the loss cannot be looked into.
+    pieces: -1 where the loss is one of several backwards of a part that were not all seen yet.
     """
 
     kinds: tuple[Kind, ...] | None
@@ -105,7 +110,7 @@ class Told:
     partial: bool = False
     pieces: int = 0
     factors: tuple[float | None, ...] = ()
-    may_be_piece: bool = False  # one of equal pieces of the whole batch, as large as this part or larger
+    may_be_piece: bool = False  # it may be one of equal pieces of the whole batch, as large as this part or larger
 
     @property
     def key(self) -> int:
@@ -114,33 +119,38 @@ class Told:
 
 @dataclass
 class LossWeights:
-    """`given`: what the script says of its losses. `whole`: only whole batches give the right gradient.
+    """Knows what the losses of a script are, and gives each backward its share.
 
-    `trial`: the next batch is computed as a whole, to find out. `counted`: weights are added up over all replicas
-    before each backward, so that a batch takes one pass.
+    given: what the script says of its losses.
+    whole: only whole batches give the right gradient.
+    trial: the next batch is computed as a whole, to find out.
+    counted: weights are added up over all replicas before each backward, so a batch takes one pass.
     """
 
     tell: Callable[[str], None]
     given: Kind = Kind.UNKNOWN
     trial: bool = False
     counted: bool = False
-    new: bool = True  # no batch was trained on
+    new: bool = True  # no batch was trained on yet
     stale: Any = 0.0  # of the running backward: not 0 where what was agreed does not hold; may be on a GPU
     whole: bool = False
     _unlike: Any = 0.0  # not 0 where counts on a GPU differ that were taken for one
     _weight: Tensor | float | None = None  # of the running part, as the script said
     _agreed: dict[int, dict[int, Agreed]] = field(default_factory=dict)  # by backward, by number of terms
     _shared: set[int] = field(default_factory=set)  # backwards that this group has agreed on
-    _tried: dict[int, list[tuple[int, float]]] = field(default_factory=dict)  # samples and losses of parts
-    _told: dict[int, Told] = field(default_factory=dict)  # what parts were seen to be, while there is a trial
+    # by backward: samples and losses of parts
+    _tried: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
+    # by backward: what parts were seen to be, while there is a trial
+    _told: dict[int, Told] = field(default_factory=dict)
     _trials: int = 0
     _disagreements: int = 0
-    _factors: dict[int, Sequence[float | None]] = field(default_factory=dict)  # of losses in an earlier pass
+    # by backward: factors of losses in an earlier pass
+    _factors: dict[int, Sequence[float | None]] = field(default_factory=dict)
     _missed: dict[int, list[Told]] = field(default_factory=dict)  # by backward: what did not fit what was agreed
     _seen: list[Piece] = field(default_factory=list)  # of the running part's backwards
     _records: dict[int, list[Piece]] = field(default_factory=dict)  # by samples of a part: all its backwards
     _in_pieces: bool = False  # the script makes several backwards, each of some samples of its part
-    _may_be_piece: bool = False  # the first loss, as far as parts show
+    _may_be_piece: bool = False  # the first loss may be a piece of the batch, as far as parts show
 
     def __post_init__(self) -> None:
         self.whole = self.given is Kind.BATCH
@@ -175,46 +185,46 @@ class LossWeights:
         self._in_pieces |= in_pieces
 
     def regrouped(self) -> None:
-        """Others may have come who know nothing of what was agreed."""
+        """Agree anew on each loss, because new replicas may know nothing of what was agreed."""
         self._shared, self._tried, self._told, self._missed, self.trial = set(), {}, {}, {}, False
         self._disagreements = 0
         self._may_be_piece = False
 
     def disagreed(self, ordinal: int) -> None:
-        """Some replica saw another kind than was agreed; all know, and count alike."""
+        """Note that some replica saw another kind than was agreed; all replicas know, and count alike."""
         self._shared.discard(ordinal)
         self._disagreements += 1
         if self._disagreements > MOST_DISAGREEMENTS:
             self.only_whole(WHOLE_BATCHES)
 
     def begin_part(self, before: Plan | None = None, backwards: int = 0) -> None:
-        """Another part comes; `before` is the one that is over, with so many backwards."""
+        """Begin a part; `before` is the part that is over, with so many backwards."""
         if before is not None and self._seen and len(self._seen) == backwards:
             self._records[before.samples] = self._seen
             self._in_pieces |= any(piece.rows < before.samples for piece in self._seen)
         self._weight, self._seen = None, []
 
     def take_doubt(self) -> bool:
-        """Whether a part's only loss may be a piece of the batch, which the whole batch would show; told once."""
+        """Return whether a part's only loss may be a piece of the batch, as the whole batch would show; once."""
         doubt, self._may_be_piece = self._may_be_piece, False
         return doubt
 
     def looks_at(self, plan: Plan) -> bool:
-        """Whether a backward that needs no share is looked at: those of the first whole batch are."""
+        """Return whether a backward that needs no share is looked at: those of the first whole batch are."""
         unseen = plan.batch not in self._records
         return plan.samples == plan.batch > 1 and unseen and self.given is Kind.UNKNOWN
 
     def look(self, losses: Sequence[Tensor], plan: Plan) -> Piece:
-        """See what a backward is of."""
+        """See what a backward is of, and remember it."""
         self._seen.append(piece_of(losses, plan.samples, plan.batch))
         return self._seen[-1]
 
     def weigh(self, weight: Tensor | float) -> None:
-        """The loss of this part is a mean over `weight` items."""
+        """Take the loss of this part for a mean over `weight` items."""
         self._weight = weight
 
     def first_term(self, losses: Sequence[Tensor], plan: Plan) -> Term | None:
-        """The first term of a loss over samples; None where it cannot be seen."""
+        """Return the first term of a loss over samples; None where it cannot be seen."""
         if self._weight is not None:
             return Term(None, Kind.WEIGHTED, self._weight)
         try:
@@ -224,12 +234,12 @@ class LossWeights:
         return next((term for term in terms if term.kind is not Kind.CONSTANT), None)
 
     def of(self, losses: Sequence[Tensor], plan: Plan, ordinal: int, group: Group | None) -> Share:
-        """The share of one backward. Raises `Again`, and GroupBroken."""
+        """Return the share of one backward. Raises `Again`, and GroupBroken."""
         self.stale = 0.0
         even = 1.0 / (plan.copies * plan.merged)
         if self.trial and ordinal in self._told:
             self._conclude(losses, plan, ordinal, group)
-        if plan.samples == plan.batch:  # all parts are alike, and their gradients' mean is taken at the end
+        if plan.samples == plan.batch:  # all parts are alike, and the mean of their gradients is taken at the end
             return Share(1.0 / plan.merged, 1.0 / plan.merged)
         if self.whole:
             raise Again
@@ -280,7 +290,7 @@ class LossWeights:
         terms = self._with_one_count(terms, ordinal)
         kinds = tuple(_now(term, known.get(len(terms)), i) for i, term in enumerate(terms))
         several = len([kind for kind in kinds if kind is not Kind.CONSTANT]) > 1
-        if not several:  # one that counts its targets does so for nothing
+        if not several:  # a single term counts its targets for nothing
             kinds = tuple(term.kind for term in terms)
         counts = tuple(_as_float(term.weight) for term in terms)
         sure = all(term.sure for term in terms)
@@ -293,7 +303,7 @@ class LossWeights:
         return terms, told
 
     def _other_factors(self, factors: Sequence[float | None], plan: Plan, ordinal: int) -> bool:
-        """Whether a loss is multiplied by another number than in an earlier pass of this batch."""
+        """Return whether a loss is multiplied by another number than in an earlier pass of this batch."""
         before = self._factors.pop(ordinal, factors)
         if not plan.last:
             self._factors[ordinal] = factors
@@ -305,7 +315,7 @@ class LossWeights:
         return Told((piece.kind,), (None,), True, not add, plan.samples, known, pieces=len(record) or -1)
 
     def _with_one_count(self, terms: list[Term], ordinal: int) -> list[Term]:
-        """Terms that are all means over the same count are one, as those of a smoothed cross entropy."""
+        """Merge terms that are all means over the same count, as those of a smoothed cross entropy are."""
         counted = [term for term in terms if term.kind is not Kind.CONSTANT]
         weights = [term.weight for term in counted]
         if len(counted) < 2 or any(term.weight is None or term.partial for term in counted):
@@ -322,7 +332,7 @@ class LossWeights:
         return [Term(None, Kind.WEIGHTED, weights[0])]
 
     def _unlike_means(self, entry: Agreed, terms: Sequence[Term]) -> Any:
-        """Not 0 where targets were left out of what is taken for a mean over all of them."""
+        """Return a value that is not 0 where targets were left out of what is taken for a mean over all."""
         found, self._unlike = self._unlike, 0.0
         for kind, term in zip(entry.terms, terms, strict=False):
             if kind is Kind.MEAN and term.all_items is not None and isinstance(term.weight, Tensor):
@@ -364,12 +374,12 @@ class LossWeights:
             raise Again
 
     def _agree_on_pieces(self, everyone: Sequence[Told]) -> None:
-        """Raises `Again` unless all parts are of as many pieces that add up to them."""
+        """Raise `Again` unless all parts have as many pieces, and these add up to the part."""
         self._in_pieces = True
         if any(one.only_whole for one in everyone):
             self.only_whole(WHOLE_BATCHES)
             raise Again
-        if any(one.pieces < 1 for one in everyone):  # the part is gone through for nothing, to see them all
+        if any(one.pieces < 1 for one in everyone):  # the part is gone through for nothing, to see all its pieces
             raise Again
         if len({(one.pieces, one.kinds) for one in everyone}) > 1:
             self.only_whole(WHOLE_BATCHES)
@@ -379,7 +389,7 @@ class LossWeights:
         self.counted |= any(e.kind is Kind.MIXED and Kind.WEIGHTED in e.terms for e in entries.values())
 
     def only_whole(self, why: str) -> None:
-        """Only whole batches give what the script gives alone."""
+        """Divide batches no longer: only whole ones give what the script gives alone. Tell the user why."""
         self.whole, self.trial = True, False
         self._tried, self._told, self._missed = {}, {}, {}
         self.tell(why)
@@ -387,7 +397,7 @@ class LossWeights:
     # --- trials ---------------------------------------------------------------------------------------------
 
     def _try(self, losses: Sequence[Tensor], plan: Plan, ordinal: int, group: Group | None) -> None:
-        """Keep what this part's loss is; after the last part the batch is done again as a whole."""
+        """Keep what this part's loss is. Raises `Again` after the last part: the whole batch is done next."""
         value = float(losses[0].detach()) if len(losses) == 1 and losses[0].numel() == 1 else float("nan")
         mine = self._tried.setdefault(ordinal, [])
         mine.append((plan.samples, value))
@@ -399,7 +409,7 @@ class LossWeights:
         raise Again
 
     def _conclude(self, losses: Sequence[Tensor], plan: Plan, ordinal: int, group: Group | None) -> None:
-        """The batch was done as a whole: what the loss is, as rank 0 sees it."""
+        """Conclude a trial after the batch was done as a whole: what the loss is, as rank 0 sees it."""
         _, whole = self._see(losses, plan, ordinal)
         value = float(losses[0].detach()) if len(losses) == 1 and losses[0].numel() == 1 else float("nan")
         whole, value = _gathered((whole, value), group)[0]
@@ -420,7 +430,7 @@ class LossWeights:
     # --- shares ---------------------------------------------------------------------------------------------
 
     def _mixed(self, entry: Agreed, terms: Sequence[Term], plan: Plan, group: Group | None) -> Share:
-        """Each term by its own share."""
+        """Return a share for each term."""
         even, of_samples = 1.0 / (plan.copies * plan.merged), plan.samples / plan.batch
         counts = [
             _count_of(term, plan.samples)
@@ -442,7 +452,7 @@ class LossWeights:
 
 
 def decided(everyone: Sequence[Told], before: Agreed | None) -> Agreed | None:
-    """What replicas that see the same number of terms take a loss for; None: their parts do not tell."""
+    """Return what replicas take a loss for in which they see as many terms; None where their parts do not tell."""
     if any(one.kinds is None for one in everyone):
         return None
     sure = all(one.sure for one in everyone)
@@ -459,7 +469,7 @@ def decided(everyone: Sequence[Told], before: Agreed | None) -> Agreed | None:
             kinds.append(Kind.WEIGHTED if moved or Kind.WEIGHTED in earlier else Kind.SUM)
             divisors.append(None if moved else counts[0])
         else:
-            mixed = Kind.SUM in seen and Kind.MEAN in seen  # a count that is one part's samples by chance
+            mixed = Kind.SUM in seen and Kind.MEAN in seen  # a count that equals one part's samples by chance
             kinds.append(Kind.WEIGHTED if mixed else agreed([*seen, *earlier]))
             divisors.append(None)
     found = _agreed_on(kinds, divisors, everyone[0])
@@ -468,7 +478,7 @@ def decided(everyone: Sequence[Told], before: Agreed | None) -> Agreed | None:
 
 
 def _told_by_whole(parts: Told, whole: Told) -> Agreed:
-    """A divisor that is the same for the whole batch is a constant; any other is a count."""
+    """Return what a trial shows: a divisor that the whole batch has, too, is a constant, any other a count."""
     assert parts.kinds is not None
     kinds = [
         Kind.WEIGHTED if kind is Kind.SUM and parts.counts[i] != whole.counts[i] else kind
@@ -488,7 +498,7 @@ def _agreed_on(kinds: Sequence[Kind], divisors: Sequence[float | None], one: Tol
 
 
 def _now(term: Term, before: Agreed | None, place: int) -> Kind:
-    """A mean over targets is one over samples' items as long as none is left out."""
+    """Return a term's kind as it is now: a mean over targets is a plain one as long as none is left out."""
     if term.all_items is None or (before is not None and before.terms[place] is Kind.WEIGHTED):
         return term.kind
     weight = term.weight
@@ -499,7 +509,7 @@ def _now(term: Term, before: Agreed | None, place: int) -> Kind:
 
 
 def _holds(entry: Agreed, told: Told) -> bool:
-    """Whether what was agreed still fits what one replica sees."""
+    """Return whether what was agreed still fits what one replica sees."""
     if told.pieces != entry.pieces or (told.partial and not entry.partial):
         return False
     if told.kinds is None:
@@ -514,7 +524,7 @@ def _holds(entry: Agreed, told: Told) -> bool:
 
 
 def _share_of(entry: Agreed, terms: Sequence[Term], plan: Plan) -> Share:
-    """The share of a loss that is of one kind."""
+    """Return the share of a loss that is of one kind."""
     even, of_samples = 1.0 / (plan.copies * plan.merged), plan.samples / plan.batch
     if entry.kind is Kind.SUM:
         return Share(even, of_samples * even)
@@ -528,13 +538,13 @@ def _share_of(entry: Agreed, terms: Sequence[Term], plan: Plan) -> Share:
 
 
 def _factor_of(term: Term, samples: int) -> float | None:
-    """What a mean over samples is multiplied by in its loss; None where that is not known, or of any other."""
+    """Return what a mean over samples is multiplied by in its loss; None where unknown, and for other terms."""
     is_mean = term.kind in (Kind.MEAN, Kind.WEIGHTED) and not term.partial
     return term.per_row * samples if is_mean and term.per_row is not None else None
 
 
 def may_be_piece(terms: Sequence[Term], plan: Plan) -> bool:
-    """Whether a loss is divided by a number of pieces, of which each holds all samples of this part."""
+    """Return whether a loss is divided by a number of pieces, each of which holds all samples of this part."""
     factors = {_factor_of(term, plan.samples) for term in terms if term.kind is not Kind.CONSTANT}
     factor = factors.pop() if len(factors) == 1 else None
     if not factor:
@@ -544,7 +554,7 @@ def may_be_piece(terms: Sequence[Term], plan: Plan) -> bool:
 
 
 def _differ(told: Sequence[Sequence[float | None]]) -> bool:
-    """Whether parts multiply their losses by numbers of their own, so that they are no loss of one batch."""
+    """Return whether parts multiply their losses by different numbers, so that these are no loss of one batch."""
     for values in zip(*told, strict=False):
         known = [value for value in values if value is not None]
         if known and max(known) - min(known) > 1e-6 * max(map(abs, known)):
@@ -553,7 +563,7 @@ def _differ(told: Sequence[Sequence[float | None]]) -> bool:
 
 
 def _unseen(told: Told) -> Told:
-    """The same of a loss that cannot be looked into."""
+    """Return the same for a loss that cannot be looked into."""
     return replace(told, kinds=None, counts=(), sure=False)
 
 
@@ -564,12 +574,12 @@ def _count_of(term: Term, samples: int) -> Any:
 
 
 def _is_of_all(term: Term) -> bool:
-    """Whether no target was left out of a mean over all of them."""
+    """Return whether no target was left out of a mean over all of them."""
     return term.all_items is None or float(term.weight or 0.0) == term.all_items
 
 
 def _totals(counts: Sequence[Any], copies: int, group: Group | None) -> list[Any]:
-    """Counts of all parts together."""
+    """Return the counts of all parts together."""
     if not counts:
         return []
     if group is None or group.world_size == 1:
@@ -585,7 +595,7 @@ def _at_least(count: Any) -> Any:
 
 
 def _as_float(weight: Tensor | float | None) -> float | None:
-    """A count that is known without waiting for a GPU."""
+    """Return a count as a number; None where that would wait for a GPU."""
     if weight is None or (isinstance(weight, Tensor) and weight.is_cuda):
         return None
     return float(weight)
