@@ -1,4 +1,4 @@
-"""One job's executor: the Ray shell around `resize.Reconciler`.
+"""One job's executor: the Ray shell around a `Reconciler`.
 
 One thread owns everything that changes; actor methods only put what they were asked into its inbox and
 return. A second thread delivers events to the scheduler service, in order, however often that is restarted.
@@ -34,7 +34,6 @@ from ..estimators.pace import Pace
 from ..estimators.profile_plan import profile_plan
 from .batch_choice import better_batch, choose_batch, group_shape
 from .executor_job import ExecutorJob, ExecutorStatus
-from .failures import FailureBudget
 from .files.job_folder import FolderError
 from .files.job_log import JobLog
 from .files.site import Site
@@ -47,7 +46,10 @@ from .protocol.messages import Command, Crashed, Event, Finished, Ready
 from .protocol.metric_limits import bounded
 from .protocol.ranks import Rendezvous
 from .protocol.worker_events import Exited, Gone, Output, WorkerEvent
-from .reconciler import Effect, KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
+from .reconciler import Reconciler
+from .reconciling.effects import Effect, KeepProfile, KillWorker, Send, StartWorker, Tell
+from .reconciling.failures import FailureBudget
+from .reconciling.timeouts import Timeouts
 from .worker import Worker
 from .worker_environment import worker_environment
 
@@ -61,10 +63,10 @@ PART_BYTES = 4 << 20
 IDLE_S = 5.0  # the loop looks up at least so often
 
 
-def patient(hang_timeout_s: float) -> Limits:
+def patient(hang_timeout_s: float) -> Timeouts:
     """A rank answers only between its steps: whatever waits for that allows the longest step or evaluation."""
-    usual = Limits()
-    return Limits(
+    usual = Timeouts()
+    return Timeouts(
         start_s=max(usual.start_s, hang_timeout_s),
         regroup_s=max(usual.regroup_s, hang_timeout_s),
         broken_s=max(usual.broken_s, hang_timeout_s),
@@ -81,7 +83,7 @@ class AdaptiveExecutor:
     `Released(everything=True)` and waits for `assign`; the job goes on from its newest checkpoint.
     """
 
-    def __init__(self, job: ExecutorJob, limits: Limits | None = None) -> None:
+    def __init__(self, job: ExecutorJob, timeouts: Timeouts | None = None) -> None:
         self._job = job
         self._measurements = job.measurements or Measurements()
         self._target = target.metric if (target := job.training.target) is not None else ""
@@ -100,7 +102,7 @@ class AdaptiveExecutor:
             batch_for=self._batch_for,
             profiled=self._profiled,
             budget=FailureBudget(job.max_failures),
-            limits=limits or patient(job.training.hang_timeout_s),
+            timeouts=timeouts or patient(job.training.hang_timeout_s),
             worker_id=lambda n: f"{incarnation}-{n}",
             script=Path(job.script).name,
             hands_over=bool(job.outputs_url) and local_path(job.outputs_url) is None,
@@ -341,7 +343,7 @@ class AdaptiveExecutor:
     def _snapshot(self) -> ExecutorStatus:
         machine = self._machine
         return ExecutorStatus(
-            state=machine.phase.value,
+            state=machine.state.name,
             sequence=machine.sequence,
             slots=machine.slots,
             group=tuple(self._group_slots()),

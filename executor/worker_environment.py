@@ -8,7 +8,7 @@ from .executor_job import ExecutorJob
 from .processes.template_wire import ONE_THREAD
 from .protocol.messages import CHECKPOINT_URL, GPU_TYPE, JOB_ID, MODE, PACE_JSON, PROFILE_JSON, TRAINING_JSON
 from .protocol.ranks import Rendezvous
-from .reconciler import StartWorker
+from .reconciling.effects import StartWorker
 
 
 def tracking(job_id: str, profile: bool) -> dict[str, str]:

@@ -15,7 +15,6 @@ from ..core.events import EventKind
 from ..core.job import Phase
 from ..core.reports import Report
 from ..core.slot import Slot
-from ..executor.failures import NO_OTHER_END, SAME_TWICE, fault_of, is_final, too_many
 from ..executor.protocol.job_events import (
     ExecutorEvent,
     Failing,
@@ -28,6 +27,7 @@ from ..executor.protocol.job_events import (
     WorkerLost,
 )
 from ..executor.protocol.metric_limits import bounded
+from ..executor.reconciling.failures import NO_OTHER_END, SAME_TWICE, fault_of, is_final, too_many
 from . import profile_reuse
 from .commands import Command, EndProfile, RestartExecutor
 from .job_lifecycle import advance

@@ -33,7 +33,7 @@ class ProfileRun:
     tries: int = 0  # runs that ended
     losses: int = 0  # runs whose worker was lost
     ended_s: float | None = None  # since when the release of `slot` is waited for
-    fault: str = ""  # the last error of the script here, of `executor.failures.fault_of`
+    fault: str = ""  # the last error of the script here, of `executor.reconciling.failures.fault_of`
 
     @property
     def active(self) -> bool:

@@ -15,7 +15,7 @@ from coadapt.core.job import JobSpec, JobState, Phase, Resources
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.slot import Slot
 from coadapt.executor.protocol.job_events import ExecutorEvent
-from coadapt.executor.reconciler import Limits
+from coadapt.executor.reconciling.timeouts import Timeouts
 from coadapt.scheduler.launcher import Assign, Holding, less_given_up, slots_of, step
 from coadapt.scheduler.reactions import claim, react
 from coadapt.scheduler.record import JobRecord
@@ -43,7 +43,7 @@ class Live:
         self.records: dict[str, JobRecord] = {}
         for number, (id, spec) in enumerate({"a": SPEC, "b": SPEC, "c": RIGID}.items()):
             self.records[id] = JobRecord(id, number, spec, JobState(Phase.QUEUED, submitted_s=0.0))
-        self.worlds = {id: World(limits=Limits(hang_s=1e9)) for id in self.records}
+        self.worlds = {id: World(timeouts=Timeouts(hang_s=1e9)) for id in self.records}
         self.wanted: dict[str, tuple[Slot, ...]] = dict.fromkeys(self.records, ())
         self.commands: list[tuple[float, str, int, tuple[Slot, ...]]] = []
         self.events: dict[str, deque[tuple[float, ExecutorEvent]]] = {id: deque() for id in self.records}

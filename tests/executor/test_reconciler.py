@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from coadapt.core.batch_plan import BatchPlan
 from coadapt.core.reports import ProfileProgress
-from coadapt.executor.failures import NO_OTHER_END, SAME_TWICE, FailureBudget
 from coadapt.executor.protocol.job_events import (
     Failing,
     JobFailed,
@@ -20,9 +19,11 @@ from coadapt.executor.protocol.job_events import (
 from coadapt.executor.protocol.messages import Crashed, Join, Leave, SetBatch, Stop, Trying
 from coadapt.executor.protocol.ranks import Rendezvous, joins, rank_order
 from coadapt.executor.protocol.worker_events import Gone
-from coadapt.executor.reconciler import PROFILE_RESTARTS, KeepProfile, Limits, Phase
-from hypothesis import Phase as HypothesisPhase
-from hypothesis import given, settings
+from coadapt.executor.reconciling.effects import KeepProfile
+from coadapt.executor.reconciling.failures import NO_OTHER_END, SAME_TWICE, FailureBudget
+from coadapt.executor.reconciling.profile_runs import PROFILE_RESTARTS
+from coadapt.executor.reconciling.timeouts import Timeouts
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.support.simulated_workers import World, slot
@@ -38,7 +39,7 @@ def world() -> World:
 def trained(world: World, *slots) -> World:
     world.assign(*slots)
     world.run(5)
-    assert world.machine.phase is Phase.TRAINING
+    assert world.state == "training"
     assert world.training_on == set(slots)
     return world
 
@@ -63,7 +64,7 @@ def test_growing_keeps_the_old_group_training_until_the_newcomer_is_ready(world:
     old = world.worker_in(A)
     world.assign(A, C)
     world.run(2.5)
-    assert world.machine.phase is Phase.TRAINING
+    assert world.state == "training"
     assert world.training_on == {A}
     world.run(3)
     running = world.of(Running)[-1]
@@ -91,9 +92,9 @@ def test_a_new_rank_0_goes_on_when_the_outputs_of_the_last_one_are_sent() -> Non
     world.assign(B, C)
     world.run(4)
     assert [id for id, sent in world.sent if isinstance(sent, Join) and sent.generation == 2] == [third]
-    assert world.machine.phase is Phase.REGROUPING
+    assert world.state == "forming"
     world.run(1.2)
-    assert world.machine.phase is Phase.TRAINING
+    assert world.state == "training"
     assert world.machine.group == [second, third]
     assert world.of(Running)[-1].pause_s == pytest.approx(5.1)
     assert world.of(WorkerLost) == []
@@ -106,16 +107,16 @@ def test_a_new_rank_0_waits_for_no_one_where_nothing_is_sent_or_the_first_stays(
         world.leaving_s = 5.0
         world.assign(*left)
         world.run(1)
-        assert world.machine.phase is Phase.TRAINING
+        assert world.state == "training"
         assert world.training_on == set(left)
 
 
 def test_a_rank_0_whose_outputs_take_too_long_is_not_waited_for() -> None:
-    world = trained(World(limits=Limits(regroup_s=10.0), hands_over=True), A, B, C)
+    world = trained(World(timeouts=Timeouts(regroup_s=10.0), hands_over=True), A, B, C)
     world.leaving_s = 1000.0
     world.assign(B, C)
     world.run(11)
-    assert world.machine.phase is Phase.TRAINING
+    assert world.state == "training"
     assert world.training_on == {B, C}
     assert world.of(WorkerLost) == []
 
@@ -128,8 +129,8 @@ def test_a_worker_lost_while_outputs_are_handed_over_costs_only_itself(dies) -> 
     world.assign(B, C)
     world.run(2)
     if dies is A:  # its machine
-        world.processes[world.machine._first].alive = True
-        world.die(world.machine._first, None)
+        world.processes[world.machine.training.rank_0].alive = True
+        world.die(world.machine.training.rank_0, None)
     else:
         world.die(world.worker_in(dies))
     world.run(1)
@@ -159,7 +160,7 @@ def test_no_slots_means_save_stop_and_release(world: World) -> None:
     world.assign()
     world.run(2)
     assert commands(world, Stop) == [Stop(save=True)] * 2
-    assert world.machine.phase is Phase.IDLE
+    assert world.state == "idle"
     assert world.granted == set()
 
 
@@ -169,7 +170,7 @@ def test_an_older_or_repeated_assignment_changes_nothing(world: World) -> None:
     world.assign(A, overtaken=[A])
     world.run(1)
     assert world.machine.assign((A,), world.sequence, world.now) == []
-    assert world.machine.desired == (A,)
+    assert world.machine.training.desired == (A,)
     assert [type(event) for event in world.told[before:]] == [Running]
 
 
@@ -197,7 +198,7 @@ def test_an_assignment_after_the_end_is_given_back_at_once(world: World) -> None
 def test_a_group_answers_the_assignment_it_was_formed_for(world: World) -> None:
     trained(world, A)
     world.assign(D)
-    while world.machine.phase is not Phase.REGROUPING:
+    while world.state != "forming":
         world.run(0.01)
     world.assign(A)
     world.run(10)
@@ -288,7 +289,7 @@ def test_a_worker_lost_while_the_group_forms_does_not_block_the_others(world: Wo
     trained(world, A)
     world.assign(A, B, C)
     world.run(3.05)
-    assert world.machine.phase is Phase.REGROUPING
+    assert world.state == "forming"
     world.die(world.worker_in(C))
     world.run(1)
     assert world.training_on == {A, B}
@@ -343,7 +344,7 @@ def test_an_error_of_the_script_is_tried_again_and_then_ends_the_job_with_its_tr
     why = "3 errors, of 2 that max_failures allows"
     assert world.of(JobFailed) == [JobFailed("ValueError: 2", "Traceback …", 3, why)]
     assert [running.retried for running in world.of(Running)] == [False, True, True]
-    assert world.machine.phase is Phase.FAILED
+    assert world.state == "failed"
     assert world.granted == set()
     assert world.live() == []
 
@@ -445,7 +446,7 @@ def test_one_broken_node_is_given_back_and_the_rest_trains(world: World) -> None
 
 
 def test_a_slow_newcomer_does_not_hold_up_the_others_for_ever() -> None:
-    world = World(limits=Limits(gather_s=10))
+    world = World(timeouts=Timeouts(gather_s=10))
     trained(world, A)
     world.assign(A, B, C)
     world.processes[world.worker_in(C)].alive = False  # never gets ready
@@ -466,7 +467,7 @@ def test_cancel_ends_everything_at_once(world: World) -> None:
     trained(world, A, B)
     world.cancel()
     world.run(0.1)
-    assert world.machine.phase is Phase.CANCELLED
+    assert world.state == "cancelled"
     assert world.granted == set()
     assert commands(world, Stop) == []
 
@@ -571,7 +572,7 @@ def test_out_of_memory_before_any_size_was_tried_is_no_finding(world: World) -> 
 
 
 def test_a_profile_run_that_takes_too_long_is_not_taken_for_one_without_memory() -> None:
-    world = World(limits=Limits(profile_s=10.0))
+    world = World(timeouts=Timeouts(profile_s=10.0))
     world.profile(D)
     world.run(4.1)
     assert world.machine.event(world.worker_in(D), Trying(16), world.now) == []
@@ -584,7 +585,7 @@ def test_cancelling_between_two_processes_of_a_profile_run_frees_its_slot(world:
     world.fits = 300
     world.granted.add(D)
     world.profile(D)
-    while not any(worker.replaced for worker in world.machine.workers.values()):
+    while not any(worker.replaced for worker in world.machine.profiles.workers.values()):
         world.run(0.01)
     world.cancel()
     world.run(5)
@@ -602,7 +603,7 @@ def test_giving_up_a_profile_run_ends_it_alone(world: World) -> None:
     world.granted.add(D)
     world.end_profile(D)
     assert world.granted == {A}, "a run that is not known holds nothing"
-    assert world.machine.phase is Phase.TRAINING
+    assert world.state == "training"
 
 
 def test_a_profile_run_whose_node_is_lost_says_so(world: World) -> None:
@@ -666,7 +667,7 @@ ACTIONS = st.one_of(
 
 
 # Shrinking a long history takes minutes; a failing one is printed as it is.
-@settings(max_examples=150, phases=[HypothesisPhase.explicit, HypothesisPhase.generate])
+@settings(max_examples=150, phases=[Phase.explicit, Phase.generate])
 @given(st.lists(ACTIONS, max_size=25), st.booleans(), st.booleans())
 def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool, hands_over: bool) -> None:
     """Assignments, also overtaken ones, deaths, lost nodes, hangs and errors in any order: then the job
@@ -698,7 +699,7 @@ def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool, h
     if world.of(JobFailed):
         assert world.granted == set()
         return
-    assert world.machine.phase is (Phase.TRAINING if desired else Phase.IDLE)
+    assert world.state == ("training" if desired else "idle")
     assert world.training_on == desired
     assert world.granted == desired
     generations = [command.generation for _, command in world.sent if isinstance(command, Join)]
@@ -714,7 +715,7 @@ def test_a_job_that_no_newcomer_can_join_stays_as_it_is(world: World) -> None:
     world.unfit = {B, C}
     world.assign(A, B)
     world.run(20)
-    assert (world.machine.phase, world.training_on) == (Phase.TRAINING, {A})
+    assert (world.state, world.training_on) == ("training", {A})
     assert "cannot grow" in world.of(WorkerLost)[-1].reason
     started = world.processes_in(B)
     world.assign(A, B, C)

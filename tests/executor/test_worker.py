@@ -11,10 +11,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from coadapt.executor.failures import fault_of, is_final
 from coadapt.executor.processes.training_process import Launch, TrainingProcess
 from coadapt.executor.protocol.messages import Crashed, Heartbeat, Left, Stop
 from coadapt.executor.protocol.worker_events import Exited, Output, Started
+from coadapt.executor.reconciling.failures import fault_of, is_final
 from coadapt.executor.worker import compact
 
 SPEAKER = """

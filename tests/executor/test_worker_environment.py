@@ -8,7 +8,7 @@ import pytest
 from coadapt.core.slot import Slot
 from coadapt.executor.executor_job import ExecutorJob
 from coadapt.executor.protocol.ranks import Rendezvous
-from coadapt.executor.reconciler import StartWorker
+from coadapt.executor.reconciling.effects import StartWorker
 from coadapt.executor.worker_environment import worker_environment
 
 

@@ -23,7 +23,15 @@ ROOMS: dict[str, set[str]] = {
     "executor/files": {"core"},
     "executor/processes": {"core", "executor/protocol", "executor/training"},
     "executor/rehearsal": {"core", "executor/protocol", "executor/training", "executor/processes"},
-    "executor": {"core", "estimators", "executor/protocol", "executor/files", "executor/processes"},
+    "executor/reconciling": {"core", "estimators", "executor/protocol"},
+    "executor": {
+        "core",
+        "estimators",
+        "executor/protocol",
+        "executor/files",
+        "executor/processes",
+        "executor/reconciling",
+    },
     "scheduler": {"core", "estimators", "optimizer", "policies", "executor"},
     "simulator": {"core", "estimators", "optimizer", "policies"},
     "client": {"core"},
@@ -39,6 +47,7 @@ WITHOUT: dict[str, set[str]] = {
     "executor/protocol": {"ray", "torch", "numba", "sqlite3"},
     "executor/training": {"ray", "sqlite3"},
     "executor/files": {"ray", "torch", "numba", "sqlite3"},
+    "executor/reconciling": {"ray", "torch", "sqlite3", "threading", "time"},
     "client": {"torch", "numba", "sqlite3"},
 }
 # A policy's kernels are compiled before its first round; the time that takes is told apart from a round's.

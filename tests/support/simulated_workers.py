@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from coadapt.core.reports import ProfileProgress, StepRow
 from coadapt.core.slot import Slot
 from coadapt.estimators.profile_plan import ProfilePlan
-from coadapt.executor.failures import FailureBudget
 from coadapt.executor.protocol.job_events import ExecutorEvent, JobFailed, JobFinished, Released
 from coadapt.executor.protocol.messages import (
     Abort,
@@ -32,7 +31,10 @@ from coadapt.executor.protocol.messages import (
 )
 from coadapt.executor.protocol.ranks import Rendezvous
 from coadapt.executor.protocol.worker_events import Exited, Gone, Started
-from coadapt.executor.reconciler import KeepProfile, KillWorker, Limits, Reconciler, Send, StartWorker, Tell
+from coadapt.executor.reconciler import Reconciler
+from coadapt.executor.reconciling.effects import KeepProfile, KillWorker, Send, StartWorker, Tell
+from coadapt.executor.reconciling.failures import FailureBudget
+from coadapt.executor.reconciling.timeouts import Timeouts
 
 
 def slot(node: str, index: int = 0, gpu_type: str = "a100") -> Slot:
@@ -54,14 +56,16 @@ class Process:
 
 
 class World:
-    def __init__(self, max_failures: int = 3, limits: Limits | None = None, *, hands_over: bool = False) -> None:
+    def __init__(
+        self, max_failures: int = 3, timeouts: Timeouts | None = None, *, hands_over: bool = False
+    ) -> None:
         self.now = 0.0
         self.machine = Reconciler(
             store=Rendezvous("host", 1),
             batch_for=lambda slots: None,
             profiled=lambda slot, progress: self._plan(progress).done,
             budget=FailureBudget(max_failures),
-            limits=limits or Limits(hang_s=20.0),
+            timeouts=timeouts or Timeouts(hang_s=20.0),
             script="train.py",
             hands_over=hands_over,
         )
@@ -168,6 +172,10 @@ class World:
 
     def of(self, kind: type) -> list:
         return [event for event in self.told if isinstance(event, kind)]
+
+    @property
+    def state(self) -> str:
+        return self.machine.state.name
 
     @property
     def training_on(self) -> set[Slot]:

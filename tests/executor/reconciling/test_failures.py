@@ -1,7 +1,7 @@
 """Which errors of a script are the same, and when trying again is over."""
 
 import pytest
-from coadapt.executor.failures import NO_OTHER_END, SAME_TWICE, FailureBudget, fault_of
+from coadapt.executor.reconciling.failures import NO_OTHER_END, SAME_TWICE, FailureBudget, fault_of
 from coadapt.executor.training.process import summary_of
 
 LIBRARY = "/usr/lib/python3.11/site-packages/torch/nn/functional.py"

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from .protocol.script_errors import NEVER_PREPARED
+from ..protocol.script_errors import NEVER_PREPARED
 
 # Losses that no step followed at all, or that never got past the step of an earlier loss, are bounded too: a
 # script that segfaults deterministically must stop, while one on an unlucky machine must not.
@@ -18,7 +18,7 @@ NO_OTHER_END = "no other try can end otherwise"
 SAME_TWICE = "the same error twice, and no progress between"
 _FRAME = re.compile(r'^[ |+-]*File "([^"]+)", line (\d+)', re.MULTILINE)
 _NOT_THE_SCRIPTS = re.compile(
-    rf"[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python3[^/\\]*[/\\]|^<|^{re.escape(str(Path(__file__).parent))}[/\\]"
+    rf"[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python3[^/\\]*[/\\]|^<|^{re.escape(str(Path(__file__).parents[1]))}[/\\]"
 )
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 

@@ -1,0 +1,135 @@
+"""What the training group of a job is doing: one class per state, with what is true in that state alone.
+
+Idle -> Starting -> Forming -> Training -> Stopping -> Idle
+Training, Forming or Stopping -> Recovering (a member is lost) -> Forming
+Training, Forming or Stopping -> Finishing (the script has come to its end) -> Ended
+any state -> Starting (cold: all workers are ended) or Ended
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import ClassVar
+
+from ..protocol.messages import Finished
+from .effects import Send
+
+NEVER = float("inf")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A process group that trains, or is about to."""
+
+    generation: int
+    ranks: tuple[str, ...]  # worker ids
+    warm: bool  # some process was in an earlier group
+    lost_one: bool = False  # a member was lost: what fails next may follow from that
+    finished: Finished | None = None  # how the script ended: rank 0's word, else the first
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Why nothing trains; handed on from state to state until a group trains again."""
+
+    since_s: float | None = None  # None: no group has trained yet
+    recovered: bool = False  # a worker was lost
+    retried: bool = False  # the script failed
+
+    def begun(self, now: float) -> Pause:
+        """Return the pause, which begins now unless it has begun before."""
+        return self if self.since_s is not None else replace(self, since_s=now)
+
+
+@dataclass(frozen=True)
+class Idle:
+    """No group, and no slot to start one in."""
+
+    name: ClassVar[str] = "idle"
+    deadline_s: ClassVar[float] = NEVER
+    pause: Pause = Pause()
+    not_before_s: float = 0.0  # back-off after an error of the script
+
+
+@dataclass(frozen=True)
+class Starting:
+    """Workers start, and nothing trains."""
+
+    name: ClassVar[str] = "starting"
+    deadline_s: ClassVar[float] = NEVER
+    pause: Pause
+    not_before_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Forming:
+    """`Join` is sent, and not everyone has joined."""
+
+    name: ClassVar[str] = "forming"
+    group: Group
+    pause: Pause
+    deadline_s: float
+    held: Send | None = None  # the `Join` of rank 0, while outputs of the last rank 0 are still to come
+
+
+@dataclass(frozen=True)
+class Training:
+    name: ClassVar[str] = "training"
+    pause: ClassVar[Pause] = Pause()
+    deadline_s: ClassVar[float] = NEVER
+    group: Group
+
+
+@dataclass(frozen=True)
+class Recovering:
+    """A member is lost, and the survivors undo their step."""
+
+    name: ClassVar[str] = "recovering"
+    group: Group
+    pause: Pause
+    deadline_s: float
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """The group saves and ends."""
+
+    name: ClassVar[str] = "stopping"
+    group: Group
+    pause: Pause
+    deadline_s: float
+
+
+@dataclass(frozen=True)
+class Finishing:
+    """A member has reached the end of the script."""
+
+    name: ClassVar[str] = "finishing"
+    group: Group
+    pause: Pause
+    deadline_s: float
+
+
+class JobEnd(StrEnum):
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Nothing starts any more; the workers that are left are on their way out."""
+
+    pause: ClassVar[Pause] = Pause()
+    deadline_s: ClassVar[float] = NEVER
+    how: JobEnd
+
+    @property
+    def name(self) -> str:
+        return self.how.value
+
+
+Ungrouped = Idle | Starting
+Grouped = Forming | Training | Recovering | Stopping | Finishing
+State = Ungrouped | Grouped | Ended
