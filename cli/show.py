@@ -67,6 +67,20 @@ def metrics(job: JobRow, most: int = MOST_METRICS) -> str:
     return " ".join(told[:most] + more) or "-"
 
 
+def metrics_with_places(job: JobRow) -> str:
+    """`loss=0.5 accuracy=0.9 (epoch 3, 1920 samples)`: every metric, by where in the training it was measured."""
+    groups: dict[tuple[int, int] | None, list[str]] = {}
+    for name, value in job["metrics"].items():
+        at = job.get("measured_at", {}).get(name)
+        place = (at["epoch"], at["samples"]) if at is not None else None
+        groups.setdefault(place, []).append(f"{printable(name)}={shown(value)}")
+    told = [
+        " ".join(names) + (f" (epoch {place[0]}, {place[1]} samples)" if place else "")
+        for place, names in groups.items()
+    ]
+    return ", ".join(told) or "-"
+
+
 def printable(text: str) -> str:
     """On one line, whatever a script has named it."""
     return "".join(character if character.isprintable() else "�" for character in text)
@@ -174,7 +188,7 @@ def details(job: JobDetails) -> RenderableType:
         ),
         ("progress", f"{progress(job)}, {job['steps']} steps"),
         *([("ends in", ends)] if (ends := left(job, time.time())) != "-" else []),
-        ("metrics", metrics(job, most=len(job["metrics"]))),
+        ("metrics", metrics_with_places(job)),
         *([("target", printable(job["target"]["text"]))] if "target" in job else []),
         ("folder", printable(job["folder"] or "-")),
         ("outputs", printable(job["outputs"] or "-")),

@@ -60,6 +60,14 @@ class Habits:
 
 
 @dataclass(frozen=True)
+class MeasuredAt:
+    """Where in the training a metric was measured: in which epoch, from 1, and after how many samples."""
+
+    epoch: int
+    samples: int  # really processed, of all epochs together
+
+
+@dataclass(frozen=True)
 class Report:
     """Sent by rank 0 every report interval, at epoch ends and before leaving."""
 
@@ -78,6 +86,7 @@ class Report:
     progress: Progress
     metrics: Mapping[str, float] = field(default_factory=dict)
     habits: Habits | None = None
+    measured_at: Mapping[str, MeasuredAt] | None = None  # of `metrics`, by name; None: of an earlier version
 
 
 @dataclass(frozen=True)

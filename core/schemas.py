@@ -16,6 +16,13 @@ ALL = "all"
 MEASURING = "measuring"
 
 
+class MetricPlace(TypedDict):
+    """Where in the training a metric was measured."""
+
+    epoch: int  # from 1
+    samples: int  # processed by then, of all epochs together
+
+
 class JobRow(TypedDict):
     """One job of `Client.list()`; the last report's figures where it has run."""
 
@@ -40,6 +47,9 @@ class JobRow(TypedDict):
     has_target: bool
     steps: int
     metrics: dict[str, float]  # the last value of each, at most 100
+    measured_at: dict[
+        str, MetricPlace
+    ]  # where in the training each of these was measured, as far as that is known
     submitted_s: float
     started_s: float | None
     finished_s: float | None

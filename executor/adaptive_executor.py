@@ -43,7 +43,7 @@ from .processes.template_wire import Owner
 from .processes.training_process import Launch
 from .protocol.job_events import ExecutorEvent, ProfileFinished, Released, Reported
 from .protocol.messages import Command, Crashed, Event, Finished, Ready
-from .protocol.metric_limits import bounded
+from .protocol.metric_limits import bounded, places
 from .protocol.ranks import Rendezvous
 from .protocol.worker_events import Exited, Gone, Output, WorkerEvent
 from .reconciler import Reconciler
@@ -215,7 +215,8 @@ class AdaptiveExecutor:
     def _on_report(self, report: Report, now: float) -> list[Effect]:
         """Refit, choose the batch anew, and pass everything on."""
         metrics, left_out = bounded({}, report.metrics, self._target)
-        self._report = report = replace(report, metrics=metrics)
+        at = places(metrics, {}, report.measured_at, self._target)
+        self._report = report = replace(report, metrics=metrics, measured_at=at)
         try:
             self._measurements = self._measurements.with_report(report, self._densest)
         except ValueError as error:

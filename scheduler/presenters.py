@@ -9,7 +9,7 @@ from typing import Any
 from ..core.events import shown_kind
 from ..core.job import Phase
 from ..core.json_numbers import plain
-from ..core.schemas import ClusterView, JobDetails, JobEvent, JobRow, NodeRow, TargetView
+from ..core.schemas import ClusterView, JobDetails, JobEvent, JobRow, MetricPlace, NodeRow, TargetView
 from ..core.settings import Settings
 from ..core.training_config import MetricTarget
 from ..policies.contract.explanation import Explanation
@@ -49,6 +49,9 @@ def job_row(job: JobRecord) -> JobRow:
         has_target=job.spec.training.target is not None,
         steps=int(report.get("steps", 0)),
         metrics=dict(job.metrics),
+        measured_at={
+            name: MetricPlace(epoch=at.epoch, samples=at.samples) for name, at in job.measured_at.items()
+        },
         submitted_s=job.state.submitted_s,
         started_s=job.state.started_s,
         finished_s=job.state.finished_s,

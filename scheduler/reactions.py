@@ -26,7 +26,7 @@ from ..executor.protocol.job_events import (
     Running,
     WorkerLost,
 )
-from ..executor.protocol.metric_limits import bounded
+from ..executor.protocol.metric_limits import bounded, places
 from ..executor.reconciling.failures import NO_OTHER_END, SAME_TWICE, fault_of, is_final, too_many
 from . import profile_reuse
 from .commands import Command, EndProfile, RestartExecutor
@@ -72,7 +72,8 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
             target = job.spec.training.target
             metrics, _ = bounded(job.metrics, metrics, target.metric if target is not None else "")
             phase, text = ending(target, metrics, target_reached, ended_early)
-            return end(job, phase, text, now, metrics=metrics, ended_early=ended_early)
+            at = places(metrics, job.measured_at, None)
+            return end(job, phase, text, now, metrics=metrics, measured_at=at, ended_early=ended_early)
         case JobFailed(summary, traceback, tries, why):
             return _fail(job, summary, traceback, job.faults + tries, now, why)
     raise TypeError(f"event: {type(event).__name__} is not an executor event")
@@ -360,13 +361,15 @@ def gpus_of(slots: Iterable[Slot | None]) -> str:
 
 def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
     report, target = event.report, job.spec.training.target
-    metrics, left_out = bounded(job.metrics, report.metrics, target.metric if target is not None else "")
+    named = target.metric if target is not None else ""
+    metrics, left_out = bounded(job.metrics, report.metrics, named)
     changed = replace(
         job,
         measurements=profile_reuse.kept(event.measurements, job.measurements),
         report=flatten(report),
         reached=with_point(job.reached, now, report.progress.fraction),
         metrics=metrics,
+        measured_at=places(metrics, job.measured_at, report.measured_at, named),
         left_out=event.left_out or left_out or job.left_out,
     )
     texts = [changed.left_out] if changed.left_out != job.left_out else []

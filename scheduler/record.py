@@ -12,6 +12,7 @@ from typing import Any
 from ..core.job import JobSpec, JobState, Phase
 from ..core.json_numbers import dumps, restored
 from ..core.placement import NodeShare, Placement
+from ..core.reports import MeasuredAt
 from ..core.slot import Slot
 from ..estimators.measurements import Measurements
 
@@ -92,6 +93,7 @@ class JobRecord:
     report: dict[str, Any] = field(default_factory=dict)  # the newest report, flattened for people
     reached: tuple[tuple[float, float], ...] = ()  # (moment, part of its epochs done) on the GPUs it has now
     metrics: dict[str, float] = field(default_factory=dict)
+    measured_at: dict[str, MeasuredAt] = field(default_factory=dict)  # where in the training, by metric
     left_out: str = ""  # one sentence on metrics that are not kept
     traceback: str = ""  # of the script's last error
     stopped: Stopped | None = None
@@ -160,6 +162,7 @@ class JobRecord:
         row["state"] = vars(self.state)
         for key in ("target", "held", "group"):
             row[key] = [_slot_row(slot) for slot in row[key]]
+        row["measured_at"] = {name: (at.epoch, at.samples) for name, at in self.measured_at.items()}
         row["given"] = [(sequence, _slot_row(slot)) for sequence, slot in row["given"]]
         row["profiles"] = [
             {**vars(run), "slot": None if run.slot is None else _slot_row(run.slot)} for run in self.profiles
@@ -193,6 +196,7 @@ class JobRecord:
                 "reached": tuple((at, fraction) for at, fraction in row.get("reached", ())),
                 "report": restored(row["report"]),
                 "metrics": restored(row["metrics"]),
+                "measured_at": {name: MeasuredAt(*at) for name, at in row.get("measured_at", {}).items()},
                 "stopped": Stopped(row["stopped"]) if row.get("stopped") else None,
                 "measurements": measurements,
             }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...core.reports import MeasuredAt
+
 MOST = 100  # metrics of a job
 MOST_NAME = 100  # characters of a name
 TOO_MANY = f"reports more than {MOST} metrics; the {MOST} last named are kept"
@@ -27,6 +29,18 @@ def bounded(
     order += [name for name in cut if name != target]
     kept = {target, *order[-(MOST - (target in merged)) :]}
     return {name: value for name, value in merged.items() if name in kept}, TOO_MANY
+
+
+def places(
+    metrics: Mapping[str, float],
+    known: Mapping[str, MeasuredAt],
+    new: Mapping[str, MeasuredAt] | None,
+    target: str = "",
+) -> dict[str, MeasuredAt]:
+    """Return where each of these metrics was measured, as far as that is known; names are those of `bounded`."""
+    cut = {name if name == target else shortened(name): at for name, at in (new or {}).items()}
+    merged = {**known, **cut}
+    return {name: merged[name] for name in metrics if name in merged}
 
 
 def shortened(name: str) -> str:

@@ -170,6 +170,19 @@ def row(**fields: object) -> dict:
     return base | {"started_s": None, "finished_s": None, "restarts": 0} | fields
 
 
+def test_metrics_stand_beside_where_in_the_training_they_were_measured() -> None:
+    found = row(metrics={"loss": 0.5, "accuracy": 0.9, "old": 1.0, "none": 2.0})
+    found["measured_at"] = {
+        "loss": {"epoch": 3, "samples": 1920},
+        "accuracy": {"epoch": 3, "samples": 1920},
+        "old": {"epoch": 1, "samples": 640},
+    }
+    assert show.metrics_with_places(found) == (
+        "loss=0.5 accuracy=0.9 (epoch 3, 1920 samples), old=1 (epoch 1, 640 samples), none=2"
+    )
+    assert show.metrics_with_places(row()) == "-"
+
+
 def test_changes_are_told_a_line_each_and_emulation_is_named() -> None:
     old = row(phase="running", gpus=2, gpu_type="t4", batch_size=32, lr=0.1)
     new = row(phase="running", gpus=4, gpu_type="a100", batch_size=64, lr=0.2)

@@ -10,11 +10,11 @@ from coadapt.cli import main
 from coadapt.core.events import EventKind
 from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.json_numbers import all_finite, dumps, restored, shown
-from coadapt.core.reports import Progress, Report
+from coadapt.core.reports import MeasuredAt, Progress, Report
 from coadapt.core.schemas import JobDetails
 from coadapt.core.slot import Slot
 from coadapt.executor.protocol.job_events import JobFinished, Reported, Running
-from coadapt.executor.protocol.metric_limits import MOST, MOST_NAME, TOO_LONG, TOO_MANY, bounded
+from coadapt.executor.protocol.metric_limits import MOST, MOST_NAME, TOO_LONG, TOO_MANY, bounded, places
 from coadapt.scheduler.presenters import job_details, job_row
 from coadapt.scheduler.reactions import Reaction, claim, react
 from coadapt.scheduler.record import JobRecord
@@ -114,6 +114,13 @@ def test_metrics_are_bounded_and_the_last_named_and_the_target_stay() -> None:
     for epoch in range(150):
         per_epoch, _ = bounded(per_epoch, {"loss": float(epoch), f"loss_{epoch}": 1.0})
     assert (per_epoch["loss"], "loss_149" in per_epoch, "loss_0" in per_epoch) == (149.0, True, False)
+
+
+def test_where_a_metric_was_measured_is_kept_as_long_as_the_metric_is() -> None:
+    known, new = {"a": MeasuredAt(1, 10), "gone": MeasuredAt(1, 10)}, {"x" * 300: MeasuredAt(2, 20)}
+    metrics, _ = bounded({"a": 1.0}, {"x" * 300: 2.0})
+    assert places(metrics, known, new) == {"a": MeasuredAt(1, 10), "x" * (MOST_NAME - 1) + "…": MeasuredAt(2, 20)}
+    assert places(metrics, known, None) == {"a": MeasuredAt(1, 10)}
 
 
 def test_metrics_that_are_left_out_are_told_once() -> None:

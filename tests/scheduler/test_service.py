@@ -1,6 +1,8 @@
 """What becomes of a job when its executor says something: every event has one meaning, also the second time."""
 
+import json
 import math
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import JobSpec, JobState, Phase, Resources
 from coadapt.core.placement import NodeShare, Placement
-from coadapt.core.reports import Progress, Report, StepRow
+from coadapt.core.reports import MeasuredAt, Progress, Report, StepRow
 from coadapt.core.settings import Settings
 from coadapt.core.slot import Slot
 from coadapt.estimators.measurements import Measurements
@@ -254,6 +256,28 @@ def test_a_finished_job_keeps_its_last_metrics() -> None:
     assert done.measurements == measured("t4")
     assert done.state.reason == "reached its target"
     assert job_row(done)["fraction"] == 1.0
+
+
+def test_a_metric_says_at_which_epoch_and_sample_it_was_measured_also_after_later_reports() -> None:
+    first = replace(REPORT, measured_at={"accuracy": MeasuredAt(2, 6000)})
+    job = react(running(A), Reported(first, measured("t4")), 3.0).job
+    later = replace(REPORT, metrics={"loss": 0.2}, measured_at={"loss": MeasuredAt(3, 7000)})
+    job = react(job, Reported(later, measured("t4")), 4.0).job
+    expected = {"accuracy": {"epoch": 2, "samples": 6000}, "loss": {"epoch": 3, "samples": 7000}}
+    assert job_row(job)["measured_at"] == expected
+    done = react(JobRecord.from_json(job.to_json(), job.measurements), JobFinished({"loss": 0.2}), 5.0).job
+    assert job_row(done)["measured_at"] == expected
+
+
+def test_reports_and_records_of_earlier_versions_say_nothing_of_where_a_metric_was_measured() -> None:
+    job = react(running(A), Reported(REPORT, measured("t4")), 3.0).job
+    assert job_row(job)["measured_at"] == {}
+    row = json.loads(job.to_json())
+    del row["measured_at"]
+    assert JobRecord.from_json(json.dumps(row), job.measurements) == job
+    old = pickle.loads(pickle.dumps(REPORT))
+    del old.__dict__["measured_at"]
+    assert react(running(A), Reported(old, measured("t4")), 3.0).job.metrics == {"accuracy": 0.9}
 
 
 def test_a_failed_job_shows_its_traceback() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from coadapt.core.events import EventKind
 from coadapt.core.job import JobSpec, Phase
-from coadapt.core.reports import StepRow
+from coadapt.core.reports import MeasuredAt, StepRow
 from coadapt.core.slot import Slot
 from coadapt.estimators.measurements import Measurements
 from coadapt.scheduler.job_lifecycle import NEXT, IllegalTransition, advance, check
@@ -53,6 +53,7 @@ def test_a_job_survives_closing_and_opening_the_store(tmp_path: Path) -> None:
         measurements=MEASURED,
         largest_gpus={"t4": 2},
         metrics={"loss": 0.25},
+        measured_at={"loss": MeasuredAt(3, 1920)},
         report={"batch_size": 64},
     )
     store.save(job, Event(EventKind.RUNNING, 101.0, job.id, {"text": "runs"}))

@@ -184,7 +184,7 @@ class GroupSession(LoopEvents):
         return self.script_loops.steps(count)
 
     def report(self, metrics: dict[str, Any], how: dict[str, str]) -> None:
-        self.metrics.add(metrics, how)
+        self.metrics.add(metrics, how, self.progress.here)
 
     def combine(self, value: Any, how: str) -> Any:
         """Return the value over all replicas, now; all of them call this. Raises ValueError for an unknown way."""

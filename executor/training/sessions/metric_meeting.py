@@ -62,6 +62,7 @@ class MetricMeeting:
         for sentence in odd:
             self._peers.tell(sentence)
         mine.combined, mine.fresh = combined, set()
+        mine.at = {**dict.fromkeys(combined, self._progress.here), **mine.at}
         leaving = [rank for rank, one in enumerate(everyone) if one["leaves"]]
         if leaving and leaving[0] != 0:
             group.differ(

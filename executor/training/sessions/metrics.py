@@ -7,6 +7,8 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ....core.reports import MeasuredAt
+
 WAYS = ("mean", "sum", "min", "max", "last")
 MOST_METRICS = 1000
 MOST_NAME = 200
@@ -21,11 +23,15 @@ class Metrics:
         self.over: dict[str, float] = {}  # what means are over, where that was seen
         # Sums over a replica's samples, divided by the number of all, and what each is taken off, as 1, or 0.
         self.parts: dict[str, float] = {}
+        self.at: dict[str, MeasuredAt] = {}  # where in the training each was reported
         self.fresh: set[str] = set()  # reported since they were combined last
         self.combined: dict[str, float] = {}
 
-    def add(self, metrics: Mapping[str, Any], how: Mapping[str, str]) -> None:
-        """Raises ValueError or TypeError, in one sentence, for what is no metric or no way to combine it."""
+    def add(self, metrics: Mapping[str, Any], how: Mapping[str, str], at: MeasuredAt) -> None:
+        """Take note of metrics that were measured at a point of the training.
+
+        Raises ValueError or TypeError, in one sentence, for what is no metric or no way to combine it.
+        """
         for name, way in how.items():
             if way not in WAYS:
                 raise ValueError(f"report: {name}: {way!r} is no way to combine it; {', '.join(WAYS)} are")
@@ -40,6 +46,7 @@ class Metrics:
             )
         self.values |= found
         self.ways |= how
+        self.at |= dict.fromkeys(found, at)
         self.fresh |= found.keys()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....core.reports import MeasuredAt
 from ....core.training_config import Count
 from ..data.batches import Source
 from ..variables.undue import Resumed, Undue
@@ -53,6 +54,12 @@ class ScriptProgress:
         if not size or position.loop:
             return float(position.epoch)
         return position.epoch + min(position.pass_samples / size, 1.0)
+
+    @property
+    def here(self) -> MeasuredAt:
+        """Where the training is: the epoch that is under way, or the last one after it, and the samples so far."""
+        epoch, count = int(self.epochs_done + ROUNDING) + 1, self._loop.epoch_count
+        return MeasuredAt(epoch if count is None else min(epoch, round(count)), self._position.samples)
 
     @property
     def where(self) -> str:

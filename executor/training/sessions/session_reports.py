@@ -64,7 +64,7 @@ class SessionReports:
         if group is None or group.rank != 0:
             return
         optimizer, scale, noise = self.prepared.optimizers[0], self.scale, self.noise
-        split = scale.split
+        split, metrics = scale.split, self.metrics.combined or dict(self.metrics.values)
         self.channel.send(
             messages.Report(
                 generation=group.generation,
@@ -80,8 +80,9 @@ class SessionReports:
                 lr=float(optimizer.param_groups[0]["lr"]) * self.calls.lr_factor(optimizer),
                 gain=scale.gain,
                 progress=self._progress(),
-                metrics=self.metrics.combined or dict(self.metrics.values),
+                metrics=metrics,
                 habits=self._habits(),
+                measured_at={name: self.metrics.at[name] for name in metrics if name in self.metrics.at},
             )
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from coadapt.core.batch_plan import BatchPlan
-from coadapt.core.reports import Report
+from coadapt.core.reports import MeasuredAt, Report
 from coadapt.core.training_config import CheckpointConfig, MetricTarget, TrainingConfig
 from coadapt.executor.protocol.messages import Abort, Broken, Join, Joined, Left, Save, Saved, SetBatch
 from coadapt.executor.rehearsal.group import TrainingGroup
@@ -177,6 +177,8 @@ def test_saving_on_command_and_reaching_the_target(tmp_path: Path) -> None:
         finished = group.finish()
         assert all(event.target_reached for event in finished)
         assert finished[0].metrics["epochs_done"] == 3
+        (rank_0,) = [member for member in members if member.all(Report)]
+        assert (rank_0.all(Report)[-1].measured_at or {})["epochs_done"] == MeasuredAt(3, 3 * 101)
     assert_every_sample_once(tmp_path, 3)
 
 
