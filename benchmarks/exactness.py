@@ -160,7 +160,7 @@ def general_programs() -> dict[str, float | int]:
     """What `lp_exactness` says of the programs it generates, and of Netlib's where they were fetched."""
     published = list(netlib())
     if not published:
-        print("without Netlib's programs: `python -m benchmarks.lp_instances --fetch` brings them")
+        print("without Netlib's programs: `python -m tests.support.lp_instances --fetch` brings them")
     instances = [*generated(draws=LP_DRAWS), *published]
     found = [compare(each, RELATIVE, LP_LIMIT_S) for each in instances]
     return {

@@ -18,9 +18,10 @@ import tempfile
 from pathlib import Path
 
 from tests.support.layout import ROOT, folder_circles, module_circles, sources, tree, upward_imports
+from tests.support.prose import longest_line, mean_words, sentences
 
 from .harness import finish, table
-from .prose import longest_line, mean_words, pages, sentences
+from .prose import pages
 
 ALLOCATION = Path("optimizer/allocation")
 KERNELS = {"kernel", "step", "njit", "jit"}  # decorators that make a compiled function

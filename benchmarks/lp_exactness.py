@@ -1,6 +1,6 @@
 """Whether ContinualProgram solves general linear programs as HiGHS does: status, objective, proven bound, time.
 
-    python -m benchmarks.lp_instances --fetch                       # once, for Netlib's
+    python -m tests.support.lp_instances --fetch                       # once, for Netlib's
     python -m benchmarks.lp_exactness [--time-limit-s 10] [--tolerance 1e-6] [--families netlib,diet]
 
 Every program is solved cold. An error is |objective - HiGHS'| / max(|HiGHS'|, 1), over programs that both say are
@@ -119,7 +119,7 @@ def main() -> None:
         print("Netlib's programs are read", flush=True)
         instances += [i for i in netlib() if i.family in args.families]
         if not any(i.family in NETLIB_FAMILIES for i in instances):
-            print("there are none; python -m benchmarks.lp_instances --fetch brings them", flush=True)
+            print("there are none; python -m tests.support.lp_instances --fetch brings them", flush=True)
     if not instances:
         parser.error(f"--families: there is no program of {', '.join(args.families)}")
     compare(instances[0], args.tolerance, 60.0)  # kernels are loaded

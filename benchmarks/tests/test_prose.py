@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from coadapt.benchmarks import prose
 
+from tests.support.prose import longest_line, mean_words, sentences
+
 PAGE = """# A heading is no sentence. Nor is this
 
 One sentence here. Another one,
@@ -31,7 +33,7 @@ code. Is not read
 
 
 def texts(page: str) -> list[str]:
-    return [one.text for one in prose.sentences(page)]
+    return [one.text for one in sentences(page)]
 
 
 def test_only_running_text_and_items_are_sentences() -> None:
@@ -45,7 +47,7 @@ def test_only_running_text_and_items_are_sentences() -> None:
 
 
 def test_a_sentence_knows_where_its_paragraph_begins() -> None:
-    assert [one.line for one in prose.sentences(PAGE)] == [3, 3, 6, 6, 8]
+    assert [one.line for one in sentences(PAGE)] == [3, 3, 6, 6, 8]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_a_sentence_knows_where_its_paragraph_begins() -> None:
     ],
 )
 def test_words_are_counted_as_they_are_read(text: str, words: int) -> None:
-    (one,) = prose.sentences(text)
+    (one,) = sentences(text)
     assert one.words == words
 
 
@@ -77,13 +79,13 @@ def test_an_indented_paragraph_of_an_item_is_read() -> None:
 
 
 def test_the_longest_line_is_of_all_lines() -> None:
-    assert prose.longest_line("short\n| " + "x" * 100 + " |\n") == 104
-    assert prose.longest_line("") == 0
+    assert longest_line("short\n| " + "x" * 100 + " |\n") == 104
+    assert longest_line("") == 0
 
 
 def test_the_mean_is_over_sentences() -> None:
-    assert prose.mean_words(prose.sentences("One two. One two three four.")) == 3
-    assert prose.mean_words([]) == 0
+    assert mean_words(sentences("One two. One two three four.")) == 3
+    assert mean_words([]) == 0
 
 
 def test_the_command_lists_the_longest_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

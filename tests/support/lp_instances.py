@@ -1,7 +1,7 @@
 """Linear programs to measure solvers on: generated families, Netlib's, and GPU allocation that changes by round.
 
-    python -m benchmarks.lp_instances --fetch      # Netlib's programs, into the cache folder
-    python -m benchmarks.lp_instances              # what there is
+    python -m tests.support.lp_instances --fetch      # Netlib's programs, into the cache folder
+    python -m tests.support.lp_instances              # what there is
 
 Netlib's programs, with their infeasible ones, are part of scipy's source package (its own linprog benchmark), as
 NumPy files. `--fetch` has pip download that package and copies them to $COADAPT_NETLIB (by default
