@@ -17,8 +17,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +31,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "results" / "performance.json"
 PAGE = ROOT / "docs" / "results" / "performance.md"
+PAGE_WIDTH = 106  # characters of a line of text
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ BENCHMARKS = (
         (
             Figure(
                 "max_abs_param_diff",
-                "largest difference of a parameter to an uninterrupted plain DDP run",
+                "largest difference of a parameter to plain DDP",
                 "<= 1e-5",
             ),
             Figure("samples_repeated", "samples seen more than once in an epoch", "= 0"),
@@ -146,9 +149,7 @@ BENCHMARKS = (
         (
             Figure("median_rel_err", "fitted to half the placements, predicting the others: median", "<= 0.05"),
             Figure("p95_rel_err", "the same, 95th percentile", "<= 0.20"),
-            Figure(
-                "median_rel_err_from_4", "fitted to at most 4 replicas, predicting up to 16: median", "<= 0.10"
-            ),
+            Figure("median_rel_err_from_4", "fitted to 4 replicas, predicting up to 16: median", "<= 0.10"),
             Figure("kendall_tau", "rank agreement of predicted and measured goodput", ">= 0.9"),
         ),
     ),
@@ -182,7 +183,7 @@ BENCHMARKS = (
             Figure("infeasible_plans", "plans beyond a capacity or of what is not allowed", "= 0"),
             Figure(
                 "lp_max_rel_err",
-                "LPs by the continual engine: largest relative error of what it solved",
+                "LPs by the continual engine: largest relative error",
                 "<= 1e-4",
             ),
         ),
@@ -303,7 +304,7 @@ BENCHMARKS = (
             Figure("te_asn_poisson_pop128_two_cores_s", "POP-128 on two cores, s"),
             Figure("te_asn_bimodal_ours_flow", "total flow, ours, Bimodal demands"),
             Figure("te_asn_bimodal_pop128_flow", "POP-128"),
-            Figure("te_kdl_poisson_ours_loose_flow", "570 thousand flows, Kdl, Poisson: total flow, ours to 1 %"),
+            Figure("te_kdl_poisson_ours_loose_flow", "Kdl, Poisson, 570,000 flows: total, ours to 1 %"),
             Figure("te_kdl_poisson_pop64_flow", "POP-64"),
             Figure("te_kdl_poisson_ours_loose_s", "a round, ours to 1 %, one core, CPU s"),
             Figure("te_kdl_poisson_pop64_s", "POP-64 on 64 cores, s"),
@@ -391,7 +392,7 @@ BENCHMARKS = (
             Figure("B/venus/las/rel_err_mean_jct_h", "the same, las: mean JCT"),
             Figure(
                 "C/physical/max_min_fairness_perf/rel_err_mean_jct_h",
-                "Gavel's simulator, max-min fairness: mean JCT",
+                "max-min in Gavel's: mean JCT",
             ),
         ),
     ),
@@ -521,34 +522,81 @@ def parse(lines: Sequence[str], name: str) -> tuple[dict[str, Any], str]:
 
 
 def page(results: Mapping[str, Result]) -> str:
-    """The whole of docs/results/performance.md."""
+    """Return the whole of docs/results/performance.md."""
     parts = [
         "# Performance",
-        "Written by `make performance` (`benchmarks/performance.py`) from the last line of what each benchmark "
-        "prints; do not edit. One benchmark: `python -m benchmarks.NAME`, or `python -m benchmarks.performance "
-        "--only NAME` to renew its figures here; where a command stands below a table, it is of a longer run than "
-        "that, read by `--log`. Emulated nodes run on CPU at the pace of their GPU type. Peers "
-        "are measured in the same run, unless the line below a table says that its figures are of several.",
+        conclusion(results),
+        "`make performance` writes this page; do not edit it. `python -m benchmarks.performance --only NAME`\n"
+        "renews one section, and `python -m benchmarks.performance --render` writes the page from kept figures.\n"
+        "Where a command stands below a table, its figures are of that run.\n"
+        "Emulated nodes run on CPU at the pace of their GPU type. Peers are measured in the same run,\n"
+        "unless the lines below a table name several.",
     ]
     return "\n\n".join(parts + [section(b, results.get(b.name, Result())) for b in BENCHMARKS]) + "\n"
 
 
+def conclusion(results: Mapping[str, Result]) -> str:
+    """Return how many targets are met, which are missed, and which benchmarks failed."""
+    judged = {
+        benchmark.name: {
+            figure: met
+            for figure in benchmark.figures
+            if (met := figure.met(results[benchmark.name].figures.get(figure.name))) is not None
+        }
+        for benchmark in BENCHMARKS
+        if benchmark.name in results
+    }
+    missed = {name: [figure for figure, met in of.items() if not met] for name, of in judged.items()}
+    count, lost = sum(map(len, judged.values())), sum(map(len, missed.values()))
+    told = [f"{count - lost} of {count} targets are met."]
+    for name, figures in missed.items():
+        if len(figures) == 1:
+            (figure,) = figures
+            value = shown(results[name].figures[figure.name])
+            told.append(f"`{name}` missed one: `{figure.name}` was {value}, promised {signs(figure.target)}.")
+        elif figures:
+            told.append(f"`{name}` missed {len(figures)} of {len(judged[name])}.")
+    told += [f"The last run of `{name}` failed." for name, result in results.items() if result.failure]
+    return wrapped(" ".join(told))
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """Break a text into lines of the page's width; words and commands stay whole."""
+    return textwrap.fill(
+        text, PAGE_WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
 def section(benchmark: Benchmark, result: Result) -> str:
-    lines = [f"## {benchmark.name}", "", benchmark.claim, ""]
+    """Return one benchmark's claim, its figures beside their targets, other figures, and the machine."""
+    lines = [f"## {benchmark.name}", "", wrapped(benchmark.claim), ""]
     if result.failure:
-        lines += [f"**Failed** {result.failure.replace('|', '/')}. Figures below are of the last good run.", ""]
+        failure = result.failure.replace("|", "/")
+        lines += [wrapped(f"**Failed** {failure}. Figures below are of the last good run."), ""]
     if not result.figures:
         return "\n".join([*lines, "No figures yet."])
-    lines += ["| figure | meaning | measured | target | |", "|---|---|--:|--:|---|"]
-    known = {figure.name: figure for figure in benchmark.figures}
-    for name in [*known, *(name for name in result.figures if benchmark.rest and name not in known)]:
-        figure = known.get(name, Figure(name, ""))
-        value = result.figures.get(name)
+    if benchmark.figures:
+        lines += ["| figure | meaning | measured | target | |", "|---|---|--:|--:|---|"]
+    for figure in benchmark.figures:
+        value = result.figures.get(figure.name)
         verdict = {True: "met", False: "**missed**", None: ""}[figure.met(value)]
-        target = figure.target.replace("<=", "≤").replace(">=", "≥")
-        lines.append(f"| `{name}` | {figure.meaning} | {shown(value)} | {target} | {verdict} |")
-    took = f"; the run took {result.wall_s:g} s" if result.wall_s else ""
-    return "\n".join([*lines, "", f"{result.machine}{took}."])
+        lines.append(
+            f"| `{figure.name}` | {figure.meaning} | {shown(value)} | {signs(figure.target)} | {verdict} |"
+        )
+    known = {figure.name for figure in benchmark.figures}
+    others = [name for name in result.figures if benchmark.rest and name not in known]
+    if others:
+        lines += ["", f"<details><summary>{len(others)} other figures</summary>", ""]
+        lines += ["| figure | measured |", "|---|--:|"]
+        lines += [f"| `{name}` | {shown(result.figures[name])} |" for name in others]
+        lines += ["", "</details>"]
+    runs = [wrapped(f"* {run}.", "  ") for run in re.split(r"; (?=`)", result.machine)]
+    took = [f"* The run took {result.wall_s:g} s."] if result.wall_s else []
+    return "\n".join([*lines, "", *runs, *took])
+
+
+def signs(target: str) -> str:
+    return target.replace("<=", "≤").replace(">=", "≥")
 
 
 def shown(value: Any) -> str:

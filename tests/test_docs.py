@@ -28,7 +28,6 @@ NOT_YET_SHORT: set[str] = {
     "docs/guide/simulation.md",
     "docs/results/continual.md",
     "docs/results/evaluation.md",
-    "docs/results/performance.md",
     "docs/results/scaling.md",
     "docs/results/shards-and-flows.md",
 }

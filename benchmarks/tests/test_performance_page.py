@@ -45,7 +45,8 @@ def test_runs_made_by_hand_are_taken_from_what_they_printed_and_named(tmp_path, 
     assert performance.main(["--only", "whole_round", "--log", "", one, "--log", "--gpus 7", two]) == 0
     (kept,) = performance.load().values()
     assert kept.figures == {"p50_s": 2.0, "gpus": 7, "jobs": 9}
-    assert "`whole_round`: one x CPU; `whole_round --gpus 7`: two x CPU." in performance.PAGE.read_text()
+    text = performance.PAGE.read_text()
+    assert "* `whole_round`: one x CPU.\n* `whole_round --gpus 7`: two x CPU.\n" in text
     for wrong in (
         ["--log", "", one],
         ["--only", "demo", "--log", "", one],
@@ -55,6 +56,25 @@ def test_runs_made_by_hand_are_taken_from_what_they_printed_and_named(tmp_path, 
             performance.main(wrong)
         assert "--log: " in capsys.readouterr().err
     assert list(performance.load()) == ["whole_round"]
+
+
+def test_the_page_opens_with_what_is_met_and_what_is_missed() -> None:
+    results = {
+        "equivalence": Result({"max_abs_param_diff": 1.0, "samples_repeated": 0}),
+        "real_scripts": Result({"scripts": 1, "right": 1, "wrong": 0}, failure="now: broken"),
+    }
+    _, opening, *_ = page(results).split("\n\n")
+    assert " ".join(opening.split()) == (
+        "2 of 5 targets are met. `equivalence` missed one: `max_abs_param_diff` was 1, promised ≤ 1e-5. "
+        "`real_scripts` missed 2 of 3. The last run of `real_scripts` failed."
+    )
+
+
+def test_figures_that_nothing_is_said_of_stand_apart() -> None:
+    text = page({"demo": Result({"jobs": 6, "runs": 1})})
+    table, others = text.split("<details><summary>1 other figures</summary>")
+    assert "| `jobs` | jobs submitted | 6 | ≥ 6 | met |" in table
+    assert "| `runs` | 1 |" in others
 
 
 def test_every_benchmark_has_a_section_even_without_figures() -> None:
