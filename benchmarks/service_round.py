@@ -34,7 +34,7 @@ from coadapt.scheduler.cycle import CycleResult, SchedulingCycle
 from coadapt.scheduler.job_lifecycle import advance
 from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.record import JobRecord, ProfileRun
-from coadapt.scheduler.store import Interval, Store
+from coadapt.scheduler.store import Store, UsageInterval
 
 from .arguments import at_least, share
 from .harness import finish, table
@@ -148,7 +148,7 @@ class Service:
         job, _ = self.store.submit(spec, now, idempotency_key=key, script_key=key)
         for at in range(history):
             start_s = now - 300.0 * (history - at)
-            self.store.hold(Interval(job.id, start_s, None, "t4", 1 + at % 4, 1, 64, 0.1))
+            self.store.hold(UsageInterval(job.id, start_s, None, "t4", 1 + at % 4, 1, 64, 0.1))
         if history:
             self.store.release(job.id, now)
         return replace(

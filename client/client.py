@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from ..core.job import JobSpec, Phase
 from ..core.output_tree import Name, Output
 from ..core.ray_noise import without_ray_noise
-from ..core.schemas import ALL, MEASURING, ClusterView, Interval, JobDetails, JobRow
+from ..core.schemas import ALL, MEASURING, ClusterView, JobDetails, JobRow, TimelineRow
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.settings import Settings
 from . import jobfile
@@ -194,9 +194,9 @@ class Client:
         """Why the job has what it has: `lines` for people, the other fields for programs."""
         return cast("dict[str, Any]", self.call("explain", job_id))
 
-    def timeline(self, job_id: str | None = None) -> Sequence[Interval]:
+    def timeline(self, job_id: str | None = None) -> Sequence[TimelineRow]:
         """Which GPUs each job held when, and with which batch size."""
-        return cast("Sequence[Interval]", self.call("timeline", job_id))
+        return cast("Sequence[TimelineRow]", self.call("timeline", job_id))
 
     def trace(self) -> Sequence[str]:
         """The jobs that succeeded as JSON lines, a trace that `coadapt simulate` replays."""

@@ -137,7 +137,7 @@ class ExplainView(TypedDict):
     chosen: NotRequired[str | None]  # what it gets
 
 
-class Interval(TypedDict):
+class TimelineRow(TypedDict):
     """`Client.timeline()`: a job held the same GPUs and batch size from `start_s` to `end_s` (None: still)."""
 
     job_id: str

@@ -15,7 +15,7 @@ from ..core.slot import Slot
 from ..executor.protocol.job_events import ExecutorEvent, Reported, Running
 from ..policies.contract.round import Plan, Round
 from .record import JobRecord
-from .store import Event, Interval, Store
+from .store import Event, Store, UsageInterval
 
 log = logging.getLogger(__name__)
 
@@ -111,12 +111,12 @@ class IntervalHook(CycleHook):
         for run in after.profiles:
             known = before.profile(run.gpu_type)
             if run.active and run.slot is not None and not (known is not None and known.active):
-                self._store.hold_profile(Interval(after.id, now, None, run.gpu_type, run.slot.gpus, 1))
+                self._store.hold_profile(UsageInterval(after.id, now, None, run.gpu_type, run.slot.gpus, 1))
 
 
-def _interval(job: JobRecord, now: float) -> Interval:
+def _interval(job: JobRecord, now: float) -> UsageInterval:
     report = job.report if job.report.get("replicas") == len(job.group) else {}
-    return Interval(
+    return UsageInterval(
         job.id,
         now,
         None,

@@ -11,10 +11,10 @@ from ..estimators.bootstrap import with_bootstrap
 from ..estimators.goodput import JobModel, best_batch
 from ..estimators.measurements import EVERY_TYPE
 from .record import JobRecord
-from .store import Interval
+from .store import UsageInterval
 
 
-def trace_lines(jobs: Iterable[JobRecord], intervals: Iterable[Interval], restart_cost_s: float) -> list[str]:
+def trace_lines(jobs: Iterable[JobRecord], intervals: Iterable[UsageInterval], restart_cost_s: float) -> list[str]:
     """The jobs that succeeded and whose speed is known, in order of submission.
 
     A job is written with what it asked for and with what was measured of it: its profile runs, throughput
@@ -22,7 +22,7 @@ def trace_lines(jobs: Iterable[JobRecord], intervals: Iterable[Interval], restar
     processes took to start, and what a restart cost it. `intervals`: who held what when. `restart_cost_s`: what
     policies took a restart to cost where no start had been measured.
     """
-    held: dict[str, list[Interval]] = {}
+    held: dict[str, list[UsageInterval]] = {}
     for interval in intervals:
         if interval.end_s is not None and interval.end_s > interval.start_s:
             held.setdefault(interval.job_id, []).append(interval)
@@ -38,7 +38,7 @@ def trace_lines(jobs: Iterable[JobRecord], intervals: Iterable[Interval], restar
     return [dumps(row) for row in rows if all_finite(row)]
 
 
-def _profiles(job: JobRecord, held: Iterable[Interval]) -> list[dict[str, Any]]:
+def _profiles(job: JobRecord, held: Iterable[UsageInterval]) -> list[dict[str, Any]]:
     return [
         {
             "gpu_type": run.gpu_type,
@@ -51,7 +51,7 @@ def _profiles(job: JobRecord, held: Iterable[Interval]) -> list[dict[str, Any]]:
     ]
 
 
-def _slowdown(job: JobRecord, model: JobModel, held: Iterable[Interval], samples: float) -> float:
+def _slowdown(job: JobRecord, model: JobModel, held: Iterable[UsageInterval], samples: float) -> float:
     """What its model says it would have trained on the GPUs it had, over what it did; 1 where none can tell."""
     expected = 0.0
     for interval in held:
@@ -63,12 +63,12 @@ def _slowdown(job: JobRecord, model: JobModel, held: Iterable[Interval], samples
     return expected / samples or 1.0
 
 
-def _seconds(interval: Interval) -> float:
+def _seconds(interval: UsageInterval) -> float:
     return 0.0 if interval.end_s is None else interval.end_s - interval.start_s
 
 
 def _row(
-    job: JobRecord, held: Sequence[Interval], origin_s: float, restart_cost_s: float
+    job: JobRecord, held: Sequence[UsageInterval], origin_s: float, restart_cost_s: float
 ) -> dict[str, Any] | None:
     samples = float(job.report.get("progress_samples", 0.0))
     if job.measurements is None or samples <= 0:

@@ -154,7 +154,7 @@ class SchedulerService:
         return presenters.explanation(self._policy.explain(job_id, last.round, last.plan))
 
     def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
-        """`views.Interval`s, oldest first."""
+        """Return `core.schemas.TimelineRow`s, oldest first."""
         return [
             {key: value for key, value in asdict(interval).items() if key != "nodes"}
             for interval in self._store.intervals(job_id)

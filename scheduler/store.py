@@ -57,7 +57,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Interval:
+class UsageInterval:
     """A job held `gpus` GPUs of a type on `nodes` nodes from `start_s` to `end_s` (None: still does)."""
 
     job_id: str
@@ -265,7 +265,7 @@ class Store:
 
     # --- intervals ----------------------------------------------------------------------------------------
 
-    def hold(self, interval: Interval) -> None:
+    def hold(self, interval: UsageInterval) -> None:
         """From now on the job holds this: ends the running interval before it; nothing if that is the same."""
         with self._lock:
             row = None
@@ -289,7 +289,7 @@ class Store:
                 self._close_interval(interval.job_id, interval.start_s, "running")
                 self._open_interval(interval)
 
-    def hold_profile(self, interval: Interval) -> None:
+    def hold_profile(self, interval: UsageInterval) -> None:
         """A profile run starts; it is apart from what the job trains on."""
         with self._lock, self._transactions.begin():
             self._close_interval(interval.job_id, interval.start_s, "profiling", interval.gpu_type)
@@ -302,7 +302,7 @@ class Store:
                 with self._transactions.begin():
                     self._close_interval(job_id, now, phase, gpu_type)
 
-    def intervals(self, job_id: str | None = None) -> list[Interval]:
+    def intervals(self, job_id: str | None = None) -> list[UsageInterval]:
         where, args = ("where job_id=?", (job_id,)) if job_id is not None else ("", ())
         with self._lock:
             rows = self._db.execute(
@@ -310,7 +310,7 @@ class Store:
                 f"from intervals {where} order by id",
                 args,
             ).fetchall()
-        return [Interval(*row) for row in rows]
+        return [UsageInterval(*row) for row in rows]
 
     def held_time(self, job_id: str) -> HeldTime:
         """Return how long a job has held GPUs, as it is now; nothing of a job that never held any."""
@@ -352,7 +352,7 @@ class Store:
         self._transactions.on_failure(lambda: self._held.update({job_id: before}))
         self._held[job_id] = held
 
-    def _open_interval(self, interval: Interval) -> None:
+    def _open_interval(self, interval: UsageInterval) -> None:
         key = TRAINING if interval.phase == "running" else interval.gpu_type
         held = self.held_time(interval.job_id).begun(key, interval.start_s, interval.gpus)
         self._set_held_time(interval.job_id, held)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from coadapt.core.schemas import Interval
+from coadapt.core.schemas import TimelineRow
 
 PROFILING = "profiling"
 SCALE_UP = "scale-up"
@@ -24,17 +24,17 @@ class Promise:
     seen: str | None
 
 
-def running(timeline: Sequence[Interval], job: str) -> list[Interval]:
+def running(timeline: Sequence[TimelineRow], job: str) -> list[TimelineRow]:
     return [i for i in timeline if i["job_id"] == job and i["phase"] == "running"]
 
 
-def promises(timeline: Sequence[Interval], started_s: float) -> list[Promise]:
+def promises(timeline: Sequence[TimelineRow], started_s: float) -> list[Promise]:
     """The first sight of each phenomenon but the last, `TARGETS`, which is in no timeline."""
     jobs = list(dict.fromkeys(i["job_id"] for i in timeline))
     steps = [pair for job in jobs for pair in pairwise(running(timeline, job))]
     steps.sort(key=lambda pair: pair[1]["start_s"])
 
-    def first(found: Sequence[tuple[Interval, Interval]], text: str) -> str | None:
+    def first(found: Sequence[tuple[TimelineRow, TimelineRow]], text: str) -> str | None:
         for old, new in found:
             clock = f"{new['start_s'] - started_s:.0f} s: {new['job_id']} "
             return clock + text.format(old=old, new=new)
@@ -61,7 +61,7 @@ def missing(seen: Sequence[Promise]) -> set[str]:
     return {promise.what for promise in seen if promise.seen is None}
 
 
-def contended(shrunk: Interval, timeline: Sequence[Interval], within_s: float = 15.0) -> bool:
+def contended(shrunk: TimelineRow, timeline: Sequence[TimelineRow], within_s: float = 15.0) -> bool:
     """Another job took GPUs of the type about when this one gave some up."""
     return any(
         other["job_id"] != shrunk["job_id"]
@@ -71,7 +71,7 @@ def contended(shrunk: Interval, timeline: Sequence[Interval], within_s: float = 
     )
 
 
-def follows(old: Interval, new: Interval) -> bool:
+def follows(old: TimelineRow, new: TimelineRow) -> bool:
     """The batch size changed, and the learning rate went the same way."""
     if not (old["batch_size"] and new["batch_size"] and old["lr"] and new["lr"]):
         return False

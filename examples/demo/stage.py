@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from coadapt.client.client import Client
 from coadapt.core.job import JobSpec
-from coadapt.core.schemas import Interval, JobRow
+from coadapt.core.schemas import JobRow, TimelineRow
 from coadapt.core.settings import Settings
 from coadapt.deploy import local_cluster
 
@@ -31,7 +31,7 @@ class Ran:
     specs: dict[str, JobSpec]  # by job id
     rows: list[JobRow]
     started_s: float
-    timeline: list[Interval]
+    timeline: list[TimelineRow]
     tracebacks: list[str]
     trace: list[str]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coadapt.cli import show
 from coadapt.core.json_numbers import shown as number
-from coadapt.core.schemas import Interval, JobRow
+from coadapt.core.schemas import JobRow, TimelineRow
 from rich.table import Table
 
 from .phenomena import running
@@ -16,7 +16,7 @@ from .phenomena import running
 COLOURS = {"a100": "#2f6fb7", "rtx": "#3f9b52", "t4": "#e0a030"}
 
 
-def jobs(rows: Sequence[JobRow], timeline: Sequence[Interval]) -> Table:
+def jobs(rows: Sequence[JobRow], timeline: Sequence[TimelineRow]) -> Table:
     table = Table(title="What became of the jobs", title_justify="left", box=None, pad_edge=False)
     for name in ("JOB", "STATUS", "JCT", "PAUSES", "GPU TYPES", "MOST GPUS", "BATCH", "LR", "METRICS"):
         table.add_column(name, overflow="fold")
@@ -42,7 +42,7 @@ def first_last(values: Sequence[float | None]) -> str:
 
 
 def picture(
-    rows: Sequence[JobRow], timeline: Sequence[Interval], started_s: float, cluster: str, path: Path
+    rows: Sequence[JobRow], timeline: Sequence[TimelineRow], started_s: float, cluster: str, path: Path
 ) -> None:
     """One lane per job: a bar as high as its GPUs, coloured by GPU type, with its batch size."""
     import matplotlib

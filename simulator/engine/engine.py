@@ -20,7 +20,7 @@ from ..traces.workload import Ints
 from .errors import Stuck
 from .handover import Handovers, Move, Wait
 from .outages import Change, Failures
-from .outcome import Holding, Outcome
+from .outcome import AllocationChange, Outcome
 from .plan_ledger import PlanLedger
 
 
@@ -155,7 +155,7 @@ class Engine:
         self._handovers = Handovers()
         self._held = PlanLedger(self.cluster, name_of(self.policy))
         self._again_s: float | None = None  # when the policy wants to be asked again
-        self._holdings: list[Holding] = []
+        self._holdings: list[AllocationChange] = []
         self._policy_s: list[float] = []
         self._contention: list[tuple[float, int]] = []
 
@@ -475,7 +475,7 @@ class Engine:
     def _log(self, job: int, placement: Placement | None, now: float) -> None:
         """The job's GPUs change at `now`."""
         gpu_type, gpus = ("", 0) if placement is None else (placement.gpu_type, placement.gpus)
-        self._holdings.append(Holding(job, now, gpu_type, gpus))
+        self._holdings.append(AllocationChange(job, now, gpu_type, gpus))
 
     def outcome(self) -> Outcome:
         """What came of a run that is at its end."""

@@ -12,7 +12,7 @@ from ..traces.workload import Workload
 
 
 @dataclass(frozen=True)
-class Holding:
+class AllocationChange:
     """From `time_s` on a job (by its position in the workload) holds so many GPUs of a type; 0: none."""
 
     job: int
@@ -40,7 +40,7 @@ class Outcome:
     failures: np.ndarray  # times a node failed under the job
     policy_s: np.ndarray  # per round
     contention: np.ndarray  # (rounds, 2) time and active jobs
-    holdings: tuple[Holding, ...]
+    holdings: tuple[AllocationChange, ...]
     # The virtual clusters by name, each with nodes of its own; None: one cluster for all jobs.
     parts: Mapping[str, Cluster] | None = None
 
@@ -114,7 +114,9 @@ def together(outcomes: Sequence[Outcome], workload: Workload, parts: Mapping[str
         name: np.concatenate([getattr(o, name) for o in outcomes])[back] for name in _COLUMNS
     }
     holdings = [
-        Holding(place[o.workload.ids[h.job]], h.time_s, h.gpu_type, h.gpus) for o in outcomes for h in o.holdings
+        AllocationChange(place[o.workload.ids[h.job]], h.time_s, h.gpu_type, h.gpus)
+        for o in outcomes
+        for h in o.holdings
     ]
     # A policy of fixed sizes made the jobs of each part rigid.
     ran_as = [adaptivity for o in outcomes for adaptivity in o.workload.adaptivity]

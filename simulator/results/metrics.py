@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engine.outcome import Holding, Outcome
+from ..engine.outcome import AllocationChange, Outcome
 from ..traces.tables import Floats
 from .fairness import unfair_fraction, worst
 
@@ -62,7 +62,7 @@ class Intervals:
     gpus: np.ndarray
 
 
-def intervals(holdings: Sequence[Holding]) -> Intervals:
+def intervals(holdings: Sequence[AllocationChange]) -> Intervals:
     """From changes to stretches; a job's last change gives its GPUs back."""
     job = np.array([h.job for h in holdings], np.int64)
     time_s = np.array([h.time_s for h in holdings], float)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...core.cluster import Cluster, Node
 from ...core.training_config import Adaptivity
-from ..engine.outcome import Holding, Outcome
+from ..engine.outcome import AllocationChange, Outcome
 from ..traces.tables import Floats
 from ..traces.workload import Workload
 from .metrics import figures
@@ -153,7 +153,7 @@ def _outcome(about: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> Out
         cluster=_cluster(about["nodes"]),
         policy_s=columns["policy_s"],
         contention=columns["contention"].reshape(-1, 2),
-        holdings=tuple(Holding(*row) for row in zip(*holdings, strict=True)),
+        holdings=tuple(AllocationChange(*row) for row in zip(*holdings, strict=True)),
         parts=None if parts is None else {name: _cluster(nodes) for name, nodes in parts.items()},
         **{name: columns[f"job_{name}"] for name in _JOBS},
     )

@@ -15,7 +15,7 @@ from coadapt.estimators.throughput import step_time_s
 from coadapt.executor.protocol.messages import Ready
 from coadapt.scheduler.record import JobRecord
 from coadapt.scheduler.recording import trace_lines
-from coadapt.scheduler.store import Interval
+from coadapt.scheduler.store import UsageInterval
 from coadapt.simulator.jobs.recorded_application import application_of
 from coadapt.simulator.traces.readers import read_trace
 from coadapt.simulator.traces.recorded import RecordedProfile
@@ -45,7 +45,7 @@ def record(number: int, submitted_s: float, phase: Phase = Phase.SUCCEEDED) -> J
     )  # fmt: skip
 
 
-def recorded(jobs: list[JobRecord], held: list[Interval] | None = None) -> list[str]:
+def recorded(jobs: list[JobRecord], held: list[UsageInterval] | None = None) -> list[str]:
     return trace_lines(jobs, held or [], 30.0)
 
 
@@ -80,9 +80,9 @@ def test_what_a_job_took_besides_its_steps_is_recorded(tmp_path: Path) -> None:
     assert best is not None
     trained_s = 2 * 64_000.0 / best.goodput  # twice as long as the model says
     held = [
-        Interval(job.id, 1001.0, 1012.0, "t4", 1, 1, phase="profiling"),
-        Interval(job.id, 1020.0, 1020.0 + trained_s, "t4", 2, 1),
-        Interval("another-9", 1020.0, 5000.0, "t4", 2, 1),
+        UsageInterval(job.id, 1001.0, 1012.0, "t4", 1, 1, phase="profiling"),
+        UsageInterval(job.id, 1020.0, 1020.0 + trained_s, "t4", 2, 1),
+        UsageInterval("another-9", 1020.0, 5000.0, "t4", 2, 1),
     ]
     path = tmp_path / "day.jsonl"
     path.write_text("\n".join(recorded([job], held)))

@@ -16,7 +16,7 @@ from coadapt.core.slot import Slot
 from coadapt.estimators.measurements import Measurements
 from coadapt.scheduler.job_lifecycle import NEXT, IllegalTransition, advance, check
 from coadapt.scheduler.record import JobRecord, ProfileRun, placement_of
-from coadapt.scheduler.store import Event, Interval, Store, StoreError
+from coadapt.scheduler.store import Event, Store, StoreError, UsageInterval
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,8 +121,8 @@ def test_of_several_jobs_all_are_written_or_none(store: Store) -> None:
 
 
 def test_time_held_is_summed_over_intervals_and_windows(store: Store) -> None:
-    def held(start: float, gpus: int, batch: int | None) -> Interval:
-        return Interval("j", start, None, "t4", gpus, 1, batch, 0.1)
+    def held(start: float, gpus: int, batch: int | None) -> UsageInterval:
+        return UsageInterval("j", start, None, "t4", gpus, 1, batch, 0.1)
 
     store.hold(held(100.0, 1, None))
     store.hold(held(105.0, 1, 32))  # the first report: still the same interval
@@ -139,10 +139,10 @@ def test_time_held_is_summed_over_intervals_and_windows(store: Store) -> None:
 
 def test_sums_are_the_same_after_the_store_was_opened_again(tmp_path: Path) -> None:
     store = Store(tmp_path / "jobs.sqlite")
-    store.hold_profile(Interval("j", 90.0, None, "t4", 1, 1))
-    store.hold(Interval("j", 100.0, None, "t4", 2, 1))
+    store.hold_profile(UsageInterval("j", 90.0, None, "t4", 1, 1))
+    store.hold(UsageInterval("j", 100.0, None, "t4", 2, 1))
     store.release("j", 95.0, "profiling", "t4")
-    store.hold(Interval("j", 110.0, None, "t4", 4, 1))
+    store.hold(UsageInterval("j", 110.0, None, "t4", 4, 1))
     told = store.held_time("j").gpu_s(130.0), store.held_time("j").served_s(105.0, 130.0)
     store.close()
     again = Store(tmp_path / "jobs.sqlite")
@@ -167,11 +167,11 @@ def change_and_fail(store: Store, job: JobRecord, what: str) -> None:
     with store.together():
         match what:
             case "begin" | "change":
-                store.hold(Interval(job.id, 200.0, None, "t4", 4, 1, 32))
+                store.hold(UsageInterval(job.id, 200.0, None, "t4", 4, 1, 32))
             case "end":
                 store.release(job.id, 200.0)
             case "profile":
-                store.hold_profile(Interval(job.id, 200.0, None, "a100", 1, 1))
+                store.hold_profile(UsageInterval(job.id, 200.0, None, "a100", 1, 1))
             case "record":
                 end = advance(job.state, Phase.SUCCEEDED, 200.0)
                 store.save(replace(job, state=end, retired=True), now=200.0)
@@ -184,7 +184,7 @@ def test_on_a_full_disk_sums_and_records_stay_what_the_file_says(tmp_path: Path,
     store = Store(tmp_path / "jobs.sqlite")
     job = to(store, submitted(store), Phase.QUEUED, Phase.RUNNING)
     if what != "begin":
-        store.hold(Interval(job.id, 120.0, None, "t4", 2, 1, 32))
+        store.hold(UsageInterval(job.id, 120.0, None, "t4", 2, 1, 32))
     before = seen(store, job.id)
     fill(store)
     with pytest.raises(sqlite3.OperationalError, match="full"):
@@ -225,8 +225,8 @@ def test_jobs_keep_their_order_when_the_retirement_of_one_fails(store: Store) ->
 
 
 def test_profile_runs_are_no_service(store: Store) -> None:
-    store.hold_profile(Interval("j", 0.0, None, "t4", 1, 1))
-    store.hold_profile(Interval("j", 0.0, None, "a100", 1, 1))
+    store.hold_profile(UsageInterval("j", 0.0, None, "t4", 1, 1))
+    store.hold_profile(UsageInterval("j", 0.0, None, "a100", 1, 1))
     store.release("j", 10.0, "profiling", "t4")
     assert [(i.gpu_type, i.end_s, i.phase) for i in store.intervals()] == [
         ("t4", 10.0, "profiling"),
@@ -237,7 +237,7 @@ def test_profile_runs_are_no_service(store: Store) -> None:
 
 def test_the_end_of_a_job_ends_what_it_held(store: Store) -> None:
     job = to(store, submitted(store), Phase.QUEUED, Phase.RUNNING)
-    store.hold(Interval(job.id, 50.0, None, "t4", 1, 1))
+    store.hold(UsageInterval(job.id, 50.0, None, "t4", 1, 1))
     to(store, job, Phase.CANCELLED)
     assert store.intervals(job.id)[0].end_s == 110.0
 
