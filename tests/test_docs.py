@@ -25,7 +25,6 @@ LONGEST_LINE = 110  # characters
 MEAN_SENTENCE = 20  # words
 NOT_YET_SHORT: set[str] = {
     "docs/structured-solver.md",
-    "docs/guide/simulation.md",
     "docs/results/continual.md",
     "docs/results/evaluation.md",
     "docs/results/scaling.md",
