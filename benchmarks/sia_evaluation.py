@@ -80,8 +80,8 @@ def policy_times(policies: list[str], out: Path, run: bool, quick: bool) -> tupl
                 )
             )
     head = (
-        "policy", "GPUs", "active jobs", "paper, median / p95 (ms)", "published simulator, trace 1",
-        "ours, median / p95 (ms)", "rounds",
+        "policy", "GPUs", "active jobs", "paper, p50 / p95 (ms)", "published, trace 1",
+        "ours, p50 / p95 (ms)", "rounds",
     )  # fmt: skip
     return page.table(head, body), figures
 

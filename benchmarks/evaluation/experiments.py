@@ -30,8 +30,8 @@ MEANING = {
     "policy_p95_ms": "policy, p95 (ms)", "mean_queueing_h": "without GPUs, mean (h)",
     "gpt_jct_h": "JCT of the GPT (h)", "gpt_gpu_hours": "GPU-hours of the GPT", "gpt_restarts": "its restarts",
     "gpt_most_gpus": "its GPUs, most", "gpt_a100_fraction": "its time on a100, fraction",
-    "gpt_samples_s_busy": "samples/s in its busiest third",
-    "gpt_samples_s_quiet": "samples/s in its quietest third",
+    "gpt_samples_s_busy": "samples/s, busiest third",
+    "gpt_samples_s_quiet": "samples/s, quietest third",
     "others_mean_jct_h": "mean JCT of the others (h)",
 }  # fmt: skip
 NAMES = {"philly": "Philly", "helios": "Helios", "newtrace": "newTrace", "none": "no"}

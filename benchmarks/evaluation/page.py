@@ -128,7 +128,7 @@ def orderings(experiment: Experiment, verdicts: Sequence[Verdict]) -> str:
             " under ".join(MEANING[name] for name in (found.claim.figure, found.claim.than) if name),
             said_of(found.claim, groups),
             f"{100 * found.difference:+.0f} %" if math.isfinite(found.difference) else "more",
-            "holds" if found.holds else "**does not**",
+            "holds" if found.holds else "**no**",
         )
         for found in verdicts
         if not found.holds or found.claim.figure == "mean_jct_h" or found.claim.said
@@ -143,7 +143,7 @@ def section(experiment: Experiment, values: Values, verdicts: Sequence[Verdict])
     if not found:
         return "Not run yet."
     plain = not any(row[3] for row in found)
-    head = ["setting", "figure", "paper", "published simulator, trace 1", "ours", "traces"]
+    head = ["setting", "figure", "paper", "published, trace 1", "ours", "traces"]
     body: list[Sequence[str]] = list(found)
     if plain:
         head.pop(3)
