@@ -25,8 +25,6 @@ LONGEST_LINE = 110  # characters
 MEAN_SENTENCE = 20  # words
 NOT_YET_SHORT: set[str] = {
     "docs/structured-solver.md",
-    "docs/results/continual.md",
-    "docs/results/shards-and-flows.md",
 }
 # Written beside these pages in a change of its own; the line goes when both are there.
 ELSEWHERE = {ROOT / "docs" / "design" / "001-smaller-allocation-solver.md"}
