@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from coadapt.cli.main import app
+from coadapt.core.decisions import WaitReason
 
 from tests.support.layout import ROOMS
 from tests.support.prose import mean_words, sentences
@@ -106,6 +107,11 @@ def test_the_table_of_rooms_is_that_of_the_layout() -> None:
     for room, imports in re.findall(r"^\* `([\w/]+)`: ((?:`[\w/]+`(?:,\s+)?)+)\.$", text, re.MULTILINE):
         told[room] = set(CODE.findall(imports))
     assert told == ROOMS, "docs/architecture.md: the rooms and what they import"
+
+
+def test_every_reason_to_wait_is_explained() -> None:
+    text = (ROOT / "docs" / "guide" / "troubleshooting.md").read_text()
+    assert set(re.findall(r"^\| `([a-z_]+)` \| ", text, re.MULTILINE)) >= set(WaitReason)
 
 
 def test_each_page_of_results_opens_with_its_conclusion_and_names_machine_date_and_command() -> None:
