@@ -1,4 +1,4 @@
-"""A managed process that looks alone for a moment: to a data set that would read only its rank's share."""
+"""Lets a managed process look alone for a moment, so that a data set does not read only its rank's share."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def looks_alone() -> bool:
 
 @contextmanager
 def seen_alone() -> Iterator[None]:
-    """Inside, the process is rank 0 of one: in its environment, to torch.distributed and to `coadapt.rank()`.
+    """Be rank 0 of one process inside: in the environment, to torch.distributed and to `coadapt.rank()`.
 
-    Worker processes of a loader that are started inside keep that environment.
+    Worker processes of a loader that start inside keep that environment.
     """
     global _depth
     _depth += 1
@@ -35,7 +35,7 @@ def seen_alone() -> Iterator[None]:
 
 
 def install() -> None:
-    """Let torch.distributed answer as `seen_alone` asks. Called once, in a managed process."""
+    """Let torch.distributed answer as `seen_alone` asks. A managed process calls this once."""
     for name, value in (("get_rank", 0), ("get_world_size", 1)):
         real = getattr(dist, name)
         if not hasattr(real, "_coadapt"):

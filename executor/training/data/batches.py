@@ -1,4 +1,4 @@
-"""A script's batches as a loop is given them: each whole batch, and the parts of it that fall to this replica."""
+"""A script's batches as a loop is given them: each whole batch, and the parts of it that this replica computes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Place:
 class Unit:
     """One batch of the script as one rank sees it: `samples` over all ranks, and this rank's part of each pass.
 
-    `fetch` gives the parts' data, one after the other; batches are fetched in the order in which they were
+    `fetch` gives the parts' data, one after the other. Batches are fetched in the order in which they were
     announced.
     """
 
@@ -43,7 +43,7 @@ class Unit:
 class Reader:
     """The batches of one loop; the next one can be looked at before it is taken.
 
-    Those without an end (`endless`) are not: what draws them may go by the script's variables as they are then.
+    The next one of `endless` batches cannot: what draws it may depend on the script's variables at that time.
     """
 
     def __init__(self, units: Iterator[Unit], endless: bool = False) -> None:
@@ -52,7 +52,7 @@ class Reader:
         self._next: list[Unit | None] = []
 
     def peek(self) -> Unit | None:
-        """The next batch; None at the end of the data."""
+        """Return the next batch; None at the end of the data."""
         if not self._next:
             self._next.append(next(self._units, None))
         return self._next[0]
@@ -77,7 +77,7 @@ class Source(Protocol):
         """Read on from `place`; every rank of the group calls this together."""
 
     def done_with(self) -> None:
-        """The oldest batch that was announced has been trained on."""
+        """Forget the oldest batch that was announced, because it has been trained on."""
 
     def state_dict(self) -> dict[str, Any]: ...
 
@@ -85,7 +85,7 @@ class Source(Protocol):
 
 
 def slices(batches: Iterator[Any], split: Split, rank: int) -> Iterator[Unit]:
-    """Ready-made batches, read whole, of which each rank gets its part."""
+    """Yield batches that are read whole, and of which each rank takes its part."""
     return units(batches, length_of, sliced, split, rank)
 
 
@@ -106,9 +106,9 @@ def units(
 
 
 def length_of(batch: Any) -> int:
-    """Samples of a ready-made batch: the first size of its first tensor or array, else its length.
+    """Return the samples of a ready-made batch: the first size of its first tensor or array, else its length.
 
-    Raises ValueError for what has none.
+    Raises ValueError for a batch without any of them.
     """
     for leaf in _leaves(batch):
         if isinstance(leaf, torch.Tensor | np.ndarray) and leaf.ndim:
@@ -119,7 +119,7 @@ def length_of(batch: Any) -> int:
 
 
 def sliced(batch: Any, part: Part, samples: int) -> Any:
-    """The part of a ready-made batch: of each tensor, array and list that is as long as the batch."""
+    """Return the part of a ready-made batch: of each tensor, array and list that is as long as the batch."""
     if part.count == 1:
         return batch
     if isinstance(batch, Mapping):
@@ -150,7 +150,10 @@ def _leaves(batch: Any) -> Iterator[Any]:
 
 
 def another(batch: Any, deep: bool = False) -> Any:
-    """The same batch in containers of its own, as a script may take it apart; `deep`: it may write to it, too."""
+    """Return the same batch in containers of its own, as a script may take it apart.
+
+    `deep`: the data is copied, too, because a script may write to it.
+    """
     if deep:
         with suppress(Exception):  # what cannot be copied is given as it is
             return copy.deepcopy(batch)

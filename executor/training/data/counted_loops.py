@@ -1,8 +1,9 @@
 """`enumerate`, `zip`, `itertools.islice` and `cycle` over the training batches, which count a batch once.
 
-A batch may take several passes, or have to be done again, and a process may come in at any of them. What counts
-batches goes by their numbers in the script's own loop. In all passes but the last of a batch a number equals
-nothing (`Undue`), so that what a script does at every n-th batch is done once.
+A batch may take several passes, or have to be done again, and a process may come in at any of them. So what
+counts batches goes by their numbers in the script's own loop.
+In all passes but the last of a batch a number equals nothing (`Undue`). So a script does once what it does at
+every n-th batch.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from ..variables.script_frames import is_own_object
 from ..variables.undue import Late
 from .elastic_loader import feeds, hands_out
 
-# What is counted all the time, and never is training batches.
+# These are counted all the time, and never are training batches.
 _COMMON = frozenset(
     {list, tuple, dict, str, set, range, zip, map, type({}.items()), type({}.keys()), type({}.values())}
 )
-# What is drawn from once for each batch; other loaders, say, go by passes.
+# An iterator of these is drawn from once for each batch; others, such as loaders, are drawn from in each pass.
 _PLAIN = (range, itertools.count, list, tuple)
-# Values that are kept for batches which have to be done again: more than go into a step.
+# So many values are kept for batches that have to be done again: more than go into a step.
 _KEPT = 4096
 _NOTHING = object()
-_DEPTH = 3  # of what hands training batches on
+_DEPTH = 3  # the code of what hands training batches on
 
 
 class Numbers(Protocol):
-    """What the session says of the running loop over the data."""
+    """Answers what counting loops ask of the session about the running loop over the data."""
 
     @property
     def batch_number(self) -> int:
@@ -48,10 +49,10 @@ class Numbers(Protocol):
 
     @property
     def pass_number(self) -> int:
-        """Passes that were handed out so far."""
+        """The number of passes that were handed out so far."""
 
     def next_number(self) -> int:
-        """The number of the batch that comes next: the same where that one has passes left, or is done again."""
+        """Return the number of the batch that comes next; it stays while that has passes left or is done again."""
 
     @property
     def partial(self) -> bool:
@@ -62,11 +63,11 @@ class Numbers(Protocol):
         """Whether there was a backward in the running pass."""
 
     def note_counting(self, how: str) -> None:
-        """The script has counted its batches: by `how`."""
+        """Note that the script has counted its batches, and how."""
 
 
 class Counted(ABC):
-    """An iterator over training batches that knows their places in it, from 0."""
+    """An iterator over training batches that knows their places in the loop, from 0."""
 
     def __init__(self, batches: Any, numbers: Numbers) -> None:
         inner = _inside(batches)
@@ -82,11 +83,11 @@ class Counted(ABC):
 
     @property
     def place(self) -> int:
-        """Of the batch that was handed out last."""
+        """The place of the batch that was handed out last."""
         return self._place_below()
 
     def next_place(self) -> int:
-        """Of the batch that comes next."""
+        """Return the place of the batch that comes next."""
         return self._next_below()
 
     def _place_below(self) -> int:
@@ -101,11 +102,11 @@ class Counted(ABC):
         return next(self._items)
 
     def _end(self) -> None:
-        """Leave the loop over the batches, as by `break`."""
+        """Leave the loop over the batches, as `break` does."""
         self._items = self._inner = None
 
     def _shown(self, number: Any) -> Any:
-        """A number of a batch, as the running pass may see it."""
+        """Return a batch's number as the running pass may see it."""
         numbers = self._numbers  # a number must not keep its loop from ending
         if type(number) is int and numbers.partial:
             return Late(number, lambda: numbers.trained)
@@ -123,7 +124,7 @@ class _Enumerated(Counted):
 
 
 class _Loose(_Enumerated):
-    """The same over what the script makes of its batches, one item or several of each."""
+    """An iterator over what the script makes of its batches, one item or several of each."""
 
     def __init__(self, batches: Any, numbers: Numbers, start: int = 0) -> None:
         super().__init__(batches, numbers, start)
@@ -167,10 +168,10 @@ class _Sliced(Counted):
 
 
 class _Zipped(Counted):
-    """Columns of plain values go by batches, and all others by passes."""
+    """Columns that are drawn from together: those of plain values once for each batch, others in each pass."""
 
     def __init__(self, columns: tuple[Any, ...], numbers: Numbers, strict: bool = False) -> None:
-        """`strict`: as in `zip`, columns of unequal length are an error."""
+        """Begin to draw. `strict`: columns of unequal length are an error, as in `zip`."""
         self._strict = strict
         batches = next(column for column in columns if _is_fed(column))
         super().__init__(batches, numbers)
@@ -192,7 +193,7 @@ class _Zipped(Counted):
         try:
             row = {i: take() for i, take in self._others.items()}
         except StopIteration:
-            self._check(True)  # the plain columns have a value more
+            self._check(True)  # the plain columns have one value more
             raise
         place = self._place_below()
         row |= {i: self._shown(column.at(place)) for i, column in self._plain.items()}
@@ -209,7 +210,7 @@ class _Zipped(Counted):
 
 
 class _Paired:
-    """`zip` of epochs or steps with plain columns, which go by their numbers."""
+    """`zip` of epochs or steps with plain columns, which are drawn from by the numbers of these."""
 
     def __init__(self, columns: tuple[Any, ...]) -> None:
         self._place = next(i for i, column in enumerate(columns) if _is_numbers(column))
@@ -223,14 +224,14 @@ class _Paired:
         row = {i: next(column) for i, column in self._others.items()}
         number = int(row[self._place])
         if not all(column.reaches(number) for column in self._plain.values()):
-            self._others[self._place] = iter(())  # leaves the loop over epochs, as by `break`
+            self._others[self._place] = iter(())  # leaves the loop over epochs, as `break` does
             raise StopIteration
         row |= {i: column.at(number) for i, column in self._plain.items()}
         return tuple(row[i] for i in range(len(row)))
 
 
 class _Column:
-    """What is drawn once for each batch."""
+    """A column that is drawn from once for each batch."""
 
     def __init__(self, values: Any) -> None:
         self._values = iter(values)
@@ -238,7 +239,7 @@ class _Column:
         self._count = 0
 
     def reaches(self, place: int) -> bool:
-        """Draw up to this place; False where there is nothing."""
+        """Draw up to this place. Returns False where there is nothing."""
         for value in itertools.islice(self._values, max(0, place + 1 - self._count)):
             self._drawn.append(value)
             self._count += 1
@@ -254,15 +255,15 @@ class _Column:
 
 
 class _Counting(type):
-    """Classes that stand for Python's own, whose instances they make unless these are training batches."""
+    """Classes that stand for Python's own. They make instances of these unless they are given training batches."""
 
     numbers: Numbers | None = None
-    alike = True  # Python's own are equal to what stands for them
+    alike = True  # Python's own are equal to what stands for them.
 
     def __instancecheck__(cls, thing: Any) -> bool:
         return isinstance(thing, cls.__mro__[1])
 
-    # What looks a class up in a table, as numba and `singledispatch` do, finds the one of Python's own.
+    # numba, `singledispatch` and the like look a class up in a table, where they find Python's own.
     def __eq__(cls, other: object) -> bool:
         return cls is other or (_Counting.alike and cls.__mro__[1] is other)
 
@@ -313,7 +314,7 @@ class _Islice(itertools.islice, metaclass=_Counting):
         numbers = _Counting.numbers
         if numbers is None or type(iterable) in _COMMON or not _is_fed(iterable):
             return _islice(iterable, *limits)
-        _islice((), *limits)  # raises what Python does
+        _islice((), *limits)  # raises what Python raises
         numbers.note_counting("islice(loader, …)")
         start, stop, step = (*limits, None, None)[:3] if len(limits) > 1 else (0, limits[0], 1)
         return _Sliced(iterable, numbers, start or 0, stop, step or 1)
@@ -328,7 +329,7 @@ class _Cycle(itertools.cycle, metaclass=_Counting):
 
 
 def _again_and_again(batches: Any) -> Iterator[Any]:
-    """Keeps no batches: they are parts, which are others when replicas come and go."""
+    """Yield the batches again and again. None is kept: they are parts, which change when replicas come and go."""
     some = True
     while some:
         some = False
@@ -337,32 +338,34 @@ def _again_and_again(batches: Any) -> Iterator[Any]:
             yield batch
 
 
-# Classes that stand for Python's own, and these.
+# Classes that stand for Python's own -> Python's own.
 _STAND_FOR: dict[Any, Any] = {_Enumerate: _enumerate, _Zip: _zip, _Islice: _islice, _Cycle: _cycle}
 
 _of_epochs: weakref.WeakSet[Iterator[int]] = weakref.WeakSet()
 
 
 def known_as_numbers(numbers: Iterator[int]) -> Iterator[int]:
-    """These are the numbers of epochs or steps that are still to do, the first of which may not be 0."""
+    """Note an iterator of the numbers of epochs or steps still to do, the first of which may not be 0; return
+    it.
+    """
     if isinstance(numbers, GeneratorType):
         _of_epochs.add(numbers)
     return numbers
 
 
 def count_batches(numbers: Numbers) -> None:
-    """Let what counts training batches go by these numbers; whatever else is counted is as before."""
+    """Let what counts training batches go by these numbers. Whatever else is counted is as before."""
     install()
     _Counting.numbers = numbers
 
 
 def is_taken_before() -> bool:
-    """Whether the script has imported Python's own `islice` before, as it may under `torchrun`."""
+    """Return whether the script has imported Python's own `islice` before, as it may under `torchrun`."""
     return any(value is _islice for value in vars(sys.modules["__main__"]).values())
 
 
 def install() -> None:
-    """Take the place of Python's own. Called before the script, which may import `islice` by itself."""
+    """Take the place of Python's own. This is called before the script, which may import `islice` by itself."""
     if builtins.enumerate is _Enumerate:
         return
     for ours, own in _STAND_FOR.items():
@@ -382,9 +385,9 @@ def install() -> None:
 
 @functools.cache
 def _explain_to_compiler() -> None:
-    """Compiled code counts nothing but what it holds itself: there Python's own are what they were.
+    """Tell the compiler that these are Python's own: compiled code counts nothing but what it holds itself.
 
-    A compiler that cannot be told so leaves such code uncompiled.
+    A compiler that cannot be told leaves such code uncompiled.
     """
     with suppress(Exception):
         _put_in_place(_STAND_FOR.values())
@@ -424,15 +427,15 @@ def _is_numbers(thing: Any) -> bool:
 
 
 def _is_fed(thing: Any) -> bool:
-    """Whether these are training batches, as they are or inside of a progress bar such as tqdm's."""
+    """Return whether these are training batches, perhaps inside of a progress bar such as tqdm's."""
     inner = _inside(thing)
     return feeds(thing) or isinstance(thing, Counted) or feeds(inner) or isinstance(inner, Counted)
 
 
 def _inside(thing: Any) -> Any:
-    """What a progress bar such as tqdm's shows, or the thing itself.
+    """Return what a progress bar such as tqdm's shows, or the thing itself.
 
-    The thing may be anybody's: no attribute is asked for that it may make up.
+    The thing may be anybody's, so it is asked for no attribute that it may make up.
     """
     try:
         return object.__getattribute__(thing, "__dict__").get("iterable", thing)
@@ -441,7 +444,7 @@ def _inside(thing: Any) -> Any:
 
 
 def _hands_on(thing: Any, depth: int = _DEPTH) -> bool:
-    """Whether the script's own generator or object has training batches to hand on."""
+    """Return whether the script's own generator or object has training batches to hand on."""
     if hands_out(thing):
         return True
     if isinstance(thing, GeneratorType) and thing.gi_frame is not None:

@@ -1,4 +1,4 @@
-"""Batches without a `DataLoader`: those that a script's own function draws, or that an iterable gives."""
+"""Batches without a `DataLoader`: a function of the script draws them, or an iterable gives them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _END = object()
 
 
 class _Generated:
-    """What a generator function makes, anew in each loop."""
+    """Calls a generator function anew for each loop."""
 
     def __init__(self, make: Callable[[], Iterator[Any]]) -> None:
         self.make = make
@@ -35,20 +35,20 @@ class _Generated:
 
 
 def _needed_arguments(draw: Any) -> list[str]:
-    """Names of arguments that a function cannot be called without."""
+    """Return the names of arguments that a function cannot be called without."""
     try:
         parameters = inspect.signature(draw).parameters.values() if inspect.isroutine(draw) else ()
-    except ValueError:  # of a builtin that does not say
+    except ValueError:  # a builtin may not say
         return []
     several = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     return [p.name for p in parameters if p.default is p.empty and p.kind not in several]
 
 
 class Batches:
-    """What `coadapt.batches` returns: batches drawn by a function, or given by an iterable.
+    """What `coadapt.batches` returns: batches that a function draws, or that an iterable gives.
 
-    Iterated before `prepare`, or when a script runs by itself, it gives the batches as they are. Raises TypeError
-    for what draws nothing.
+    Iterated before `prepare`, or when a script runs by itself, it gives the batches as they are. Raises
+    TypeError for what draws nothing.
     """
 
     drop_last = False
@@ -74,7 +74,7 @@ class Batches:
 
     @property
     def batch_size(self) -> int:
-        """Samples of a batch: as given, or those of the first one."""
+        """The samples of a batch: as given, or those of the first one."""
         if self.given_size is not None:
             return self.given_size
         first = self.first
@@ -123,7 +123,7 @@ class Batches:
             raise
 
     def whole(self) -> Iterator[Any]:
-        """Whole batches: the function's, or the iterable's, indices put together by `batch_size`."""
+        """Return whole batches: the function's, or the iterable's, indices put together by `batch_size`."""
         if callable(self.draw):
             draw = self.draw
             return (draw() for _ in itertools.count())
@@ -149,15 +149,15 @@ def drawn_source(batches: Batches, epoch_seed: EpochSeed) -> Source:
 
 
 def draw_seed(seed: int, number: int) -> int:
-    """Of the random numbers of one draw of a function."""
+    """Return the seed of the random numbers of one draw."""
     return hash((seed, number)) % 2**63
 
 
 class FunctionSource:
     """Batches that a function draws: every replica has the whole batch and takes its part.
 
-    It draws under random numbers of that draw, the same on all ranks. A function that keeps numbers or a generator
-    of its own is asked by one replica, which tells the others.
+    A function draws under random numbers of that draw, the same on all ranks. Where it keeps numbers or a
+    generator of its own, one replica asks it and tells the others.
     """
 
     fusable = False
@@ -169,11 +169,11 @@ class FunctionSource:
         self._keeper = getattr(batches.draw, "__self__", batches.draw)
         self._told = False
         self._draws = 0
-        self._after: dict[str, Any] | None = None  # where the replica is that draws for this one
-        self._before: list[dict[str, Any]] = []  # state before each draw that is not done with
+        self._after: dict[str, Any] | None = None  # the state of the replica that draws for this one
+        self._before: list[dict[str, Any]] = []  # the state before each draw that is not done with
 
     def begin(self, place: Place, split: Split, rank: int, group: Group | None) -> Reader:
-        self.load_state_dict(self.state_dict())  # batches drawn ahead are drawn again
+        self.load_state_dict(self.state_dict())  # batches that were drawn ahead are drawn again
         if group is not None and group.world_size > 1:
             self._share_state(group)
         return Reader(slices(self._drawn(place, group), split, rank), endless=True)
@@ -201,7 +201,7 @@ class FunctionSource:
         self._before = self._before[1:]
 
     def _share_state(self, group: Group) -> None:
-        """Let everyone go on from where the one that drew most has come."""
+        """Let everyone go on from the state of the replica that drew most."""
         draws = group.gather_ints([self._draws])
         source = max(range(group.world_size), key=lambda rank: (draws[rank], -rank))
         state = broadcast_state(group, self.state_dict() if group.rank == source else None, source)
@@ -245,7 +245,7 @@ class FunctionSource:
 class IterableSource:
     """Batches that an iterable gives. One replica takes them and tells the others.
 
-    A process that comes in later passes by what is done; so does one that begins the same loop again.
+    A process that comes in later passes by what is done. So does one that begins the same loop again.
     """
 
     fusable = False
@@ -257,10 +257,10 @@ class IterableSource:
         self.size: int | None = len(draw) if isinstance(draw, Sized) and size is not None else None
         self._key: list[int] = []  # epoch and loop of the loop whose begin is known
         self._begun: dict[str, Any] = {}  # what decides the order, when that loop began
-        self._after: dict[str, Any] | None = None  # and where the replica is that takes batches for this one
+        self._after: dict[str, Any] | None = None  # the state of the replica that takes batches for this one
         # Of an iterator, which gives each item once:
         self._once = batches.gives_once
-        self._done = 0  # items that were trained on, by whomever
+        self._done = 0  # items that were trained on, by any process
         self._taken = 0  # items that this process has taken
         self._ahead: deque[Any] = deque()  # the last of them that are not done with
 
@@ -325,7 +325,7 @@ class IterableSource:
                 yield batch
 
     def _rest(self, own: RandomState) -> Iterator[Any]:
-        """What an iterator has left, from the first item on that is not done with."""
+        """Return what an iterator has left, from the first item on that is not done with."""
         yield from list(self._ahead)
         with own.borrowed(), seen_alone():
             batches = self._batches.whole()

@@ -1,4 +1,4 @@
-"""The prepared training loader: the script's own object, whose batches come from the session.
+"""The prepared training loader: it is the script's own object, and its batches come from the session.
 
 A loop sees what it would see alone: `len(loader)`, as many batches, and their numbers (`counted_loops`).
 """
@@ -17,32 +17,32 @@ from .drawn import Batches
 _ELASTIC = "_coadapt_elastic"
 
 
-_iterators: weakref.WeakSet[Iterator[Any]] = weakref.WeakSet()  # that hand out batches
+_iterators: weakref.WeakSet[Iterator[Any]] = weakref.WeakSet()  # iterators that hand out batches
 
 
 class Loop(Protocol):
-    """What the session says of the running loop over the data."""
+    """Answers what a loader asks of the session about the running loop over the data."""
 
     def batches(self) -> Iterator[Any]: ...
 
     def batch_count(self) -> int:
-        """Batches of a loop; raises TypeError where that is not known."""
+        """Return the batches of a loop; raises TypeError where that is not known."""
 
     @property
     def samples_shared(self) -> int | None:
         """After a loop, the samples that this replica was given in it; None where these are all."""
 
     def note_counting(self, how: str) -> None:
-        """The script has counted its batches: by `how`."""
+        """Note that the script has counted its batches, and how."""
 
 
 def plain_copy(loader: Any) -> Any:
-    """The loader as it was given; what follows changes only the script's own object."""
+    """Return the loader as it was given; what follows changes only the script's own object."""
     return copy.copy(loader)
 
 
 def make_elastic(loader: Any, loop: Loop) -> None:
-    """Let a script's loader hand out the session's batches; its class and attributes stay."""
+    """Let a script's loader hand out the session's batches. It keeps its class's name and its attributes."""
     kind = type(loader)
 
     def iterate(self: Any) -> Iterator[Any]:
@@ -67,12 +67,12 @@ def make_elastic(loader: Any, loop: Loop) -> None:
 
 
 def feeds(thing: Any) -> bool:
-    """Whether it is such a loader."""
+    """Return whether a thing is such a loader."""
     return hasattr(type(thing), _ELASTIC)
 
 
 def hands_out(thing: Any) -> bool:
-    """Whether it is an iterator of such a loader."""
+    """Return whether a thing is an iterator of such a loader."""
     return isinstance(thing, GeneratorType) and thing in _iterators
 
 
@@ -85,7 +85,7 @@ def _share_of(name: str, loop: Loop) -> Any:
 
 
 class _Share:
-    """A data set or sampler, as long as this replica's share of it.
+    """A data set or sampler that is as long as this replica's share of it.
 
     Scripts divide sums over their samples by `len(loader.dataset)` after a loop.
     """

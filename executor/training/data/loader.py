@@ -1,8 +1,8 @@
-"""Batches of a script's `DataLoader`: the same however many replicas there are.
+"""Batches of a script's `DataLoader`, which are the same however many replicas there are.
 
 An order is drawn once, alike on all ranks, and cut into the script's own batches. Each batch is dealt out to the
-passes and replicas of the moment (`units.Split`). So a job may be resized between any two batches and still see
-every sample of an epoch once.
+passes and replicas of the moment (`units.Split`).
+So a job may be resized between any two batches and still see every sample of an epoch once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .units import Split
 
 
 def source_of(loader: Any, epoch_seed: EpochSeed, script_batch: int) -> Source:
-    """The source of a `DataLoader`, or of what `coadapt.batches` made."""
+    """Return the source of a `DataLoader`, or of what `coadapt.batches` made."""
     if isinstance(loader, Batches):
         return drawn_source(loader, epoch_seed)
     if isinstance(loader.dataset, IterableDataset):
@@ -37,9 +37,10 @@ def source_of(loader: Any, epoch_seed: EpochSeed, script_batch: int) -> Source:
 
 
 class IndexedSource:
-    """Map-style data: parts are lists of indices handed to a `DataLoader` like the script's.
+    """Map-style data: parts are lists of indices that are handed to a `DataLoader` like the script's.
 
-    A loader without `batch_size` gives batches as the data set makes them: each is read by all and sliced.
+    A loader without `batch_size` gives batches as the data set makes them. Each replica reads and slices all of
+    these.
     """
 
     def __init__(self, loader: DataLoader[Any], epoch_seed: EpochSeed, script_batch: int) -> None:
@@ -66,7 +67,7 @@ class IndexedSource:
         order = self._orders.of(place.epoch, place.loop, seed, start, group)
         if order.differs:
             raise OrderDiffers(type(self._loader.sampler).__name__)
-        # The inner loader seeds its workers from here, so the user's random numbers stay untouched.
+        # The inner loader draws its workers' seeds from here, so the user's random numbers stay untouched.
         self._generator.manual_seed(hash((seed, place.loop, start, rank)) & (2**63 - 1))
 
         def cut() -> Iterator[tuple[int, Any]]:
@@ -91,7 +92,7 @@ class IndexedSource:
         self._orders.load_state_dict(state)
 
     def _cut(self, order: Order, offset: int, split: Split, group: Group | None) -> Iterator[tuple[int, Any]]:
-        """(samples, their indices) of each batch from `offset` on."""
+        """Yield (samples, their indices) of each batch from `offset` on."""
         while True:
             self._orders.ensure(order, offset + split.unit, group)
             samples = min(split.unit, order.drawn - offset)
@@ -104,7 +105,7 @@ class IndexedSource:
             offset += samples
 
     def _items(self, order: Order, start: int, group: Group | None) -> Iterator[tuple[int, Any]]:
-        """The same where each item of the order is a batch."""
+        """Yield the same where each item of the order is a batch."""
         for place in itertools.count(start):
             self._orders.ensure(order, place + 1, group)
             items = order.slice(place, place + 1)
@@ -115,11 +116,11 @@ class IndexedSource:
 
 
 class OrderDiffers(Exception):
-    """A sampler gave another order after a restart than before it; `args[0]` is its name."""
+    """Raised where a sampler gave another order after a restart than before; `args[0]` is its name."""
 
 
 class _Lists:
-    """A sampler whose lists are replaced before each pass over the data; the loader and its workers live on."""
+    """A sampler whose lists are replaced before each pass over the data. The loader and its workers live on."""
 
     def __init__(self) -> None:
         self.lists: Callable[[], Iterator[Any]] = lambda: iter(())
@@ -134,8 +135,8 @@ class _Lists:
 class StreamSource:
     """An `IterableDataset`. Every replica reads the whole stream and trains on its part of each batch.
 
-    While it is read, a replica looks alone, so that a data set that splits by rank gives everything to each.
-    A resumed epoch reads past what it has seen.
+    While it is read, a replica looks alone, so a data set that splits by rank gives everything to each. A
+    resumed epoch reads past what it has seen.
     """
 
     def __init__(self, loader: DataLoader[Any], epoch_seed: EpochSeed) -> None:
@@ -177,8 +178,8 @@ class StreamSource:
         pass
 
     def _batches(self, own: RandomState) -> Iterator[Any]:
-        # Read in the training process itself, the stream must not draw from the training's random numbers,
-        # which differ from rank to rank.
+        # A stream that is read in the training process must not draw from the training's random numbers, which
+        # differ from rank to rank.
         with own.borrowed(), seen_alone():
             chunks = iter(self._inner)
         while True:
@@ -193,7 +194,7 @@ _END = object()
 
 
 def past(batches: Iterator[list[Any]], samples: int) -> Iterator[list[Any]]:
-    """The batches of a stream after so many samples."""
+    """Yield the batches of a stream after so many samples."""
     for batch in batches:
         if samples < len(batch):
             yield batch[samples:] if samples else batch
@@ -201,7 +202,7 @@ def past(batches: Iterator[list[Any]], samples: int) -> Iterator[list[Any]]:
 
 
 def _joined(batches: Iterator[list[Any]], size: int) -> Iterator[list[Any]]:
-    """Larger batches of `size` samples; the last one may be smaller."""
+    """Yield larger batches of `size` samples; the last one may be smaller."""
     rest: list[Any] = []
     for batch in batches:
         rest += batch
@@ -216,12 +217,12 @@ def _joined(batches: Iterator[list[Any]], size: int) -> Iterator[list[Any]]:
 
 
 def iter_later(loader: Iterable[Any]) -> Iterator[Any]:
-    """Its items; started when the first is asked for."""
+    """Yield the loader's items. It starts when the first is asked for."""
     yield from loader
 
 
 def _settings(loader: DataLoader[Any]) -> dict[str, Any]:
-    """How the user's loader fetches, without what it fetches."""
+    """Return how the user's loader fetches, without what it fetches."""
     settings: dict[str, Any] = {
         "num_workers": loader.num_workers,
         "collate_fn": loader.collate_fn,

@@ -1,4 +1,4 @@
-"""Seeing what is taken of torch's loaders, of torchdata's, and of `itertools.cycle` over one."""
+"""Sees what is taken of torch's loaders, of torchdata's, and of `itertools.cycle` over one."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .side_loaders import SideLoaders, is_for_us
 
 _watching: SideLoaders | None = None
 _inside = False
-_seen: set[type] = set()  # loaders' classes that are looked at
+_seen: set[type] = set()  # loaders' classes that are watched
 
 
 def watch(sides: SideLoaders | None) -> None:
-    """Let `sides` know of what this process takes of loaders, and of those of torchdata if it uses that."""
+    """Let `sides` know what this process takes of loaders, torchdata's included where it uses that."""
     global _watching
     _watching = sides
     install()
@@ -31,7 +31,7 @@ def watch(sides: SideLoaders | None) -> None:
 
 
 def install() -> None:
-    """Look at what is taken of loaders; before a script imports anything, in a managed process."""
+    """Watch what is taken of loaders. A managed process calls this before its script imports anything."""
     _install_in(DataLoader, _BaseDataLoaderIter)
     _replace_cycle()
 
@@ -83,7 +83,7 @@ def _tag(iterator: Any, side: Side, drew_from: list[Tensor]) -> Taken:
 
 
 def _advance(iterator: Any, step: Callable[[], Any]) -> Any:
-    """Ask what watches; what `step` asks of other iterators is its own."""
+    """Ask the watcher for the next item. What `step` asks of other iterators meanwhile is not watched."""
 
     def inside() -> Any:
         global _inside
@@ -104,7 +104,7 @@ def _advance(iterator: Any, step: Callable[[], Any]) -> Any:
 
 
 class Cycle:
-    """`itertools.cycle` of a loader: the same batches again and again, which are kept."""
+    """`itertools.cycle` of a loader: it keeps the batches, and gives the same ones again and again."""
 
     def __init__(self, loader: Any) -> None:
         self._items: Iterator[Any] | None = None

@@ -1,7 +1,7 @@
-"""How a script's loop treats its batches, looked at while it runs.
+"""Finds out while a script's loop runs how it treats its batches.
 
-A loop that counts its batches has to be given its own ones. One that does not may be given larger ones, which are
-faster than several small passes: a whole pass over the data has to show that it does not.
+A loop that counts its batches has to be given its own ones. Another loop may be given larger ones, which are
+faster than several small passes. It has to show during a whole pass over the data that it does not count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..variables.own_code import is_ours
 from ..variables.script_frames import reach
 from ..variables.undue import operation
 
-# Batches of a pass that are looked at: a counter moves with each of them.
+# So many batches of a pass are looked at: a counter moves with each of them.
 LOOKS = 6
 
 
@@ -35,7 +35,7 @@ class LoopHabits:
     _looks: int = 0
 
     def look(self, batches: int, rates: Sequence[float], has_scheduler: bool) -> None:
-        """Called before a batch, when `batches` are done; `rates` are the learning rates now."""
+        """Look at the script before a batch, when `batches` are done; `rates` are the learning rates now."""
         if self.counts or self._looks > LOOKS:
             return
         now = {path: leaf.value for path, leaf in reach((int,)).leaves.items()}
@@ -57,18 +57,18 @@ class LoopHabits:
         return self._looks > 3
 
 
-# What a `for` loop does to get its next item, and what hands it on between generators.
+# What a `for` loop does to get its next item, and what hands that on between generators.
 _LOOPS = frozenset({"FOR_ITER", "SEND", "YIELD_VALUE", "RESUME", "JUMP_BACKWARD_NO_INTERRUPT"})
 
 
 def takes_by_next() -> bool:
-    """Whether the batch that is asked for now is taken by a call, such as `next(iterator)`, and not by a `for`.
+    """Return whether the batch asked for now is taken by a call, such as `next(iterator)`, and not by a `for`.
 
-    Called by what the script iterates. Such a loop counts its batches, so that each has to be given once.
+    What the script iterates calls this. A loop of such calls counts its batches, so each has to be given once.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if is_ours(frame):  # as our enumerate
+        if is_ours(frame):  # such as our enumerate
             frame = frame.f_back
             continue
         if operation(frame) not in _LOOPS:
@@ -89,7 +89,7 @@ class AheadWatch:
         "the loop asks for its next batch before it has trained on the last one; take a batch where the model is "
         "given it, after the backward of the one before, and leave reading ahead to the DataLoader (num_workers)"
     )
-    BATCHES = 3  # that are watched, in each process
+    BATCHES = 3  # batches that are watched, in each process
 
     def __init__(self) -> None:
         self._forwards = 0
@@ -101,7 +101,7 @@ class AheadWatch:
         self._forwards += 1
 
     def taken(self) -> None:
-        """A batch is asked for. Raises RuntimeError where nothing was done with the first one."""
+        """Note that a batch is asked for. Raises RuntimeError where nothing was done with the first one."""
         if self._handle is None:
             return
         if self._taken == 1 and not self._forwards and not self._trained:
@@ -112,7 +112,7 @@ class AheadWatch:
             self.end()
 
     def trained(self) -> None:
-        """There is a backward. Raises RuntimeError where it is of a batch that was taken before the last one."""
+        """Note a backward. Raises RuntimeError where it is of a batch that was taken before the last one."""
         if self._handle is not None and self._taken > 1 and not self._forwards and not self._trained:
             self._fail()
         self._trained = True

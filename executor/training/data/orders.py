@@ -1,8 +1,9 @@
 """The order in which a loop over the data takes its samples, drawn from the script's own sampler.
 
 Orders of torch's plain samplers are a function of seed and epoch. Any other sampler is asked once: one replica
-draws and the others are told, so that no sampler has to give the same twice. What decides its next draw is kept
-from the start of each loop on, for a process that starts again in the midst of one.
+draws and tells the others, so no sampler has to give the same twice.
+What decides a sampler's next draw is kept from the start of each loop on. A process that starts again in the
+midst of the loop needs it.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ from ..collective.group import Group
 from ..variables import script_random
 from ..variables.rng import RandomState
 
-# Indices drawn at a time from a sampler that does not say how many it has.
+# Indices that are drawn at a time from a sampler that does not say how many it has.
 CHUNK = 1 << 14
-# First items whose checksum stands for an order.
+# The checksum of so many first items stands for an order.
 HEAD = 256
 # Seeds of a second loop over the loader within one epoch lie far from those of the next epochs.
 LOOP_STRIDE = 1_000_003
 
 
 class SamplerError(ValueError):
-    """A sampler that gives what no loader could use; one sentence for the script's owner."""
+    """Raised for a sampler that gives what no loader could use; one sentence for the script's owner."""
 
 
 class Order:
-    """Items of one loop, drawn ahead as far as needed and forgotten when passed.
+    """Items of one loop, which are drawn ahead as far as needed and forgotten when passed.
 
-    An item is the index of a sample, or a list of indices where the script batches by a `batch_sampler`. `draws`
-    None: another replica draws, or there is nothing more to come.
+    An item is the index of a sample, or a list of indices where the script batches by a `batch_sampler`.
+    `draws` None: another replica draws, or there is nothing more to come.
     """
 
     def __init__(self, items: Any, draws: Iterator[Any] | None, ended: bool, passed: int = 0) -> None:
@@ -46,11 +47,11 @@ class Order:
         self._draws = draws
         self.ended = ended
         self.passed = passed  # items no longer kept
-        self.differs = False  # a process that started again was given another order than the one before
+        self.differs = False  # whether a process that started again was given another order than the one before
 
     @property
     def drawn(self) -> int:
-        """Items drawn so far."""
+        """The number of items drawn so far."""
         return self.passed + len(self._items)
 
     @property
@@ -59,16 +60,16 @@ class Order:
         return self.ended or self._draws is not None
 
     def slice(self, start: int, stop: int) -> Any:
-        """Items `start` to `stop`, fewer at the end of the loop; drawn before."""
+        """Return items `start` to `stop`, which were drawn before; fewer at the end of the loop."""
         return self._items[max(start - self.passed, 0) : max(stop - self.passed, 0)]
 
     def pass_by(self, item: int) -> None:
-        """Items before `item` are not needed any more."""
+        """Forget items before `item`, which are not needed any more."""
         if not self.ended and item - self.passed > CHUNK:
             self._items, self.passed = self._items[item - self.passed :], item
 
     def draw(self, count: int) -> list[Any]:
-        """Up to `count` further items; fewer at the end."""
+        """Return up to `count` further items; fewer at the end."""
         assert self._draws is not None
         return list(itertools.islice(self._draws, count))
 
@@ -78,7 +79,7 @@ class Order:
         self.ended = ended
 
     def head(self) -> int:
-        """Checksum of the first items of an order that was just begun: it tells whether two are the same."""
+        """Return the checksum of the first items of an order that was just begun, to compare it with another."""
         first = [item.tolist() if hasattr(item, "tolist") else item for item in self.slice(0, HEAD)]
         return zlib.crc32(repr(first).encode())
 
@@ -93,10 +94,12 @@ class Orders:
         self._key: tuple[int, int] | None = None
         self._order: Order | None = None
         self._start: dict[str, Any] = {}  # state of the sampler when the loop of `_key` began, and after its draws
-        self._behind = False  # the sampler of this process has not made the last draws
+        self._behind = False  # whether the sampler of this process has not made the last draws
 
     def of(self, epoch: int, loop: int, seed: int, start: int, group: Group | None) -> Order:
-        """The order of a loop, drawn at least up to item `start`; every rank of the group calls this together."""
+        """Return the order of a loop, drawn at least up to item `start`; all ranks of the group call this
+        together.
+        """
         seed += loop * LOOP_STRIDE
         known = self._order if self._key == (epoch, loop) else None
         if (plain := None if self.batched else plain_order(self._loader, seed)) is not None:
@@ -109,7 +112,7 @@ class Orders:
         return order
 
     def ensure(self, order: Order, stop: int, group: Group | None) -> None:
-        """Draw further until `stop` items are there or the sampler has no more; every rank calls this together."""
+        """Draw until `stop` items are there or the sampler has no more; every rank calls this together."""
         while not order.ended and order.drawn < stop:
             count = max(CHUNK, stop - order.drawn)
             if group is None or group.world_size == 1:
@@ -120,7 +123,7 @@ class Orders:
             order.extend(drawn, ended=len(drawn) < count)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the sampler was when the running loop began; empty for a plain one."""
+        """Return the state of the sampler when the running loop began; empty for a plain one."""
         if self._key is None or not self._start:
             return {}
         return {"key": list(self._key), "start": self._start}
@@ -134,10 +137,10 @@ class Orders:
     # --- a sampler of the script's own ----------------------------------------------------------------------
 
     def _begun(self, epoch: int, loop: int, seed: int, start: int) -> Order:
-        """Ask the sampler, from where it was when this loop began."""
+        """Ask the sampler, from its state when this loop began."""
         generator, things = self._loader.generator, self._drawn_from
         again = self._key == (epoch, loop) and bool(self._start)
-        # Another process drew so far, or this one before it started again: go on from where that was.
+        # Another process drew so far, or this one did before it started again: go on from there.
         behind = self._start.get("own", ()) if again else self._moved_on() if self._behind else ()
         for thing, state in zip(things, behind, strict=False):
             script_random.restore(thing, state)
@@ -146,7 +149,7 @@ class Orders:
             self._start = {"own": [script_random.capture(thing) for thing in things]}
         self._random = RandomState(seed)
         with self._random.borrowed():
-            # As a DataLoader does, for the seeds of workers that it starts.
+            # A DataLoader draws this, too, for the seeds of workers that it starts.
             if generator is not None and not (self._loader.persistent_workers and (epoch or loop)):
                 torch.empty((), dtype=torch.int64).random_(generator=generator)
             draws = iter(self._sampler)
@@ -161,7 +164,7 @@ class Orders:
         return order
 
     def _moved_on(self) -> list[dict[str, Any]]:
-        """What drawing has changed in the last loop. The rest is as the script sets it, such as an epoch."""
+        """Return what drawing has changed in the last loop. The script sets the rest, such as an epoch."""
         before, after = self._start.get("own", ()), self._start.get("after", ())
         return [
             {path: state for path, state in new.items() if "plain" not in state or old.get(path) != state}
@@ -174,7 +177,7 @@ class Orders:
         return [_Generator(self._loader.generator), self._sampler, getattr(self._sampler, "sampler", None)]
 
     def _told(self, epoch: int, loop: int, seed: int, start: int, group: Group, known: Order | None) -> Order:
-        """The order of the replica that has begun to draw it, else of rank 0."""
+        """Return the order of the replica that has begun to draw it, else of rank 0."""
         serves = group.gather_ints([known is not None and known.serves])
         self._source = next((rank for rank, (can,) in enumerate(serves) if can), 0)
         if group.rank == self._source:
@@ -208,7 +211,7 @@ class _Generator:
 
 
 def plain_order(loader: DataLoader[Any], seed: int) -> np.ndarray | None:
-    """The order of torch's own samplers under `seed`, int64; None for any other.
+    """Return the order of torch's own samplers under `seed`, int64; None for any other.
 
     Shuffling gives what `DistributedSampler` gives for the same seed, and so the order of a plain DDP script.
     """
@@ -224,7 +227,7 @@ def plain_order(loader: DataLoader[Any], seed: int) -> np.ndarray | None:
 
 
 def sample_count(loader: DataLoader[Any]) -> int | None:
-    """Samples of one loop over map-style data; None where the sampler does not say."""
+    """Return the samples of one loop over map-style data; None where the sampler does not say."""
     if isinstance(loader.sampler, DistributedSampler):
         return len(loader.dataset)  # type: ignore[arg-type]
     if loader.batch_size is None and loader.batch_sampler is not None:
@@ -237,7 +240,7 @@ def _permutation(count: int, seed: int) -> np.ndarray:
 
 
 def _tidy(items: list[Any], sampler: Any) -> Any:
-    """Indices as int64 where they are whole numbers; keys of another kind as they are."""
+    """Return indices as int64 where they are whole numbers, and keys of another kind as they are."""
     if not items:
         return items
     if all(isinstance(item, torch.Tensor) and not item.ndim for item in items):

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-Key = tuple[int, int, int]  # of a batch: epoch, loop, number
+Key = tuple[int, int, int]  # the key of a batch: epoch, loop, number
 
 STOPPED: Any = object()  # stands for the end of an iterator
 TAG = "_coadapt_taken"
@@ -20,10 +20,11 @@ TAG = "_coadapt_taken"
 class Taken:
     """What was taken of one iterator.
 
-    It was made before training, or as the `number`-th of an `epoch` outside of its loops, or `in_part`: in the
-    body of a loop, when the batch `born` was given. `lasting`: by a generator, which outlives the batch.
-    `watched`: None until it is advanced in the body of a loop. `drew_from`: states of the loader's own generators
-    before.
+    epoch, number: it was made before training, or as the `number`-th of an `epoch` outside of its loops.
+    in_part, born: it was made in the body of a loop, when the batch `born` was given.
+    lasting: a generator made it, which outlives the batch.
+    watched: None until it is advanced in the body of a loop.
+    drew_from: states of the loader's own generators before it was made.
     """
 
     side: Side
@@ -48,9 +49,10 @@ class Taken:
 class Side:
     """One loader: what its iterators gave to the step in hand, and how much of that the running pass has `had`.
 
-    `made`: its iterators that were made in the step's parts, which passes have had as well. `current`: the one
-    that the loop advanced last. `lasting`: one that is made in a part is used in others. `of_epoch`: those that
-    were made outside of parts in `epoch`.
+    made: its iterators that were made in the step's parts, and that passes have had as well.
+    current: the one that the loop advanced last.
+    lasting: one that was made in a part is used in others.
+    of_epoch: those that were made outside of parts in `epoch`.
     """
 
     loader: weakref.ref[Any] | None = None
@@ -70,19 +72,19 @@ class Side:
         return loader or (self.current is not None and self.current.alive)
 
     def forget(self) -> None:
-        """What was had will not be asked for again."""
+        """Forget what was had, which will not be asked for again."""
         del self.made[: self.had_made]
         self.given = [(taken, item) for taken, item in self.given[self.had :] if taken.alive]
         self.had = self.had_made = 0
 
     def leave_alone(self, iterator: Any) -> None:
-        """An iterator that was made in a part is none of the loop's."""
+        """Take an iterator that was made in a part for none of the loop's."""
         if iterator in self.made:
             self.had_made -= self.made.index(iterator) < self.had_made
             self.made.remove(iterator)
 
     def state(self, epoch: int) -> dict[str, Any]:
-        """How far it is, in plain values. `taken`: of the current iterator; None where there is none.
+        """Return how far it is, in plain values. `taken`: of the current iterator; None where there is none.
 
         `generators`: states of the loader's own now, and before the current iterator and each other was made.
         """
@@ -106,14 +108,15 @@ class Side:
         return one.count - ahead if one.alive or ahead else None
 
     def ahead(self, one: Taken) -> int:
-        """Batches that were taken of an iterator, and not had yet."""
+        """Return the batches that were taken of an iterator, and not had yet."""
         return sum(owner is one and item is not STOPPED for owner, item in self.given[self.had :])
 
 
 def counterpart(taken: Taken, state: dict[str, Any]) -> str | int | None:
-    """Which of the others' iterators, by their loader's state, this one stands for.
+    """Return which of the others' iterators this one stands for, by their loader's state.
 
-    "taken": the current one; a number: that of the running epoch; None: none, it is a new one for the others, too.
+    "taken": the current one. A number: that of the running epoch. None: none, because it is new for the others,
+    too.
     """
     if taken.in_part:
         return "taken" if state["lasting"] and state["taken"] is not None else None
@@ -127,7 +130,7 @@ def counterpart(taken: Taken, state: dict[str, Any]) -> str | int | None:
 
 
 def passed_by(taken: Taken, state: dict[str, Any]) -> int:
-    """Batches that the others have had of the iterator that this one stands for, by their loader's state."""
+    """Return how many batches the others have had of this one's counterpart, by their loader's state."""
     theirs = counterpart(taken, state)
     if theirs is None:
         return 0
@@ -135,7 +138,7 @@ def passed_by(taken: Taken, state: dict[str, Any]) -> int:
 
 
 def drawn_from(taken: Taken, state: dict[str, Any]) -> list[Tensor]:
-    """What the loader's own generators were at when that one was made."""
+    """Return the states of the loader's own generators when that iterator was made."""
     theirs, known = counterpart(taken, state), state["generators"]
     found: list[Tensor] = (
         known["now"] if theirs is None else known["taken"] if theirs == "taken" else known["of_epoch"][theirs]
@@ -170,7 +173,7 @@ def side_of(loader: Any) -> Side:
 
 
 def generators_of(loader: Any) -> list[torch.Generator]:
-    """A loader's own, and its samplers'."""
+    """Return the generators of a loader and of its samplers."""
     samplers = [getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
     holders = [loader, *samplers, *(getattr(sampler, "sampler", None) for sampler in samplers)]
     found = [getattr(holder, "generator", None) for holder in holders]
@@ -178,7 +181,7 @@ def generators_of(loader: Any) -> list[torch.Generator]:
 
 
 def order_begins(loader: Any) -> list[Tensor]:
-    """States of its generators where an iterator that is made now draws its order."""
+    """Return the states of its generators where an iterator that is made now draws its order."""
     states = [generator.get_state() for generator in generators_of(loader)]
     if loader.generator is not None and _persists(loader) and loader._iterator is None:
         seeded = torch.Generator()  # the workers' seed is drawn once, before the first order
@@ -207,7 +210,7 @@ def draw_again(taken: Taken, states: list[Tensor]) -> None:
     if _persists(loader):
         iterator._reset(loader)
         return
-    # The script holds the iterator itself: it becomes the new one, and the old one goes with what it had.
+    # The script holds the iterator itself. It becomes the new one, and the old one goes with what it had.
     other = loader._get_iterator()
     iterator.__dict__, other.__dict__ = other.__dict__, iterator.__dict__
     setattr(iterator, TAG, taken)

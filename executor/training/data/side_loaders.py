@@ -1,8 +1,8 @@
-"""Loaders that the script did not give to `prepare`, of which its training loop takes batches as well.
+"""Loaders that the script did not give to `prepare`, and of which its training loop takes batches as well.
 
-An iterator that the loop advances is a side loader's: a batch that is given in several passes, or again, finds the
-same side batches each time, and a process that comes in goes on with them where the others are. What is made and
-used up by a `for` within the loop's body, such as a validation, is left alone.
+An iterator that the loop advances is a side loader's. A batch that is given in several passes, or again, finds
+the same side batches each time. A process that comes in goes on with them where the others are.
+An iterator that a `for` within the loop's body makes and uses up, such as a validation's, is left alone.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ LEADS = (
 
 
 class Loop(Protocol):
-    """What the session says of the running loop."""
+    """Answers what side loaders ask of the session about the running loop."""
 
-    in_iteration: bool  # the script has a part of a batch
+    in_iteration: bool  # whether the script has a part of a batch
 
     @property
     def in_loop(self) -> bool:
@@ -40,40 +40,41 @@ class Loop(Protocol):
 
     @property
     def in_script_step(self) -> bool:
-        """Whether a step of a loop in steps is, all of which may be done again."""
+        """Whether a step of a loop in steps is under way, all of which may be done again."""
 
     @property
     def batch_key(self) -> Key:
-        """Of the batch that is given next."""
+        """The key of the batch that is given next."""
 
     def note_counting(self, how: str) -> None: ...
 
 
 class SideLoaders:
-    """Those of one training process."""
+    """The side loaders of one training process."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._used: list[Side] = []  # in the body of a loop
+        self._used: list[Side] = []  # whether the script is in the body of a loop
         self._running: Key | None = None  # the batch that was given last
         self._marks: dict[Key, dict[Side, tuple[int, int]]] = {}  # where batches of the step in hand begin
         self._at_step: list[dict[str, Any]] = []  # states when the step in hand began
         self._at_loop: list[dict[str, Any]] = []
-        self._pending: dict[str, dict[str, Any]] = {}  # of the process that this one goes on for
+        self._pending: dict[str, dict[str, Any]] = {}  # states of the process that this one goes on for
         self._leading: tuple[FrameType, int] | None = None  # where one was advanced outside of a part just now
         self._thread = threading.get_ident()
-        self._asides: list[bool] = []  # of each pass of the batch: a loop within its body went over another loader
+        # of each pass of the batch: whether a loop within its body went over another loader
+        self._asides: list[bool] = []
 
     # --- what the session says --------------------------------------------------------------------------
 
     def begin_loop(self, by_next: bool) -> None:
-        """The first batch of a loop is asked for. Raises RuntimeError where zip has asked a side loader before."""
+        """Begin a loop. Raises RuntimeError where zip asked a side loader before it."""
         leading, self._leading = self._leading, None
         if leading is not None and not by_next and leading == _place():
             raise RuntimeError(LEADS)
 
     def open(self, begins_step: bool) -> None:
-        """A batch is given next, perhaps again."""
+        """Begin a batch, perhaps again."""
         key, self._asides = self._loop.batch_key, []
         self._running = key
         if key in self._marks:
@@ -86,37 +87,37 @@ class SideLoaders:
         self._marks[key] = {side: (side.had, side.had_made) for side in self._used}
 
     def begin_part(self) -> None:
-        """A pass of that batch begins."""
+        """Begin a pass of that batch."""
         self._asides.append(False)
         if self._running in self._marks:
             self._rewind(self._running)
 
     @property
     def looked_aside(self) -> bool:
-        """Whether a loop within the body, such as a validation, went over another loader in this pass alone."""
+        """Whether a loop in the body, such as a validation, went over another loader in this pass alone."""
         return self._asides[-1:] == [True] and not any(self._asides[:-1])
 
     def begin_step(self) -> None:
-        """What was taken until now will not be asked for again."""
+        """Begin a step: what was taken until now will not be asked for again."""
         for side in self._used:
             side.forget()
         self._marks = {}
         self._at_step = self._states()
 
     def again(self) -> None:
-        """The running step of the script begins again."""
+        """Begin the running step of the script again."""
         for side in self._used:
             side.had = side.had_made = 0
 
     def catch_up(self) -> None:
-        """The loop runs from its beginning to where the others are."""
+        """Run the loop from its beginning to where the others are."""
         if self._pending:
             self._pending = {state["name"]: state for state in self._at_loop}
 
     # --- travelling -------------------------------------------------------------------------------------
 
     def capture(self) -> dict[str, Any]:
-        """How far each loader is where the training is, which may be before a batch that is done again."""
+        """Return how far each loader is where the training is, perhaps before a batch that is done again."""
         by_steps = self._loop.in_script_step
         if self._loop.batch_key in self._marks or (by_steps and not self._marks):
             return {"now": self._at_step, "loop": self._at_loop}
@@ -139,7 +140,7 @@ class SideLoaders:
     # --- iterators --------------------------------------------------------------------------------------
 
     def made_before(self, loader: DataLoader[Any]) -> Any:
-        """The iterator that an earlier pass made where the running one iterates `loader`; None: there is none."""
+        """Return the iterator that an earlier pass made where the running one iterates `loader`, if any."""
         side = side_of(loader)
         if not self._is_watching or side.had_made >= len(side.made) or not self._in_part:
             return None
@@ -147,7 +148,7 @@ class SideLoaders:
         return side.made[side.had_made - 1]
 
     def made(self, taken: Taken, iterator: Any) -> None:
-        """An iterator was made just now."""
+        """Note that an iterator was made just now."""
         side, epoch = taken.side, self._loop.batch_key[0]
         if not self._is_watching:
             return
@@ -162,7 +163,7 @@ class SideLoaders:
             side.of_epoch.append(taken)
 
     def advance(self, taken: Taken, step: Callable[[], Any]) -> Any:
-        """The next batch of an iterator."""
+        """Return the next batch of an iterator."""
         if not self._is_watching:
             return given(take(taken, step))
         if not self._in_part:
@@ -180,7 +181,7 @@ class SideLoaders:
         return given(take(taken, step))
 
     def _taken(self, taken: Taken, step: Callable[[], Any]) -> Any:
-        """What the running pass finds: what an earlier one has had, or the next batch."""
+        """Return what the running pass finds: what an earlier one has had, or the next batch."""
         side = taken.side
         if side not in self._used:
             self._begin_using(side)
@@ -218,7 +219,7 @@ class SideLoaders:
 
     @property
     def _is_watching(self) -> bool:
-        """Whether it is the loop that asks, and no thread that reads ahead."""
+        """Whether the loop asks, and no thread that reads ahead."""
         return threading.get_ident() == self._thread
 
     @property
@@ -230,7 +231,7 @@ class SideLoaders:
 
 
 def _callers() -> Iterator[FrameType]:
-    """Frames from whoever asks an iterator or a loader for something, outwards."""
+    """Yield frames from whoever asks an iterator or a loader for something, outwards."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not is_ours(frame):
@@ -239,12 +240,12 @@ def _callers() -> Iterator[FrameType]:
 
 
 def is_for_us(frame: FrameType) -> bool:
-    """Whether our own code asks for something, and not by a `zip` or `enumerate` of the script's."""
+    """Return whether our own code asks for something, and no `zip` or `enumerate` of the script's."""
     return is_ours(frame) and not frame.f_code.co_filename.endswith("counted_loops.py")
 
 
 def _place() -> tuple[FrameType, int]:
-    """The function and the instruction that ask, through all generators in between."""
+    """Return the function and the instruction that ask, through all generators in between."""
     frame = next(frame for frame in _callers() if not frame.f_code.co_flags & inspect.CO_GENERATOR)
     return frame, frame.f_lasti
 
@@ -254,7 +255,7 @@ def _made_by_generator() -> bool:
 
 
 def _asked_by_session() -> bool:
-    """Whether this is the prepared loader itself, or a function that draws its batches."""
+    """Return whether this is the prepared loader itself, or a function that draws its batches."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if is_reading_batches(frame):
@@ -264,7 +265,7 @@ def _asked_by_session() -> bool:
 
 
 def _name_of(side: Side, others: Collection[str]) -> str:
-    """A loader's name, the same in each process: the variable that holds it, and what it reads."""
+    """Return a loader's name, the same in each process: the variable that holds it, and what it reads."""
     loader = side.loader() if side.loader is not None else None
     name = f"{_variable_of(loader)} {_kind_of(loader)}"
     more = (f"{name} {number}" for number in itertools.count(2))

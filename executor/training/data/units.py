@@ -1,9 +1,9 @@
 """How the samples of a script's batch are divided over replicas and passes. Pure.
 
 The loop of a script sees its own batches, one after the other, whatever their number of samples per replica. A
-batch is cut into *parts*: one for each replica and pass, or fewer where it is too small. With a larger batch size
-several batches of the script make one optimizer step; a script that does not count its batches may be given larger
-ones instead (`fused`).
+batch is cut into *parts*: one for each replica and pass, or fewer where it is too small.
+With a larger batch size several batches of the script make one optimizer step. A script that does not count its
+batches may be given larger ones instead (`fused`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from ....core.batch_plan import BatchPlan
 class Split:
     """How one batch of `unit` samples is divided, and how many make an optimizer step.
 
-    `merged`: steps that the script asks for to one that is made. `least`: a part has at least so many samples
-    where the batch has them, so that a normalisation over the batch stays what it is.
+    merged: steps that the script asks for to one that is made.
+    least: a part has at least so many samples where the batch has them. So a normalisation over the batch stays
+    what it is.
     """
 
     replicas: int
@@ -40,11 +41,12 @@ class Split:
         undivided: bool = False,
         single: bool = False,
     ) -> Split:
-        """The split that carries out a plan.
+        """Return the split that carries out a plan.
 
-        `script_batch` is the script's batch in samples, `per_step` how many of them it makes a step of. Whole
-        batches stay the unit unless `fused`; a plan of more samples then merges steps. `undivided`: a batch is one
-        pass on each replica, whatever the plan says; `single`: and a step of its own.
+        `script_batch` is the script's batch in samples, and `per_step` how many of them make one of its steps.
+        Whole batches stay the unit unless they are `fused`; a plan of more samples then merges steps.
+        `undivided`: a batch is one pass on each replica, whatever the plan says. `single`: it is a step of its
+        own, too.
         """
         total = plan.batch_size or replicas * plan.local_bsz * (plan.accumulation + 1)
         undivided = undivided or single
@@ -61,18 +63,18 @@ class Split:
         return -(-self.unit // (self.replicas * self.passes))
 
     def passes_for(self, samples: int) -> int:
-        """Passes that a batch of so many samples takes: fewer for the rest of an epoch."""
+        """Return the passes that a batch of so many samples takes, which are fewer for the rest of an epoch."""
         if samples >= self.unit:
             return self.passes
         return max(1, min(self.passes, -(-samples // (self.replicas * self.local_bsz))))
 
     def part_count(self, samples: int) -> int:
-        """Different parts of a batch; less than replicas x passes where it is too small for that."""
+        """Return the different parts of a batch: fewer than replicas x passes where it is too small for that."""
         slots = self.replicas * self.passes_for(samples)
         return max(1, min(slots, samples // self.least))
 
     def parts(self, samples: int, rank: int) -> list[Part]:
-        """The parts of a rank, one per pass, of a batch of `samples`."""
+        """Return the parts of a rank, one per pass, of a batch of `samples`."""
         passes, count = self.passes_for(samples), self.part_count(samples)
         slots = self.replicas * passes
         each, more = divmod(samples, count)
@@ -88,7 +90,7 @@ class Split:
         ]
 
     def local_samples(self, samples: int, rank: int) -> int:
-        """Samples of a batch of `samples` that count as a rank's."""
+        """Return the samples of a batch of `samples` that count as a rank's."""
         return sum(part.samples for part in self.parts(samples, rank) if part.counts)
 
 
@@ -96,7 +98,7 @@ class Split:
 class Part:
     """Part `index` of `count` of a batch. `copies` passes of the batch, over all replicas, compute this part.
 
-    `counts`: of those, it is the first one.
+    `counts`: whether it is the first of those.
     """
 
     index: int
@@ -106,8 +108,8 @@ class Part:
     counts: bool = True
 
     def of(self, samples: Any) -> Any:
-        """Its samples of a sequence that holds the batch: `index`, `index + count`, …
+        """Return its samples of a sequence that holds the batch: `index`, `index + count`, …
 
-        With one pass that is just what `DistributedSampler` gives each rank.
+        With one pass these are just what `DistributedSampler` gives each rank.
         """
         return samples[self.index :: self.count]
