@@ -345,9 +345,7 @@ _of_epochs: weakref.WeakSet[Iterator[int]] = weakref.WeakSet()
 
 
 def known_as_numbers(numbers: Iterator[int]) -> Iterator[int]:
-    """Note an iterator of the numbers of epochs or steps still to do, the first of which may not be 0; return
-    it.
-    """
+    """Return the numbers of epochs or steps still to do, and note that they may not begin at 0."""
     if isinstance(numbers, GeneratorType):
         _of_epochs.add(numbers)
     return numbers

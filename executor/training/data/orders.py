@@ -97,9 +97,7 @@ class Orders:
         self._behind = False  # whether the sampler of this process has not made the last draws
 
     def of(self, epoch: int, loop: int, seed: int, start: int, group: Group | None) -> Order:
-        """Return the order of a loop, drawn at least up to item `start`; all ranks of the group call this
-        together.
-        """
+        """Return the order of a loop, drawn at least up to item `start`; all ranks of the group call this."""
         seed += loop * LOOP_STRIDE
         known = self._order if self._key == (epoch, loop) else None
         if (plain := None if self.batched else plain_order(self._loader, seed)) is not None:
