@@ -1,7 +1,8 @@
 """Buffers that hold something of each batch, such as a queue of keys or a codebook of means.
 
-A replica that is given a part of a batch would put only that part into them. Running statistics of normalisation
-layers are averaged instead (`beside.py`), and what is not persistent is a cache.
+A replica that is given a part of a batch would put only that part into them. Two kinds are no such buffers.
+Running statistics of normalisation layers are averaged instead (`beside.py`), and what is not persistent is a
+cache.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ Mark = Sequence[tuple[Tensor, int]]
 
 
 class BatchMemory:
-    """Those of the models that are trained which may be of the kind."""
+    """The buffers of the models that are trained which may be of the kind."""
 
     def __init__(self, models: Iterable[nn.Module]) -> None:
         self._places = [place for model in models for place in _candidates(model)]
@@ -23,12 +24,12 @@ class BatchMemory:
         return bool(self._places)
 
     def mark(self) -> Mark:
-        """What they are now, without a copy."""
+        """Return what they are now, without a copy."""
         buffers = [module._buffers[name] for module, name in self._places]
         return [(buffer, buffer._version) for buffer in buffers if buffer is not None]
 
     def changed(self, mark: Mark) -> str:
-        """The name of one that has been written to or replaced since; "" where none has."""
+        """Return the name of one that has been written to or replaced since; "" where none has."""
         for (module, name), (before, version) in zip(self._places, mark, strict=False):
             now = module._buffers.get(name)
             if now is not before or before._version != version:
@@ -36,13 +37,13 @@ class BatchMemory:
         return ""
 
     def put_back(self, mark: Mark) -> None:
-        """Have the same tensors again, whose values somebody else restores."""
+        """Put the same tensors back, whose values somebody else restores."""
         for (module, name), (before, _) in zip(self._places, mark, strict=False):
             module._buffers[name] = before
 
 
 class Buffers:
-    """Which tensors are the buffers of these models; a layer may replace its own."""
+    """Finds which tensors are the buffers of these models; a layer may replace its own."""
 
     def __init__(self, models: Iterable[nn.Module]) -> None:
         self._kept = [(layer, dict(layer._buffers)) for model in models for layer in model.modules()]
@@ -53,9 +54,9 @@ class Buffers:
 
 
 def statistics_of(models: Iterable[nn.Module]) -> list[tuple[str, Tensor]]:
-    """Buffers that a script may fill with statistics of a batch: single numbers, and running ones. By name.
+    """Return buffers that a script may fill with statistics of a batch, by name.
 
-    Those of torch's own layers are left out.
+    These are single numbers and running statistics. Those of torch's own layers are left out.
     """
     return [
         (f"{type(module).__name__}.{name}", buffer)
@@ -79,6 +80,6 @@ def _candidates(model: nn.Module) -> Iterator[tuple[nn.Module, str]]:
 
 
 def _is_statistic(module: nn.Module, name: str) -> bool:
-    """Whether it is averaged, or made of the weights alone as by `spectral_norm`, old and new."""
+    """Return whether it is averaged, or made of the weights alone as by either `spectral_norm` of torch."""
     of_weights = type(module).__name__ == "_SpectralNorm" or hasattr(module, f"{name[:-2]}_orig")
     return name.startswith("running_") or of_weights

@@ -1,8 +1,9 @@
-"""What a script does with a batch that it is given in parts, and whether it may be given one so.
+"""Watches what a script does with a batch that it is given in parts, and whether it may be given one so.
 
 A script may change parameters itself between two steps, keep something of each batch, go on from a hidden state,
-or leave out what is smaller than its own batches. Where that is seen, the batch is done again, in one pass on each
-replica or as a whole, and all later ones are given so.
+or leave out what is smaller than its own batches.
+Where that is seen, the batch is done again, in one pass on each replica or as a whole. All later ones are given
+so, too.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .gradient_check import GradientCheck
 
 Rows = Sequence[tuple[str, Tensor, int]]
 
-# Batches in which everything is looked at, parameters by their values; later ones are looked at by versions.
+# In so many first batches everything is looked at, parameters by their values; later, these by their versions.
 WATCHED = 32
 ALIKE = 3  # parts of one size in which a script makes as many steps
 SKIPS = (
@@ -59,13 +60,13 @@ GOES_BACK = "the training goes on from its last checkpoint"
 
 class Kept(Protocol):
     def restore(self) -> None:
-        """All is as it was."""
+        """Put everything back to what it was."""
 
 
 class Watched(Protocol):
-    """What the session says of itself, and is told."""
+    """Tells what the session is, and is told what is found."""
 
-    one_pass: bool  # a batch is one pass on each replica
+    one_pass: bool  # whether a batch is one pass on each replica
 
     @property
     def by_next(self) -> bool:
@@ -82,31 +83,32 @@ class Watched(Protocol):
         """Say something to the script's owner, once."""
 
     def found_out(self) -> None:
-        """Something was found out that whoever starts the script again should know."""
+        """Keep what was found, for whoever starts the script again."""
 
     @property
     def can_do_again(self) -> bool:
-        """Whether a batch can be given again that comes next."""
+        """Whether a batch that comes next can be given again."""
 
     def all_say(self, mine: bool) -> bool:
-        """Whether all replicas say so; every one of them calls this. Raises GroupBroken."""
+        """Return whether all replicas say so; every one of them calls this. Raises GroupBroken."""
 
     def told_by_all(self, mine: Sequence[int]) -> Sequence[Sequence[int]]:
-        """What all replicas tell; every one of them calls this. Raises GroupBroken."""
+        """Return what each replica tells, by rank; every one of them calls this. Raises GroupBroken."""
 
     def kept_beside(self) -> Sequence[Kept]:
-        """What else a script changes with each batch, as it is now."""
+        """Keep what else a script changes with each batch, as it is now."""
 
     def mark_rows(self) -> Rows:
-        """Tensors of the script that may hold something of each sample, as `OwnVariables.rows`."""
+        """Mark tensors of the script that may hold something of each sample, as `OwnVariables.rows` does."""
 
 
 @dataclass
 class _Before:
-    """The running batch: what was before it, and what was seen of it so far. `accumulated`: gradients, copied.
+    """The running batch: what was before it, and what was seen of it so far.
 
-    `touched`: the script has changed parameters in a pass whose gradients are kept back. `trained`: it has made a
-    backward or a step; `ways`: whether it has in each pass.
+    accumulated: copies of gradients.
+    touched: the script has changed parameters in a pass whose gradients are kept back.
+    trained: it has made a backward or a step. ways: whether it has, for each pass.
     """
 
     backup: StepBackup | None = None
@@ -128,19 +130,20 @@ class BatchWatch:
         self._memory = BatchMemory([*prepared.modules, *prepared.companions])
         self._carried = CarriedState(() if loss is Kind.BATCH else prepared.modules, self._carries)
         self._batch = _Before()
-        self._batches = 0  # that were looked at
-        self.parts = 0  # that were given
-        self._keeps_all = False  # what is before a batch, of every one
+        self._batches = 0  # batches that were looked at
+        self.parts = 0  # parts that were given
+        self._keeps_all = False  # whether what is before a batch is kept for every one
         self._is_small = sum(parameter.numel() for parameter in prepared.parameters()) <= FEW
         self._renormalised = _renormalised(prepared)
-        self._writes_the_same = False  # to parameters
-        self._tries_whole = False  # this batch, of which no part was trained on
-        self._sees_whole = False  # this batch, whose parts may have been one piece each
+        self._writes_the_same = False  # whether the script writes to parameters without changing them
+        self._tries_whole = False  # whether this batch is given as a whole, since no part of it was trained on
+        # whether this batch is given as a whole, since its parts may have been one piece each
+        self._sees_whole = False
         # Steps that were made of the last parts, by their samples and those of their batches.
         self._steps_made: dict[tuple[int, int], deque[int]] = {}
-        self._looks = False  # at this batch's losses
-        self._has_signs = False  # one of them, so that the next batch is compared
-        self._compares_whole = False  # this batch, whose parts are given next
+        self._looks = False  # whether this batch's losses are looked at for signs
+        self._has_signs = False  # whether one had signs, so that the next batch is compared
+        self._compares_whole = False  # whether this batch is given as a whole, and its parts next
         self.check = GradientCheck(prepared)
         self._left_out: set[tuple[int, int]] = set()  # loops and sizes of batches that are not trained on
 
@@ -148,29 +151,29 @@ class BatchWatch:
     def found(self) -> dict[str, Any]:
         """What is not tried again by whoever comes later: loops and sizes of batches that are not trained on.
 
-        And how many steps whole batches have had, by their size.
+        It also holds how many steps whole batches have had, by their size.
         """
         steps = {batch: list(made) for (part, batch), made in self._steps_made.items() if part == batch}
         return {"left_out": [list(place) for place in sorted(self._left_out)], "steps": steps}
 
     def take_over(self, found: Mapping[str, Any]) -> None:
-        """Others have found this."""
+        """Take over what others have found."""
         self._left_out |= {(loop, samples) for loop, samples in found["left_out"]}
         for batch, made in found["steps"].items():
             self._steps_made[batch, batch] = deque(made, maxlen=ALIKE)
 
     def regrouped(self) -> None:
-        """Others may have come, who know nothing of a batch that was to be seen as a whole."""
+        """Begin anew in a group: its members may know nothing of a batch that was to be seen as a whole."""
         self._tries_whole = self._sees_whole = False
         self._looks = self._has_signs = self._compares_whole = False
         self.check.regrouped()
 
     def begin(self, divided: bool, first: bool) -> None:
-        """A batch is given next, the `first` of its loop. `divided`: gradients of some passes are kept back."""
+        """Begin a batch, the `first` of its loop or not. `divided`: gradients of some passes are kept back."""
         self._batch = batch = _Before()
         self._gradients.after_backward = self._gradients.on_backward = None
         if self.check.running:
-            self.check.end(compared=False)  # the batch is done again for another reason
+            self.check.end(compared=False)  # whether the batch is done again for another reason
         if self._looks:
             self._begin_look()
         elif self._compares_whole or self.check.has_whole:
@@ -203,9 +206,9 @@ class BatchWatch:
         self._batches += 1
 
     def keep_all(self) -> None:
-        """The script waits for the others in the midst of batches, and may find there that one is lost.
+        """Keep what is before each batch: the script waits for others inside of one, and may lose one there.
 
-        A large model costs too much to be kept for that; it goes on from the last checkpoint.
+        For a large model that costs too much; it goes on from the last checkpoint instead.
         """
         self._keeps_all = self._is_small
 
@@ -219,15 +222,15 @@ class BatchWatch:
             self._carried.stop()
 
     def before_backward(self) -> None:
-        """Another backward follows, perhaps of what the script has changed since the last one."""
+        """Look for changes of parameters before another backward of the same part."""
         if self._gradients.backwards:
             self._look_for_changes()
 
     def end_part(self, part: Part, samples: int, *, last: bool, alone: bool, steps: int, loop: int) -> None:
-        """The script is done with a part of a batch of `samples`, the `last` of it.
+        """End a part of a batch of `samples`, the `last` of it or not.
 
-        `alone`: no other batch goes into the step. `steps` that it made. Afterwards the gradients are `undone`
-        where the batch has to be done again.
+        `alone`: no other batch goes into the step. `steps` that the script made.
+        Afterwards the gradients are `undone` where the batch has to be done again.
         """
         asked = steps > 0
         self._look_for_changes()
@@ -250,11 +253,11 @@ class BatchWatch:
             self._look_for_skips((loop, samples), alone and part.samples < samples)
 
     def has_trained(self) -> bool:
-        """Whether the script has trained on the running batch."""
+        """Return whether the script has trained on the running batch."""
         return self._batch.trained or self._gradients.backwards > 0
 
     def restore(self) -> bool:
-        """Put the model back to where it was before the batch; False where nothing was kept."""
+        """Put the model back to where it was before the batch. Returns False where nothing was kept."""
         self._carried.forget()
         if self._batch.backup is not None:
             self._batch.backup.restore()
@@ -265,12 +268,12 @@ class BatchWatch:
     # --- gradients ------------------------------------------------------------------------------------------
 
     def step_asked(self) -> None:
-        """The script makes a step of its own, not in a pass before a batch's last."""
+        """Note that the script makes a step of its own, not in a pass before a batch's last."""
         if self.check.running and self.check.compares and not self._gradients.hidden:
             self.check.note_step()
 
     def before_batch(self) -> None:
-        """A batch is read next: whether its loss is looked at for signs that it is another one of the whole."""
+        """Decide before a batch is read whether its loss is looked at, and whether the whole of it comes first."""
         weights, session = self._gradients.weights, self._session
         if weights.trial or weights.given is not Kind.UNKNOWN or not (session.divides and session.can_do_again):
             return
@@ -286,7 +289,7 @@ class BatchWatch:
         return self._compares_whole
 
     def _begin_look(self) -> None:
-        """To keep what a batch changes costs a large model memory, for nothing; but for the very first one."""
+        """Look at a batch for signs. Of a large model only the very first one is kept, since that costs memory."""
         if self._is_small or self._gradients.weights.new:
             self._keep()
         self.check.begin(self._batch.backup, compares=False)
@@ -303,7 +306,7 @@ class BatchWatch:
         self._batch.accumulated = self._gradients.copy_accumulated()
 
     def _compare(self, alone: bool) -> None:
-        """A batch is over, as a whole or in parts: whether both bring the same."""
+        """Compare, when a batch is over as a whole or in parts, whether both bring the same."""
         check, gradients = self.check, self._gradients
         is_fine = alone and self._batch.trained and not (gradients.undone or gradients.hidden)
         try:
@@ -335,7 +338,7 @@ class BatchWatch:
             self._undo()
 
     def _look_for_signs(self, is_fine: bool) -> None:
-        """Have the batch computed as a whole where some replica's loss has signs, and where they differ."""
+        """Have a batch computed as a whole where some replica's loss has signs, or where signs differ."""
         suspect, constants = self.check.signs
         mine = [int(suspect), constants, int(is_fine), int(bool(self._batch.beside))]
         suspects, of_parts, fine, kept = zip(*self._session.told_by_all(mine), strict=True)
@@ -345,7 +348,7 @@ class BatchWatch:
             self.check.end(compared=True)
         else:
             self.check.running = False
-            self._has_signs = True  # the next batch is given as a whole first, or this one
+            self._has_signs = True  # the next batch is given as a whole first, or this one is
             if all(kept):
                 self.check.draw_again()
                 self._undo()
@@ -356,7 +359,7 @@ class BatchWatch:
         return [parameter._version for parameter in self._prepared.parameters()]
 
     def _look_for_changes(self) -> None:
-        """Whether the script has changed parameters itself in a pass whose gradients are kept back."""
+        """See whether the script has changed parameters itself in a pass whose gradients are kept back."""
         batch = self._batch
         if not batch.versions or batch.touched or not self._gradients.hidden:
             return
@@ -385,7 +388,7 @@ class BatchWatch:
     # --- what is kept of a batch ----------------------------------------------------------------------------
 
     def _look_at_memory(self) -> None:
-        """Whether the model or the script has put something of a part of a batch where all of it belongs."""
+        """See whether the model or script has put something of a part of a batch where all of it belongs."""
         batch = self._batch
         kept = self._memory.changed(batch.memory) if batch.memory else ""
         name = kept or self._rows_written()
@@ -400,12 +403,12 @@ class BatchWatch:
         self._memory.put_back(batch.memory)
 
     def _rows_written(self) -> str:
-        """The name of a tensor that replicas have filled with rows of their own samples only."""
+        """Return the name of a tensor that replicas have filled with rows of their own samples only."""
         written = (path for path, tensor, version in self._batch.rows if tensor._version != version)
         return next(written, "").rpartition("/")[2] if self._session.world_size > 1 else ""
 
     def _carries(self, layer: str) -> None:
-        """A recurrent layer goes on from the last batch. Raises ValueError where batches are divided."""
+        """Note that a recurrent layer goes on from the last batch. Raises ValueError where batches are divided."""
         sentence = CARRIED.format(layer)
         if self._session.divides:
             raise ValueError(sentence + SAY_IT)
@@ -414,7 +417,7 @@ class BatchWatch:
     # --- pieces ---------------------------------------------------------------------------------------------
 
     def _look_for_pieces(self, asked: bool) -> None:
-        """Whether this part may be one piece of those that the script cuts of a batch: then all of it is seen."""
+        """See whether this part may be a piece of those that the script cuts of a batch; then see it whole."""
         weights = self._gradients.weights
         if self._sees_whole:
             self._sees_whole = weights.trial = False
@@ -424,7 +427,7 @@ class BatchWatch:
         weights.new &= not asked or self._gradients.undone
 
     def _look_for_steps_of_pieces(self, part: int, batch: int, steps: int) -> None:
-        """Whether the script makes more steps of a whole batch than of a part, by their sizes."""
+        """See whether the script makes more steps of a whole batch than of a part, by their sizes."""
         weights = self._gradients.weights
         if not steps or weights.undivided or self._gradients.undone:
             return
@@ -443,9 +446,10 @@ class BatchWatch:
     # --- what is left out -----------------------------------------------------------------------------------
 
     def _look_for_skips(self, place: tuple[int, int], in_parts: bool) -> None:
-        """Whether the script leaves a batch out because of its size: then it is given the whole of it.
+        """Give the whole batch where the script leaves a part of it out because of its size.
 
-        It may as well do so with the whole batch, as where the loss is no number, or in a loop without training.
+        The script may leave out the whole batch as well, as where the loss is no number, or in a loop without
+        training.
         """
         weights, trained = self._gradients.weights, self._batch.trained
         if self._tries_whole:
@@ -463,7 +467,7 @@ class BatchWatch:
 
 
 def _are_of_pieces(whole: Iterable[int], part: Iterable[int], share: float) -> bool:
-    """Whether steps of whole batches, and those of parts, go by the sizes of these."""
+    """Return whether the numbers of steps, of whole batches and of parts, go by their sizes."""
     if len(of_whole := set(whole)) != 1 or len(of_part := set(part)) != 1:
         return False
     (many,), (few,) = of_whole, of_part
@@ -471,7 +475,7 @@ def _are_of_pieces(whole: Iterable[int], part: Iterable[int], share: float) -> b
 
 
 def _renormalised(prepared: Prepared) -> str:
-    """The name of an embedding that changes its rows whenever they are looked up."""
+    """Return the name of an embedding that changes its rows whenever they are looked up."""
     layers = (layer for model in prepared.modules for layer in model.named_modules())
     return next(
         (

@@ -1,7 +1,7 @@
-"""Recurrent layers whose hidden state goes on from batch to batch.
+"""Finds recurrent layers whose hidden state goes on from batch to batch.
 
-It has a row for each sample, so that a batch of another size, or a part of one, cannot go on with it. That is
-seen when a layer is given what it returned in an earlier batch.
+Such a state has a row for each sample. So a batch of another size, or a part of one, cannot go on with it. It
+shows when a layer is given what it returned in an earlier batch.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _RECURRENT = (nn.RNNBase, nn.RNNCellBase)
 
 
 class CarriedState:
-    """Looks at the recurrent layers of some models until `stop`; `found(name)` is called when one goes on."""
+    """Looks at the recurrent layers of some models until `stop`; calls `found(name)` when one goes on."""
 
     def __init__(self, models: Iterable[nn.Module], found: Callable[[str], None]) -> None:
         self._layers = {id(layer): layer for m in models for layer in m.modules() if isinstance(layer, _RECURRENT)}
         self._found = found
         self._earlier: list[Tensor] = []
-        self._returned: list[Tensor] = []  # in the running part
+        self._returned: list[Tensor] = []  # states of the running part
         self._handles: list[Any] = []
         if self._layers:
             self._handles = [
@@ -38,12 +38,12 @@ class CarriedState:
             ]
 
     def begin_part(self) -> None:
-        """What was returned until now is of an earlier part."""
+        """Begin a part: what was returned until now belongs to an earlier one."""
         if self._returned:
             self._earlier, self._returned = self._returned, []
 
     def forget(self) -> None:
-        """The batch is given again, and so are the same states."""
+        """Forget all states, because the batch is given again, and so are the same states."""
         self._earlier, self._returned = [], []
 
     def stop(self) -> None:

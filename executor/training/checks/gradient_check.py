@@ -1,9 +1,10 @@
-"""Whether the parts of a batch bring what the whole of it brings: its gradients, and what moves beside them.
+"""Compares what the parts of a batch bring with what the whole of it brings.
 
-Where a loss has signs of being no sum over samples (`loss_signs.py`), its batch is computed once more as a whole,
-and both results are compared. So a loss is found out that goes by statistics of the batch which a script has
-detached, or by a factor of the batch's size. Some of the first divided batches are looked at. One in which
-something is drawn at random cannot be compared.
+Where a loss has signs of being no sum over samples (`loss_signs.py`), its batch is computed once more as a
+whole. Then gradients are compared, and what moves beside them.
+This finds a loss that uses statistics of the batch which a script has detached, or a factor of the batch's size.
+Some of the first divided batches are looked at. A batch in which something is drawn at random cannot be
+compared.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from ..variables.script_frames import script_objects
 from ..variables.script_random import GLOBALS
 from .batch_memory import statistics_of
 
-COMPARED = (0, 7, 23)  # which of the batches that are divided are looked at, by number
-MOST_TRIES = 2  # of batches that cannot be compared
-# What is no round-off: of all gradients together, and of one parameter's, which has at least so much of all.
+COMPARED = (0, 7, 23)  # the divided batches that are looked at, by number
+MOST_TRIES = 2  # so many batches that cannot be compared are tried
+# More than this is no round-off: of all gradients together, and of one parameter's that are a large part of all.
 TOLERANCE = 1e-4
 TOLERANCE_OF_ONE = 1e-3
 LEAST_SHARE = 1e-2
@@ -67,7 +68,7 @@ class GradientCheck:
         )
 
     def is_due(self) -> bool:
-        """Whether the divided batch that comes next is to be looked at; asked once for each."""
+        """Return whether the divided batch that comes next is to be looked at; asked once for each."""
         number, self._divided = self._divided, self._divided + 1
         return not self._normalises and self.done < len(COMPARED) and number >= COMPARED[self.done]
 
@@ -77,14 +78,14 @@ class GradientCheck:
         return self._of_whole is not None
 
     def regrouped(self) -> None:
-        """Others may have come, who count from here."""
+        """Count anew in a group, whose members count from here."""
         self._divided = self._tries = 0
         self._stop()
 
     def begin(self, backup: StepBackup | None = None, compares: bool = True) -> None:
-        """A batch begins that is looked at for signs or, where it `compares`, given as a whole or in parts.
+        """Begin to look at a batch: for signs or, where it `compares`, as a whole or in parts.
 
-        `backup`: parameters before it.
+        `backup`: the parameters before it.
         """
         self._backup, self.compares = backup, compares
         self.running, self._latest, self._found, self._rows = True, None, [], set()
@@ -93,13 +94,13 @@ class GradientCheck:
         self._drawn = [(one, script_random.state_of(one)) for one in _generators()]
 
     def note_batch(self, batch: Any, samples: int) -> None:
-        """The script is given a batch of so many samples, or a part of one."""
+        """Note that the script is given a batch of so many samples, or a part of one."""
         self._losses = 0
         if self.compares:
             self._rows |= set(_rows_of(batch, samples))
 
     def note_end(self) -> None:
-        """The script is done with that."""
+        """Note that the script is done with what it was given."""
         moved = [*self._moved, *(now for name, now in self._beside().items() if self._has_changed(name, now))]
         for tensor in moved:
             self._losses ^= rounded(tensor)
@@ -111,11 +112,11 @@ class GradientCheck:
 
     @property
     def signs(self) -> tuple[bool, int]:
-        """Whether a loss of the batch may be another one of the whole; what should be alike on all replicas."""
+        """Whether a loss of the batch may differ from the whole one's; what should be alike on all replicas."""
         return self._has_signs or len(self._constants) > 1, next(iter(self._constants), 0)
 
     def note_losses(self, losses: Sequence[Any], samples: int, batch: int) -> None:
-        """The script goes backward from these, in a part of so many samples of a batch."""
+        """Note the losses of a backward, in a part of so many samples of a batch."""
         if not self._found and self._latest is None:  # before its first step
             has_moved = self._backup is not None and self._backup.moved()
             self._moved = [p.detach().clone() for p in self._prepared.parameters()] if has_moved else []
@@ -125,16 +126,16 @@ class GradientCheck:
         self._is_reduced |= any(_has_16_bits(node) for node in all_nodes(roots))
 
     def note_gradients(self) -> None:
-        """The script has the gradients of a backward, combined over all parts."""
+        """Keep the gradients of a backward, which are combined over all parts."""
         self._latest = self._now()
 
     def note_step(self) -> None:
-        """The script makes a step by what its gradients are now."""
+        """Keep the gradients by which the script makes a step now."""
         self._found += [self._now()] if self._latest is None else [self._latest, self._now()]
         self._latest = None
 
     def is_comparable(self) -> bool:
-        """Whether the batch can be computed once more from the same numbers."""
+        """Return whether the batch can be computed once more from the same numbers."""
         if self._latest is not None:
             self.note_step()
         if self._of_whole is not None and not self._rows <= self._rows_of_whole:
@@ -143,17 +144,17 @@ class GradientCheck:
         return not moved and bool(self._found) and all(map(_is_finite, self._found))
 
     def draw_again(self) -> None:
-        """The batch is done again: what it draws at random is drawn as before."""
+        """Let a batch that is done again draw the same random numbers as before."""
         for generator, state in self._drawn:
             script_random.put_back(generator, state)
 
     def keep(self) -> None:
-        """The whole batch has brought this; its parts follow."""
+        """Keep what the whole batch has brought; its parts follow."""
         self._of_whole, self._beside_whole, self._rows_of_whole = self._found, self._beside(), self._rows
         self.running = False
 
     def differs(self) -> str:
-        """The name of what the parts have brought otherwise; "" where there is nothing."""
+        """Return the name of what the parts have brought otherwise; "" where all is the same."""
         parts, whole = self._found, self._of_whole or []
         if len(parts) != len(whole):
             return ""  # steps by pieces are looked for elsewhere
@@ -165,7 +166,7 @@ class GradientCheck:
         return next((name for name in now if name in before and _is_apart(before[name], now[name])), "")
 
     def end(self, compared: bool) -> None:
-        """It is over; where it was not `compared`, another batch may be."""
+        """End a look; where it was not `compared`, another batch may be."""
         self._tries += not compared
         self.done = len(COMPARED) if self._tries >= MOST_TRIES else self.done + compared
         self._stop()
@@ -185,7 +186,7 @@ class GradientCheck:
 
 
 def _rows_of(batch: Any, samples: int) -> Iterator[int]:
-    """A number for each row of what has one for each sample, without what it is padded with at its end."""
+    """Return a number for each row of what has one for each sample, without the padding at its end."""
     if isinstance(batch, Mapping):
         batch = list(batch.values())
     if isinstance(batch, Tensor | np.ndarray):
@@ -200,7 +201,7 @@ def _rows_of(batch: Any, samples: int) -> Iterator[int]:
 
 
 def _generators() -> list[Any]:
-    """All that a script may draw from."""
+    """Return all generators that a script may draw from."""
     of_gpus = [torch.cuda.default_generators[i] for i in range(torch.cuda.device_count())]
     return [*script_objects(*script_random.GENERATORS), *GLOBALS, torch.default_generator, *of_gpus]
 
@@ -214,7 +215,7 @@ def _has_16_bits(node: Any) -> bool:
 
 
 def _unlike(parts: Gradients, whole: Gradients, times: float) -> int | None:
-    """The number of the parameter whose gradients are apart by more than round-off; None where none are."""
+    """Return the number of the parameter whose gradients differ by more than round-off; None where none do."""
     zero = torch.zeros(())
     a, b = ([zero if one is None else one.detach().double().cpu() for one in side] for side in (parts, whole))
     if len(a) != len(b):

@@ -1,4 +1,4 @@
-"""Optimizers and schedulers that a script uses in its loop and has not given to `prepare`.
+"""Finds optimizers and schedulers that a script uses in its loop and has not given to `prepare`.
 
 Their steps would count passes and not batches, and no checkpoint would hold their state.
 """
@@ -20,7 +20,7 @@ _GIVE_ALL = "make all of them before, and give them to coadapt.prepare"
 
 
 def check_schedulers(prepared: Prepared) -> None:
-    """Raises RuntimeError for a scheduler of a prepared optimizer that is not prepared itself."""
+    """Raise RuntimeError for a scheduler of a prepared optimizer that is not prepared itself."""
     known = {id(thing) for thing in _held_by([*prepared.schedulers, *prepared.users])}
     for scheduler in script_objects(LRScheduler):
         optimizer = getattr(scheduler, "optimizer", None)
@@ -34,8 +34,8 @@ def check_schedulers(prepared: Prepared) -> None:
 def watch_optimizers(prepared: Prepared, batch: Callable[[], int | None]) -> None:
     """Raise RuntimeError as soon as an optimizer that is not prepared trains in the loop.
 
-    One that is made for a batch may train what is made for it, too. `batch()` is the number of the running one;
-    None outside of the loop.
+    One that is made for a batch may train what is made for that batch, too. `batch()` is the number of the
+    running one; None outside of the loop.
     """
     accepted: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
     first: weakref.WeakKeyDictionary[torch.optim.Optimizer, int] = weakref.WeakKeyDictionary()
@@ -62,13 +62,13 @@ def watch_optimizers(prepared: Prepared, batch: Callable[[], int | None]) -> Non
 
 
 def _belongs(optimizer: torch.optim.Optimizer, prepared: Iterable[torch.optim.Optimizer]) -> bool:
-    """Whether it is prepared, or one that a prepared one is made of or made around."""
+    """Return whether it is prepared, or a prepared one is made of it, or it is made around one."""
     inside = {id(thing) for thing in _held_by([optimizer])}
     return any(id(one) in inside or any(thing is optimizer for thing in _held_by([one])) for one in prepared)
 
 
 def _held_by(things: Iterable[Any]) -> list[Any]:
-    """These and what they hold, in lists too."""
+    """Yield these and what they hold, in lists too."""
     found: list[Any] = []
     for thing in things:
         found.append(thing)
