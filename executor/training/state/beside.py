@@ -1,7 +1,7 @@
 """What a script changes beside its model when it is done with a batch: averages, teachers, counters of its own.
 
-A batch that takes several passes, or has to be done again, changes them once too often. Their state before the
-batch is kept and put back before it is given again.
+A batch that takes several passes, or has to be done again, changes them once too often. So their state before
+the batch is kept, and put back before the batch is given again.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from ..variables.script_frames import is_metric, script_objects
 from .prepared import Prepared, Stateful
 
-# Elements that are kept for every batch of a group, in case that it loses a member.
+# So many elements are kept for every batch of a group, in case that it loses a member.
 FEW = 1 << 20
 
 
 class Beside:
-    """The state of all that is not trained itself, before a batch. Not `full`: what costs little only.
+    """The state of all that is not trained itself, before a batch. Not `full`: only what costs little.
 
-    `several`: the batch takes several passes, and running statistics move once by it, by the mean of all passes.
+    `several`: the batch takes several passes. Running statistics move once for it, by the mean of all passes.
     """
 
     @torch.no_grad()
@@ -35,7 +35,7 @@ class Beside:
         earlier: Beside | None = None,
         followers: Iterable[Tensor] = (),
     ) -> None:
-        """`earlier`: one of the same pass over the data, which is not needed any more."""
+        """Keep the state. `earlier`: one of the same pass over the data, which is not needed any more."""
         self._options = [(group, _options_of(group)) for opt in prepared.optimizers for group in opt.param_groups]
         self._kept: list[tuple[Tensor, Tensor]] = [(live, live.detach().clone()) for live in followers]
         self._users: list[tuple[Stateful, dict[str, Any]]] = []
@@ -59,7 +59,7 @@ class Beside:
         for group, options in self._options:
             group.update(options)
         for live, before in self._kept:
-            live.data.copy_(before)  # which a script may have replaced
+            live.data.copy_(before)  # a script may have replaced it
         if self._statistics:
             torch._foreach_copy_(self._statistics, self._before)
         for user, state in self._users:
@@ -67,7 +67,7 @@ class Beside:
 
     @torch.no_grad()
     def pass_done(self, samples: int, last: bool) -> None:
-        """A pass of so many samples is over. Before a further one all is as it was."""
+        """End a pass of so many samples, and put all back before a further one."""
         self._samples += samples
         for moved, live, before in zip(self._moved, self._statistics, self._before, strict=True):
             if live.is_floating_point():
@@ -87,7 +87,7 @@ class Followers:
         self.moving: dict[Tensor, None] = {}
 
     def look(self) -> Iterable[Tensor]:
-        """Those that have ever moved between two looks."""
+        """Return those that have ever moved between two looks."""
         for parameter in self._prepared.parameters():
             if not parameter.requires_grad and parameter not in self.moving:
                 now = parameter.data_ptr(), parameter._version
@@ -101,7 +101,7 @@ def _statistics_of(prepared: Prepared) -> list[Tensor]:
 
 
 def _options_of(group: dict[str, Any]) -> dict[str, Any]:
-    """A parameter group's rates and other options."""
+    """Return a parameter group's rates and other options."""
     return {
         name: value.clone() if isinstance(value, Tensor) else value
         for name, value in group.items()
@@ -110,7 +110,7 @@ def _options_of(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_small(prepared: Prepared) -> bool:
-    """Whether it costs little to keep everything for each batch."""
+    """Return whether it costs little to keep everything for each batch."""
     return sum(tensor.numel() for tensor in _tensors_of(prepared.companions)) <= FEW
 
 

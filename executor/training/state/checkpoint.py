@@ -1,13 +1,14 @@
 """Durable state of a job: checkpoints that are whole or not there.
 
-A checkpoint is a data file and a small manifest beside it with the data's size and SHA-256. The data is
-written, flushed to disk and read back before the manifest appears in one atomic step, and only a checkpoint
-with a manifest exists. Older ones go only after that, manifest first. So at any instant the newest manifest
-names a checkpoint that was whole when it was published; one that rotted since fails its checksum, and the
-one before it is used. Several processes may read while one writes. Any fsspec URL will do.
+A checkpoint is a data file and a small manifest beside it with the data's size and SHA-256. The data is written,
+flushed to disk and read back. Then the manifest appears in one atomic step.
+Only a checkpoint with a manifest exists. Older ones are removed only after that, manifest first. So at any
+instant the newest manifest names a checkpoint that was whole when it was published.
+A checkpoint that rotted since fails its checksum, and the one before it is used. Several processes may read
+while one writes. Any fsspec URL will do.
 
-States are loaded without running code from the file (`torch.load(weights_only=True)`), so they hold
-tensors, plain Python values and containers of them; numpy arrays and scalars are packed on the way.
+States are loaded without running code from the file (`torch.load(weights_only=True)`). So they hold tensors,
+plain Python values and containers of them; numpy arrays and scalars are packed on the way.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ from torch.types import Storage
 
 FORMAT = 1
 _CHUNK = 4 << 20
-RETRY_S = (1.0, 4.0)  # before a second and a third try to write
-# What no second try mends.
+RETRY_S = (1.0, 4.0)  # waits before a second and a third try to write
+# No second try mends these.
 _LASTING = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
-_PACKED = "__coadapt_packed__"  # key of a dict that stands for a value torch.load would not take
+_PACKED = "__coadapt_packed__"  # key of a dict that stands for a value which torch.load would not take
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint could not be written or read; the message is one sentence for a person."""
+    """Raised where a checkpoint could not be written or read; the message is one sentence for a person."""
 
 
 class _StorageError(CheckpointError):
-    """The storage failed, as it does for a moment."""
+    """Raised where the storage failed, which may last only a moment."""
 
 
 @dataclass(frozen=True, order=True)
@@ -69,7 +70,8 @@ class CheckpointStore:
     """The checkpoints of one job in the folder `url`: a path or any fsspec URL.
 
     The newest `keep` are kept. Data files without a manifest that are older than `stale_s` belong to writers
-    that died; the next save removes them. Raises CheckpointError for a URL that no installed file system serves.
+    that died; the next save removes them.
+    Raises CheckpointError for a URL that no installed file system serves.
     """
 
     def __init__(
@@ -88,8 +90,8 @@ class CheckpointStore:
     def save(self, state: Mapping[str, Any], steps: int) -> str:
         """Write, verify and publish `state` after `steps` optimizer steps; returns the checkpoint's path.
 
-        Raises CheckpointError where it cannot be written or holds a value that a checkpoint cannot; what was
-        there before is untouched then. Storage that fails is tried again for some seconds.
+        Raises CheckpointError where it cannot be written or holds a value that a checkpoint cannot hold. What
+        was there before is untouched then. Storage that fails is tried again for some seconds.
         """
         packed = pack(state)
         for wait_s in RETRY_S:
@@ -119,12 +121,12 @@ class CheckpointStore:
         return self._outside(entry)
 
     def newest(self) -> str | None:
-        """Path of the newest published checkpoint, unverified; None without one."""
+        """Return the path of the newest published checkpoint, unverified; None without one."""
         entries = self._published()
         return self._outside(entries[-1]) if entries else None
 
     def newest_valid(self) -> str | None:
-        """Path of the newest checkpoint whose checksum holds; None without one."""
+        """Return the path of the newest checkpoint whose checksum holds; None without one."""
         for entry in reversed(self._published()):
             with contextlib.suppress(CheckpointError):
                 self._verify(entry)
@@ -132,10 +134,10 @@ class CheckpointStore:
         return None
 
     def load(self, path: str, device: str | torch.device = "cpu") -> dict[str, Any]:
-        """The state saved under `path`. Raises CheckpointError where it is missing, torn or corrupt.
+        """Return the state saved under `path`. Raises CheckpointError where it is missing, torn or corrupt.
 
-        What was on a GPU comes to `device`, and what was on the CPU stays there: an optimizer would fetch its step
-        counts from the GPU one by one at every step.
+        What was on a GPU comes to `device`, and what was on the CPU stays there. Else an optimizer would fetch
+        its step counts from the GPU one by one at every step.
         """
         entry = _Entry.parse(path.rsplit("/", 1)[-1].removesuffix(".pt"))
         if entry is None:
@@ -152,9 +154,9 @@ class CheckpointStore:
         return state
 
     def load_newest(self, device: str | torch.device = "cpu") -> tuple[str, dict[str, Any]] | None:
-        """Path and state of the newest checkpoint that loads; None where there is none at all.
+        """Return path and state of the newest checkpoint that loads; None where there is none at all.
 
-        Looks again when everything it saw was gone: a writer may have replaced it meanwhile. Raises
+        This looks again when everything it saw was gone, since a writer may have replaced it. Raises
         CheckpointError where there are checkpoints and none loads: starting anew would throw them away.
         """
         seen: list[_Entry] = []
@@ -177,11 +179,11 @@ class CheckpointStore:
         return f"{self._root}/{entry.name}{suffix}"
 
     def _outside(self, entry: _Entry) -> str:
-        """The path as this store's user writes it."""
+        """Return the path as this store's user writes it."""
         return f"{self.url.rstrip('/')}/{entry.name}.pt"
 
     def _entries(self) -> tuple[set[_Entry], set[_Entry]]:
-        """Entries that have a manifest, and entries that have data."""
+        """Return entries that have a manifest, and entries that have data."""
         self._fs.invalidate_cache(self._root)
         try:
             names = [str(path).rsplit("/", 1)[-1] for path in self._fs.ls(self._root, detail=False)]
@@ -201,7 +203,7 @@ class CheckpointStore:
         return sorted(self._entries()[0])
 
     def _write(self, path: str, state: Any) -> tuple[int, str]:
-        """Size and SHA-256 of what was written. Raises CheckpointError where the state is at fault."""
+        """Return size and SHA-256 of what was written. Raises CheckpointError where the state is at fault."""
         with self._fs.open(path, "wb") as file:
             writer = _HashingWriter(file)
             try:
@@ -216,7 +218,7 @@ class CheckpointStore:
         return writer.size, writer.hash.hexdigest()
 
     def _measure(self, path: str) -> tuple[int, str]:
-        """Size and SHA-256 of what is stored."""
+        """Return size and SHA-256 of what is stored."""
         size, digest = 0, hashlib.sha256()
         with self._fs.open(path, "rb") as file:
             while chunk := file.read(_CHUNK):
@@ -275,11 +277,11 @@ class CheckpointStore:
 
 
 class _HashingWriter(io.RawIOBase):
-    """Passes bytes on to a file and keeps their count and SHA-256."""
+    """Passes bytes on to a file, and keeps their count and SHA-256."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self.size, self.hash = file, 0, hashlib.sha256()
-        self.failure: Exception | None = None  # of the file: torch.save tells it as an error of its own
+        self.failure: Exception | None = None  # the file's error, which torch.save hides behind one of its own
 
     def write(self, data: Any) -> int:
         try:
@@ -296,9 +298,10 @@ class _HashingWriter(io.RawIOBase):
 
 
 def pack(value: Any, where: str = "state") -> Any:
-    """`value` in types that torch.load takes with weights_only; numpy values and plain subclasses are converted.
+    """Return `value` in types that torch.load takes with weights_only.
 
-    Raises CheckpointError that names the place of a value that is neither.
+    numpy values and plain subclasses are converted. Raises CheckpointError that names the place of any other
+    value.
     """
     if value is None or isinstance(value, torch.Tensor):
         return value
@@ -316,7 +319,7 @@ def pack(value: Any, where: str = "state") -> Any:
     if isinstance(value, set | frozenset):
         items = [pack(item, f"{where}{{…}}") for item in value]
         return {_PACKED: "frozenset" if isinstance(value, frozenset) else "set", "data": items}
-    # Enum members and the like: their value is what counts, whatever they print as.
+    # The value of an Enum member or the like counts, whatever it prints as.
     if isinstance(value, int):
         return int.__int__(value)
     if isinstance(value, float):
@@ -330,7 +333,7 @@ def pack(value: Any, where: str = "state") -> Any:
 
 
 def unpack(value: Any) -> Any:
-    """The inverse of `pack`."""
+    """Return what `pack` was given."""
     if isinstance(value, dict):
         if _PACKED in value:
             return _unpack_marked(value)
@@ -395,7 +398,7 @@ def _sync_folder(path: str) -> None:
 
 
 def _to(device: str | torch.device) -> Callable[[Storage, str], Storage]:
-    """A `map_location` for `torch.load`, which asks it with a storage and the device that was saved from."""
+    """Return a `map_location` for `torch.load`, which calls it with a storage and the device it was saved from."""
     return lambda storage, location: torch.serialization.default_restore_location(
         storage, location if location == "cpu" else str(device)
     )

@@ -23,7 +23,7 @@ from ..data.elastic_loader import plain_copy
 from ..variables import script_random
 from ..variables.rng import RandomState
 
-# With batches this small, statistics over a batch are those of another model (Wu & He, ECCV'18, figure 5).
+# With batches this small, statistics over a batch make another model (Wu & He, ECCV'18, figure 5).
 LEAST_BATCH_NORM = 16
 
 
@@ -37,8 +37,9 @@ class Stateful(Protocol):
 class Prepared:
     """The parts of a training script. `objects` are what was given, in order.
 
-    `modules` have parameters that some optimizer trains, `companions` none: a teacher, an average, a fixed
-    encoder. `loader` is the training loader as it was given; the script's own object becomes another.
+    `modules` have parameters that some optimizer trains. `companions` have none: a teacher, an average, a fixed
+    encoder.
+    `loader` is the training loader as it was given; the script's own object becomes another.
     """
 
     objects: Sequence[Any]
@@ -52,7 +53,7 @@ class Prepared:
 
     @property
     def device(self) -> torch.device:
-        """Where the model is; a GPU always with its index."""
+        """The device of the model; a GPU always has its index."""
         device = next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
         if device.type == "cuda" and device.index is None:
             return torch.device("cuda", torch.cuda.current_device())
@@ -71,7 +72,7 @@ class Prepared:
 
     @functools.cached_property
     def _first_batch_size(self) -> int:
-        """Of a loader whose batches come from a batch sampler or ready-made from the data set."""
+        """The batch size of a loader whose batches come from a batch sampler, or ready-made from the data set."""
         loader = self.loader
         with RandomState(0).borrowed(), seen_alone():
             if loader.batch_sampler is not None:
@@ -87,7 +88,7 @@ class Prepared:
 
     @property
     def least_local_bsz(self) -> int:
-        """Samples a replica's batch should have at least: more than one only for statistics over the batch."""
+        """The least samples of a replica's batch: more than one only for statistics over the batch."""
         norms = nn.modules.batchnorm._BatchNorm
         synced = nn.SyncBatchNorm
         found = any(
@@ -99,11 +100,11 @@ class Prepared:
 
     @property
     def loss_scale(self) -> float:
-        """What the script's GradScaler multiplies its losses by now; 1 where it has none."""
+        """The factor by which the script's GradScaler multiplies its losses now; 1 where it has none."""
         return float(self.scalers[0].get_scale()) if self.scalers else 1.0
 
     def parameters(self) -> list[Tensor]:
-        """All that is trained, in the same order in every process: of the models, then of optimizers alone."""
+        """Return all that is trained, in the same order everywhere: of the models, then of optimizers alone."""
         found: dict[Tensor, None] = {}
         for module in self.modules:
             found.update(dict.fromkeys(module.parameters()))
@@ -112,7 +113,7 @@ class Prepared:
         return list(found)
 
     def name_of(self, parameter: Tensor) -> str:
-        """A parameter's name in its model, for people."""
+        """Return a parameter's name in its model, for people."""
         for module in self.modules:
             for name, own in module.named_parameters():
                 if own is parameter:
@@ -120,12 +121,12 @@ class Prepared:
         return f"a parameter of shape {tuple(parameter.shape)}"
 
     def strays(self) -> list[Tensor]:
-        """Parameters that some optimizer holds and no model given has."""
+        """Return parameters that some optimizer holds and no given model has."""
         own = {parameter for module in self.modules for parameter in module.parameters()}
         return list(dict.fromkeys(parameter for parameter in self._held() if parameter not in own))
 
     def held_count(self) -> int:
-        """Parameters that optimizers hold; a cheap sign that some were added."""
+        """Return how many parameters optimizers hold: a cheap sign that some were added."""
         return sum(len(group["params"]) for optimizer in self.optimizers for group in optimizer.param_groups)
 
     def _held(self) -> Iterator[Tensor]:
@@ -134,11 +135,11 @@ class Prepared:
                 yield from group["params"]
 
     def buffers(self) -> list[Tensor]:
-        """Running statistics and the like of the models that are trained."""
+        """Return running statistics and the like of the models that are trained."""
         return [buffer for module in self.modules for buffer in module.buffers() if buffer.numel()]
 
     def things(self) -> dict[str, Any]:
-        """What a script changes the plain attributes of while it trains, by name."""
+        """Return, by name, the things whose plain attributes a script changes while it trains."""
         found: dict[str, Any] = {
             f"model {i}": module for i, module in enumerate([*self.modules, *self.companions])
         }
@@ -149,12 +150,12 @@ class Prepared:
         return found
 
     def makers(self) -> list[Any]:
-        """What puts batches together: what they are drawn by, and the loader's `collate_fn`."""
+        """Return what puts batches together: what they are drawn by, and the loader's `collate_fn`."""
         draw = getattr(self.loader, "draw", None)
         return [draw, getattr(draw, "make", None), getattr(self.loader, "collate_fn", None)]
 
     def ordering_generators(self) -> set[int]:
-        """Ids of the random generators that decide which samples come next, and are kept with that."""
+        """Return ids of the random generators that decide which samples come next, and are kept with these."""
         if isinstance(self.loader, Batches):
             return script_random.generators_of([self.loader.draw])
         samplers = [getattr(self.loader, name, None) for name in ("sampler", "batch_sampler")]
@@ -163,11 +164,11 @@ class Prepared:
         return script_random.generators_of(own) | {id(generator) for generator in held if generator is not None}
 
     def reading_generators(self) -> set[int]:
-        """Ids of all random generators that are drawn from while data are read."""
+        """Return ids of all random generators that are drawn from while data are read."""
         return self.ordering_generators() | script_random.generators_of([self.loader, *self.things().values()])
 
     def fingerprint(self) -> str:
-        """What makes two jobs the same for the scheduler: module structure and parameter shapes."""
+        """Return what makes two jobs the same for the scheduler: module structure and parameter shapes."""
         parts: list[str] = []
         for module in self.modules:
             parts += [f"{name}:{type(child).__qualname__}" for name, child in module.named_modules()]
@@ -227,7 +228,7 @@ def identify(objects: Sequence[Any]) -> Prepared:
 
 
 def rest_ddp(module: DistributedDataParallel) -> None:
-    """Let a script's own DDP object run its module and nothing else: gradients are combined by the session.
+    """Let a script's own DDP object run its module and nothing else, since the session combines gradients.
 
     It stays an instance of its class, with `module`, `no_sync` and the names of its state.
     """

@@ -1,7 +1,7 @@
-"""What a batch changes, kept until its end: for scripts that change their model more than once per batch.
+"""What a batch changes, kept until its end, for scripts that change their model more than once per batch.
 
-Where a replica is lost between two steps, or a pass is seen to change parameters whose gradients are not whole
-yet, the batch is done again from here.
+The batch is done again from here where a replica is lost between two steps. So it is where a pass is seen to
+change parameters whose gradients are not whole yet.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class StepBackup:
 
     @torch.no_grad()
     def moved(self) -> bool:
-        """Whether parameters are other than they were."""
+        """Return whether parameters differ from what they were."""
         return not all(torch.allclose(p, kept, rtol=0, atol=0, equal_nan=True) for p, kept in self._parameters)
 
     @torch.no_grad()
     def restore(self) -> None:
         for parameter, kept in self._parameters:
-            parameter.data.copy_(kept)  # which a script may have replaced
+            parameter.data.copy_(kept)  # a script may have replaced it
         for live, kept in self._tensors:
             live.copy_(kept)
         for optimizer, states in self._steps:

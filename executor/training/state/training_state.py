@@ -1,4 +1,4 @@
-"""Everything a training run is made of, as one dictionary that does not depend on the number of replicas.
+"""Everything that a training run is made of, as one dictionary that does not depend on the number of replicas.
 
 The same dictionary goes into checkpoints and, over the process group, to newcomers.
 """
@@ -23,10 +23,11 @@ FORMAT = 2
 
 @dataclass
 class Position:
-    """How far the training is. Compared by `key`, later is larger.
+    """How far the training is. Of two positions, compared by `key`, the later one is larger.
 
-    `epoch` counts passes over the data, `loop` finished loops over the loader within one, `batch` and `offset` the
-    script's batches and the samples of the running loop. What is kept back of a step counts as not done.
+    `epoch` counts passes over the data, and `loop` finished loops over the loader within one. `batch` and
+    `offset` are the script's batches and the samples of the running loop.
+    What is kept back of a step counts as not done.
     """
 
     epoch: int = 0
@@ -45,15 +46,15 @@ class Position:
     script_steps: float = 0.0  # progress in steps of the script
     per_step: int = 1  # batches of the script to a step of its own
     shown: int = -1  # the last number that `epochs` or `steps` gave
-    again: bool = False  # it had been given before
-    begun: bool = False  # the pass or step of that number is under way
-    whole: bool = True  # the loop is given the script's own batches
-    counted: bool = False  # the script has been seen to count them
+    again: bool = False  # whether the script had been given it before
+    begun: bool = False  # whether the pass or step of that number is under way
+    whole: bool = True  # whether the loop is given the script's own batches
+    counted: bool = False  # whether the script has been seen to count them
     target_reached: bool = False
-    ended: bool = False  # by the script itself
+    ended: bool = False  # whether the script itself ended its training
     # Epochs or steps that were done when each of the script's loops over them was over; the last one's is open.
     ends: list[float] = field(default_factory=list)
-    # Advances owed to each LR scheduler: what was made, minus the whole steps that were.
+    # Advances owed to each LR scheduler: what was made, minus the whole steps that were taken.
     schedule_credit: list[float] = field(default_factory=list)
 
     @property
@@ -78,7 +79,7 @@ class TrainingState:
     extras: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = field(default_factory=dict)
 
     def capture(self) -> dict[str, Any]:
-        """The state now; its tensors are the live ones."""
+        """Return the state now; its tensors are the live ones."""
         prepared = self.prepared
         return {
             "format": FORMAT,
@@ -100,8 +101,8 @@ class TrainingState:
     def apply(self, state: dict[str, Any], rank: int) -> None:
         """Continue from `state`. Rank 0 also continues its random numbers; the others get their own.
 
-        Raises ValueError when the state belongs to another script, or to one that has changed its model on the
-        way.
+        Raises ValueError where the state belongs to another script, or to one that has changed its model
+        meanwhile.
         """
         state = as_current(state)
         self.put_back(state, rank)
@@ -112,7 +113,7 @@ class TrainingState:
                 take_over(state[name])
 
     def put_back(self, state: dict[str, Any], rank: int) -> None:
-        """What `prepare` was given as it is in `state`, and random numbers as for `apply`, which counts it all."""
+        """Put back what `prepare` was given, and random numbers as `apply` does; what the session counts stays."""
         prepared = self.prepared
         for kind, mine in self._by_kind().items():
             if len(state[kind]) != len(mine):
@@ -152,7 +153,7 @@ class TrainingState:
 
 
 def as_current(state: dict[str, Any]) -> dict[str, Any]:
-    """A state of an earlier format as one of this. Raises ValueError for an unknown one."""
+    """Return a state of an earlier format as one of this. Raises ValueError for an unknown one."""
     if state.get("format") == FORMAT:
         return state
     if state.get("format") != 1:
@@ -166,13 +167,13 @@ def as_current(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _groups_of(optimizer: torch.optim.Optimizer, prepared: Prepared) -> list[list[int]]:
-    """The numbers of the parameters of each group; those may change while training."""
+    """Return the numbers of the parameters of each group; these may change while training."""
     number = {parameter: i for i, parameter in enumerate(prepared.parameters())}
     return [[number[parameter] for parameter in group["params"]] for group in optimizer.param_groups]
 
 
 def _regroup(optimizer: torch.optim.Optimizer, groups: list[list[int]], prepared: Prepared) -> None:
-    """Give an optimizer the groups it has come to have in the process that the state is of."""
+    """Give an optimizer the groups that it has in the process that the state is of."""
     if _groups_of(optimizer, prepared) == groups:
         return
     parameters = prepared.parameters()
@@ -187,10 +188,10 @@ def _regroup(optimizer: torch.optim.Optimizer, groups: list[list[int]], prepared
 
 
 def _unnamed(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Options a group needs where the class has no default for them; the loaded state overwrites all."""
+    """Return options that a group needs where the class has no default; the loaded state overwrites all."""
     return {"lr": 0.0} if "lr" in optimizer.defaults and optimizer.defaults["lr"] is None else {}
 
 
 def diversify(seed: int, rank: int) -> None:
-    """Random numbers of a rank's own, so that replicas do not drop out the same units."""
+    """Seed a rank's own random numbers, so that replicas do not drop out the same units."""
     torch.manual_seed(hash((seed, rank, 0x5EED)) % 2**63)
