@@ -1,4 +1,4 @@
-"""Whether the loop may be given larger batches than the script's own."""
+"""Decides whether the loop may be given larger batches than the script's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .loop_state import LoopState
 
 
 class BatchFusing:
-    """Looks at how the loop treats its batches, and decides after a pass that all replicas have looked at."""
+    """Looks at how the loop treats its batches, and decides after a pass at which all replicas have looked."""
 
     def __init__(
         self, config: TrainingConfig, script_batch: int, loop: LoopState, source: Source, has_scheduler: bool
@@ -19,7 +19,7 @@ class BatchFusing:
         self._config, self._script_batch, self._loop, self._source = config, script_batch, loop, source
         self._has_scheduler = has_scheduler
         self.habits = LoopHabits()
-        self.all_looked = False  # every rank has looked at a loop's habits
+        self.all_looked = False  # whether every rank has looked at a loop's habits
 
     @property
     def is_possible(self) -> bool:
@@ -34,7 +34,7 @@ class BatchFusing:
             self.habits.look(self._loop.position.batch, rates, self._has_scheduler)
 
     def choose(self) -> None:
-        """After a pass, choose larger batches for a loop that was not seen to count its own."""
+        """Choose larger batches, after a pass, for a loop that was not seen to count its own."""
         position = self._loop.position
         if position.whole and self.is_possible and position.per_step == 1:
             always = self._config.fuse_batches == "always"

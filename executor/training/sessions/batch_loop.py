@@ -36,7 +36,7 @@ LEFT_UNDONE = (
 
 @dataclass(eq=False)
 class BatchLoop:
-    """Goes through the data where the training is: what the prepared loader and those who count batches ask.
+    """Goes through the data from where the training is; answers the prepared loader, and what counts batches.
 
     It is the `Loop` of `elastic_loader` and the `Numbers` of `counted_loops`.
     """
@@ -110,7 +110,7 @@ class BatchLoop:
                 if loop.in_loop:
                     raise RuntimeError(AheadWatch.SENTENCE)
             return
-        if loop.loops_seen < position.loop:  # done before this process joined or was restarted
+        if loop.loops_seen < position.loop:  # the loop was done before this process joined or was restarted
             loop.loops_seen += 1
             return
         here = position.epoch, position.loop
@@ -156,7 +156,7 @@ class BatchLoop:
                 last = not self._has_enough_ahead(reader)
                 if not entered:
                     unit, entered = (yield from self.events.enter_loop(unit)), True
-            except GroupBroken:  # in data that one replica reads for all
+            except GroupBroken:  # while one replica reads data for all
                 if step.ahead:
                     self.course.undo()
                     yield from self.parts.void()
@@ -174,11 +174,11 @@ class BatchLoop:
         self.sides.begin_loop(loop.by_next)
 
     def _has_enough_ahead(self, reader: Reader) -> bool:
-        """Return whether gradients may be kept back after this batch: another one follows to bring them."""
+        """Return whether gradients may be kept back after this batch, since another one follows to bring them."""
         return len(self._step.ahead) + 1 < self.scale.units_per_step and reader.has_next
 
     def _begin_reading(self) -> Reader:
-        """Read on from where the training is, from the beginning of the epoch where the order has changed."""
+        """Read on from where the training is, or from the beginning of the epoch where the order has changed."""
         position, peers = self._position, self.peers
         place = Place(position.epoch, position.loop, position.batch, position.offset)
         self.loop.read_by = split = self.scale.split

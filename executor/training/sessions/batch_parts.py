@@ -132,7 +132,7 @@ class BatchParts:
             yield another(self._step.batch)
 
     def keep_failure(self, error: BaseException) -> None:
-        """Keep what was raised while a generator was closed, which Python drops, for the script's next call."""
+        """Keep, for the script's next call, what was raised while a generator was closed: Python drops it."""
         self._failure = error
 
     def raise_failure(self) -> None:
@@ -142,7 +142,7 @@ class BatchParts:
             raise failure
 
     def _by_turns(self, unit: Unit) -> Unit:
-        """Let a batch that all replicas compute whole count as that of one of them, which takes turns.
+        """Let a batch that all replicas compute whole count for one of them, which takes turns.
 
         Each replica has sums over samples of its own.
         """

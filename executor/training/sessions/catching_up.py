@@ -26,12 +26,12 @@ _Taken = TypeVar("_Taken")
 
 
 class Unfit(RuntimeError):
-    """A newcomer cannot take over the state of those that train; one sentence for the script's owner."""
+    """Raised where a newcomer cannot take over the state of the others; one sentence for the script's owner."""
 
 
 @dataclass(eq=False)
 class CatchingUp:
-    """Takes over a state, and puts it in place as soon as the script is ready for each part of it."""
+    """Takes over a state, and puts each part of it in place as soon as the script is ready for it."""
 
     prepared: Prepared
     state: TrainingState
@@ -43,9 +43,9 @@ class CatchingUp:
     peers: Peers
 
     def __post_init__(self) -> None:
-        self.of_peers = False  # the state is that of processes that train, not of a checkpoint
-        self._began = False  # the script's loop
-        # A state that a script may change before its loop, which goes on from here all the same.
+        self.of_peers = False  # whether the state is that of processes that train, not of a checkpoint
+        self._began = False  # whether the script's loop began
+        # A script may change this state before its loop, but goes on from here all the same.
         self._taken_over: dict[str, Any] | None = None
 
     def take_over(self, state: dict[str, Any], rank: int) -> None:
@@ -54,7 +54,7 @@ class CatchingUp:
         self._taken_over = None if self._began else as_current(state)
 
     def begin_script(self) -> None:
-        """The script has set itself up, and may have changed what it has taken over."""
+        """Begin the script's loop: the script has set itself up, and may have changed what it has taken over."""
         self._began = True
         if self._taken_over is not None:
             self.state.put_back(self._taken_over, self.peers.rank)
@@ -105,7 +105,7 @@ class CatchingUp:
         return replace(unit, fetch=fetch)
 
     def _take_variables(self, begin: Callable[[int, int], _Taken]) -> _Taken:
-        """Take variables over, if there are any to take; a newcomer that cannot do that says why."""
+        """Take variables over, if there are any. Raises Unfit, with the reason, for a newcomer that cannot."""
         try:
             return begin(self.peers.rank, self.peers.world_size)
         except NotMade as why:

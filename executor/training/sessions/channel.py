@@ -13,14 +13,14 @@ from ...protocol.messages import Abort, Command, Event, Join, Leave, Save, SetBa
 Membership = Join | Leave
 _Single = TypeVar("_Single", SetBatch, Save, Stop)
 
-# The exit status of a process whose worker went away: nobody is left to tell.
+# The exit status of a process whose worker went away, so that nobody is left to tell.
 ORPHANED = 75
 
 
 class Channel:
-    """Commands wait here until the training reaches a control point; only `Abort` acts at once.
+    """Keeps commands until the training reaches a control point; only `Abort` acts at once.
 
-    A thread of its own reads the socket. Everything else is called by the thread that trains.
+    A thread of its own reads the socket. The thread that trains calls everything else.
     """
 
     def __init__(self, fd: int, on_orphaned: Callable[[], None] = lambda: os._exit(ORPHANED)) -> None:
@@ -44,18 +44,18 @@ class Channel:
 
     @property
     def waiting(self) -> bool:
-        """Whether any command waits; cheap enough for every step."""
+        """Whether any command waits. It is cheap enough for every step."""
         return bool(self._single) or self._membership is not None
 
     def membership(self, after: int) -> Membership | None:
-        """The newest `Join` or `Leave` of a generation later than `after`; older ones are dropped."""
+        """Return the newest `Join` or `Leave` of a generation later than `after`; older ones are dropped."""
         with self._changed:
             if self._membership is not None and self._membership.generation <= after:
                 self._membership = None
             return self._membership
 
     def take(self, kind: type[_Single]) -> _Single | None:
-        """The newest command of a kind, which then no longer waits."""
+        """Return the newest command of a kind, which then no longer waits."""
         with self._changed:
             return self._single.pop(kind, None)  # type: ignore[return-value]
 

@@ -1,7 +1,8 @@
 """Points between two batches at which all ranks do what rank 0 decides.
 
-All ranks run the same code and act on commands only at control points: before a batch, when the script has made a
-step of all gradients so far, about every 50 ms. There rank 0 says what to do and when the next control point is.
+All ranks run the same code and act on commands only at control points. One comes before a batch, about every 50
+ms, when the script has made a step of all gradients so far.
+There rank 0 says what to do, and when the next control point is.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .step_guard import StepGuard
 from .step_scale import StepScale
 
 CONTROL_INTERVAL_S = 0.05
-MOST_STEPS = 1000  # to the next control point
+MOST_STEPS = 1000  # the most steps to the next control point
 
 
 class Act(IntEnum):
@@ -46,9 +47,10 @@ class Act(IntEnum):
 class ControlWord(NamedTuple):
     """What rank 0 tells all ranks at a control point.
 
-    `argument`: the generation to follow (REGROUP), or whether to save (STOP). `local_bsz`, `accumulation`,
-    `batch_size`: the batch plan. `following`: steps to the next control point; 0: ask again at once.
-    `parameter`, `sample`: the number of a parameter and what it looks like on rank 0; -1 where no sample is due.
+    argument: the generation to follow (REGROUP), or whether to save (STOP).
+    local_bsz, accumulation, batch_size: the batch plan.
+    following: steps to the next control point; 0: ask again at once.
+    parameter, sample: the number of a parameter and what it looks like on rank 0; -1 where no sample is due.
     """
 
     act: int = Act.GO_ON
@@ -86,10 +88,10 @@ class ControlPoints:
 
     def __post_init__(self) -> None:
         self._next = 0  # iteration of the next control point
-        self._generation = -1  # of the group for which that was agreed
+        self._generation = -1  # generation of the group for which that was agreed
 
     def pass_through(self) -> bool:
-        """Do what the ranks agree on before the next batch. True when group, plan or position changed."""
+        """Do what the ranks agree on before the next batch. Returns whether group, plan or position changed."""
         if self.peers.group is not None and self.peers.group.disagreement:
             self.peers.group.differ(self.peers.group.disagreement)  # the script has caught it
         self.reports.tell(self.membership.generation)
@@ -118,14 +120,15 @@ class ControlPoints:
                 continue
 
     def come_soon(self) -> None:
-        """Have the next batch preceded by a control point."""
+        """Let a control point come before the next batch."""
         self._next = self.loop.position.iterations
 
     def _agree(self, group: Group) -> ControlWord:
         """Return what rank 0 decided."""
         word = self._decide(group) if group.rank == 0 else ControlWord()
         if group.rank != 0:
-            self.channel.discard(SetBatch, Save)  # for rank 0; must not surface when this rank becomes it
+            # they are for rank 0, and must not surface when this rank becomes it
+            self.channel.discard(SetBatch, Save)
         word = ControlWord(*group.broadcast_ints(list(word)))
         if word.parameter >= 0 and group.rank != 0:
             self.samples.compare(group, word.parameter, word.sample)
@@ -133,7 +136,7 @@ class ControlPoints:
         return word
 
     def _decide(self, group: Group) -> ControlWord:
-        """Return what the commands that wait, and the state of the training, ask for."""
+        """Return what the waiting commands and the state of the training ask for."""
         plan, act, argument = self.scale.plan, Act.GO_ON, 0
         membership = self.channel.membership(group.generation)
         if membership is not None:
@@ -156,7 +159,7 @@ class ControlPoints:
         return max(1, min(MOST_STEPS, round(CONTROL_INTERVAL_S / max(step_s, 1e-6))))
 
     def _act(self, word: ControlWord) -> bool:
-        """Do what was agreed on. True when group, batch plan or position changed."""
+        """Do what was agreed on. Returns whether group, batch plan or position changed."""
         match word.act:
             case Act.REGROUP:
                 self.variables.look_as_one()

@@ -1,4 +1,4 @@
-"""What was found out about the script's losses and steps, for processes that come later."""
+"""Keeps what was found out about the script's losses and steps, for processes that come later."""
 
 from __future__ import annotations
 

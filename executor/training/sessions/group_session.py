@@ -1,8 +1,8 @@
 """Training in a process group: what `torchrun`, managed and profiled runs share.
 
-The script drives it: it asks for epochs and steps, takes batches and parts of them, goes backward and makes steps.
-What has to be agreed on between replicas is agreed on between two steps. A session puts together the pieces that
-do this, and hears of their events.
+The script drives it: it asks for epochs and steps, takes batches and parts of them, goes backward and makes
+steps. Replicas agree between two steps on what they have to agree on.
+A session puts together the pieces that do this, and hears of their events.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from .step_scale import StepScale
 
 
 class GroupSession(LoopEvents):
-    """Training in a process group: the pieces that all ways to run share, and what they add by themselves.
+    """Trains in a process group, with the pieces that all ways to run share; each way adds its own.
 
     It is a `Session` for the script, the `ScriptEvents` of its loops, and what is `Watched` of a batch.
     """
@@ -187,7 +187,7 @@ class GroupSession(LoopEvents):
         self.metrics.add(metrics, how, self.progress.here)
 
     def combine(self, value: Any, how: str) -> Any:
-        """Return the value over all replicas, now; all of them call this. Raises ValueError for an unknown way."""
+        """Return the value over all replicas, now. All of them call this. Raises ValueError for an unknown way."""
         over = self.mean_over(value) if self.world_size > 1 else None
         return self.peers.combine(value, how, self.samples.weight, over)
 
@@ -215,7 +215,7 @@ class GroupSession(LoopEvents):
 
     @property
     def pace(self) -> Pace | None:
-        """What an emulated node is paced to; None on a real device."""
+        """The pace of an emulated node; None on a real device."""
         return self.course.pace
 
     @property
@@ -270,7 +270,7 @@ class GroupSession(LoopEvents):
     def can_do_again(self) -> bool:
         """Whether the batch that comes next can be given again, and nothing else with it.
 
-        A function that draws batches may go by variables of the loop.
+        A function that draws batches may depend on variables of the loop.
         """
         loop = self.loop
         draws = isinstance(self.prepared.loader, Batches)
@@ -289,7 +289,7 @@ class GroupSession(LoopEvents):
         return [*self.models_beside(), Undo(several=True)]
 
     def models_beside(self) -> list[Kept]:
-        """Return what batches change in the models, as it is now."""
+        """Keep what batches change in the models, as it is now."""
         models = [*self.prepared.modules, *self.prepared.companions]
         return [Beside(self.prepared, full=True), Buffers(models)]
 
@@ -303,7 +303,7 @@ class GroupSession(LoopEvents):
         return None
 
     def epoch_seed(self, epoch: int) -> int:
-        """Return the seed of an epoch's order: the sum that a `DistributedSampler` would seed with."""
+        """Return the seed of an epoch's order, which is the sum that a `DistributedSampler` would seed with."""
         return self.config.seed + self.script_seed + epoch
 
     def _seed(self) -> int:

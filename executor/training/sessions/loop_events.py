@@ -1,4 +1,4 @@
-"""What a way to run can add at each point of the script's loops; by default nothing is added."""
+"""What a way to run can add at each point of the script's loops. By default nothing is added."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LoopEvents:
         yield
 
     def control_point(self) -> bool:
-        """Do what the ranks agree on before the next batch. True when group, plan or position changed."""
+        """Do what the ranks agree on before the next batch. Returns whether group, plan or position changed."""
         return False
 
     def enter_loop(self, unit: Unit) -> Generator[Any, None, Unit]:
@@ -30,22 +30,22 @@ class LoopEvents:
         yield
 
     def arrive(self) -> None:
-        """The script is where the training is, and should have its variables as they are there."""
+        """Give the script its variables as they are where the training is, which it has reached."""
 
     def open_unit(self, unit: Unit) -> None:
-        """The script is given a batch next."""
+        """Note that the script is given a batch next."""
 
     def before_part(self, part: Part) -> None:
-        """The script is given a part of a batch next."""
+        """Note that the script is given a part of a batch next."""
 
     def part_over(self) -> None:
-        """The script asks for more, or has left its loop: it does nothing more with the part it has."""
+        """Note that the script is done with the part it has: it asks for more, or has left its loop."""
 
     def after_part(self, part: Part) -> None:
-        """The script is done with a part, and nothing of it has to be done again."""
+        """Note that the script is done with a part, and nothing of it has to be done again."""
 
     def after_loop(self) -> None:
-        """A loop over the data is over; what follows, such as a validation, sees the same model everywhere."""
+        """End a loop over the data. What follows, such as a validation, sees the same model everywhere."""
 
     # --- steps ----------------------------------------------------------------------------------------------
 
@@ -54,23 +54,23 @@ class LoopEvents:
         return False
 
     def step_undone(self) -> None:
-        """All batches of the running step have to be done again."""
+        """Go back to where the running step began, all of whose batches have to be done again."""
 
     def script_step_begins(self) -> None:
-        """A step of a loop in steps begins, with nothing kept back from the one before."""
+        """Begin a step of a loop in steps, with nothing kept back from the one before."""
 
     def script_step_again(self) -> None:
-        """A step of a loop in steps begins again."""
+        """Begin a step of a loop in steps again."""
 
     # --- what the checks of a batch ask ---------------------------------------------------------------------
 
     def found_out(self) -> None:
-        """Something about the script was found out that whoever starts it again should know."""
+        """Keep what was found out about the script, for whoever starts it again."""
 
     def kept_beside(self) -> Sequence[Kept]:
-        """Return what else the script changes with each batch, as it is now."""
+        """Keep what else the script changes with each batch, as it is now."""
         return ()
 
     def mark_rows(self) -> Rows:
-        """Return tensors of the script that may hold something of each sample."""
+        """Mark tensors of the script that may hold something of each sample."""
         return ()

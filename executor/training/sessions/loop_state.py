@@ -1,4 +1,4 @@
-"""Where the script is in its loops, as this process sees it."""
+"""Keeps where the script is in its loops, as this process sees it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from .step_in_hand import StepInHand
 class LoopState:
     """What is known of the running loop beside the position of the training. Nothing of it travels.
 
-    epoch_count, step_count: epochs or steps that all loops until now have asked for; None for those that the
-    script does not count by.
+    epoch_count, step_count: epochs or steps that all loops until now have asked for; None for what the script
+    does not count by.
     in_loop: the script is inside of a loop over epochs or steps.
-    in_iteration: the script has a part of a batch; partial: that part is not the last one of its batch.
-    one_pass: the script makes several steps per batch, so that a batch takes one pass on each replica.
+    in_iteration: the script has a part of a batch. partial: that part is not the last one of its batch.
+    one_pass: the script makes several steps per batch, so a batch takes one pass on each replica.
     by_next: the loop takes its batches by calls such as `next(iterator)`, and so counts them.
     counts_itself: the script uses Python's own `islice`, whose counts cannot be corrected.
     loops_seen: loops over the data that this process has been through, or was told of, in the running pass.
     given: batches of the running loop that the script was given in this process.
     batches_here: batches since the running pass or step began in this process.
     redos: times that something had to be done again.
-    read_by: how the batches that are read now are divided. ahead: watches a loop that takes batches by calls.
+    read_by: how the batches that are read now are divided.
+    ahead: watches a loop that takes batches by calls.
     """
 
     position: Position
@@ -52,7 +53,7 @@ class LoopState:
 
     @property
     def number(self) -> int:
-        """Batches of the running loop that were handed out, the running one included."""
+        """Batches of the running loop that were handed out, with the running one."""
         return self.position.batch + len(self.step.ahead)
 
     @property
@@ -67,9 +68,9 @@ class LoopState:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a loop that counts what it takes has taken less than the others have."""
+        """Whether a loop that counts what it takes has taken fewer batches than the others have."""
         return self.by_next and not self.by_steps and self.given < self.position.batch
 
     def note_counting(self, how: str) -> None:
-        """Remember that the script has counted its batches, by `how`."""
+        """Remember that the script has counted its batches, and how."""
         self.position.counted = True

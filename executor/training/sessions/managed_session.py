@@ -160,7 +160,7 @@ class ManagedSession(GroupSession):
                 self.variables.note_combined(combined)
                 return combined
             except GroupBroken:
-                if in_batch:  # the batch is done again as a whole: what comes of it now counts for nothing
+                if in_batch:  # the batch is done again as a whole, so what comes of it now counts for nothing
                     self.gradients.give_up()
                     return combine([value], [1.0], how)
                 self.membership.recover()
@@ -238,9 +238,9 @@ class ManagedSession(GroupSession):
             position.pass_samples, position.pass_progress = before
 
     def end_pass(self, epoch: int) -> None:
-        """Pass the end of the data together with all ranks; their metrics decide whether training goes on.
+        """Pass the end of the data together with all ranks, whose metrics decide whether training goes on.
 
-        Each rank is past it before it talks to the others, so that after a failure in here nobody comes back.
+        Each rank is past it before it talks to the others, so after a failure in here nobody comes back.
         """
         if self.position.epoch != epoch:
             return  # this rank took over the state of one that was past it
@@ -262,7 +262,7 @@ class ManagedSession(GroupSession):
             self.checkpoints.save()
 
     def _meet(self, where: str) -> None:
-        """Combine what was reported, and let all decide alike whether the target is reached."""
+        """Combine what was reported, so that all decide alike whether the target is reached."""
         group = self.group
         try:
             if group is None or group.broken:
@@ -282,7 +282,7 @@ class ManagedSession(GroupSession):
 
     @property
     def leaving(self) -> Leaving | None:
-        """What unwinds the script, which may catch it all the same; None while this process stays."""
+        """The exception that unwinds the script, though the script may catch it; None while this process stays."""
         return self.membership.leaving
 
     @property
@@ -301,9 +301,10 @@ class ManagedSession(GroupSession):
         return self.progress.where
 
     def finish(self) -> None:
-        """Combine what was reported last, and keep the state: the script has come to its end.
+        """Combine what was reported last, and keep the state, because the script has come to its end.
 
-        Where all replicas have, they do it together. Where only rank 0 has, what it decided holds for all.
+        Where all replicas have come to it, they do this together. Where only rank 0 has, what it decided holds
+        for all.
         """
         if self._finished:
             return

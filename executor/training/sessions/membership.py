@@ -1,4 +1,4 @@
-"""A managed process joins groups, leaves them, and finds the next one when its group breaks."""
+"""Lets a managed process join groups, leave them, and find the next one when its group breaks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .step_scale import StepScale
 
 
 class Leaving(BaseException):
-    """Unwinds the script when this process leaves the job. Not an Exception: a script should not catch it."""
+    """Unwinds the script when this process leaves the job; no Exception, since a script should not catch it."""
 
     def __init__(self, saved: str | None = None) -> None:
         super().__init__("this process leaves the job")
@@ -61,7 +61,7 @@ class Membership:
 
     def __post_init__(self) -> None:
         self.generation = -1  # the newest one that was tried
-        self.leaving: Leaving | None = None  # which a script may catch all the same
+        self.leaving: Leaving | None = None  # a script may catch it all the same
         self._stores = Stores()
 
     def await_command(self, after: int | None = None) -> Join | Leave:
@@ -76,7 +76,7 @@ class Membership:
         return command
 
     def recover(self) -> None:
-        """The group broke: say so once, and await the next one. Raises `Abandoned` where there will be none."""
+        """Tell once that the group broke, and await the next one. Raises `Abandoned` where there will be none."""
         if self.leaving is not None:
             raise self.leaving
         if self.peers.group is not None and self.peers.group.abandoned:
@@ -115,7 +115,7 @@ class Membership:
         raise self.leaving
 
     def on_abort(self, generation: int) -> None:
-        """End the group where the executor has given it up; called by the command thread."""
+        """End the group where the executor has given it up. The command thread calls this."""
         group = self.peers.group
         if group is not None and group.generation <= generation:
             group.fail()
@@ -128,7 +128,7 @@ class Membership:
         self.peers.group = None
 
     def _join(self, join: Join) -> None:
-        """Form a group with the others and take over the state of the most advanced one. Raises GroupBroken."""
+        """Form a group with the others, and take over the state of the most advanced one. Raises GroupBroken."""
         self._detach()
 
         def given_up() -> bool:
@@ -165,7 +165,7 @@ class Membership:
             )
 
     def _default_plan(self, replicas: int) -> BatchPlan:
-        """Return the initial batch size, in as few passes as local limits allow."""
+        """Return the batch plan of the initial batch size, in as few passes as local limits allow."""
         script_batch = self.scale.script_batch
         each = -(-script_batch // replicas)
         limit = largest_local_bsz(self.config, self.gpu_type, self.pace)

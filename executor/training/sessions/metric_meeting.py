@@ -1,4 +1,4 @@
-"""Replicas put together what each has reported."""
+"""Puts together what each replica has reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .peers import Peers
 from .sample_counts import SampleCounts
 from .script_progress import ScriptProgress
 
-# A pass of fewer of the data set's samples than this share was left early.
+# A pass over a smaller share of the data set's samples was left early.
 WHOLE_PASS = 0.99
 
 
@@ -36,10 +36,10 @@ class MetricMeeting:
         self._peers, self._fusing, self._data = peers, fusing, data
 
     def combine(self, group: Group, leaves: bool = False) -> bool:
-        """Combine what was reported; returns whether rank 0 leaves its loop, which holds for all.
+        """Combine what was reported. Returns whether rank 0 leaves its loop, which holds for all.
 
-        Every rank calls this; `leaves`: this one has left its loop. Raises GroupBroken, and Disagreement where
-        another rank than 0 has left.
+        Every rank calls this. `leaves`: this one has left its loop.
+        Raises GroupBroken, and Disagreement where another rank than 0 has left.
         """
         mine, position, habits = self._metrics, self._loop.position, self._fusing.habits
         counts = position.counted or habits.counts or self._loop.one_pass or not self._was_whole_pass

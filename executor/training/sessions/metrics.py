@@ -21,10 +21,10 @@ class Metrics:
         self.values: dict[str, float] = {}
         self.ways: dict[str, str] = {}
         self.over: dict[str, float] = {}  # what means are over, where that was seen
-        # Sums over a replica's samples, divided by the number of all, and what each is taken off, as 1, or 0.
+        # Of sums over a replica's samples, divided by the number of all: what each is subtracted from, 1 or 0.
         self.parts: dict[str, float] = {}
         self.at: dict[str, MeasuredAt] = {}  # where in the training each was reported
-        self.fresh: set[str] = set()  # reported since they were combined last
+        self.fresh: set[str] = set()  # names reported since they were last combined
         self.combined: dict[str, float] = {}
 
     def add(self, metrics: Mapping[str, Any], how: Mapping[str, str], at: MeasuredAt) -> None:
@@ -51,7 +51,7 @@ class Metrics:
 
 
 def as_number(name: str, value: Any) -> float:
-    """A metric as a number; whole numbers stay whole. Raises TypeError for what is none."""
+    """Return a metric as a number; whole numbers stay whole. Raises TypeError for anything else."""
     if isinstance(value, bool):
         return float(value)
     if isinstance(value, int):
@@ -68,7 +68,7 @@ def as_number(name: str, value: Any) -> float:
 
 
 def combine(values: Sequence[Any], weights: Sequence[float], how: str = "mean") -> Any:
-    """One value of all replicas': `weights` are their samples. `last` is rank 0's.
+    """Return one value for all replicas: `weights` are their samples. "last" is rank 0's.
 
     Raises ValueError for an unknown `how`, or where there are no values.
     """
@@ -92,11 +92,12 @@ def combine_reports(
     reports: Sequence[tuple[Mapping[str, float], Mapping[str, str], float, Mapping[str, float]]],
     samples: Sequence[int],
 ) -> tuple[dict[str, float], list[str]]:
-    """One value of each metric, and sentences on what is odd.
+    """Return one value of each metric, and sentences on what is odd.
 
-    `reports` has each rank's values, ways, weight, and what means are over; `samples` how many each was given.
-    By default a metric is a mean over samples. Whole numbers that differ between replicas are counts, and so are
-    those that equal a replica's samples: they are added up.
+    `reports` has each rank's values, ways, weight, and what means are over. `samples` is how many each was
+    given.
+    By default a metric is a mean over samples. Whole numbers that differ between replicas are counts. So are
+    those that equal a replica's samples. Counts are added up.
     """
     names = list(dict.fromkeys(name for values, *_ in reports for name in values))
     combined: dict[str, float] = {}
@@ -116,13 +117,13 @@ def combine_reports(
 
 
 def weights_of(samples: Sequence[float], over: Sequence[float | None]) -> list[float]:
-    """What replicas' means are weighed by: what they are over where all have seen that, or else their samples."""
+    """Return the weights of replicas' means: what they are over where all have seen that, else their samples."""
     seen = [count for count in over if count is not None]
     return seen if len(seen) == len(over) and sum(seen) > 0 else list(samples)
 
 
 def is_count(values: Sequence[float], samples: Sequence[int]) -> bool:
-    """Whether these are whole numbers of which each replica has its share."""
+    """Return whether these are whole numbers of which each replica has its share."""
     if len(values) < 2 or not all(isinstance(value, int) for value in values):
         return False
     return len(set(values)) > 1 or list(values) == list(samples)

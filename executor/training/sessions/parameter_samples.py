@@ -1,4 +1,4 @@
-"""Now and then, a sample of one parameter is compared between replicas."""
+"""Compares, now and then, a sample of one parameter between replicas."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ParameterSamples:
         return number, sample_of(parameters[number])
 
     def compare(self, group: Group, number: int, sample: int) -> None:
-        """Raise `Disagreement` where this replica's parameter looks other than rank 0's."""
+        """Raise `Disagreement` where this replica's parameter differs from rank 0's sample."""
         parameter = self._prepared.parameters()[number]
         if not alike(sample, sample_of(parameter)):
             name, position = self._prepared.name_of(parameter), self._position
@@ -45,13 +45,13 @@ class ParameterSamples:
 
 
 def sample_of(parameter: Tensor) -> int:
-    """Return what some elements of a parameter look like, as a whole number that travels."""
+    """Return some elements of a parameter as a whole number that travels."""
     some = parameter.detach().reshape(-1)[:4096].double()
     return struct.unpack("q", struct.pack("d", float(some.square().mean().sqrt() + some.mean())))[0]
 
 
 def alike(first: int, second: int) -> bool:
-    """Return whether two samples are of the same parameter, but for the round-off of different machines."""
+    """Return whether two samples are of the same parameter, apart from the round-off of different machines."""
     a, b = (struct.unpack("d", struct.pack("q", sample))[0] for sample in (first, second))
     if a != a or b != b:
         return a != a and b != b

@@ -1,8 +1,9 @@
 """Profile mode: the script's own training step, timed at one local batch size after the other.
 
-One replica, no group, nothing saved. The script trains as usual; the loader feeds it ever larger batches and ends
-the process when the plan is done. It ends also where memory runs out: nobody knows what the error has left on the
-GPU, so the executor starts another process, which goes on with the plan.
+There is one replica and no group, and nothing is saved. The script trains as usual. The loader feeds it ever
+larger batches, and ends the process when the plan is done.
+The process ends also where memory runs out, because nobody knows what the error has left on the GPU. The
+executor then starts another process, which goes on with the plan.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from .start_up import ready, warm_up
 
 
 class ProfileSession(GroupSession):
-    """Walks the loader through the sizes of a `ProfilePlan`, sending `Trying` before and `Profiled` after each."""
+    """Walks the loader through the sizes of a `ProfilePlan`, and sends `Trying` before each, `Profiled` after."""
 
     def __init__(
         self, prepared: Prepared, config: TrainingConfig, channel: Channel, loss: Kind = Kind.UNKNOWN
@@ -54,7 +55,7 @@ class ProfileSession(GroupSession):
         self._warming_up = False
         # The steps before the first size is timed go on until the second moments are in use, too.
         self._more_warmup = 0 if self.preconditioner.identity else MIN_PRECONDITIONER_STEPS
-        self._steps_left: list[bool] = []  # of the size being measured, whether each is warm-up
+        self._steps_left: list[bool] = []  # for each step of the size being measured, whether it is warm-up
         warm_up(self.device)
         dist.init_process_group(backend_for(self.device), store=dist.HashStore(), rank=0, world_size=1)
         self.peers.group = Group(Join(0, 0, 1, 1, 0, 1, "", 0), self.device, {})
@@ -68,7 +69,7 @@ class ProfileSession(GroupSession):
 
     @property
     def completed(self) -> bool:
-        """Epochs and steps go on until all is measured, which raises `Leaving`."""
+        """Whether to end: never, since epochs and steps go on until all is measured, which raises `Leaving`."""
         return False
 
     def end_pass(self, epoch: int) -> None:
@@ -77,12 +78,12 @@ class ProfileSession(GroupSession):
         self.position.loop = self.position.batch = self.position.offset = 0
 
     def show(self, progress: float, count: int) -> int:
-        """Passes of any length are no epochs: the script is shown the first one."""
+        """Return the first number: passes of any length are no epochs."""
         return 0
 
     @reads_batches
     def read_on(self) -> Generator[Any, None, bool]:
-        """Batches of the size that is being measured, and of the next ones; raises `Leaving` after the last."""
+        """Yield batches of the size being measured, and of the next ones. Raises `Leaving` after the last."""
         reader: Reader | None = None
         restarts = 0
         while True:
@@ -142,5 +143,8 @@ class ProfileSession(GroupSession):
         return self.loop.epoch_count * self.source.size
 
     def measures_noise(self) -> bool:
-        """Where it is not timed: training keeps gradients of earlier steps for it, which have to fit, too."""
+        """Return whether the noise is measured, though only in steps that are not timed.
+
+        Training keeps gradients of earlier steps for it, which have to fit in memory, too.
+        """
         return self._warming_up

@@ -1,4 +1,4 @@
-"""Replicas begin with the same parameters, and take in the same new ones."""
+"""Lets replicas begin with the same parameters, and take in the same new ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SameParameters:
         self._aligned = -1  # generation of the group whose members have begun alike
 
     def align(self, group: Group) -> None:
-        """Before the first step, take replica 0's weights and the state of its random generators.
+        """Take replica 0's weights and the state of its random generators, before the first step.
 
         A script may set weights at random between `prepare` and its loop.
         """
@@ -46,7 +46,7 @@ class SameParameters:
             self._peers.group.broadcast_tensors(added, 0)
 
     def regrouped(self) -> None:
-        """The parameters that optimizers hold now are known to the new group."""
+        """Note that the new group knows the parameters that optimizers hold now."""
         self._held = self._prepared.held_count()
 
     def sync_buffers(self) -> None:

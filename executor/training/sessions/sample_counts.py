@@ -1,4 +1,4 @@
-"""How many samples of the running pass this replica was given."""
+"""Counts how many samples of the running pass this replica was given."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class CountSnapshot(NamedTuple):
 class SampleCounts:
     """Samples of the running pass that this replica was given.
 
-    local: all of them. apart: without batches that all replicas computed whole; values of replicas are weighed by
-    these. since: as `apart`, but only since replicas have come or gone.
+    local: all of them.
+    apart: without batches that all replicas computed whole; values of replicas are weighed by these.
+    since: as `apart`, but only since replicas last came or left.
     shared: after a loop, the local count; None where the replica was given all samples.
     """
 
@@ -57,5 +58,5 @@ class SampleCounts:
 
     @property
     def weight(self) -> float:
-        """What this replica's values weigh when replicas' values are combined."""
+        """The weight of this replica's values when replicas' values are combined."""
         return float(max(self.apart, 1))

@@ -1,4 +1,7 @@
-"""What the script's optimizers, schedulers and scalers ask when the script calls them (`stepping.Stepping`)."""
+"""Answers what the script's optimizers, schedulers and scalers ask when the script calls them.
+
+It is the `Stepping` of `stepping.py`.
+"""
 
 from __future__ import annotations
 

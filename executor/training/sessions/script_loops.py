@@ -19,19 +19,19 @@ class ScriptEvents(Protocol):
     def completed(self) -> bool: ...
 
     def begin_script(self) -> None:
-        """The script has set itself up; training begins, or goes on."""
+        """Begin the training, or go on with it: the script has set itself up."""
 
     def begin_pass(self) -> None:
-        """A pass over the data begins."""
+        """Begin a pass over the data."""
 
     def end_pass(self, epoch: int) -> None:
-        """The pass number `epoch` over the data is over."""
+        """End the pass number `epoch` over the data."""
 
     def begin_script_step(self) -> None:
-        """A step of the script begins."""
+        """Begin a step of the script."""
 
     def end_script_step(self) -> None:
-        """A step of the script is over."""
+        """End a step of the script."""
 
     def show(self, progress: float, count: int) -> int:
         """Return the number of an epoch or step for the script."""
@@ -47,8 +47,8 @@ class ScriptLoops:
     def epochs(self, count: int) -> Iterator[int]:
         """Yield the epochs that are still to do; all ranks pass the end of a pass over the data together.
 
-        Where the batch is adapted an epoch is one of progress: it may take more than one pass, and all but the
-        first have numbers that equal nothing.
+        Where the batch is adapted an epoch is one of progress: it may take more than one pass. All passes but
+        the first have numbers that equal nothing.
         """
         check_count("epochs", count)
         loop, events = self._loop, self._events
@@ -90,8 +90,8 @@ class ScriptLoops:
     def _begin(self, done: float) -> float | None:
         """Begin another loop over epochs or steps, when `done` of them are over.
 
-        Returns how many were over before this loop; None where the loop itself was over before this process came
-        in or was started again.
+        Returns how many were over before this loop. Returns None where the loop itself was over before this
+        process came in or was started again.
         """
         position, number = self._loop.position, self._begun
         self._begun += 1
@@ -107,7 +107,7 @@ class ScriptLoops:
         try:
             yield number
         except GeneratorExit:
-            # The script has left by `break`; an exception would end the script as well.
+            # The script has left by `break`, since an exception would end the script as well.
             self._loop.position.ended = True
             raise
         finally:

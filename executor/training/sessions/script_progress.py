@@ -1,4 +1,4 @@
-"""How far the training is, in epochs and steps as the script counts them."""
+"""Knows how far the training is, in epochs and steps as the script counts them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ScriptProgress:
 
     @property
     def progress_epochs(self) -> float:
-        """Epochs of progress so far, the running pass by its samples."""
+        """Epochs of progress so far; the running pass counts by its samples."""
         position, size = self._position, self._source.size
         if not size or position.loop or self._loop.by_steps:
             return position.epochs_done
@@ -49,7 +49,7 @@ class ScriptProgress:
 
     @property
     def passes_done(self) -> float:
-        """Passes over the data so far, the running one by its samples."""
+        """Passes over the data so far; the running one counts by its samples."""
         position, size = self._position, self._source.size
         if not size or position.loop:
             return float(position.epoch)
@@ -73,7 +73,7 @@ class ScriptProgress:
         """Return the number of an epoch or step for the script.
 
         A number that was given before equals nothing. In a process that comes in or starts again in the midst of
-        an epoch, its number equals nothing up to the first batch: what a script does at that number was done.
+        an epoch, its number equals nothing up to the first batch. What a script does at that number was done.
         """
         position, loop = self._position, self._loop
         resumed, position.begun = position.begun, True

@@ -1,4 +1,4 @@
-"""The steps of a script that loops over `coadapt.steps`: each may have to be done again as a whole."""
+"""The steps of a script that loops over `coadapt.steps`, each of which may have to be done again as a whole."""
 
 from __future__ import annotations
 

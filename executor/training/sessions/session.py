@@ -1,6 +1,6 @@
 """The session of a training script: what stands behind the objects that `coadapt.prepare` returns.
 
-Three ways to run, chosen by the environment (docs/architecture.md, "The training process"):
+The environment chooses one of three ways to run (docs/architecture.md, "The training process"):
 
 * alone (`python train.py`): everything is handed back as it is;
 * `torchrun train.py` (`torchrun_session.py`): the script's processes form one group for good;
@@ -18,7 +18,7 @@ from .metrics import combine
 
 
 class Session(Protocol):
-    """What the front door needs of each way to run."""
+    """What the script's API needs of each way to run."""
 
     @property
     def objects(self) -> tuple[Any, ...]: ...

@@ -41,7 +41,7 @@ class SessionCheckpoints:
         return path
 
     def try_to_save(self) -> None:
-        """Write a checkpoint on the way, which may fail as storage does for a moment: the last good one stays."""
+        """Write a checkpoint while training goes on; where storage fails for a moment, the last good one stays."""
         try:
             self.save()
         except CheckpointError as error:

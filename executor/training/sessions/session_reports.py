@@ -1,4 +1,4 @@
-"""What a training process tells its executor while it trains: heartbeats and measurements."""
+"""Tells the executor of the training: heartbeats and measurements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .script_progress import ROUNDING, ScriptProgress
 from .step_scale import StepScale
 
 HEARTBEAT_INTERVAL_S = 1.0
-# The first reports come after so long, and then twice as long: whoever waits for a job sees that it trains.
+# The first reports come after so long, and then twice as long, so that whoever waits for a job sees it train.
 REPORT_FIRST_S = 2.0
 
 

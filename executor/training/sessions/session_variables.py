@@ -30,7 +30,7 @@ MOST_COMBINED = 4096  # numbers of a pass that are known to be those of all repl
 
 
 class SessionVariables:
-    """Tells `OwnVariables` of each batch, and keeps what models hold beside their parameters until it is over."""
+    """Tells `OwnVariables` of each batch. Until it is over, it keeps what models hold beside their parameters."""
 
     def __init__(
         self,
@@ -54,19 +54,19 @@ class SessionVariables:
         )
         for maker in prepared.makers():
             leave_out(maker)
-        self._beside: Beside | None = None  # before the running batch
-        self._beside_first: Beside | None = None  # before the first batch of the running step
-        self._beside_step: Beside | None = None  # before the running step of a loop in steps
+        self._beside: Beside | None = None  # the state before the running batch
+        self._beside_first: Beside | None = None  # the state before the first batch of the running step
+        self._beside_step: Beside | None = None  # the state before the running step of a loop in steps
         self._seen = SeenSums()
         self._combined: set[float] = set()  # numbers of all replicas that the script has combined in this pass
         self._followers = Followers(prepared)
-        self._several = False  # the running batch takes several passes
+        self._several = False  # whether the running batch takes several passes
         self._little_beside = is_small(prepared) and bool(prepared.companions or prepared.users)
 
     # --- travelling -----------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return what another process needs to go on; says which variables are too large for that."""
+        """Return what another process needs to go on, and tell the user which variables are too large for that."""
         if left := self.own.too_large:
             self._peers.tell(
                 f"{', '.join(sorted(left))} of the script is too large to be kept in checkpoints and handed to "
@@ -79,7 +79,7 @@ class SessionVariables:
         return self._gradients.accumulated() if self._step.unstepped else {}
 
     def load_accumulated(self, gradients: dict[int, Any]) -> None:
-        """Go on with these."""
+        """Go on with accumulated gradients of another process."""
         self._gradients.load_accumulated(gradients)
         self._step.unstepped = bool(gradients)
 
@@ -139,7 +139,7 @@ class SessionVariables:
             self._beside.pass_done(part.samples, last)
 
     def after_loop(self) -> None:
-        """Remember the variables' values for what the script makes of its sums after a loop."""
+        """Remember the variables' values, for what the script makes of its sums after a loop."""
         if self._peers.world_size > 1:
             self.own.loop_ended()
 
@@ -162,7 +162,7 @@ class SessionVariables:
             self._beside_step.restore()
 
     def mark_rows(self) -> Rows:
-        """Return tensors that have a row for each sample of the data."""
+        """Mark tensors that have a row for each sample of the data."""
         size = self._data.source.size
         return self.own.rows(size) if size else ()
 
@@ -170,7 +170,7 @@ class SessionVariables:
         return [*norms(), *rates_of(self._prepared.optimizers, self._prepared.schedulers)]
 
     def _added_losses(self, samples: int) -> list[float]:
-        """Return what a sum of the last loss over this part's samples, or over what it counts, would grow by."""
+        """Return what a sum of the last loss would grow by, over this part's samples or what the loss counts."""
         loss, term = self._gradients.loss, self._gradients.loss_term
         if loss is None or loss.numel() != 1 or 1 < samples == self._loop.position.per_step:
             return []  # a loss divided by as many batches, times the samples, would be the loss itself
@@ -208,7 +208,7 @@ class SessionVariables:
         return float(self._samples.since) if of_batches else None
 
     def part_of(self, value: float) -> float | None:
-        """As `OwnVariables.part_of`, of a sum that is divided by the number of all samples, as by `len(data)`."""
+        """Return `OwnVariables.part_of` for a sum divided by the number of all samples, as by `len(data)`."""
         size = self._data.source.size
         if size is None:
             return None

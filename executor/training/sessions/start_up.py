@@ -30,7 +30,7 @@ def warm_up(device: torch.device) -> None:
     """Pay for torch's lazy imports and the device's context before the others wait for this process."""
     leave_group()
     dist.init_process_group(backend_for(device), store=dist.HashStore(), rank=0, world_size=1)
-    with RandomState(0).borrowed():  # what the script draws next is as alone
+    with RandomState(0).borrowed():  # so that the script draws next what it would draw alone
         layer = torch.nn.Linear(1, 1)
     layer.to(device)(torch.zeros(1, 1, device=device)).sum().backward()
     dist.all_reduce(torch.zeros(1, device=device))

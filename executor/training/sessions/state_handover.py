@@ -1,4 +1,4 @@
-"""The members of a new group agree on one state: that of the most advanced one, or of the newest checkpoint."""
+"""Lets a new group agree on one state: that of its most advanced member, or of the newest checkpoint."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class StateHandover:
     checkpoints: SessionCheckpoints
 
     def __post_init__(self) -> None:
-        self.live = False  # this process holds the state of a run, not just the script's initial one
-        self.replicas_before = 0  # in the group before
+        self.live = False  # whether this process holds the state of a run, not just the script's initial one
+        self.replicas_before = 0  # how many replicas the group before had
 
     def take_over(self, group: Group, join: Join) -> str:
         """Go on from the most advanced live rank, on all ranks; returns where this rank's state came from.
@@ -76,7 +76,10 @@ class StateHandover:
         return "peer"
 
     def _apply(self, group: Group, state: dict[str, Any], here: bool) -> None:
-        """Newcomers take the state over; one whose script has become another one cannot, and says so to all."""
+        """Let newcomers take the state over.
+
+        Raises Unfit here, and GroupBroken elsewhere, where a newcomer's script has become another one.
+        """
         why = ""
         if not here:
             try:
@@ -92,7 +95,7 @@ class StateHandover:
             raise GroupBroken
 
     def _start(self, group: Group) -> str:
-        """Nobody trained yet: rank 0 reads the newest checkpoint, or its initial state counts for all."""
+        """Begin where nobody trained yet: from the newest checkpoint, or from rank 0's initial state."""
         store = self.checkpoints.store
         found = store.load_newest(self.prepared.device) if group.rank == 0 and store else None
         (restored,) = group.broadcast_ints([int(found is not None)])

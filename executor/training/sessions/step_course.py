@@ -51,7 +51,7 @@ class StepCourse:
         units = self.scale.units_per_step
         step.parts = units * split.passes_for(unit.samples) * split.replicas
         if measured and split.part_count(split.unit) == split.replicas * split.passes:
-            # The gradient that is measured is one of a whole step of the script; this may be one batch of several.
+            # The gradient of a whole step of the script is measured; this may be one batch of several.
             share = 1.0 if self.gradients.weights.sums else self.scale.added_up / self._position.per_step
             meter.begin(
                 split.unit * units if unit.samples == split.unit else unit.samples,
@@ -69,7 +69,7 @@ class StepCourse:
     def undo(self) -> None:
         """Have what is under way done again, from the first batch of its step.
 
-        A loop in steps does its whole step again, and until that is over whatever it does is void.
+        A loop in steps does its whole step again. Until that is over, whatever it does is void.
         Raises RuntimeError for a loop that cannot do a batch again.
         """
         loop, step = self.loop, self._step
@@ -103,7 +103,7 @@ class StepCourse:
             self._end(unit)
 
     def _end(self, unit: Unit) -> None:
-        """Move the position on: the gradients of all batches that were ahead are combined."""
+        """Move the position on, because the gradients of all batches that were ahead are combined."""
         position, step, split = self._position, self._step, self.scale.split
         done = step.samples
         full = done == self.scale.full_batch_size or (
@@ -132,7 +132,7 @@ class StepCourse:
         self.gradients.meter.update()
 
     def make_up(self) -> None:
-        """Make the step of what there is, where the loop was left in the midst of a merged one."""
+        """Make the step of the batches there are, where the loop was left in the midst of a merged one."""
         self.gradients.meter.drop()
         self.gradients.begin_part(PartPlan(1, self.peers.world_size, per_step=self.scale.added_up))
         self.loop.in_iteration = True
@@ -147,14 +147,14 @@ class StepCourse:
         self._end(self._step.ahead[-1])
 
     def done_with_ahead(self) -> None:
-        """No batch is ahead any more. A loop in steps keeps its data until the script's step is over."""
+        """Let no batch be ahead any more. A loop in steps keeps its data until the script's step is over."""
         if not self.loop.by_steps:
             for _ in self._step.ahead:
                 self.source.done_with()
         self._step.ahead = []
 
     def _keep_pace(self, passes: int) -> float | None:
-        """On an emulated node, wait until its GPU type would be done.
+        """Wait, on an emulated node, until its GPU type would be done.
 
         Returns the part of that time which goes to all-reduce, in seconds; None on a real device.
         """

@@ -1,4 +1,4 @@
-"""What must be equal on all replicas whenever gradients are combined: learning rates, steps and batches."""
+"""Guards what must be equal on all replicas whenever gradients are combined: learning rates, steps and batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .peers import Peers
 
 
 class StepGuard:
-    """The words of a replica that `Gradients` compares with those of the others (`gradients.Guard`)."""
+    """The words of a replica that are compared with those of the others (`reduction.Guard`)."""
 
     def __init__(self, prepared: Prepared, loop: LoopState, peers: Peers) -> None:
         self._prepared, self._loop, self._peers = prepared, loop, peers
@@ -50,7 +50,7 @@ class StepGuard:
         )
 
     def rates(self) -> list[float]:
-        """Return learning rates as the script set them, but for those on a GPU: reading these would wait."""
+        """Return learning rates as the script set them. Those on a GPU are left out: reading them would wait."""
         return [
             float(group["lr"])
             for optimizer in self._prepared.optimizers

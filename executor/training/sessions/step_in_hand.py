@@ -16,7 +16,7 @@ NOTHING_COUNTED = CountSnapshot(0, 0, 0)
 
 @dataclass
 class StepInHand:
-    """One step of a group; several batches, and several steps of the script, may go into it.
+    """One step of a group, into which several batches, and several steps of the script, may go.
 
     ahead: batches that were handed out and whose gradients are not combined yet.
     parts: pieces that its gradient is put together from, over all replicas.
@@ -28,11 +28,11 @@ class StepInHand:
 
     Of the script's own steps:
     asked: the script made a step in this batch.
-    asked_in_part: its steps in this part, as (backwards before it, id of the optimizer); a gradient scaler asks
+    asked_in_part: its steps in this part, as (backwards before it, id of the optimizer). A gradient scaler asks
     for the same one twice.
     stepped: the step really happened.
     asked_of: optimizers whose steps were asked for and are not made yet.
-    unstepped: gradients were made since its last step; unstepped_before: the same before this batch.
+    unstepped: gradients were made since its last step. unstepped_before: the same before this batch.
     since_step: batches since its last step. progress_ahead: samples since then, weighted by progress.
     schedule_calls: by scheduler, steps that were asked for since the last one that happened.
 

@@ -1,4 +1,4 @@
-"""How large the running step is, and how many of the script's own steps it is worth."""
+"""Knows how large the running step is, and how many of the script's own steps it is worth."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .peers import Peers
 class StepScale:
     """Divides batches by the batch plan in force, and weighs the steps that come of it.
 
-    `script_batch`: samples of one of the script's own batches. `least_local_bsz`: samples that each replica is
-    given at least.
+    script_batch: samples of one of the script's own batches.
+    least_local_bsz: samples that each replica is given at least.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class StepScale:
 
     @property
     def split(self) -> Split:
-        """How a batch is divided now."""
+        """The split by which a batch is divided now."""
         position, weights, loop = self._position, self._weights, self._loop
         whole, undivided = weights.whole or weights.trial, weights.undivided or loop.by_next
         world_size = self._peers.world_size
@@ -65,7 +65,7 @@ class StepScale:
 
     @property
     def full_batch_size(self) -> int:
-        """Samples of a step that is not cut short by the end of the data."""
+        """Samples of a step that the end of the data does not cut short."""
         split, position = self.split, self._position
         return split.unit * split.merged * (position.per_step if position.whole else 1)
 
@@ -73,7 +73,7 @@ class StepScale:
     def step_batch_size(self) -> int:
         """Samples that the running step counts as.
 
-        At the end of an epoch that is what is left of it, but at least the initial batch size.
+        At the end of an epoch these are what is left of it, but at least the initial batch size.
         """
         full = self.full_batch_size
         done = self._step.samples
@@ -92,7 +92,7 @@ class StepScale:
 
     @property
     def step_progress(self) -> float:
-        """What each of the script's steps in the running one counts for."""
+        """The progress that each of the script's steps in the running one counts for."""
         return self.gain / self.split.merged
 
     @property
@@ -113,5 +113,5 @@ class StepScale:
 
     @property
     def added_up(self) -> int:
-        """Of these batches, those that the script adds up to one step of its own."""
+        """The number of these batches that the script adds up to one step of its own."""
         return self._position.per_step if self.split.merged > 1 else 1

@@ -27,14 +27,14 @@ CHANGED_BY_ITSELF = (
 
 
 class TorchrunSession(GroupSession):
-    """`torchrun train.py`: one group for the whole run, the script's own global batch size.
+    """`torchrun train.py`: one group for the whole run, and the script's own global batch size.
 
     A loader whose sampler shards by itself is iterated as it is; any other is sharded here.
     """
 
     def __init__(self, prepared: Prepared, loss: Kind = Kind.UNKNOWN) -> None:
         super().__init__(prepared, TrainingConfig(), loss)
-        self._before: Undo | None = None  # the running batch
+        self._before: Undo | None = None  # of the running batch
         if not dist.is_initialized():
             dist.init_process_group(backend_for(self.device))
         world = dist.get_world_size()
