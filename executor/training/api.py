@@ -28,7 +28,7 @@ _channel: Channel | None = None
 
 
 def use_channel(channel: Channel) -> None:
-    """Called by `process.py` before the script runs: this process is managed."""
+    """Let `channel` manage this process. `process.py` calls this before the script runs."""
     global _channel
     _channel = channel
     loader_watch.install()
@@ -45,11 +45,12 @@ def current() -> Session | None:
 def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
     """Make a training script elastic. Returns the given objects in the same order; they stay what they are.
 
-    Give it everything of the run that has state, in one call: models, optimizers, the training DataLoader (or
-    `coadapt.batches(…)`), and where the script has them LR schedulers, a GradScaler, averages and teachers, and
-    any object with `state_dict` and `load_state_dict` that a checkpoint should hold. The loader's `batch_size` is
-    the total one. `loss` says what losses are over the samples of a batch: "mean", "sum", "batch" where only the
-    whole batch gives their gradient, as with negatives of the batch, or "auto", which looks.
+    Give it everything of the run that has state, in one call. That is models, optimizers and the training
+    DataLoader, or `coadapt.batches(…)`. Where the script has them, it is LR schedulers, a GradScaler, averages
+    and teachers, too. So is any object with `state_dict` and `load_state_dict` that a checkpoint should hold.
+    The loader's `batch_size` is the total one. `loss` says what losses are over the samples of a batch: "mean",
+    "sum", "batch" or "auto". "batch" means that only the whole batch gives their gradient, as with negatives of
+    the batch. "auto" looks.
 
     Raises ValueError or TypeError, in one sentence, for what cannot be trained; RuntimeError when called twice.
     """
@@ -85,38 +86,41 @@ def _managed(prepared: Prepared, channel: Channel, loss: Kind) -> Session:
 
 
 def batches(draw: Callable[[], Any] | Iterable[Any], batch_size: int | None = None) -> Batches:
-    """Training batches without a DataLoader, to be given to `prepare` in its place.
+    """Return training batches without a DataLoader, which `prepare` takes in its place.
 
-    `draw` is a function without arguments that returns a batch (each replica gets its part of it: of every tensor,
-    array and list along the first dimension), or an iterable of batches or of indices, `batch_size` of which make
-    a batch, or a generator function, which is called for each loop. Loop over what it returns, or take `next(…)`.
+    `draw` is one of three. It may be a function without arguments that returns a batch. It may be an iterable of
+    batches, or of indices, `batch_size` of which make a batch. Or it is a generator function, which is called
+    for each loop.
+    Each replica gets its part of a batch: of every tensor, array and list along the first dimension. Loop over
+    what this returns, or take `next(…)`.
     """
     return Batches(draw, batch_size)
 
 
 def epochs(count: int) -> Iterator[int]:
-    """The epochs still to do, of `count`: `for epoch in coadapt.epochs(10)`. Call `prepare` first."""
+    """Iterate over the epochs still to do, of `count`: `for epoch in coadapt.epochs(10)`. Call `prepare` first."""
     return counted_loops.known_as_numbers(_prepared_session("epochs").epochs(count))
 
 
 def steps(count: int) -> Iterator[int]:
-    """The optimizer steps still to do, of `count`, for loops that know no epochs. Call `prepare` first."""
+    """Iterate over the optimizer steps still to do, of `count`, for loops without epochs. Call `prepare` first."""
     return counted_loops.known_as_numbers(_prepared_session("steps").steps(count))
 
 
 def report(*, combine: Mapping[str, str] | None = None, **metrics: Any) -> None:
-    """Metrics of the running epoch, combined over replicas at its end; a target in the job file ends the training.
+    """Report metrics of the running epoch. They are combined over replicas at its end.
 
-    By default a metric is a mean over samples, and whole numbers that differ between replicas are added up.
+    A target in the job file ends the training. By default a metric is a mean over samples, and whole numbers
+    that differ between replicas are added up.
     `combine` says otherwise by name: "mean", "sum", "min", "max" or "last" (that of replica 0).
     """
     _prepared_session("report").report(metrics, dict(combine or {}))
 
 
 def combine(value: Any, how: str = "mean") -> Any:
-    """A replica's value, combined over all of them now: "mean", "sum", "min", "max" or "last".
+    """Return a replica's value, combined over all of them now: "mean", "sum", "min", "max" or "last".
 
-    For decisions by a value of the training data; every replica has to call it.
+    It is meant for decisions by a value of the training data. Every replica has to call it.
     """
     return _prepared_session("combine").combine(value, how)
 
@@ -130,7 +134,7 @@ def weight(items: Any) -> None:
 
 
 def device() -> torch.device:
-    """The device of this process: one GPU per process, or the CPU."""
+    """Return the device of this process: one GPU per process, or the CPU."""
     if os.environ.get(messages.PACE_JSON) or not torch.cuda.is_available():
         return torch.device("cpu")
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
@@ -140,26 +144,29 @@ def device() -> torch.device:
 
 
 def output_dir() -> Path:
-    """Folder for what the script leaves its user: kept with the job's checkpoints; alone, the current folder."""
+    """Return the folder for what the script leaves its user.
+
+    It is kept with the job's checkpoints. A script that runs by itself gets the current folder.
+    """
     return Path(os.environ.get(messages.OUTPUT_DIR) or ".").absolute()
 
 
 def rank() -> int:
-    """This process's place in the group; 0 when alone."""
+    """Return this process's place in the group; 0 when alone."""
     if looks_alone():
         return 0
     return _session.rank if _session is not None else int(os.environ.get("RANK", "0"))
 
 
 def world_size() -> int:
-    """Processes that train together now; it may change between two steps."""
+    """Return the number of processes that train together now; it may change between two steps."""
     if looks_alone():
         return 1
     return _session.world_size if _session is not None else int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def is_main() -> bool:
-    """Whether this process is the one that logs and writes."""
+    """Return whether this process is the one that logs and writes."""
     return rank() == 0
 
 

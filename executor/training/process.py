@@ -1,7 +1,8 @@
 """`python -m coadapt.executor.training.process script args…`: runs a training script and reports how it ends.
 
-The script runs as `__main__` in the main thread, as if started by itself; only its end is watched. The process
-dies with the worker that started it. A template (`template.py`) forks such a process without starting Python anew.
+The script runs as `__main__` in the main thread, as if started by itself. Only its end is watched. The process
+dies with the worker that started it.
+A template (`template.py`) forks such a process without starting Python anew.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def serve(script: str, arguments: Sequence[str], channel_fd: int) -> int:
 
 
 def run_script(script: str, arguments: Sequence[str]) -> Finished | Left | Crashed | Profiled:
-    """Run the script to its end, however it ends, and say how that was."""
+    """Run the script to its end, however it ends, and return how that was."""
     sys.argv = [script, *arguments]
     # The script's folder takes the place of the current one, which `-m` put first: as with `python script`.
     sys.path[0] = str(Path(script).resolve().parent)
@@ -91,7 +92,7 @@ def run_script(script: str, arguments: Sequence[str]) -> Finished | Left | Crash
 
 
 def ended(script: str) -> Finished | Crashed | Profiled:
-    """The script came to its end by itself: was it the end of its training?"""
+    """Return how the script ended that came to its end by itself: whether its training ended, too."""
     name = Path(script).name
     training = api.current()
     if training is None:
@@ -111,7 +112,7 @@ def ended(script: str) -> Finished | Crashed | Profiled:
         return _unfinished(f"{name} took no training step")
     early = "" if training.done else training.where
     training.finish()
-    if training.disagreement and training.rank != 0:  # rank 0 decides for all, and no other
+    if training.disagreement and training.rank != 0:  # rank 0, and no other, decides for all
         return _unfinished(training.disagreement)
     return Finished(position.steps, position.target_reached, dict(training.metrics.combined), early)
 
@@ -124,14 +125,17 @@ def left(leaving: Leaving) -> Left | Profiled:
 
 
 def left_unseen() -> Left | Profiled | None:
-    """How this process leaves the job, where the script has caught that itself, as by a bare `except`."""
+    """Return how this process leaves the job where the script has caught that, as by a bare `except`.
+
+    None: it does not leave.
+    """
     training = api.current()
     leaving = training.leaving if isinstance(training, ManagedSession) else None
     return left(leaving) if leaving is not None else None
 
 
 def exited(script: str, code: object) -> Crashed:
-    """The script's end by `sys.exit` with another status than 0, or with a message."""
+    """Return how the script ended that called `sys.exit` with another status than 0, or with a message."""
     name = Path(script).name
     said = f"{name} exited with status {code}" if isinstance(code, int) else str(code)
     return _unfinished(said)
@@ -141,7 +145,7 @@ def crashed(error: BaseException) -> Crashed:
     out_of_memory = is_out_of_memory(error)
     training = api.current()
     if out_of_memory and isinstance(training, ProfileSession) and training.trying is not None:
-        # What profiling goes to find: no mistake of the script, and its log shows none.
+        # Profiling goes to find this: it is no mistake of the script, and its log shows none.
         sentence = f"a local batch of {training.trying} samples does not fit in memory"
         print(sentence, file=sys.stderr)
         return Crashed(sentence, "", out_of_memory)
@@ -156,7 +160,7 @@ def crashed(error: BaseException) -> Crashed:
 
 
 def summary_of(error: BaseException) -> str:
-    """The exception's type and the first line of what it says, as `RuntimeError: my bug:`."""
+    """Return the exception's type and the first line of what it says, as `RuntimeError: my bug:`."""
     lines = [line.strip() for line in "".join(traceback.format_exception_only(error)).splitlines() if line.strip()]
     # A message may begin with an empty line: then the type stands alone.
     summary = f"{lines[0]} {lines[1]}" if len(lines) > 1 and re.fullmatch(r"[\w.]+:", lines[0]) else lines[0]
@@ -172,7 +176,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def users_frames(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback from the script on, without the frames that started it."""
+    """Return the traceback from the script on, without the frames that started it."""
     first = trace
     while first is not None:
         file = first.tb_frame.f_code.co_filename
@@ -203,7 +207,7 @@ def be_alone_until_joined() -> None:
 def leave(status: int) -> NoReturn:
     """End the process as at a script's end, but without tearing the interpreter down.
 
-    Native threads of torch's groups may outlive Python's objects; unloading under them may abort it.
+    Native threads of torch's groups may outlive Python's objects. Unloading under them may abort it.
     """
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
