@@ -1,4 +1,4 @@
-"""Which running code is the runtime's own, and not the script's."""
+"""Tells which running code is the runtime's own, and not the script's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import TypeVar
 
-FOLDER = f"{Path(os.path.abspath(__file__)).parents[2]}{os.sep}"  # the room `executor`
+FOLDER = f"{Path(os.path.abspath(__file__)).parents[2]}{os.sep}"  # the folder `executor`
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _readers: set[CodeType] = set()
 
@@ -19,7 +19,7 @@ def is_ours(frame: FrameType) -> bool:
 
 
 def reads_batches(function: _Function) -> _Function:
-    """Mark a function that reads the training batches for the script: what it takes of loaders is its own."""
+    """Mark a function that reads the training batches: what it takes of loaders is not the script's doing."""
     _readers.add(function.__code__)
     return function
 

@@ -1,8 +1,8 @@
 """The script's own variables in a job whose replicas come and go.
 
-They travel to newcomers and into checkpoints as one process would have them (`script_sums.as_alone`), and replicas
-take their share of sums over samples. Where a batch takes several passes, or has to be done again, they end up as
-if it had been given once.
+They travel to newcomers and into checkpoints as one process would have them (`script_sums.as_alone`). Replicas
+take their share of sums over samples.
+Where a batch takes several passes, or has to be done again, variables end up as if it had been given once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUND_OFF = 1e-6
 
 
 class OwnVariables:
-    """Those of the script in this process."""
+    """The script's variables in this process."""
 
     def __init__(
         self,
@@ -38,21 +38,22 @@ class OwnVariables:
         ordering: Set[int] = frozenset(),
         reading: Set[int] = frozenset(),
     ) -> None:
-        """`ordering`, `reading`: ids of random generators, as `Prepared` has them."""
+        """Know the script's variables. `ordering`, `reading`: ids of random generators, as `Prepared` has them."""
         are_trained([*models, *(thing for thing in (things or {}).values() if isinstance(thing, nn.Module))])
         self._reading = reading
         self._script = ScriptState(models, things or {}, ordering)
         self._sums = SampleSums()
         self._weights = Weights(models)
         self._as_one: Frames | None = None  # what one process would have now, once that was found out
-        self._pass_begun: Frames = ()  # when the running pass began
-        self._taken: dict[str, Any] = {}  # of the process that this one goes on for, until they are put in place
-        self._undo: Undo | None = None  # before the running batch
-        self._undo_first: Undo | None = None  # before the first batch of the running step
-        self._undo_step: Undo | None = None  # before the running step of a loop in steps
-        self._undo_copy: Undo | None = None  # before a part that another replica computes as well
-        self._lent: dict[str, int] = {}  # by path: what others took of a count over samples
-        self._owed: dict[str, int] = {}  # the same, of what is none
+        self._pass_begun: Frames = ()  # variables when the running pass began
+        # variables of the process that this one goes on for, until they are put in place
+        self._taken: dict[str, Any] = {}
+        self._undo: Undo | None = None  # variables before the running batch
+        self._undo_first: Undo | None = None  # variables before the first batch of the running step
+        self._undo_step: Undo | None = None  # variables before the running step of a loop in steps
+        self._undo_copy: Undo | None = None  # variables before a part that another replica computes as well
+        self._lent: dict[str, int] = {}  # by path: what others added to a count over samples
+        self._owed: dict[str, int] = {}  # the same for a count that is not over samples
         self._several = False
         self._means_at_end: list[_Mean] = []
         self._at_end: dict[str, float] = {}  # single numbers, when the last loop ended
@@ -68,7 +69,7 @@ class OwnVariables:
         return self._as_one is not None
 
     def state(self, in_pass: bool, pass_samples: int) -> dict[str, Any]:
-        """What another process needs to go on. `in_pass`: a pass over the data is under way."""
+        """Return what another process needs to go on. `in_pass`: a pass over the data is under way."""
         return {
             "now": list(self._capture() if self._as_one is None else self._as_one),
             "pass": list(self._pass_begun),
@@ -78,7 +79,7 @@ class OwnVariables:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on for the process that `state` is of, as soon as the script is at its place."""
+        """Go on for the process that `state` is of, as soon as the script has come to its place."""
         self._taken = state
         self._sums.known.update(Known.of_plain(state["known"]))
 
@@ -88,10 +89,10 @@ class OwnVariables:
     def look_as_one(
         self, group: Group | None, weight: float, here: bool = True, replicas: int | None = None
     ) -> None:
-        """Find out what one process would have; every rank of the group calls this. None: all others were lost.
+        """Find out what one process would have; every rank of the group calls this.
 
-        `weight`: samples that this replica was given since all were alike; `here`: it has been training;
-        `replicas` that there were, where some were lost.
+        `group` None: all others were lost. `weight`: samples that this replica was given since all were alike.
+        `here`: it has been training. `replicas`: how many there were, where some were lost.
         """
         known = self._sums.known
         known.alike = self._sums.still_alike()
@@ -118,12 +119,12 @@ class OwnVariables:
         ]
 
     def take_share(self, rank: int, replicas: int) -> None:
-        """Have this rank's share of the sums that are now known as one process would have them."""
+        """Take this rank's share of the sums that are now known as one process would have them."""
         frames, self._as_one = self._as_one, None
         known = self._sums.known
 
         def moves(path: str, value: Any) -> bool:
-            """What is of one replica alone, such as a clock, stays its own."""
+            """Keep what belongs to one replica alone, such as a clock."""
             inside = f"{path}/"
             return _has_lists(value) or any(
                 one == path or one.startswith(inside) for one in (*known.over_samples, *known.moving)
@@ -145,7 +146,7 @@ class OwnVariables:
         ]
 
     def _lend(self, frames: Frames, shares: Frames) -> None:
-        """Remember what others took, in case that it was no sum over samples."""
+        """Remember what others added, in case that it was no sum over samples."""
         known = self._sums.known.over_samples
         self._lent = {}
         for frame, share in zip(frames, shares, strict=True):
@@ -158,7 +159,7 @@ class OwnVariables:
     # --- putting in place -----------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """The script has set itself up; from here on its variables travel."""
+        """Begin the loop: the script has set itself up, and from here on its variables travel."""
         if not self._script.baseline:
             theirs = _generators_of_loaders()
             self._reading |= theirs
@@ -167,7 +168,7 @@ class OwnVariables:
             self._sums.are_alike()
 
     def begin_pass(self, rank: int, replicas: int) -> bool:
-        """A pass over the data begins; True where it goes on in the midst of one."""
+        """Begin a pass over the data. Returns whether it goes on in the midst of one."""
         taken = self._taken
         self._sums.begin_pass()
         in_pass = bool(taken) and taken["in_pass"]
@@ -182,7 +183,7 @@ class OwnVariables:
         return in_pass
 
     def begin_loop(self, rank: int, replicas: int) -> int | None:
-        """The first batch is asked for; this rank's samples so far, where it goes on in the midst of a pass."""
+        """Ask for the first batch. Returns this rank's samples so far where it goes on in the midst of a pass."""
         self._sums.begin_loop()
         taken, self._taken = self._taken, {}
         if not taken:
@@ -193,15 +194,16 @@ class OwnVariables:
         return share_of(taken["samples"], rank, replicas)
 
     def counts_samples(self, value: int) -> bool:
-        """Whether only sums over samples have this value now, of all whole numbers of the script."""
+        """Return whether sums over samples, and no other whole numbers of the script, have this value now."""
         alike = {path for path, leaf in reach(WHOLE).leaves.items() if leaf.value == value > 1}
         return bool(alike) and alike <= self._sums.known.over_samples
 
     def part_of(self, value: float, samples: int, own: int, combined: Set[float] = frozenset()) -> float | None:
-        """What a sum over this replica's `own` samples, divided by so many, is taken off to be this value.
+        """Return what a share of this replica's samples is subtracted from to give a value: 0, 1 or 100.
 
-        Sums that are `combined` already are those of all replicas.
-        0: it is that itself, or its percents; None: it is nothing of the kind.
+        The share is a sum over its `own` samples divided by `samples`, the number of all; it may be in percents,
+        as for 100.
+        None: no share gives the value. Sums that are `combined` already are those of all replicas.
         """
         found = reach((*NUMBERS, *ARRAYS)).leaves
         values = (found[path].value for path in self._sums.known.over_samples if path in found)
@@ -216,11 +218,13 @@ class OwnVariables:
         return None
 
     def loop_ended(self) -> None:
-        """The function that a loop is in may return next what it makes of its sums."""
+        """Keep the variables now: the function that a loop is in may return next what it makes of its sums."""
         self._at_end, self._means_at_end = self._singles(), _means_of_lists()
 
     def mean_over(self, value: float) -> float | None:
-        """The count that a sum over samples is divided by to be this value, or its percents; None: not seen."""
+        """Return the count that a sum over samples is divided by to be this value, or its percents; None:
+        unseen.
+        """
         for singles in (self._singles(), self._at_end):
             sums = {v for path, v in singles.items() if path in self._sums.known.over_samples}
             counts = {count for count in sums if count > 1 and count.is_integer()}
@@ -234,7 +238,10 @@ class OwnVariables:
         return None
 
     def is_mean_of_batches(self, value: float, batches: int) -> bool:
-        """Whether it is a sum over this pass's batches, divided by their number or a counter; or a list's mean."""
+        """Return whether a value is a mean over this pass's batches, or of a list.
+
+        It may be a sum over batches divided by their number or by a counter.
+        """
         known = self._sums.known
         if any(_close(value, m.mean) for m in (*_means_of_lists(), *self._means_at_end)):
             return True
@@ -246,13 +253,13 @@ class OwnVariables:
         return False
 
     def _singles(self) -> dict[str, float]:
-        """Single numbers that move with the batches, by path."""
+        """Return single numbers that move with the batches, by path."""
         found = {p: leaf.value for p, leaf in reach((*NUMBERS, *ARRAYS)).leaves.items()}
         moving = {path: found[path] for path in self._sums.known.moving if path in found}
         return {p: float(v) for p, v in moving.items() if math.prod(getattr(v, "shape", ())) == 1}
 
     def rows(self, samples: int) -> list[tuple[str, Tensor, int]]:
-        """Tensors with a row for each sample of the data set: path, tensor and version."""
+        """Return tensors with a row for each sample of the data set: path, tensor and version."""
         leaves = reach((Tensor,), ANY_SIZE).leaves.items()
         found = [(path, leaf.value) for path, leaf in leaves if leaf.value.ndim and len(leaf.value) == samples]
         return [(path, tensor, tensor._version) for path, tensor in found]
@@ -270,9 +277,9 @@ class OwnVariables:
         return self._sums.looks
 
     def begin_batch(self, may_repeat: bool, several: bool, first: bool = True) -> None:
-        """The script is given a batch next, the `first` of a step.
+        """Begin a batch, the `first` of a step or not.
 
-        `may_repeat`: perhaps more than once; `several`: in several passes.
+        `may_repeat`: it may be given more than once. `several`: it is given in several passes.
         """
         if several and not self._several:
             self._sums.look_again()
@@ -285,7 +292,7 @@ class OwnVariables:
         self._followers.begin_batch()
 
     def begin_part(self, last: bool, is_copy: bool, trained: Callable[[], bool] = lambda: True) -> None:
-        """`is_copy`: what other replicas compute as well, which counts there. `trained()` as for `Late`."""
+        """Begin a part. `is_copy`: other replicas compute it, and it counts there. `trained()` as for `Late`."""
         self._sums.before_part(late=not last)
         self._undo_copy = Undo() if is_copy else None
         if not last and self._undo is not None:
@@ -298,8 +305,7 @@ class OwnVariables:
         of_all: Callable[[], list[float]] = list,
         last_alone: bool = False,
     ) -> None:
-        """The script is done with a part; before a further one, what goes by batches is as it was before the
-        first.
+        """End a part. Before a further one, what goes by batches is put back to what it was before the first.
 
         `of_all()` and `last_alone` as for `Undo.average`.
         """
@@ -327,7 +333,7 @@ class OwnVariables:
             self._sums.put_back(self._undo.repeat(kept, samples))
 
     def _pay_back(self, last: bool) -> None:
-        """After the last pass of a batch: counts that are none over samples have what others took of them."""
+        """Give counts that are not over samples what others took of them, after the last pass of a batch."""
         self._owed |= {p: self._lent.pop(p) for p in self._sums.take_revoked() if p in self._lent}
         if last and self._owed:
             leaves = reach(WHOLE).leaves
@@ -335,7 +341,7 @@ class OwnVariables:
             self._owed = {}
 
     def begin_step(self) -> None:
-        """A step of a loop in steps begins, which may have to be done again."""
+        """Begin a step of a loop in steps, which may have to be done again."""
         self._undo_step = Undo()
 
     def undo_step(self) -> None:
@@ -343,14 +349,17 @@ class OwnVariables:
             self._undo_step.restore()
 
     def undo_batches(self) -> None:
-        """All batches of the running step have to be done again."""
+        """Put variables back, because all batches of the running step have to be done again."""
         if self._undo_first is not None:
             self._undo_first.restore()
         self._undo = self._undo_first = None
 
 
 def _generators_of_loaders() -> set[int]:
-    """Ids of those that loaders in the script's variables draw from; they go with the loaders (`side_loaders`)."""
+    """Return ids of generators that loaders in the script's variables draw from.
+
+    They travel with the loaders (`side_loaders`).
+    """
     drawn_by: list[Any] = [thing for loader in script_objects(DataLoader) for thing in (loader, loader.sampler)]
     return {id(thing.generator) for thing in drawn_by if getattr(thing, "generator", None) is not None}
 
@@ -360,13 +369,13 @@ def _has_lists(value: Any) -> bool:
 
 
 def _of_all(captured: Sequence[Frames]) -> list[Frames]:
-    """Without the modules that some replicas have not imported."""
+    """Return what all replicas know, without the modules that some of them have not imported."""
     common = set.intersection(*({_path(frame) for frame in frames} for frames in captured))
     return [[f for f in frames if f["function"] != MODULE or _path(f) in common] for frames in captured]
 
 
 def _common(everyone: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """What all say alike."""
+    """Return what all say alike."""
     return dict(set.intersection(*(set(told.items()) for told in everyone))) if everyone else {}
 
 
@@ -379,7 +388,7 @@ def share_of(samples: int, rank: int, replicas: int) -> int:
 
 
 class _Mean(NamedTuple):
-    """Of a list of numbers, by its path."""
+    """The mean of a list of numbers, by the list's path."""
 
     path: str
     mean: float
@@ -387,7 +396,7 @@ class _Mean(NamedTuple):
 
 
 def _means_of_lists() -> list[_Mean]:
-    """Of lists that hold a number for each batch, or for each sample, or a row of numbers."""
+    """Return means of lists that hold a number, or a row of numbers, for each batch or each sample."""
     found = []
     for path, items in reach(()).lists.items():
         for column in _columns(items):
@@ -398,7 +407,7 @@ def _means_of_lists() -> list[_Mean]:
 
 
 def _columns(items: Sequence[Any]) -> list[Sequence[Any]]:
-    """The items themselves, or by place what is in them if they are rows."""
+    """Return the items themselves or, where these are rows, what is in them by place."""
     if not items or not is_row(items[0]):
         return [items]
     rows = [numbers_of(item) for item in items]

@@ -1,4 +1,4 @@
-"""Which of a script's variables say where a process is and not how far it is: its rank, its device, its seed."""
+"""Names of variables that say where a process is and not how far it is: its rank, its device, its seed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 _PLACE = re.compile(r"rank|world|devices?|n?gpus?|cuda|pid|host|hostname|port|addr|address|seed")
-_FIRST = re.compile(r"main|master")  # say so where they are true or false
+_FIRST = re.compile(r"main|master")  # These say so only where they are true or false.
 # What stands beside such a word where the name says no more than that.
 _BESIDE = re.compile(
     r"my|local|global|node|group|process|proc|worker|dist|ddp|distributed|parallel|mpi|slurm|is|on|of|per|size|ids?"
@@ -17,7 +17,7 @@ _KINDS = (bool, int, str, type(None), list, tuple)
 
 
 def is_of_place(name: Any, value: Any) -> bool:
-    """Whether all words of a name are such: `local_rank`, `is_main_process`; but `main_loss` is a loss."""
+    """Return whether all words of a name are such: `local_rank` and `is_main_process`, but not `main_loss`."""
     if type(value) not in _KINDS or not isinstance(name, str):
         return False
     words = re.findall(r"[a-z]+", name.lower())

@@ -1,4 +1,4 @@
-"""The random number generators of a process as plain state, and streams of draws apart from the script's own."""
+"""The random generators of a process as plain state, and streams of draws apart from the script's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 
 def capture_rng() -> dict[str, Any]:
-    """States of Python's, numpy's and torch's global generators, and of every GPU's once CUDA is in use."""
+    """Return states of Python's, numpy's and torch's global generators, and of every GPU's once CUDA is in use."""
     return {**_capture_cpu(), "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []}
 
 
@@ -25,7 +25,7 @@ def restore_rng(state: Mapping[str, Any]) -> None:
 
 
 class RandomState:
-    """Draws of its own from the global CPU generators, between those of the script."""
+    """A stream of draws of its own from the global CPU generators, between those of the script."""
 
     def __init__(self, seed: int) -> None:
         before = _capture_cpu()

@@ -1,4 +1,4 @@
-"""Tensors and arrays that a script writes into while it trains: labels of a data set that it guesses, say."""
+"""Tensors and arrays that a script writes into while it trains, such as labels of a data set that it guesses."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, TypeGuard
 import numpy as np
 import torch
 
-ARRAY = "__coadapt_array__"  # stands before one of a data set
-MOST_PARTS = 32  # of a list of them
-MOST_BYTES = 64 << 20  # of all that travel
-MOST_COMPARED = 4 << 20  # bytes of an array, which has no version
+ARRAY = "__coadapt_array__"  # stands before the name of an array that a data set holds
+MOST_PARTS = 32  # the most of a list that are looked at
+MOST_BYTES = 64 << 20  # the most elements of all that travel
+MOST_COMPARED = 4 << 20  # the most bytes of an array that are compared, as arrays have no version
 DEPTH = 3
 
 
 @dataclass
 class DataArrays:
-    """Those that data sets hold. `_begun`: how they were when training began, by path."""
+    """The arrays that data sets hold. `_begun`: how they were when training began, by path."""
 
     things: Mapping[str, Any]
     _begun: dict[str, int | None] = field(default_factory=dict)
@@ -29,9 +29,9 @@ class DataArrays:
         self._begun = {path: _mark(array) for path, array in self._found().items()}
 
     def changed(self, others: Set[int], too_large: set[str]) -> dict[str, Any]:
-        """Copies of those that have changed since, by path. `others`: ids of those that travel otherwise.
+        """Return copies of those that have changed since, by path. `others`: ids of those that travel otherwise.
 
-        Replicas that differ have no mean: what stands for an array is taken as a whole.
+        Replicas that differ have no mean, so what stands for an array is taken as a whole.
         """
         found, left = {}, MOST_BYTES
         for path, array in self._found().items():
@@ -61,7 +61,7 @@ def is_array(value: Any) -> TypeGuard[torch.Tensor | np.ndarray]:
 
 
 def fits(mine: Any, value: Any) -> bool:
-    """Whether `value` can be written into `mine`."""
+    """Return whether `value` can be written into `mine`."""
     if type(mine) is not type(value) or not is_array(mine) or mine.shape != value.shape:
         return False
     if isinstance(mine, np.ndarray):
@@ -94,7 +94,7 @@ def _parts(thing: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _mark(array: torch.Tensor | np.ndarray) -> int | None:
-    """What tells that an array was written into; None: nobody can tell."""
+    """Return what shows whether an array was written into; None where nothing does."""
     if isinstance(array, torch.Tensor):
         strange = array.layout is not torch.strided or array.requires_grad or array.is_inference()
         return None if strange else array._version

@@ -1,4 +1,4 @@
-"""Objects of the script's own classes that training has made: how another process makes them, too."""
+"""Objects of the script's own classes that training has made, and how another process makes them, too."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _FACTORIES: dict[str, Any] = {kind.__qualname__: kind for kind in (int, float, l
 
 
 class NotMade(ValueError):
-    """Something of the script's that this process does not have and cannot make."""
+    """Raised for something of the script's that this process does not have and cannot make."""
 
 
 def made(module: str, name: str, left: list[str]) -> Any:
-    """A new object of a class of the script's, without its `__init__`. `left`: attributes that stay away."""
+    """Return a new object of a script's class, without its `__init__`. `left`: attributes that stay away."""
     if left:
         raise NotMade(f"an object of {name} holds what cannot be handed on ({', '.join(left)})")
     kind = class_named(module, name)
@@ -35,7 +35,7 @@ def class_named(module: str, name: str) -> Any:
 
 
 def named(module: str, name: str) -> Iterator[Any]:
-    """What the script has under a qualified name; a class of a function that runs is one of its variables."""
+    """Return what the script has under a qualified name; a class may be a variable of a function that runs."""
     places = script_places()
     last = name.rpartition(".")[2]
     if "<locals>" in name:
@@ -54,7 +54,7 @@ def named(module: str, name: str) -> Iterator[Any]:
 
 
 def kind_of(value: Any) -> str | None:
-    """What tells how to make an empty one of a container that travels as a plain list or mapping."""
+    """Return how to make an empty one of a container that travels as a plain list or mapping."""
     if isinstance(value, deque):
         return f"deque/{value.maxlen}"
     if type(value) is OrderedDict:
@@ -66,7 +66,7 @@ def kind_of(value: Any) -> str | None:
 
 
 def empty(kind: str) -> Any:
-    """The container that `kind_of` told of."""
+    """Return the empty container that `kind_of` describes."""
     name, *told = kind.split("/")
     if name == "deque":
         return deque(maxlen=None if told[0] == "None" else int(told[0]))

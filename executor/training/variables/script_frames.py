@@ -1,7 +1,7 @@
 """The variables of a running script: its frames, and the plain values within their reach.
 
-A loop's variables are those of the functions that are being called, of the script's module and of modules of its
-own beside it, and of what objects, mappings and lists they hold.
+A loop's variables are those of the functions that are being called, of the script's module, and of modules of
+its own beside it. What objects, mappings and lists hold belongs to them.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _NO_HOLDERS = frozenset(
 )
 _CONTAINERS_OF_MODULES = (torch.nn.ModuleDict, torch.nn.ModuleList)
 _OF_METRICS = ("update", "compute", "reset")  # methods that make a module a metric, whoever has written it
-DEPTH = 4  # from a variable to what is found in what it holds
-MOST_LEAVES = 64  # of one mapping or list
-MOST_HOLDERS = 512  # objects, mappings and lists that are looked into
-MOST_ELEMENTS = 1 << 16  # of a tensor or array
-MOST_ITEMS = 100_000  # of a list or mapping that is looked into; one of more numbers goes as a whole
+DEPTH = 4  # the most steps from a variable to what is found in what it holds
+MOST_LEAVES = 64  # the most values of one mapping or list
+MOST_HOLDERS = 512  # the most objects, mappings and lists that are looked into
+MOST_ELEMENTS = 1 << 16  # the most elements of a tensor or array
+MOST_ITEMS = 100_000  # the most of a list or mapping that is looked into; one of more numbers goes as a whole
 MODULE = "<module>"  # stands for the function whose variables are a module's
 
 _Kind = TypeVar("_Kind")
@@ -63,7 +63,7 @@ class Place(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The same in each process."""
+        """The path of the place, which is the same in each process."""
         return f"{self.file}/{self.function}"
 
     @property
@@ -92,11 +92,13 @@ class Leaf(NamedTuple):
 
 @dataclass
 class Reach:
-    """What was found, by path: plain values, and lists. `aliases`: further paths to mappings and lists.
+    """What was found, by path: plain values, and lists.
 
-    `wide`: how many entries those may have that are looked into although they have many.
-    `containers`: where these, tuples and sets stand, which a script may replace by others. `mappings`: paths of
-    those that there are. `holders`: where mappings stand, and objects that hold something.
+    aliases: further paths to mappings and lists.
+    wide: lengths of mappings and lists that are looked into although they are long.
+    containers: where lists, mappings, tuples and sets stand, which a script may replace by others.
+    mappings: paths of all mappings.
+    holders: where mappings stand, and objects that hold something.
     """
 
     kinds: tuple[type, ...]
@@ -164,12 +166,12 @@ def _may_hold(value: Any) -> bool:
 
 
 def is_entry_of(path: str, mappings: Container[str]) -> bool:
-    """Whether what is at `path` stands in one of these mappings."""
+    """Return whether the parent of `path` is one of these mappings."""
     return path.rpartition("/")[0] in mappings
 
 
 def reach(kinds: tuple[type, ...], elements: int = MOST_ELEMENTS, wide: Container[int] = ()) -> Reach:
-    """Values of these types, and lists, within reach of the loop; tensors of at most so many elements.
+    """Return values of these types, and lists, within reach of the loop; tensors of at most so many elements.
 
     `wide` as for `Reach`.
     """
@@ -181,7 +183,7 @@ def reach(kinds: tuple[type, ...], elements: int = MOST_ELEMENTS, wide: Containe
 
 
 def script_objects(*kinds: type[_Kind]) -> list[_Kind]:
-    """Objects of some kinds that variables of the script hold, or attributes of its objects."""
+    """Yield objects of some kinds that variables of the script hold, or attributes of its objects."""
     found: dict[int, _Kind] = {}
     for place in script_places():
         for value in [place.variables[name] for name in place.names]:
@@ -203,7 +205,7 @@ def put(values: Mapping[str, Any], places: Mapping[str, Leaf]) -> None:
 
 
 def script_places() -> list[Place]:
-    """Frames of the script's own files, outermost first, and then its modules."""
+    """Return frames of the script's own files, outermost first, and then its modules."""
     frames = script_frames()
     places = [_place_of(frame) for frame in frames]
     shown = {id(frame.f_globals) for frame in frames if frame.f_locals is frame.f_globals}
@@ -221,7 +223,7 @@ def _place_of(frame: FrameType) -> Place:
 
 
 def _own_modules() -> list[tuple[str, dict[str, Any]]]:
-    """Names and variables of modules that the script imports from beside it."""
+    """Yield names and variables of modules beside the script from which it imports."""
     if len(sys.modules) != _known_modules[0]:
         modules = list(sys.modules.items())
         own = sorted(name for name, module in modules if _is_own_module(name, module))
@@ -236,7 +238,7 @@ def _is_own_module(name: str, module: Any) -> bool:
 
 
 def _names_that_vary(variables: dict[str, Any]) -> Sequence[str]:
-    """Those of a module that may have to be looked at: no functions, classes and modules."""
+    """Return the names of a module's variables to look at: those of no functions, classes and modules."""
     known = _names_of_modules.get(id(variables))
     if known is None or known[0] != len(variables):
         names = [
@@ -249,7 +251,7 @@ def _names_that_vary(variables: dict[str, Any]) -> Sequence[str]:
 
 
 def script_frames() -> list[FrameType]:
-    """Frames of the script's own files, outermost first."""
+    """Return frames of the script's own files, outermost first."""
     found = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -260,7 +262,7 @@ def script_frames() -> list[FrameType]:
 
 
 def is_own_object(value: Any) -> bool:
-    """An object of a class that the script defines, and that is not one of torch's kinds of things."""
+    """Return whether an object is of a class of the script's that is not one of torch's kinds of things."""
     kind = type(value)
     if isinstance(value, type | torch.nn.Module | torch.optim.Optimizer | torch.utils.data.Dataset):
         return False
@@ -337,7 +339,7 @@ _shapes: dict[int, Counter[torch.Size]] = {}  # of what each model trains, by it
 
 
 def are_trained(models: Sequence[torch.nn.Module]) -> None:
-    """These are looked after by others, and so are averages of what they train."""
+    """Return whether these are prepared modules or averages of what these train, which others look after."""
     for model in models:
         _trained.update({id(module): module for module in model.modules()})
         parameters = [one for one in model.parameters() if one.requires_grad]
@@ -346,7 +348,7 @@ def are_trained(models: Sequence[torch.nn.Module]) -> None:
 
 
 def is_metric(value: Any) -> bool:
-    """Whether it is a module that trains nothing and holds sums and the like; or a container of such."""
+    """Return whether it is a module that trains nothing and holds sums and the like, or a container of such."""
     if not isinstance(value, torch.nn.Module) or id(value) in _trained:
         return False
     kind = type(value)
@@ -391,13 +393,13 @@ _of_data: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 
 
 def leave_out(function: Any) -> None:
-    """Let somebody else keep the variables that this function encloses."""
+    """Leave the variables that this function encloses to somebody else."""
     if isinstance(function, FunctionType):
         _of_data.add(function)
 
 
 def holdings_of(value: Any) -> MutableMapping[str, Any] | None:
-    """What an object of the script's own classes holds, or a function of its own encloses; None for all else."""
+    """Return what an object of the script's classes holds, or a function of its own encloses; else None."""
     if isinstance(value, FunctionType):
         if not value.__closure__ or value in _of_data or not _is_own_file(value.__code__.co_filename):
             return None
@@ -412,7 +414,7 @@ def holdings_of(value: Any) -> MutableMapping[str, Any] | None:
 
 
 def _has_slots(value: Any) -> bool:
-    """Whether it is an object of the script's own classes with slots instead of a dictionary."""
+    """Return whether it is an object of the script's own classes with slots instead of a dictionary."""
     kind = type(value)
     has_slots = hasattr(kind, "__slots__") and not issubclass(kind, tuple) and not hasattr(value, "__dict__")
     return has_slots and _is_own_class(kind)
@@ -428,7 +430,7 @@ def _is_own_file(name: str) -> bool:
         ours_or_pythons = any(
             path.startswith(root + os.sep) for root in (*_FOREIGN, os.path.realpath(own_code.FOLDER))
         )
-        installed = not _INSTALLED.isdisjoint(path.split(os.sep))  # wherever, as in a user's own site
+        installed = not _INSTALLED.isdisjoint(path.split(os.sep))  # wherever it lies, as in a user's own site
         foreign = name.startswith("<") or ours_or_pythons or installed
         known = _own_files[name] = not foreign
     return known

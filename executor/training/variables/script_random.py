@@ -1,7 +1,7 @@
 """Random generators and plain values that an object of the script holds, as state that can be put back.
 
-Samplers and functions that draw batches often have a generator of their own. What they draw next is decided by it
-and by a few numbers beside it; both are found by looking, since such objects rarely have a `state_dict`.
+Samplers and functions that draw batches often have a generator of their own. It decides what they draw next,
+together with a few numbers beside it. Both are found by looking, since such objects rarely have a `state_dict`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GLOBALS: tuple[random.Random, np.random.RandomState] = (random._inst, np.random.
 
 
 def capture(thing: Any) -> dict[str, Any]:
-    """State of the generators and plain attributes reachable from `thing`, by path; plain Python values."""
+    """Return states of generators and plain attributes reachable from `thing`, by path; plain Python values."""
     found = {}
     for path, owner, name, depth in _places(thing):
         state = _state(_get(owner, name), plain=depth == 0)
@@ -43,7 +43,7 @@ def restore(thing: Any, states: Mapping[str, Any]) -> None:
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Whether two captured states are the same."""
+    """Return whether two captured states are the same."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
     if isinstance(a, torch.Tensor | np.ndarray):
@@ -54,13 +54,13 @@ def alike(a: Any, b: Any) -> bool:
 
 
 def generators_of(things: Iterable[Any]) -> set[int]:
-    """The ids of all generators reachable from these."""
+    """Return the ids of all generators reachable from these."""
     found = (_get(owner, name) for thing in things for _, owner, name, _ in _places(thing))
     return {id(value) for value in found if is_generator(value)}
 
 
 def state_of(generator: Any) -> Mapping[str, Any]:
-    """A generator's state."""
+    """Return a generator's state."""
     state: Mapping[str, Any] = _state(generator, plain=False)
     return state
 
@@ -71,12 +71,12 @@ def put_back(generator: Any, state: Mapping[str, Any]) -> None:
 
 
 def as_text(generator: Any) -> str:
-    """A generator's state, as JSON."""
+    """Return a generator's state as JSON."""
     return json.dumps(_state(generator, plain=False), default=lambda array: array.tolist())
 
 
 def from_text(generator: Any, text: str) -> None:
-    """Put a generator where one of its type was; any other stays as it is."""
+    """Put a generator where one of its type was; one of another type stays as it is."""
     state = json.loads(text)
     if "torch" in state:
         state["torch"] = torch.tensor(state["torch"], dtype=torch.uint8)
@@ -84,7 +84,7 @@ def from_text(generator: Any, text: str) -> None:
 
 
 def _places(thing: Any) -> Iterator[tuple[str, Any, Any, int]]:
-    """(path, owner, name, depth) of every attribute or closure cell looked at."""
+    """Yield (path, owner, name, depth) of every attribute or closure cell looked at."""
     seen: set[int] = set()
     todo: list[tuple[str, Any, int]] = [("", thing, 0)]
     while todo:
@@ -141,7 +141,7 @@ def is_generator(value: Any) -> bool:
 
 
 def _is_looked_into(value: Any) -> bool:
-    """Objects of the script's own; never data, models or what torch and Python bring."""
+    """Return whether to look into it: objects of the script; never data, models and what libraries bring."""
     if isinstance(value, types.FunctionType | types.MethodType):
         return True
     if isinstance(value, torch.Tensor | np.ndarray | torch.nn.Module | type | types.ModuleType) or is_generator(

@@ -19,28 +19,28 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from .script_classes import NotMade, named
 from .script_frames import holdings_of, script_places
 
-REFERENCE = "__coadapt_reference__"  # stands before what an object is found by
-OTHER = "__coadapt_other__"  # stands before what a function, model or optimizer is that training has made
+REFERENCE = "__coadapt_reference__"  # stands before where an object is found
+OTHER = "__coadapt_other__"  # stands before a description of a function, model or optimizer that training has made
 _SWITCHED = (torch.nn.Module, torch.optim.Optimizer)
 _REFERRED = (*_SWITCHED, LRScheduler, torch.amp.GradScaler, DataLoader, Dataset, Sampler, type, Enum)
 
 
 @dataclass
 class References:
-    """`paths`: where objects stood when training began, by id; `_objects`, the other way round, keeps them."""
+    """Refers to objects by `paths`: where each stood when training began, by id. `_objects` keeps them."""
 
     paths: dict[int, str] = field(default_factory=dict)
     _objects: dict[str, Any] = field(default_factory=dict)
     _standing: dict[str, bool] = field(default_factory=dict)
 
     def note(self, path: str, value: Any) -> None:
-        """Training begins, and this stands there."""
+        """Note that an object stands here when training begins."""
         if id(value) not in self.paths:
             self.paths[id(value)] = path
             self._objects[path] = value
 
     def is_at(self, path: str, value: Any) -> bool:
-        """Whether a variable still holds what it did when training began, up to this path."""
+        """Return whether a variable still holds, up to this path, what it held when training began."""
         if path not in self._standing:
             self._standing[path] = _at(path) is value
         return self._standing[path]
@@ -49,7 +49,7 @@ class References:
         self._standing.clear()
 
     def to(self, value: Any) -> dict[str, str] | None:
-        """What stands for an object; None: no other process has it."""
+        """Return what stands for an object; None where no other process has it."""
         name = _name_of(value)
         if name is not None and _named(name) is value:
             return {REFERENCE: name}
@@ -66,22 +66,22 @@ class References:
 
 
 def is_referred(value: Any) -> bool:
-    """Whether it is of a kind that is told by a reference."""
+    """Return whether it is of a kind that is told by a reference."""
     return isinstance(value, _REFERRED) or inspect.isroutine(value)
 
 
 def other(value: Any) -> dict[str, str] | None:
-    """What stands for a function, model or optimizer that no other process has; None for all else."""
+    """Return what stands for a function, model or optimizer that no other process has; None for all else."""
     return {OTHER: what(value)} if isinstance(value, _SWITCHED) or inspect.isroutine(value) else None
 
 
 def what(value: Any) -> str:
-    """What something is, for people and to tell whether it became another one."""
+    """Return what something is, for people, and to tell whether it became another one."""
     return str(value.__qualname__ if inspect.isroutine(value) else type(value).__qualname__)
 
 
 def must_be(mine: Any, told: str) -> Any:
-    """`mine`, where it is what the script has elsewhere."""
+    """Return `mine`, or what the script has elsewhere where `mine` is not what is referred to."""
     if what(mine) == told:
         return mine
     here = "" if mine is None else f", not the {what(mine)} that the script begins with"
@@ -103,7 +103,7 @@ def _named(name: str) -> Any:
 
 
 def _at(path: str) -> Any:
-    """What the script has at a path of variables, keys and attributes."""
+    """Return what the script has at a path of variables, keys and attributes."""
     for place in script_places():
         if path.startswith(f"{place.path}/"):
             value: Any = place.variables

@@ -1,6 +1,7 @@
 """Rows that a script appends to a list, one for each batch: numbers in tuples, lists and mappings.
 
-A batch of several passes leaves one row: of its fractions the mean over passes, of counts of samples their sum.
+A batch of several passes leaves one row: the mean over passes of its fractions, and the sum of its counts of
+samples.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from torch import Tensor
 
 from .script_frames import FRACTIONS, MOST_LEAVES, WHOLE
 
-DEPTH = 3  # of a row, as of a mapping that holds others
+DEPTH = 3  # steps into a row, such as a mapping that holds others
 _ROWS = (dict, list, tuple)
 
 
 def numbers_of(row: Any) -> dict[str, Any]:
-    """Single numbers in a row, by their path in it; none of what is no row, or too long for one."""
+    """Return single numbers in a row, by their path in it; none for what is no row, or too long for one."""
     return dict(_numbers("", row, DEPTH))
 
 
@@ -31,7 +32,7 @@ def _numbers(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def is_row(value: Any) -> bool:
-    """Whether it is no list of entries of samples: a mapping, a tuple of numbers, or numbers of two kinds."""
+    """Return whether it is no list of samples' entries: a mapping, a tuple of numbers, or numbers of two kinds."""
     if isinstance(value, dict):
         return True
     if not isinstance(value, list | tuple) or not value or not all(map(_is_number, value)):
@@ -40,7 +41,7 @@ def is_row(value: Any) -> bool:
 
 
 def with_numbers(row: Any, values: Mapping[str, Any], path: str = "") -> Any:
-    """The row with other numbers at some paths; mappings and lists stay the same objects."""
+    """Return the row with other numbers at some paths; mappings and lists stay the same objects."""
     if path in values:
         return values[path]
     if not isinstance(row, _ROWS) or not any(place.startswith(f"{path}/") for place in values):
@@ -56,7 +57,7 @@ def with_numbers(row: Any, values: Mapping[str, Any], path: str = "") -> Any:
 class RowCounts:
     """Finds out which whole numbers of rows count samples, or items of them: those that differ between passes.
 
-    So do those that are as many as the samples of each pass, unless they were others in some batch before.
+    Numbers that equal the samples of each pass count them, too, unless they were others in some batch before.
     """
 
     def __init__(self) -> None:
@@ -64,7 +65,7 @@ class RowCounts:
         self._others: set[str] = set()
 
     def total(self, path: str, passes: Sequence[tuple[float, Any]]) -> Any:
-        """The sum over passes of what is at `path`, by samples of each; None of what counts none."""
+        """Return the sum over passes of what is at `path`, by samples of each; None where it counts nothing."""
         first, *others = [value for _, value in passes]
         if any(value != first for value in others):
             self._known.add(path)

@@ -1,9 +1,11 @@
 """What a script keeps in variables of its own: counters, sums, the best value so far, a history.
 
-A process that joins a running job, or starts again from a checkpoint, runs the script from its first line, and its
-variables are those of a beginner. Those of a process that was there are read from the frames of its loop and put
-into the newcomer's frames at the same place. Only plain values travel, and only those that have changed since
-training began: what a script sets up for itself (its rank, its files, its device) stays its own.
+A process that joins a running job, or starts again from a checkpoint, runs the script from its first line. Its
+variables are those of a beginner.
+Those of a process that was there are read from the frames of its loop, and put into the newcomer's frames at the
+same place.
+Only plain values travel, and only those that have changed since training began. What a script sets up for itself
+stays its own: its rank, its files, its device.
 """
 
 from __future__ import annotations
@@ -36,13 +38,13 @@ from .undue import Undue
 
 _SCALARS = (bool, int, float, complex, str, type(None))
 _NUMBERS = frozenset({bool, int, float, type(None)})  # a list of these alone may be long
-MOST_BYTES = 64 << 20  # of all tensors, arrays and texts together, beside
-COPIES = 3  # copies of the models
+MOST_BYTES = 64 << 20  # the most elements of all tensors, arrays and texts together, beside those of the models
+COPIES = 3  # copies of the models that may travel
 _TOO_MUCH = 1 << 62
 DEPTH = 6
-SETTINGS_DEPTH = 3  # of what data sets and modules hold
-MOST_PARTS = 32  # of a list of them, such as transforms
-MODEL = "__coadapt_model__"  # stands beside "state", that of a copy of the prepared model of this number
+SETTINGS_DEPTH = 3  # steps into what data sets and modules hold
+MOST_PARTS = 32  # the most of a list of objects, such as transforms
+MODEL = "__coadapt_model__"  # stands beside "state" and the number of the prepared model that was copied
 GENERATOR = "__coadapt_generator__"  # stands before the state of a random generator
 CLOCK = "__coadapt_clock__"  # stands before a reading of `time.monotonic`, beside "ago": seconds before now
 _BEGUN_S = time.monotonic()
@@ -53,20 +55,21 @@ Variables = dict[str, Any]
 
 
 class _NotPlain(Exception):
-    """A value that does not travel."""
+    """Raised for a value that does not travel."""
 
 
 class _TooLarge(_NotPlain):
-    """A value that would, were it not for its size."""
+    """Raised for a value that would travel, were it not for its size."""
 
 
 @dataclass
 class ScriptState:
     """The variables of one process. `models` are prepared: copies of them in variables travel as well.
 
-    `things`: objects whose plain attributes travel, as those of a data set, by name. `ordering`: ids of random
-    generators that decide on samples and travel with them. `baseline`: what variables were when training began,
-    by frame; `changed`: those that were ever anything else.
+    things: objects whose plain attributes travel, such as those of a data set, by name.
+    ordering: ids of random generators that decide on samples and travel with them.
+    baseline: what variables were when training began, by frame.
+    changed: those that were ever anything else.
     """
 
     models: Sequence[torch.nn.Module] = ()
@@ -85,7 +88,7 @@ class ScriptState:
         self._arrays = DataArrays(self.things)
 
     def begin(self) -> None:
-        """Training begins: what is set now is the script's own and does not travel."""
+        """Begin the training: what is set now is the script's own and does not travel."""
         budget = self._budget()
         budget.begins = True
         for place in script_places():
@@ -100,7 +103,7 @@ class ScriptState:
         self.baseline["", THINGS] = self._set_now()
 
     def capture(self) -> list[dict[str, Any]]:
-        """Variables that have changed since, outermost frame first; plain values only."""
+        """Return variables that have changed since, outermost frame first; plain values only."""
         budget = self._budget()
         self._references.look_again()
         places = script_places()
@@ -113,7 +116,7 @@ class ScriptState:
         return [*captured, things]
 
     def _is_as_begun(self, place: Place, name: str) -> bool:
-        """Whether a variable holds the tensor or array that it held when training began."""
+        """Return whether a variable holds the tensor or array that it held when training began."""
         begun = self._begun_with.get(f"{place.path}/{name}")
         return begun is not None and begun() is place.variables.get(name)
 
@@ -134,7 +137,7 @@ class ScriptState:
         return {"function": function, "file": file, "variables": variables}
 
     def _settings(self) -> dict[str, tuple[Any, str]]:
-        """(object, attribute) of each plain attribute of the things, by path."""
+        """Return (object, attribute) of each plain attribute of the things, by path."""
         found: dict[str, tuple[Any, str]] = {}
         seen: set[int] = set()
         for name, thing in self.things.items():
@@ -142,7 +145,7 @@ class ScriptState:
         return found
 
     def _budget(self) -> _Budget:
-        """As much as a few copies of the models need."""
+        """Return the budget: as much as a few copies of the models need."""
         sizes = (p.numel() * p.element_size() for model in self.models for p in model.parameters())
         bytes = MOST_BYTES + COPIES * sum(sizes)
         return _Budget(bytes, self.models, self.ordering, self._set_up, self.too_large, self._references)
@@ -158,7 +161,7 @@ class ScriptState:
                 yield name, _within(name, value, budget, DEPTH, named=True)
             except _TooLarge:
                 self.too_large.add(name)
-            except (_NotPlain, TypeError):  # a set of the script's objects, or keys that are
+            except (_NotPlain, TypeError):  # a set of the script's objects, or keys that are such objects
                 if (told := other(value)) is not None:
                     yield name, told
 
@@ -209,11 +212,11 @@ class ScriptState:
             except NotMade as why:
                 if name in there and all_of_it:  # else the script makes it itself, later
                     raise NotMade(f"the variable {name} cannot be taken over: {why}") from None
-        place.variables.update(merged)  # at once: whoever looks at frames in between undoes it
+        place.variables.update(merged)  # at once, because whoever looks at frames in between undoes it
         place.settle()
 
     def _merged(self, mine: Any, value: Any) -> Any:
-        """`value`, put into the object that stands there, so that whoever else holds it sees it, too."""
+        """Return `value`, put into the object that stands there, so that all who hold that see it."""
         if isinstance(value, dict) and MODEL in value:
             model, of = mine, self.models[value[MODEL]]
             is_copy = isinstance(mine, torch.nn.Module) and not any(mine is one for one in self.models)
@@ -279,7 +282,7 @@ class ScriptState:
 
     def _items_merged(self, mine: Any, value: list[Any] | tuple[Any, ...]) -> Any:
         held = list(mine) if isinstance(mine, list | tuple | deque) else []
-        if len(value) > MOST_ITEMS:  # of plain numbers
+        if len(value) > MOST_ITEMS:  # a list of plain numbers
             items = list(value)
         else:
             items = [self._merged(m, v) for m, v in zip(held, value, strict=False)]
@@ -296,11 +299,13 @@ class ScriptState:
 
 @dataclass
 class _Budget:
-    """`seen`: what stands for objects of the script's classes, by id; they are kept where they are met first.
+    """What is known while variables are copied.
 
-    `set_up`: how what is too large was when training began (`begins`), by id: nobody misses it while it stays so.
-    `left`: names of attributes that are too large. `clocks`: numbers may be readings of a clock. `path`: of what
-    is looked at.
+    seen: what stands for objects of the script's classes, by id; they are kept where they are met first.
+    set_up: how what is too large was when training began (`begins`), by id. Nobody misses it while it stays so.
+    left: names of attributes that are too large.
+    clocks: whether numbers may be readings of a clock.
+    path: the path of what is looked at.
     """
 
     bytes: int
@@ -315,7 +320,7 @@ class _Budget:
     path: list[str] = field(default_factory=list)
 
     def refer(self, value: Any) -> dict[str, str] | None:
-        """What stands for an object that every process has; None where it is at home."""
+        """Return what stands for an object that every process has; None where the object is at its own path."""
         path = "/".join(self.path)
         if self.begins:
             self.references.note(path, value)
@@ -323,7 +328,7 @@ class _Budget:
         return None if home is None or home == path else self.references.to(value)
 
     def refer_home(self, value: Any) -> dict[str, str] | None:
-        """The same of an object whose values travel with what is at its home: only while it is there."""
+        """Return the same for an object whose values travel from its own path, while it is still there."""
         home = self.references.paths.get(id(value), "")
         return self.refer(value) if self.begins or self.references.is_at(home, value) else None
 
@@ -333,7 +338,7 @@ class _Budget:
         self.bytes -= count
 
     def take_for(self, value: Any, count: int) -> None:
-        """The same for a value that the script may have set up."""
+        """Return the same for a value that the script may have set up."""
         if count <= self.bytes:
             self.bytes -= count
             return
@@ -370,12 +375,12 @@ def _find_settings(path: str, thing: Any, depth: int, found: dict[str, tuple[Any
 
 
 def shape_of(model: torch.nn.Module) -> list[tuple[str, tuple[int, ...]]]:
-    """What tells whether one model's state fits another."""
+    """Return what tells whether one model's state fits another."""
     return [(name, tuple(value.shape)) for name, value in model.state_dict().items()]
 
 
 def _only(values: Mapping[str, Any], wanted: Callable[[str, Any], bool], path: str) -> dict[str, Any]:
-    """Those that are wanted, of variables or of an object's attributes."""
+    """Return the variables, or an object's attributes, that are wanted."""
     found = {}
     for name, value in values.items():
         place = f"{path}/{name}"
@@ -389,7 +394,7 @@ def _only(values: Mapping[str, Any], wanted: Callable[[str, Any], bool], path: s
 
 
 def _plain(value: Any, budget: _Budget, depth: int) -> Any:
-    """A copy of a plain value; raises `_NotPlain` for any other."""
+    """Return a copy of a plain value; raises `_NotPlain` for any other."""
     kind = type(value)
     if kind in (bool, int, float, complex, type(None)):
         return value
@@ -444,10 +449,10 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
 
 
 def _plain_object(value: Any, held: Mapping[str, Any], budget: _Budget, depth: int) -> dict[str, Any]:
-    """What stands for an object: "values" by name, and beside them what tells how to make one like it.
+    """Return what stands for an object: "values" by name, and beside them how to make one like it.
 
-    "left": attributes that do not travel; "kinds": containers that an empty list or mapping would not do for;
-    "same": of an object that is met several times, and has its values where it is met first.
+    "left": attributes that do not travel. "kinds": containers for which an empty list or mapping would not do.
+    "same": the object is met several times, and has its values where it is met first.
     """
     if not isinstance(value, tuple) and (reference := budget.refer_home(value)) is not None:
         return reference
@@ -477,12 +482,12 @@ def _plain_object(value: Any, held: Mapping[str, Any], budget: _Budget, depth: i
 
 
 def _has_names(value: Any) -> bool:
-    """Whether it is a tuple with names."""
+    """Return whether it is a tuple with names."""
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
 def _within(key: Any, value: Any, budget: _Budget, depth: int, named: bool = False) -> Any:
-    """The same of what stands under a key or, `named`, of a variable or an attribute."""
+    """Return the same for what stands under a key or, `named`, for a variable or an attribute."""
     budget.path.append(str(key))
     try:
         return _as_of_now(value, budget, depth) if named else _plain(value, budget, depth)
@@ -498,16 +503,17 @@ def _reference(value: Any, budget: _Budget) -> dict[str, str]:
 
 
 def _as_of_now(value: Any, budget: _Budget, depth: int) -> Any:
-    """The same of a variable, or an attribute; of a reading of a clock, how long ago it was."""
+    """Return the same for a variable or an attribute; for a reading of a clock, how long ago it was."""
     if budget.clocks and type(value) is float and _is_reading(value):
         return {CLOCK: value, "ago": time.monotonic() - value}
     return _plain(value, budget, depth)
 
 
 def _is_reading(value: float) -> bool:
-    """Whether `time.monotonic` may have said so since this process began; on Linux `perf_counter` is the same.
+    """Return whether `time.monotonic` may have said so since this process began.
 
-    It is in whole nanoseconds, which other numbers that happen to lie there hardly are.
+    On Linux `perf_counter` is the same clock. Its readings are whole nanoseconds, which few other numbers in its
+    range are.
     """
     if not _BEGUN_S <= value <= time.monotonic():
         return False
@@ -517,7 +523,7 @@ def _is_reading(value: float) -> bool:
 
 @functools.cache
 def _reads_clock(file: str) -> bool:
-    """Whether a file of the script's speaks of such a clock."""
+    """Return whether a file of the script's reads such a clock."""
     try:
         text = Path(file).read_text()
     except (OSError, UnicodeDecodeError):
@@ -526,7 +532,7 @@ def _reads_clock(file: str) -> bool:
 
 
 def _plain_model(value: torch.nn.Module, budget: _Budget) -> dict[str, Any]:
-    """A copy of a prepared model, such as the best one so far: its state, and whose copy it is."""
+    """Return a copy of a prepared model, such as the best one so far: its state, and which model it copies."""
     if any(value is model for model in budget.models):
         raise _NotPlain
     averaged = type(value) is AveragedModel and value.avg_fn is None and value.multi_avg_fn is None

@@ -1,10 +1,12 @@
 """Sums that a script keeps over its samples or batches, and what they would be if it ran by itself.
 
 Each replica adds up over its own part of the data. When replicas come and go, and when a state is saved, their
-sums become what one process would have: those over samples are added, those over batches averaged. Replicas that
-go on share them again. Which is which is seen from how they grow: by the samples of a part, by a count of some of
-them, by its loss times its samples; or by 1, by the samples of the whole batch, or the loss. One process alone
-cannot tell a part from its batch; what it has taken for a sum over samples is looked at again in the first parts.
+sums become what one process would have. Those over samples are added, and those over batches averaged. Replicas
+that go on share them again.
+How sums grow shows which is which. Sums over samples grow by the samples of a part, by a count of some of them,
+or by its loss times its samples. Others grow by 1, by the samples of the whole batch, or by the loss.
+One process alone cannot tell a part from its batch. What it has taken for a sum over samples is looked at again
+in the first parts.
 """
 
 from __future__ import annotations
@@ -26,19 +28,19 @@ from .script_rows import is_row
 ATTRIBUTES = "__coadapt_attributes__"
 # Parts of a loop that are looked at, in the first passes.
 LOOKS = 8
-LOOPS = 4  # of a pass, such as one for training and one to evaluate
+LOOPS = 4  # loops of a pass, such as one for training and one to evaluate
 PASSES = 3
 LOOKS_AGAIN = 3  # parts that are looked at after batches have come to be divided otherwise
 TOLERANCE = 1e-3
-_NEVER = -1  # in the place of how many times a count has grown by the same
+_NEVER = -1  # stands in the place of how many times a count has grown by the same
 
 
 @dataclass(frozen=True)
 class Given:
     """What the script was given: `samples` of a batch of `batch`. `sizes`: elements of its tensors.
 
-    `losses(counts)`: what losses, and whatever else was computed of the samples, add up to over them; or over so
-    many items, where they are means. Numbers and arrays.
+    `losses(counts)`: what losses, and whatever else was computed of the samples, add up to over them. Where they
+    are means, it is over so many items. Numbers and arrays.
     """
 
     samples: int
@@ -55,11 +57,12 @@ class Given:
 class Known:
     """Paths of variables, by what they are.
 
-    `over_samples`: sums over samples, and lists with an entry for each or for some; `others` were seen to be none.
-    `rows`: of these, tensors and arrays with such entries, as `torch.cat` puts them together.
-    `moving`: whatever moves with each part. `counters`: whole numbers that grow by 1. `reckoned`: quotients of two
-    others, by name, in the same object. `alike`: how many entries of lists and rows all replicas have in common;
-    it is as of now, and in no checkpoint.
+    over_samples: sums over samples, and lists with an entry for each or for some. others: seen to be none of
+    these.
+    rows: of these, tensors and arrays with such entries, as `torch.cat` puts them together.
+    moving: whatever moves with each part. counters: whole numbers that grow by 1.
+    reckoned: quotients of two others, by name, in the same object.
+    alike: how many entries of lists and rows all replicas have in common now; it is in no checkpoint.
     """
 
     over_samples: set[str] = field(default_factory=set)
@@ -71,7 +74,7 @@ class Known:
     alike: dict[str, int] = field(default_factory=dict)
 
     def also_at(self, alias: str, first: str) -> None:
-        """What is at the path `first` is at `alias`, too."""
+        """Know what is at the path `first` to be at `alias`, too."""
         for paths in (self.over_samples, self.moving, self.rows):
             paths |= {
                 alias + path[len(first) :] for path in paths if path == first or path.startswith(f"{first}/")
@@ -86,7 +89,7 @@ class Known:
         self.rows |= other.rows
 
     def as_plain(self) -> dict[str, Any]:
-        """As it goes into checkpoints."""
+        """Return it as it goes into checkpoints."""
         return {
             "over_samples": sorted(self.over_samples),
             "others": sorted(self.others),
@@ -109,7 +112,7 @@ class Known:
 
     @property
     def kept(self) -> set[str]:
-        """What further passes of a batch add to, or reckon from that."""
+        """What further passes of a batch add to, or compute from what they add to."""
         return self.over_samples | self.reckoned.keys()
 
 
@@ -129,8 +132,8 @@ class SampleSums:
         self._loops = 0
         self._passes = 0
         self._late = False
-        self._has_counted = False  # counters were looked at
-        # Growths by 1 in passes that are undone: of counters, which is right, or of counts of some samples.
+        self._has_counted = False  # whether counters were looked at
+        # Growths by 1 in passes that are undone. Counters are rightly undone; counts of some samples are not.
         self._undecided: dict[str, int] = {}
         self._looks_again = 0
         self._revoked: set[str] = set()
@@ -147,17 +150,17 @@ class SampleSums:
         self._undecided = {}
 
     def begin_loop(self) -> None:
-        """A loop over the data begins, of which a pass may have several."""
+        """Begin a loop over the data, of which a pass may have several."""
         self._loops += 1
         if self._loops <= LOOPS:
             self._looks = 0
 
     def look_again(self) -> None:
-        """Batches are divided otherwise from now on."""
+        """Look again, because batches are divided otherwise from now on."""
         self._looks_again = LOOKS_AGAIN
 
     def before_part(self, late: bool) -> None:
-        """The script is given its part of a batch next; `late`: counters are shown not to be there yet."""
+        """Begin a part, which the script is given next. `late`: it sees numbers of batches as not due yet."""
         self._late = late
         if self.looks:
             found = reach((*NUMBERS, *ARRAYS))
@@ -166,7 +169,7 @@ class SampleSums:
             self._mappings = found.mappings
 
     def after_part(self, given: Given) -> None:
-        """The script is done with its part of a batch."""
+        """Take in how variables have grown, when the script is done with its part of a batch."""
         self._unsure: dict[str, int] = {}
         if not self._before:
             return
@@ -214,7 +217,7 @@ class SampleSums:
             known.also_at(alias, first)
 
     def _copies_of_counters(self, grown: Mapping[str, Any], found: Reach, before: Mapping[str, Any]) -> set[str]:
-        """Paths of whole numbers that have been a counter's value whenever they grew, as in `last_log = step`."""
+        """Return paths of whole numbers that equalled a counter whenever they grew, as in `last_log = step`."""
         counters = (self.known.counters - self.known.over_samples) & found.leaves.keys() & before.keys()
         values = {int(value) for path in counters for value in (before[path], found.leaves[path].value)}
         for path, growth in grown.items():
@@ -224,7 +227,7 @@ class SampleSums:
         return {path for path in grown if self._copies.get(path)}
 
     def _judged(self, path: str, growth: int, given: Given, sizes: Set[int], odd: Set[int]) -> bool | None:
-        """Whether a count is one over samples. One of batches grows by the same in parts as in whole batches.
+        """Return whether a count is over samples. One of batches grows by the same in parts as in whole batches.
 
         `odd`: growths that come of nothing that is known of the samples.
         """
@@ -236,13 +239,13 @@ class SampleSums:
         if growth in odd:
             return self._is_odd(path, growth)
         before, times = self._of_batches.get(path, (0, _NEVER))
-        if before == growth and times > 0:  # it is what is known of the samples by chance
+        if before == growth and times > 0:  # it equals what is known of the samples by chance
             return True if path in self.known.over_samples else None
         self._of_batches[path] = growth, _NEVER
         return True
 
     def _is_odd_in_whole(self, path: str, growth: int, odd: Set[int]) -> bool | None:
-        """The same where whole batches were given, after some looks."""
+        """Return the same where whole batches were given, after some looks."""
         if self._grows_alike(path, growth) >= LOOKS_AGAIN and (growth in odd or path in self._doubted):
             self._doubt(path)
             return None
@@ -250,10 +253,10 @@ class SampleSums:
         return True
 
     def _is_odd(self, path: str, growth: int) -> bool | None:
-        """The same of a growth that might be of samples, were it not the same again and again."""
+        """Return the same for a growth that might be of samples, were it not the same again and again."""
         known, times = self.known, self._of_batches.get(path, (growth, 0))[1]
         if path in known.over_samples and times + LOOKS_AGAIN < LOOKS:
-            self._of_batches[path] = growth, _NEVER  # there are too few looks left
+            self._of_batches[path] = growth, _NEVER  # too few looks are left
         times = self._grows_alike(path, growth)
         if 0 <= times < LOOKS:
             self._doubt(path)
@@ -264,30 +267,30 @@ class SampleSums:
         return times < 0
 
     def _doubt(self, path: str) -> None:
-        """Until it is known it goes by batches."""
+        """Take it for one of batches until it is known."""
         if path in self.known.over_samples:
             self._doubted.add(path)
             self.known.over_samples.discard(path)
 
     def _grows_alike(self, path: str, growth: int) -> int:
-        """How many times a count has grown by the same; below 0 where it once did not."""
+        """Return how many times a count has grown by the same; below 0 where it once did not."""
         before, times = self._of_batches.get(path, (growth, 0))
         times = times + 1 if before == growth and times >= 0 else _NEVER
         self._of_batches[path] = growth, times
         return times
 
     def put_back(self, paths: set[str]) -> None:
-        """These are as they were before the last part."""
+        """Note that these are as they were before the last part."""
         for path in (self._unsure.keys() & paths) - self.known.over_samples - self.known.others:
             self._undecided[path] = self._undecided.get(path, 0) + self._unsure[path]
 
     def take_revoked(self) -> set[str]:
-        """What was taken for sums over samples, and is none."""
+        """Return what was taken for sums over samples, and is none."""
         revoked, self._revoked = self._revoked, set()
         return revoked
 
     def take_decided(self) -> dict[str, int]:
-        """What was put back of counts, by path, before they were known to be over samples."""
+        """Return what was put back of counts, by path, before they were known to be over samples."""
         decided = {path: lost for path, lost in self._undecided.items() if path in self.known.over_samples}
         for path in decided:
             del self._undecided[path]
@@ -310,7 +313,7 @@ class SampleSums:
         self._has_counted = True
 
     def _note_lists(self, found: Reach, samples: int) -> None:
-        """Lists that get an entry for each sample or for some, or one array of entries for each part."""
+        """Note lists that get an entry for each sample or for some, or one array of entries for each part."""
         for path, items in found.lists.items():
             more = len(items) - self._lengths.get(path, len(items))
             of_part = samples > 1 and more == 1 and _is_of_samples(items[-1], samples)
@@ -318,7 +321,7 @@ class SampleSums:
                 self.known.over_samples.add(path)
 
     def _note_rows(self, found: Reach, before: Mapping[str, Any], samples: int) -> None:
-        """Tensors and arrays that others took the place of, with more entries behind the same ones."""
+        """Note tensors and arrays that others took the place of, with more entries behind the same ones."""
         for path, leaf in found.leaves.items():
             if path not in before or not isinstance(leaf.value, ARRAYS) or not leaf.value.ndim:
                 continue
@@ -328,14 +331,14 @@ class SampleSums:
                 self.known.over_samples.add(path)
 
     def _is_by_samples(self, path: str, more: int, samples: int) -> bool:
-        """Entries for each sample; or for some, which are now so many and now so many."""
+        """Return whether there are entries for each sample, or for some, so that their number varies."""
         if samples < 2 or more < 2:
             return False
         self._added.setdefault(path, set()).add(more)
         return more == samples or len(self._added[path]) > 1
 
     def are_alike(self) -> None:
-        """All replicas have the same now, but for their shares of what is over samples."""
+        """Note that all replicas have the same now, but for their shares of what is over samples."""
         found, over = reach(ARRAYS), self.known.over_samples
         lists = {path: (items, list(items)) for path, items in found.lists.items() if path not in over}
         arrays = {
@@ -346,7 +349,7 @@ class SampleSums:
         self._alike = lists | arrays
 
     def still_alike(self) -> dict[str, int]:
-        """How many entries of lists and arrays are those that all had, by path."""
+        """Return how many entries of lists and arrays are those that all replicas had, by path."""
         found = reach(ARRAYS)
         now = found.lists | {path: leaf.value for path, leaf in found.leaves.items()}
         return {
@@ -356,7 +359,7 @@ class SampleSums:
         }
 
     def _beside_count(self, path: str, growth: Any, grown: Mapping[str, Any], found: Reach, samples: int) -> bool:
-        """Whether an object keeps it beside a count of its samples, as a meter does: its sum and its count."""
+        """Return whether an object keeps it beside a count of its samples, as a meter does."""
         if found.leaves[path].place is not None or not isinstance(growth, float):
             return False
         beside = _beside(path, grown, found)
@@ -367,11 +370,11 @@ class SampleSums:
         return not self._is_reckoned(path, beside, found)
 
     def _is_reckoned(self, path: str, beside: Mapping[str, Any], found: Reach) -> bool:
-        """Whether it is no sum: a quotient of two that are, or the last value."""
+        """Return whether it is no sum: a quotient of two sums, or the last value."""
         return self._quotient(path, beside, found) is not None or self._is_last_value(path, beside, found)
 
     def _is_last_value(self, path: str, beside: Mapping[str, Any], found: Reach) -> bool:
-        """Whether some other one grew by this one times a count, as `sum += val * n`."""
+        """Return whether some other number grew by this one times a count, as in `sum += val * n`."""
         value = found.leaves[path].value
         counts = [more for more in beside.values() if isinstance(more, int) and more > 1]
         sums = [more for name, more in beside.items() if name != path and isinstance(more, float)]
@@ -413,7 +416,7 @@ class SampleSums:
 
 
 def _beside(path: str, grown: Mapping[str, Any], found: Reach) -> dict[str, Any]:
-    """How the single numbers in the same object, or among the same variables, have grown."""
+    """Return how the single numbers in the same object, or among the same variables, have grown."""
     owner = found.leaves[path].owner
     return {
         name: more
@@ -423,7 +426,7 @@ def _beside(path: str, grown: Mapping[str, Any], found: Reach) -> dict[str, Any]
 
 
 def _growth(before: Any, now: Any) -> Any:
-    """How a value has grown: a whole number, a float, or an array; None where it has not, or became another."""
+    """Return how a value has grown: a whole number, float or array; None where it has not, or is another."""
     if type(before) in (int, float) and isinstance(now, ARRAYS) and not now.shape:  # a sum that begins as `0`
         now = now.item()
     if type(now) is float and type(before) is int:
@@ -457,9 +460,9 @@ def _by_samples(growth: Any, samples: int, losses: Sequence[Any]) -> bool | None
 
 
 def grows_by_samples(growth: float, samples: int, losses: Sequence[float]) -> bool | None:
-    """Whether a sum that grew by `growth` with a part of `samples` samples is one over samples; None: cannot tell.
+    """Return whether a sum that grew by `growth` with a part of `samples` is over samples; None: not clear.
 
-    Whole numbers that grow by more than 1 count samples or items of them; so do fractions, up to the samples.
+    Whole numbers that grow by more than 1 count samples or items of them. So do fractions, up to the samples.
     `losses`: what sums of a loss over the part's samples or items grow by.
     """
     if samples < 2 or not math.isfinite(growth):
@@ -473,9 +476,9 @@ def grows_by_samples(growth: float, samples: int, losses: Sequence[float]) -> bo
 
 
 def is_of_batches(growth: Any, samples: int, batch: int, sizes: Set[int]) -> bool:
-    """Whether a count grew by what is of the whole batch, as by its number of samples, where a part was given.
+    """Return whether a count grew by something of the whole batch, such as its samples, where a part was given.
 
-    `sizes`: elements of the part's tensors; a count of those, such as one of tokens, is one over samples.
+    `sizes`: elements of the part's tensors. A count of those, such as one of tokens, is one over samples.
     """
     if not isinstance(growth, int) or growth == samples:
         return False
@@ -483,7 +486,7 @@ def is_of_batches(growth: Any, samples: int, batch: int, sizes: Set[int]) -> boo
 
 
 def whole_numbers(value: Any, paths: Container[str], path: str = "") -> dict[str, int]:
-    """Whole numbers in captured variables, by path; of some paths only."""
+    """Return whole numbers in captured variables, by path; of some paths only."""
     if isinstance(value, dict):
         is_object = ATTRIBUTES in value
         found: dict[str, int] = {}
@@ -496,10 +499,10 @@ def whole_numbers(value: Any, paths: Container[str], path: str = "") -> dict[str
 def as_alone(
     everyone: Sequence[Any], weights: Sequence[float], known: Known, scale: float = 1.0, path: str = ""
 ) -> Any:
-    """What replicas' variables would be in one process.
+    """Return what replicas' variables would be in one process.
 
-    `weights`: samples of each replica. `scale`: replicas that there were to those that are here. Whole numbers
-    that differ are counts, and become known as sums over samples.
+    `weights`: samples of each replica. `scale`: replicas that there were, divided by those that are here.
+    Whole numbers that differ are counts, and become known as sums over samples.
     """
     first = everyone[0]
     kind = type(first)
@@ -541,7 +544,7 @@ def as_alone(
 def variables_alone(
     everyone: Sequence[Mapping[Any, Any]], weights: Sequence[float], known: Known, scale: float, path: str
 ) -> dict[Any, Any]:
-    """The same of values by name; of what only some replicas have, as what rank 0 alone does, by theirs."""
+    """Return the same of values by name. What only some replicas have is as it would be for these alone."""
     combined = {}
     for key in dict.fromkeys(key for other in everyone for key in other):
         having = [i for i, other in enumerate(everyone) if key in other]
@@ -553,7 +556,7 @@ def variables_alone(
 
 
 def _is_of_some(everyone: Sequence[Any], alike: int) -> bool:
-    """Whether several replicas have added entries, and not as many: of what only some samples have."""
+    """Return whether several replicas have added different numbers of entries, as for some of the samples."""
     lengths = list(map(_length, everyone))
     if len(set(lengths)) == 1 or sum(length > alike for length in lengths) < 2:
         return False
@@ -566,7 +569,7 @@ def _is_of_some(everyone: Sequence[Any], alike: int) -> bool:
 
 
 def _mean_of_lists(everyone: Sequence[list[Any]], weights: Sequence[float]) -> list[Any]:
-    """The mean of lists of many numbers, if they are alike in length and hold fractions."""
+    """Return the mean of lists of many numbers, if they are alike in length and hold fractions."""
     first = everyone[0]
     if any(len(other) != len(first) for other in everyone) or set(map(type, first)) != {float}:
         return max(everyone, key=len)
@@ -577,12 +580,12 @@ def _mean_of_lists(everyone: Sequence[list[Any]], weights: Sequence[float]) -> l
 
 
 def _fit(everyone: Sequence[Any]) -> bool:
-    """Whether the rows of arrays are alike in shape."""
+    """Return whether the rows of arrays are alike in shape."""
     return len({one.shape[1:] for one in everyone if _length(one)}) == 1
 
 
 def _joined(everyone: Sequence[Any], alike: int) -> Any:
-    """The entries of all replicas; of those that are alike, one replica's."""
+    """Return the entries of all replicas; of entries that are alike, one replica's."""
     first, *others = everyone
     parts = [first, *(other[alike:] for other in others)]
     if isinstance(first, list):
@@ -604,7 +607,7 @@ def counts_by_key(value: Mapping[Any, Any]) -> bool:
 
 
 def _counts_together(everyone: Sequence[dict[Any, int]], known: Known, path: str) -> dict[Any, int]:
-    """Counts by key, where replicas have met different keys."""
+    """Return counts by key, where replicas have met different keys."""
     total = type(everyone[0])()
     for counts in everyone:
         for key, count in counts.items():
@@ -630,7 +633,7 @@ def _number_alone(everyone: Sequence[Any], weights: Sequence[float], known: Know
 
 
 def shared(value: Any, known: Known, rank: int, replicas: int, path: str = "") -> Any:
-    """A replica's share of variables as one process has them."""
+    """Return a replica's share of variables as one process has them."""
     if replicas == 1:
         return value
     kind = type(value)
@@ -655,7 +658,7 @@ def shared(value: Any, known: Known, rank: int, replicas: int, path: str = "") -
 
 
 def _entries_of(items: list[Any], rank: int, replicas: int) -> list[Any]:
-    """A rank's share of a list with an entry for each sample, or with arrays of such entries."""
+    """Return a rank's share of a list with an entry for each sample, or with arrays of such entries."""
     if not all(isinstance(item, ARRAYS) and item.ndim for item in items):
         return items[rank::replicas]
     begins = itertools.accumulate(map(len, items), initial=0)
@@ -663,7 +666,7 @@ def _entries_of(items: list[Any], rank: int, replicas: int) -> list[Any]:
 
 
 def _share(value: Any, rank: int, replicas: int) -> Any:
-    """A rank's share; those of whole numbers in an array add up to the share of their sum."""
+    """Return a rank's share; those of whole numbers in an array add up to the share of their sum."""
     if not _is_whole(value):
         return value / replicas
     if not isinstance(value, ARRAYS):
@@ -693,7 +696,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _like(first: Any, value: Any) -> Any:
-    """`value` in the type of `first`."""
+    """Return `value` in the type of `first`."""
     if isinstance(first, torch.Tensor):
         return torch.as_tensor(value, dtype=first.dtype, device=first.device)
     if isinstance(first, np.ndarray | np.generic):
@@ -715,14 +718,14 @@ def _as_array(value: Any) -> np.ndarray:
 
 
 def _length(value: Any) -> int:
-    """Entries of a list, or rows of an array; 0 for all else."""
+    """Return the entries of a list, or the rows of an array; 0 for all else."""
     if isinstance(value, ARRAYS):
         return len(value) if value.ndim else 0
     return len(value) if isinstance(value, list | deque) else 0
 
 
 def _begins_with(now: Any, entries: Any) -> bool:
-    """Whether a list or an array has these entries before all others."""
+    """Return whether a list or an array has these entries before all others."""
     if (isinstance(now, ARRAYS) and type(now) is not type(entries)) or _length(now) < len(entries):
         return False
     if not isinstance(now, ARRAYS):

@@ -1,7 +1,7 @@
-"""A script's variables before a batch, for one that takes several passes or has to be done again.
+"""A script's variables before a batch that takes several passes or has to be done again.
 
-After a batch of several passes they end up as if it had been given once: counts of batches are as after one pass,
-numbers with a fraction have moved by the mean of all passes, and sums over samples keep what each pass added.
+After a batch of several passes they end up as if it had been given once. Counts of batches are as after one
+pass. Numbers with a fraction have moved by the mean of all passes. Sums over samples keep what each pass added.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from .script_rows import RowCounts, is_row, is_whole, numbers_of, with_numbers
 from .script_sums import Given, grows_by_samples
 
 ANY_SIZE = 1 << 62
-MOST_KEYS = 4096  # of a mapping, to tell which are new
+MOST_KEYS = 4096  # entries of a mapping that are kept, to tell which are new
 MOST_QUEUED = 1024  # items of a queue that are kept
-LEAST_VECTOR = 32  # elements; a shorter one with as many as a model's parameters may be anything
+LEAST_VECTOR = 32  # elements; a shorter vector may equal a model's parameters in number by chance
 
 _Value = TypeVar("_Value")
 
 
 class Weights:
-    """Models' parameters, by which what a script keeps for each of them is known: averages, and the like."""
+    """Models' parameters, by which copies of them are known in what a script keeps: averages, and the like."""
 
     def __init__(self, models: Sequence[nn.Module] = ()) -> None:
         named = [dict(model.named_parameters()) for model in models]
@@ -53,14 +53,14 @@ class Weights:
         orders.append([parameter for order in orders for parameter in order])
         trained = [[parameter for parameter in order if parameter.requires_grad] for order in orders]
         every = [order for order in (*orders, *trained, *states) if sum(one.numel() for one in order) > 1]
-        # How many entries have what may have more than is looked into otherwise.
+        # How many entries those have which may have more than is looked into otherwise.
         self.counts = {len(order) for order in every} | {len(model.state_dict()) for model in models}
         self._shapes = {tuple(one.shape for one in order) for order in every}
         lengths = {sum(one.numel() for one in order) for order in every if len(order) > 1}
         self._lengths = {length for length in lengths if length >= LEAST_VECTOR}
 
     def copies(self, leaves: Mapping[str, Leaf]) -> set[str]:
-        """Paths under a parameter's name, of a list with all of a model's shapes, or of all of it in a vector."""
+        """Return paths under a parameter's name, of lists with all of a model's shapes, and of vectors of them."""
         found, lists = set(), defaultdict[str, dict[str, torch.Size]](dict)
         for path, leaf in leaves.items():
             holder, _, name = path.rpartition("/")
@@ -83,9 +83,10 @@ NO_WEIGHTS = Weights()
 class Undo:
     """Plain values and lists as they are now.
 
-    `weights`: copies of those follow the last pass, which has made the step. `before`: the one of the batch
-    before, where tensors of any size are kept: those that were there already. `reading`: ids of random generators
-    that are not the loop's; all others draw in each pass of a batch what they drew in the first.
+    weights: copies of those follow the last pass, which has made the step.
+    before: the one of the batch before, where tensors of any size are kept that were there already.
+    reading: ids of random generators that are not the loop's. All others draw in each pass of a batch what they
+    drew in the first.
     """
 
     def __init__(
@@ -121,8 +122,8 @@ class Undo:
         held = (leaf.value for leaf in found.holders.values())
         self._keys = [(one, set(one)) for one in held if isinstance(one, dict) and len(one) <= MOST_KEYS]
         self._holders = found.holders
-        self._new: set[str] = set()  # paths of numbers that mappings have had since
-        self._made: dict[str, Leaf] = {}  # objects that they have had since, which each pass makes anew
+        self._new: set[str] = set()  # paths of numbers that mappings have got since
+        self._made: dict[str, Leaf] = {}  # objects that mappings have got since, and that each pass makes anew
         self._lists = found.lists
         self._lengths = {path: len(items) for path, items in found.lists.items()}
         self._queues = {
@@ -132,14 +133,14 @@ class Undo:
         }
 
     def _stays(self, path: str, value: Any, before: Undo | None) -> bool:
-        """Whether a value is to be kept: of large tensors those that outlive a batch."""
+        """Return whether a value is kept: of large tensors, those that outlive a batch."""
         if not isinstance(value, Tensor) or value.numel() <= MOST_ELEMENTS:
             return True
         self._large[path] = weakref.ref(value)
         return before is None or (path in before._large and before._large[path]() is value)
 
     def _untouched(self, path: str, value: Any) -> bool:
-        """Whether a value is a tensor or a large array that was here, and holds the same still."""
+        """Return whether a value is a tensor or a large array that was here before and still holds the same."""
         if path not in self._values or self._leaves[path].value is not value:
             return False
         if isinstance(value, Tensor):
@@ -148,13 +149,13 @@ class Undo:
         return large and np.array_equal(value, self._values[path])
 
     def _is_written(self, path: str, live: Any) -> bool:
-        """Whether a tensor or array that was here may hold something else now."""
+        """Return whether a tensor or array that was here may hold something else now."""
         if isinstance(live, Tensor):
             return bool(live._version != self._versions[path])
         return not np.array_equal(live, self._values[path], equal_nan=True)
 
     def restore(self) -> None:
-        """All is as it was."""
+        """Put all back to what it was."""
         self._put_back(lambda path: True)
         self._draw_again()
         for path in self._lists:
@@ -173,9 +174,10 @@ class Undo:
         return bool(self._made)
 
     def take_in_new(self, given: Given, kept: Container[str] = ()) -> None:
-        """After a pass: numbers and lists that mappings have under new keys began as nothing, and objects as new.
+        """Take in numbers, lists and objects under new keys of mappings, after a pass.
 
-        Objects that have sums over samples, of which some are `kept`, stay what they are.
+        Numbers and lists began as nothing, and objects as new. Objects that have sums over samples, of which
+        some are `kept`, stay what they are.
         """
         found = reach((*NUMBERS, *ARRAYS))
         for path, leaf in found.leaves.items():
@@ -198,7 +200,7 @@ class Undo:
                     self._begin_empty(inner, items)
 
     def _new_holders(self, found: Reach) -> dict[str, Leaf]:
-        """Objects and mappings that stand under new keys, and that were nowhere before."""
+        """Return objects and mappings that stand under new keys, and that were nowhere before."""
         old = {id(leaf.value) for leaf in self._holders.values()}
         return {
             path: leaf
@@ -219,7 +221,7 @@ class Undo:
                 self._queues[path] = []
 
     def repeat(self, keep: Container[str], samples: int) -> set[str]:
-        """Before a further pass of the same batch: put back what goes by batches, but not the paths to `keep`.
+        """Put back, before a further pass of the same batch, what goes by batches, but not the paths to `keep`.
 
         `samples`: of the pass that is over. Returns the paths of numbers that were put back.
         """
@@ -235,14 +237,14 @@ class Undo:
         return put_back
 
     def restore_only(self, paths: Container[str]) -> None:
-        """Put back these alone: the part was another replica's, too."""
+        """Put back these alone, because the part was another replica's, too."""
         self._put_back(lambda path: path in paths)
         for path in self._lists:
             if path in paths:
                 self._shorten(path)
 
     def moves(self, leave_out: Container[str]) -> dict[str, Any]:
-        """How far numbers with a fraction have moved, and those that lists have grown by, one for the batch."""
+        """Return how far numbers with a fraction have moved, and those that lists have got, one for the batch."""
         moved = {}
         for path, leaf in self._now().items():
             before = _begun(self._values[path])
@@ -268,13 +270,14 @@ class Undo:
         follows: Callable[[str, Any, list[Any]], bool] = lambda *_: False,
         counts: RowCounts | None = None,
     ) -> None:
-        """After the last pass: what moved has moved by the mean of all; `passes`: weights and moves.
+        """Let what moved have moved by the mean of all passes, after the last one; `passes`: weights and moves.
 
-        `early`: paths that have ever moved before a last pass. All others go by what only that does, as by a step.
-        `of_all()`: values that are of the whole batch in the last pass; what has become one of them stays. So does
-        what has moved in the last pass alone where `last_alone`: only that one was to do it. And so does what
-        `follows` such values, by its path, what it was before and how it has moved in each pass. `counts` in rows
-        add up.
+        `early`: paths that have ever moved before a last pass. All others go by what only the last pass does,
+        such as a step.
+        `of_all()`: values that are of the whole batch in the last pass. What has become one of them stays.
+        `last_alone`: only the last pass was to move things, so what has moved in it alone stays.
+        `follows(path, before, moves)`: whether a number goes by such values; it stays, too.
+        `counts`: counts in rows, which add up.
         """
         common = set.intersection(*(set(moves) for _, moves in passes))
         mean = {path: _mean([(weight, moves[path]) for weight, moves in passes]) for path in common}
@@ -337,7 +340,10 @@ class Undo:
         return _as_of_now(self._leaves)
 
     def _put_back(self, chosen: Callable[[str], bool]) -> set[str]:
-        """A tensor that was changed in place is changed back; one that was replaced comes back itself."""
+        """Put back the values whose paths are `chosen`.
+
+        A tensor that was changed in place is changed back. One that was replaced comes back itself.
+        """
         self._put_containers_back(chosen)
         self._take_out(chosen)
         now, others, written = self._now(), {}, set()
@@ -360,7 +366,7 @@ class Undo:
         return written | others.keys()
 
     def _take_out(self, chosen: Callable[[str], bool]) -> None:
-        """Objects under new keys are not there yet."""
+        """Take out objects under new keys, which are not there yet."""
         for path in filter(chosen, self._made):
             leaf = self._made[path]
             leaf.owner.pop(leaf.key, None)
@@ -370,7 +376,7 @@ class Undo:
                 del self._lists[inner], self._lengths[inner]
 
     def _put_containers_back(self, chosen: Callable[[str], bool]) -> None:
-        """Lists, mappings and the like that were replaced by others, as in `window = [*window[1:], value]`."""
+        """Put back lists, mappings and the like that were replaced, as in `window = [*window[1:], value]`."""
         now = _as_of_now(self._containers)
         replaced = {
             p: leaf.value for p, leaf in self._containers.items() if p in now and now[p].value is not leaf.value
@@ -394,7 +400,7 @@ def _inside(path: str, places: Mapping[str, _Value]) -> dict[str, _Value]:
 def _is_over_samples(
     numbers: Mapping[str, Leaf], lists: Mapping[str, list[Any] | deque[Any]], given: Given, kept: Container[str]
 ) -> bool:
-    """Whether something in a new object counts samples or adds up over them, or may do so."""
+    """Return whether something in a new object counts samples or adds up over them, or may do so."""
     samples = given.samples
     if samples < 2 or any(path in kept for path in (*numbers, *lists)):
         return True
@@ -404,13 +410,13 @@ def _is_over_samples(
         return True
     plain = [leaf.value.item() if hasattr(leaf.value, "item") else leaf.value for leaf in numbers.values()]
     if all(isinstance(number, int) for number in plain) and not any(lists.values()):
-        return True  # as of a table of counts
+        return True  # such as a table of counts
     losses = [loss for loss in given.losses([]) if not getattr(loss, "shape", ())]
     return any(grows_by_samples(number, samples, losses) for number in plain)
 
 
 def _move(before: Any, now: Any) -> Any:
-    """How far a value has moved; what stays, infinity as well, has not."""
+    """Return how far a value has moved; what stays has not moved, even where it is infinity."""
     if not isinstance(now, ARRAYS):
         return 0.0 if now == before else now - before
     same = (now == before) | ((now != now) & (before != before))
@@ -423,19 +429,19 @@ def _move(before: Any, now: Any) -> Any:
 
 
 def _finite_or(value: Any, live: Any) -> Any:
-    """`value`, and what is there now where it is no number, as after infinity has moved."""
+    """Return `value`, or what is there now where it is no number, as after infinity has moved."""
     if isinstance(value, Tensor):
         return torch.where(torch.isfinite(value), value, live)
     return np.where(np.isfinite(value), value, live)
 
 
 def have_moved(moves: Mapping[str, Any]) -> set[str]:
-    """Paths of what has moved, and of all that was appended to a list."""
+    """Return paths of what has moved, and of all that was appended to a list."""
     return {p for p, move in moves.items() if isinstance(move, ARRAYS) or move != 0 or f"{_last('')}/" in f"{p}/"}
 
 
 def _mean(moves: Sequence[tuple[float, Any]]) -> Any:
-    """The mean by weight; of an element of an array, over the passes that have moved it, as its row's alone."""
+    """Return the mean by weight. An element of an array has it over the passes that have moved it."""
     whole = sum(weight for weight, _ in moves)
     if not any(isinstance(move, ARRAYS) and move.ndim for _, move in moves):
         return sum(move * (weight / whole) for weight, move in moves)
@@ -451,7 +457,7 @@ def _of_row(
     mean: Mapping[str, Any],
     counts: RowCounts | None,
 ) -> dict[str, Any]:
-    """What numbers of a row, whose place is `last`, are of a whole batch: fractions `mean`, counts their sum."""
+    """Return a row's numbers for a whole batch: the mean of fractions, the sum of counts. `last`: its place."""
     found = {}
     for inner in row:
         path = last + inner
@@ -487,7 +493,7 @@ def _kept(value: Any) -> Any:
 
 
 def _begun(value: Any) -> Any:
-    """What a number that takes the place of `value` has moved from, as an average that is none at first."""
+    """Return what a number that replaces `value` has moved from, such as an average that is none at first."""
     return 0.0 if value is None else value
 
 
@@ -504,12 +510,12 @@ def _has_fraction(value: Any) -> bool:
 
 
 def _is_single(value: Any) -> bool:
-    """A number by itself, which a tensor or array of no dimension is as well."""
+    """Return whether it is a number by itself, which a tensor or array of no dimension is as well."""
     return not getattr(value, "shape", ())
 
 
 def _is_of_samples(item: Any, samples: int) -> bool:
-    """Whether it has one entry for each sample of a pass."""
+    """Return whether it has one entry for each sample of a pass."""
     if isinstance(item, ARRAYS):
         return item.ndim > 0 and len(item) == samples
     return (

@@ -1,8 +1,7 @@
 """Sums and means that a script computes of the samples it was given: losses, errors, hits.
 
 Where a script adds such a value to one of its variables, the kind of the value tells what the variable is.
-Functions of torch are watched from when a part is given until the script is done with it, and only while there is
-something to find out.
+Functions of torch are watched while the script works on a part, and only while there is something to find out.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from ..losses.loss_terms import Look
 from .script_frames import MOST_ELEMENTS
 
-MOST_SEEN = 256  # of one part
+MOST_SEEN = 256  # the most values of one part
 _MEANS = (Tensor.mean, torch.mean, Tensor.nanmean, torch.nanmean)
 _SUMS = (Tensor.sum, torch.sum, Tensor.nansum, torch.nansum, Tensor.count_nonzero, torch.count_nonzero)
 _compiles = False
 
 
 def compiled() -> None:
-    """The script compiles: what is watched would be compiled anew, and is watched no more."""
+    """Watch no more, because the script compiles: what is watched would be compiled anew."""
     global _compiles
     _compiles = True
 
 
 class SeenSums:
-    """Those of the running part."""
+    """The sums and means of the running part."""
 
     def __init__(self) -> None:
         self._mode: _Mode | None = None
@@ -47,7 +46,7 @@ class SeenSums:
             self._entered.append(self._mode)
 
     def end(self) -> None:
-        """The part is over; what was seen is kept until the next one.
+        """End the part; what was seen is kept until the next one.
 
         Where the script has entered a mode of torch since, and not left it, ours is left later.
         """
@@ -64,7 +63,7 @@ class SeenSums:
         self._mode = None
 
     def over(self, counts: Sequence[int]) -> list[Any]:
-        """What each would add to a sum over samples: a number or an array.
+        """Return what each would add to a sum over samples: a number or an array.
 
         `counts`: of items that a mean may be of.
         """
@@ -97,7 +96,7 @@ class _Mode(TorchFunctionMode):
         return result
 
     def _is_over_samples(self, args: Sequence[Any], kwargs: Mapping[str, Any], result: Tensor) -> bool:
-        """Whether the samples are what it was reduced along, as their number tells."""
+        """Return whether it was reduced along the samples, as their number tells."""
         given = args[0] if args else kwargs.get("input")
         if not isinstance(given, Tensor) or not given.ndim or given.shape[0] % self.samples or not len(given):
             return False
@@ -114,7 +113,7 @@ def _over_first(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def _reduction_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool | None:
-    """Whether a function takes a mean, or a sum (False); None for any other."""
+    """Return whether a function takes a mean, or a sum (False); None for any other."""
     if func in _MEANS:
         return True
     if func in _SUMS:
@@ -128,7 +127,7 @@ def _reduction_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 @functools.cache
 def _place_of_reduction(func: Callable[..., Any]) -> int | None:
-    """The place of the argument `reduction` of a loss function of torch."""
+    """Return the place of the argument `reduction` of a loss function of torch."""
     if getattr(func, "__module__", None) != "torch.nn.functional":
         return None
     names = list(inspect.signature(func).parameters)

@@ -12,7 +12,7 @@ from typing import Any
 class Undue(int):
     """A number that equals no other, and no multiple of anything, until its time comes.
 
-    `due()` tells whether it has come; without it, it never does. What is reckoned from it is undue, too.
+    `due()` tells whether it has come; without it, it never does. What is computed from it is undue, too.
     """
 
     _due: Callable[[], bool] | None
@@ -64,7 +64,7 @@ class Undue(int):
 
 
 class Resumed(Undue):
-    """The number of an epoch that others are in the midst of: what was done at this number alone was done.
+    """The number of an epoch that others are in the midst of: what is done at this number alone was done.
 
     What goes by turns of epochs is decided as the others have decided it.
     """
@@ -79,7 +79,7 @@ class Resumed(Undue):
 class Late(Undue):
     """The number of a batch in a pass before its last: once the pass has trained, limits are not reached yet.
 
-    What a script asks before it trains, as `if i >= n: break` or whose turn it is, holds for all passes.
+    What a script asks before it trains, such as `if i >= n: break` or whose turn it is, holds for all passes.
     """
 
     _trained: Callable[[], bool]
@@ -114,7 +114,7 @@ class Late(Undue):
 
 
 def operation(frame: FrameType) -> str:
-    """What a frame is doing: the last instruction before its caches."""
+    """Return what a frame is doing: the last instruction before its caches."""
     code, place = frame.f_code.co_code, frame.f_lasti
     while place > 0 and dis.opname[code[place]] == "CACHE":
         place -= 2
@@ -122,5 +122,5 @@ def operation(frame: FrameType) -> str:
 
 
 def looks_up(frame: FrameType) -> bool:
-    """Whether a frame reads an entry, as `rates[epoch]`, where a number is a name and no condition."""
+    """Return whether a frame reads an entry, as in `rates[epoch]`, where a number is a name and no condition."""
     return operation(frame).startswith("BINARY_SUBSCR")

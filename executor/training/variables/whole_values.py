@@ -1,6 +1,6 @@
 """Values of a whole batch that a script reads in its last pass: norms of combined gradients, and learning rates.
 
-Whatever else differs from pass to pass is taken for one of the pass's samples.
+Whatever else differs from pass to pass is taken for something of the pass's samples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _norms_of_pass: deque[Tensor] = deque(maxlen=KEPT)
 
 
 def watch_norms() -> None:
-    """Note what torch's functions for norms of gradients return; called once, before the script is imported."""
+    """Note what torch's functions for norms of gradients return. Called once, before the script is imported."""
     for module in (torch.nn.utils, clip_grad):
         for name in ("clip_grad_norm_", "get_total_norm"):
             if hasattr(module, name):
@@ -44,22 +44,22 @@ def _noting(real: Any) -> Any:
 
 
 def norms() -> list[float]:
-    """The last norms that were computed."""
+    """Return the last norms that were computed."""
     return [float(norm) for norm in _norms]
 
 
 def take_norms() -> list[Tensor]:
-    """Those that were computed since this was asked for last."""
+    """Return those that were computed since this was asked for last."""
     taken = list(_norms_of_pass)
     _norms_of_pass.clear()
     return taken
 
 
 class NormFollowers:
-    """Finds out which numbers a script reckons from norms: moving averages of them, and sums.
+    """Finds out which numbers a script computes from norms: moving averages of them, and sums.
 
     In each pass of a batch such a number goes the same share of its way to the pass's norm, or grows by the same
-    multiple of it. One that did otherwise once is none.
+    multiple of it. A number that once did otherwise is none of these.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class NormFollowers:
         self._taken.append(take_norms())
 
     def follows(self, path: str, before: Any, moves: Sequence[Any]) -> bool:
-        """Whether what is at `path` goes by norms; it was `before` and has moved so in each pass of the batch."""
+        """Return whether what is at `path`, and was `before`, has moved by norms in each pass of the batch."""
         if not any(self._taken) or path in self._others or not _are_single((before, *moves)):
             return False
         error = (
@@ -93,7 +93,7 @@ def _are_single(values: Sequence[Any]) -> bool:
 
 
 def _go_by_norms(before: float, moved: Sequence[tuple[float, Sequence[Tensor]]], error: float) -> bool | None:
-    """Whether moves go by one of the norms of their passes; None where these do not tell."""
+    """Return whether moves go by one of the norms of their passes; None where these do not tell."""
     if len(moved) < 2 or len({len(taken) for _, taken in moved}) > 1:
         return None
     moves, of_passes = zip(*moved, strict=True)
@@ -120,7 +120,7 @@ def _are_in_proportion(moves: Sequence[float], ways: Sequence[float], error: flo
 
 
 def rates_of(optimizers: Sequence[torch.optim.Optimizer], schedulers: Sequence[Any]) -> list[float]:
-    """Learning rates as the script can read them."""
+    """Return learning rates as the script can read them."""
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     told = [rate for scheduler in schedulers for rate in getattr(scheduler, "_last_lr", ())]
     return [float(rate) for rate in (*(group["lr"] for group in groups if "lr" in group), *told)]
