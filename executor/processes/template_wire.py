@@ -33,6 +33,7 @@ _SET_BY_LIBRARIES = frozenset({"KMP_DUPLICATE_LIB_OK"})
 # One thread per emulated replica: several share a machine, and the pace, not the cores, sets the speed.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _OURS = Path(__file__).parents[2]
+_IMPORTED = ("core", "estimators", "executor")  # rooms that a training process loads
 
 
 class WireError(ConnectionError):
@@ -113,16 +114,17 @@ def template_key(env: Mapping[str, str], session: str) -> str:
 
 
 def _code() -> list[Any]:
-    """Changes when our code or torch is installed anew."""
+    """Return what changes when our code or torch is installed anew."""
     torch = find_spec("torch")
-    files = [
-        *sorted(_OURS.glob("*.py")),
-        *sorted(_OURS.glob("executor/*.py")),
-        *sorted(_OURS.glob("estimators/*.py")),
-    ]
+    files = code_files(_OURS)
     if torch is not None and torch.origin:
         files.append(Path(torch.origin).with_name("version.py"))
-    return [str(_OURS), *((path.name, path.stat().st_mtime_ns) for path in files)]
+    return [str(_OURS), *((str(path), path.stat().st_mtime_ns) for path in files)]
+
+
+def code_files(root: Path) -> list[Path]:
+    """Return the files of ours that a training process may import, by name."""
+    return sorted([*root.glob("*.py"), *(path for room in _IMPORTED for path in (root / room).rglob("*.py"))])
 
 
 def send(connection: socket.socket, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
