@@ -9,8 +9,6 @@ Which way it goes depends on what is left of the old group (docs/architecture.md
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .overdue import let_join
 from .states import Forming, Group, Idle, Pause, Recovering, Starting, Stopping, Training
 from .training_run import TrainingRun
@@ -49,7 +47,7 @@ def _without_group(run: TrainingRun, pause: Pause, not_before_s: float, now: flo
     """Start what is missing, and form a group when all are ready or have waited long enough."""
     run.dismiss_unwanted()
     if not run.targets:
-        run.state = Idle(replace(pause, retried=False), not_before_s)
+        run.state = Idle(Pause(pause.since_s), not_before_s)  # it starts as any when it gets slots again
         return
     run.state = Starting(pause, not_before_s)
     if now >= not_before_s:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from coadapt.core.batch_plan import BatchPlan
-from coadapt.core.reports import ProfileProgress
 from coadapt.executor.protocol.job_events import (
     Failing,
     JobFailed,
     JobFinished,
-    ProfileFinished,
     Released,
     Running,
     WorkerLost,
 )
-from coadapt.executor.protocol.messages import Crashed, Join, Leave, SetBatch, Stop, Trying
+from coadapt.executor.protocol.messages import Crashed, Join, Leave, SetBatch, Stop
 from coadapt.executor.protocol.ranks import Rendezvous, joins, rank_order
 from coadapt.executor.protocol.worker_events import Gone
-from coadapt.executor.reconciling.effects import KeepProfile
-from coadapt.executor.reconciling.failures import NO_OTHER_END, SAME_TWICE, FailureBudget
-from coadapt.executor.reconciling.profile_runs import PROFILE_RESTARTS
+from coadapt.executor.reconciling.failures import NO_OTHER_END, SAME_TWICE
 from coadapt.executor.reconciling.timeouts import Timeouts
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.support.simulated_workers import World, slot
+from tests.support.simulated_workers import World, slot, trained
 
 A, B, C, D = slot("n1"), slot("n1", 1), slot("n2"), slot("n3", gpu_type="t4")
 
@@ -34,19 +28,6 @@ A, B, C, D = slot("n1"), slot("n1", 1), slot("n2"), slot("n3", gpu_type="t4")
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def trained(world: World, *slots) -> World:
-    world.assign(*slots)
-    world.run(5)
-    assert world.state == "training"
-    assert world.training_on == set(slots)
-    return world
-
-
-def profiled(world: World) -> list[ProfileFinished]:
-    """How profile runs ended, whatever their numbers."""
-    return [replace(event, sequence=0) for event in world.of(ProfileFinished)]
 
 
 def commands(world: World, kind: type) -> list:
@@ -397,6 +378,17 @@ def test_a_job_that_was_stopped_while_it_was_to_be_tried_again_starts_as_any(wor
     assert not world.of(Running)[-1].retried
 
 
+def test_a_job_that_lost_its_slots_while_it_recovered_starts_as_any(world: World) -> None:
+    trained(world, A)
+    world.die(world.worker_in(A))
+    world.assign()
+    world.run(1)
+    world.assign(B)
+    world.run(10)
+    assert world.training_on == {B}
+    assert not world.of(Running)[-1].recovered
+
+
 @pytest.mark.parametrize(
     ("code", "summary"), [(0, "train.py ended early, with status 0"), (3, "train.py exited with status 3")]
 )
@@ -472,157 +464,6 @@ def test_cancel_ends_everything_at_once(world: World) -> None:
     assert commands(world, Stop) == []
 
 
-def test_a_profile_run_stands_beside_training_and_frees_its_slot(world: World) -> None:
-    trained(world, A)
-    world.granted.add(D)
-    world.profile(D)
-    world.run(6)
-    world.die(world.worker_in(D), 0)
-    world.run(1)
-    assert profiled(world) == [ProfileFinished("t4", True)]
-    assert world.training_on == {A}
-    assert world.granted == {A}
-
-
-def test_a_profile_run_killed_by_lack_of_memory_keeps_what_it_measured_and_one_that_measured_nothing_says_why(
-    world: World,
-) -> None:
-    world.profile(D)
-    world.run(5)
-    world.die(world.worker_in(D), -9)
-    world.run(1)
-    world.profile(D)
-    world.run(2)
-    world.crash(world.worker_in(D), "ImportError: x")
-    world.run(1)
-    assert profiled(world) == [
-        ProfileFinished("t4", True),
-        ProfileFinished("t4", False, "ImportError: x", fault=True, traceback="Traceback …"),
-    ]
-
-
-@pytest.mark.parametrize("dies_silently", [False, True])
-def test_a_profile_run_that_runs_out_of_memory_goes_on_in_a_new_process_until_the_limit_is_narrowed_down(
-    world: World, dies_silently: bool
-) -> None:
-    trained(world, A)
-    world.fits, world.dies_silently = 300, dies_silently
-    world.granted.add(D)
-    world.profile(D)
-    world.run(30)
-    assert profiled(world) == [ProfileFinished("t4", True)]
-    (kept,) = world.kept
-    largest = max(row.local_bsz for row in kept.progress.rows)
-    assert kept.gpu_type == "t4"
-    assert 300 / 1.25 <= largest <= 300 < min(kept.progress.failed) <= 1.25 * 300
-    assert world.processes_in(D) <= 1 + PROFILE_RESTARTS
-    assert world.training_on == {A}
-    assert (world.granted, world.of(WorkerLost), world.machine.budget.recoveries) == ({A}, [], 0)
-
-
-@pytest.mark.parametrize("dies_silently", [False, True])
-def test_not_even_the_smallest_size_fits(world: World, dies_silently: bool) -> None:
-    world.fits, world.dies_silently = 3, dies_silently
-    world.profile(D)
-    world.run(10)
-    why = "memory runs out at the smallest local batch size, 4 (min_local_batch_size)"
-    assert profiled(world) == [ProfileFinished("t4", False, why)]
-    assert world.processes_in(D) == 1
-    assert world.kept == [KeepProfile("t4", ProfileProgress(failed=(4,)))]
-
-
-def test_an_error_of_the_script_ends_a_profile_run_at_once_whatever_was_being_tried(world: World) -> None:
-    world.fits = 1 << 20
-    world.profile(D)
-    world.run(4.1)
-    world.crash(world.worker_in(D), "ValueError: odd batch")
-    world.run(10)
-    assert (world.processes_in(D), world.kept[0].progress.failed) == (1, ())
-    assert profiled(world) == [ProfileFinished("t4", True)]
-
-
-def test_an_error_at_the_scripts_own_batch_size_is_its_fault(world: World) -> None:
-    world.fits, world.own_batch_size = 1 << 20, 4
-    world.profile(D)
-    world.run(4.05)  # the smallest size, 4, is tried
-    world.crash(world.worker_in(D), "ValueError: more than one sample is needed")
-    world.run(10)
-    (ended,) = profiled(world)
-    assert (ended.ok, ended.fault) == (False, True)
-
-
-def test_an_error_below_the_scripts_own_batch_size_raises_the_floor(world: World) -> None:
-    world.fits, world.own_batch_size = 1 << 20, 32
-    world.profile(D)
-    world.run(4.05)
-    world.crash(world.worker_in(D), "ValueError: more than one sample is needed")
-    world.run(20)
-    assert profiled(world) == [ProfileFinished("t4", True)]
-    (kept,) = world.kept
-    assert (kept.progress.floor, min(row.local_bsz for row in kept.progress.rows)) == (8, 8)
-
-
-def test_out_of_memory_before_any_size_was_tried_is_no_finding(world: World) -> None:
-    world.profile(D)
-    world.run(2)
-    world.die(world.worker_in(D), 1, Crashed("OutOfMemoryError: the model", "", out_of_memory=True))
-    world.run(10)
-    assert profiled(world) == [ProfileFinished("t4", False, "OutOfMemoryError: the model")]
-    assert (world.processes_in(D), world.kept) == (1, [KeepProfile("t4", ProfileProgress())])
-
-
-def test_a_profile_run_that_takes_too_long_is_not_taken_for_one_without_memory() -> None:
-    world = World(timeouts=Timeouts(profile_s=10.0))
-    world.profile(D)
-    world.run(4.1)
-    assert world.machine.event(world.worker_in(D), Trying(16), world.now) == []
-    world.run(20)
-    assert (world.processes_in(D), world.kept[0].progress.failed) == (1, ())
-    assert profiled(world) == [ProfileFinished("t4", True)]
-
-
-def test_cancelling_between_two_processes_of_a_profile_run_frees_its_slot(world: World) -> None:
-    world.fits = 300
-    world.granted.add(D)
-    world.profile(D)
-    while not any(worker.replaced for worker in world.machine.profiles.workers.values()):
-        world.run(0.01)
-    world.cancel()
-    world.run(5)
-    assert (world.granted, world.processes_in(D)) == (set(), 1)
-
-
-def test_giving_up_a_profile_run_ends_it_alone(world: World) -> None:
-    trained(world, A)
-    world.granted.add(D)
-    world.profile(D)
-    world.run(5)
-    world.end_profile(D)
-    world.run(1)
-    assert (world.granted, world.training_on, profiled(world)) == ({A}, {A}, [])
-    world.granted.add(D)
-    world.end_profile(D)
-    assert world.granted == {A}, "a run that is not known holds nothing"
-    assert world.state == "training"
-
-
-def test_a_profile_run_whose_node_is_lost_says_so(world: World) -> None:
-    trained(world, A)
-    world.profile(D)
-    world.run(2)
-    world.die(world.worker_in(D), code=None)
-    world.run(1)
-    assert profiled(world) == [ProfileFinished("t4", False, "node lost", lost=True)]
-    assert world.machine.budget.recoveries == 0
-
-
-def test_a_job_that_has_ended_takes_no_slot_to_be_measured_in(world: World) -> None:
-    world.cancel()
-    world.granted.add(D)
-    world.profile(D)
-    assert (world.granted, world.processes_in(D)) == (set(), 0)
-
-
 def test_requirements_that_cannot_be_installed_fail_the_job(world: World) -> None:
     world = World(max_failures=0)
     world.assign(A)
@@ -647,11 +488,6 @@ def test_ranks_follow_the_old_group_and_then_the_nodes() -> None:
     assert [commands[id].local_rank for id in order] == [0, 0, 1, 0]
     assert {join.nodes for join in commands.values()} == {3}
     assert [commands[id].local_world_size for id in order] == [1, 2, 2, 1]
-
-
-def test_losses_with_progress_between_them_never_end_a_job() -> None:
-    budget = FailureBudget(max_failures=0)
-    assert not any(budget.loss(steps=10 * i, steps_since_formed=10) for i in range(1, 100))
 
 
 SLOTS = [A, B, C, D, slot("n2", 1)]

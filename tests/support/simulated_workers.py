@@ -76,6 +76,7 @@ class World:
         self.granted: set[Slot] = set()
         self.target: tuple[Slot, ...] = ()
         self.sequence = 0
+        self.assigned = 0  # sequence of the newest assignment
         self.broken_starts: set[Slot] = set()  # workers here die at once
         self.unfit: set[Slot] = set()  # newcomers here cannot take over the state
         self.deaf_to_abort = False
@@ -98,7 +99,7 @@ class World:
             self.granted |= set(overtaken)
         self.sequence += 1
         self.granted |= set(slots)
-        self.target = slots
+        self.assigned, self.target = self.sequence, slots
         self.deliver(slots, self.sequence)
         if overtaken is not None:
             self.deliver(overtaken, self.sequence - 1)
@@ -107,12 +108,15 @@ class World:
         """A command reaches the executor."""
         self._apply(self.machine.assign(slots, sequence, self.now))
 
-    def profile(self, where: Slot) -> None:
+    def profile(self, where: Slot) -> int:
+        """Order a profile run; return its sequence."""
         self.sequence += 1
         self._apply(self.machine.profile(where, self.sequence, self.now))
+        return self.sequence
 
-    def end_profile(self, where: Slot) -> None:
-        self._apply(self.machine.end_profile(where, self.sequence, self.now))
+    def end_profile(self, where: Slot, sequence: int | None = None) -> None:
+        """Give up a profile run, by default the newest."""
+        self._apply(self.machine.end_profile(where, sequence or self.sequence, self.now))
 
     def processes_in(self, where: Slot) -> int:
         """How many were started there so far."""
@@ -336,7 +340,16 @@ class World:
             for released in event.slots:
                 assert released not in {w.slot for w in self.machine.workers.values()}, "released too early"
                 self.granted.discard(released)
-            if event.sequence < self.sequence:  # says nothing about slots that were granted since
+            if event.sequence < self.assigned:  # says nothing about slots that were granted since
                 self.granted |= set(self.target)
         if isinstance(event, JobFinished | JobFailed):
             assert len(self.of(JobFinished) + self.of(JobFailed)) == 1, "ended twice"
+
+
+def trained(world: World, *slots: Slot) -> World:
+    """Let a job train on these slots."""
+    world.assign(*slots)
+    world.run(5)
+    assert world.state == "training"
+    assert world.training_on == set(slots)
+    return world

@@ -77,3 +77,8 @@ def test_trying_again_is_over_when_it_cannot_help(
     budget = FailureBudget(max_failures=3)
     assert [budget.user_error(*error) for error in errors][-1] == why
     assert budget.failures == len(errors)
+
+
+def test_losses_with_progress_between_them_never_end_a_job() -> None:
+    budget = FailureBudget(max_failures=0)
+    assert not any(budget.loss(steps=10 * i, steps_since_formed=10) for i in range(1, 100))
