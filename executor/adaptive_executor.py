@@ -1,7 +1,7 @@
 """One job's executor: the Ray shell around a `Reconciler`.
 
-One thread owns everything that changes; actor methods only put what they were asked into its inbox and
-return. A second thread delivers events to the scheduler service, in order, however often that is restarted.
+One thread owns all state; actor methods only put requests into its inbox and return. A second thread delivers
+events to the scheduler service in order, however often the service is restarted.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ IDLE_S = 5.0  # the loop looks up at least so often
 
 
 def patient(hang_timeout_s: float) -> Timeouts:
-    """A rank answers only between its steps: whatever waits for that allows the longest step or evaluation."""
+    """Return timeouts that allow the longest step or evaluation, since a rank answers only between its steps."""
     usual = Timeouts()
     return Timeouts(
         start_s=max(usual.start_s, hang_timeout_s),
@@ -76,11 +76,11 @@ def patient(hang_timeout_s: float) -> Timeouts:
 
 
 class AdaptiveExecutor:
-    """Trains one job on whatever slots it is assigned.
+    """Train one job on the slots it is assigned.
 
-    Made a detached, restartable Ray actor by the scheduler service (or by a test). All methods return at once.
-    When its process dies Ray ends its workers with it; the restarted executor says so with
-    `Released(everything=True)` and waits for `assign`; the job goes on from its newest checkpoint.
+    The scheduler service makes it a detached, restartable Ray actor. All methods return at once. If its process
+    dies, Ray ends its workers with it. The restarted executor sends `Released(everything=True)` and waits for
+    `assign`; the job goes on from its newest checkpoint.
     """
 
     def __init__(self, job: ExecutorJob, timeouts: Timeouts | None = None) -> None:
@@ -119,10 +119,9 @@ class AdaptiveExecutor:
     # --- called by the service ------------------------------------------------------------------------------
 
     def assign(self, slots: Sequence[Slot], sequence: int, measurements: Measurements | None = None) -> None:
-        """Train on exactly these slots; none: save, stop and release everything. Older sequences change nothing.
+        """Train on exactly these slots; without any, save, stop and release all. Older sequences change nothing.
 
-        `measurements` is the service's copy, for an executor that Ray has restarted without any and for GPU types
-        that other jobs have measured.
+        `measurements` is the service's copy. A restarted executor has none, and other jobs may have measured more.
         """
 
         def act(now: float) -> list[Effect]:
@@ -154,7 +153,7 @@ class AdaptiveExecutor:
     # --- called by workers ----------------------------------------------------------------------------------
 
     def on_worker(self, worker: str, events: Sequence[Event | WorkerEvent]) -> bool:
-        """Take events in order; False: this executor has no such worker (any more)."""
+        """Take events in order; return whether this executor has such a worker."""
         if worker not in self._actors:
             return False
         for event in events:
@@ -162,7 +161,7 @@ class AdaptiveExecutor:
         return True
 
     def package_part(self, offset: int) -> bytes:
-        """The job's package from an offset on, as much as is sent at once; empty at its end."""
+        """Return a piece of the job's package from an offset on; empty at its end."""
         with open(self._job.package, "rb") as file:
             file.seek(offset)
             return file.read(PART_BYTES)
@@ -207,13 +206,13 @@ class AdaptiveExecutor:
         return effects + self._machine.event(worker, event, now)
 
     def _on_out_of_memory(self, worker: str) -> None:
-        """Training may need more memory than its profile run did: the job must not start with that batch again."""
+        """Note the batch at which training ran out of memory, so that the job does not start with it again."""
         known, batch = self._machine.workers.get(worker), self._machine.batch
         if known is not None and not known.profile and batch is not None:
             self._measurements = self._measurements.without_room_for(known.slot.gpu_type, batch.local_bsz)
 
     def _on_report(self, report: Report, now: float) -> list[Effect]:
-        """Refit, choose the batch anew, and pass everything on."""
+        """Refit the model, choose the batch again, and pass everything on."""
         metrics, left_out = bounded({}, report.metrics, self._target)
         at = places(metrics, {}, report.measured_at, self._target)
         self._report = report = replace(report, metrics=metrics, measured_at=at)
@@ -233,7 +232,7 @@ class AdaptiveExecutor:
         return effects
 
     def _model(self, slots: Sequence[Slot]) -> JobModel | None:
-        """The goodput model, which may use the GPU type of `slots` even where it was never measured."""
+        """Return the goodput model, which covers the GPU type of `slots` even if it was never measured."""
         per_replica = {**self._job.gpus_per_replica, **{slot.gpu_type: slot.gpus for slot in slots}}
         return self._measurements.job_model(self._job.training, per_replica, self._job.fewest_replicas)
 
@@ -370,15 +369,15 @@ class AdaptiveExecutor:
 
 @cache
 def worker_class() -> Any:
-    """Ray's own form of `Worker`, sent to the cluster once."""
+    """Return `Worker` as a Ray actor class, made once so that Ray sends its code once."""
     return ray.remote(Worker)
 
 
 def gone(error: BaseException | None) -> Gone:
-    """Why a worker actor has ended, in words for the job's owner."""
+    """Return why a worker actor has ended, in words for the job's owner."""
     lines = [line.strip() for line in str(error or "").splitlines() if line.strip()]
     if isinstance(error, RuntimeEnvSetupError):
-        # Pages of pip's output, the first of its errors being the one that tells.
+        # Of pip's pages of output, its first error says what is wrong.
         said = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
         return Gone(f"could not set up its environment: {said.removeprefix('ERROR: ')}", setup_failed=True)
     cause = getattr(error, "cause", None)
@@ -396,7 +395,7 @@ def _listen() -> tuple[Rendezvous, socket.socket]:
 
 
 def _inside(slot: Slot) -> PlacementGroupSchedulingStrategy | NodeAffinitySchedulingStrategy:
-    """Inside the node's lease, or, without one, on the node."""
+    """Return the strategy that puts a worker inside the node's lease, or without one on the node."""
     if not slot.lease_id:
         return NodeAffinitySchedulingStrategy(slot.node_id, soft=False)
     lease = PlacementGroup(ray.PlacementGroupID(bytes.fromhex(slot.lease_id)))

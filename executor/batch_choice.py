@@ -1,4 +1,4 @@
-"""The batch plan of a group from the job's goodput model. Pure."""
+"""Choose the batch plan of a group by the job's goodput model. Pure."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ..estimators.efficiency import efficiency
 from ..estimators.goodput import JobModel, best_batch
 from ..estimators.throughput import step_time_s
 
-# A change of batch moves the learning rate and the noise estimate: it must be worth it.
+# A change of batch also changes the learning rate and the noise estimate, so it must pay.
 WORTH_CHANGING = 1.05
 
 
 def group_shape(slots: Sequence[Slot]) -> tuple[str, int, int, int]:
-    """(GPU type, nodes, replicas, replicas on the fullest node) of a group."""
+    """Return (GPU type, nodes, replicas, replicas on the fullest node) of a group."""
     per_node = Counter(slot.node_id for slot in slots)
     return slots[0].gpu_type, len(per_node), len(slots), max(per_node.values())
 
 
 def choose_batch(model: JobModel | None, slots: Sequence[Slot]) -> BatchPlan | None:
-    """The plan of highest goodput for a group on `slots`; None where the model cannot tell."""
+    """Return the plan of highest goodput for a group on `slots`; None if the model cannot tell."""
     if model is None or not slots:
         return None
     gpu_type, nodes, replicas, _ = group_shape(slots)
@@ -34,7 +34,7 @@ def choose_batch(model: JobModel | None, slots: Sequence[Slot]) -> BatchPlan | N
 
 
 def better_batch(model: JobModel | None, slots: Sequence[Slot], current: BatchPlan) -> BatchPlan | None:
-    """A plan whose predicted goodput is more than 5 % above that of `current`, or None."""
+    """Return a plan whose predicted goodput is more than 5 % above that of `current`, or None."""
     plan = choose_batch(model, slots)
     if plan is None or plan == current or model is None or model.limits.fixed:
         return None
@@ -42,7 +42,7 @@ def better_batch(model: JobModel | None, slots: Sequence[Slot], current: BatchPl
 
 
 def goodput(model: JobModel, slots: Sequence[Slot], plan: BatchPlan) -> float:
-    """Predicted goodput of a plan, in initial-batch-size samples/s."""
+    """Return the predicted goodput of a plan, in samples/s at the initial batch size."""
     gpu_type, nodes, replicas, _ = group_shape(slots)
     params = model.throughput[gpu_type].params
     samples = plan.batch_size or replicas * plan.local_bsz * (plan.accumulation + 1)

@@ -1,7 +1,7 @@
 """Actors whose handles load nothing.
 
-Whoever gets the handle of a Ray actor imports the module of its class: a solver and its compiler, where one only
-wants to send a message. An actor made of `light(Class)` imports that module in its own process alone.
+Whoever receives the handle of a Ray actor imports the module of its class, such as a solver with its compiler. An
+actor made of `light(Class)` imports that module in its own process only.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 
 def light(actor: type) -> type:
-    """A class with the public methods of another, which it makes where it is made itself.
+    """Return a class with the public methods of `actor`, which creates an `actor` in its own process.
 
-    It belongs to no module, so that Ray sends it as it is.
+    The class belongs to no module, so that Ray sends its code by value.
     """
     module, name = actor.__module__, actor.__qualname__
 

@@ -24,10 +24,10 @@ WAITING = 2000  # pieces that may wait for it before the script's output blocks
 
 
 class Worker:
-    """Runs one training process, relays commands down and events up, and ends with it.
+    """Run one training process, relay commands down and events up, and end with it.
 
-    Made a Ray actor by `AdaptiveExecutor`, inside the node's lease and in the job's runtime environment. `run`
-    is called once and never returns: its reference fails when the actor is gone, for whatever reason.
+    `AdaptiveExecutor` makes it a Ray actor, inside the node's lease and in the job's runtime environment. `run` is
+    called once and never returns; its reference fails when the actor is gone, for whatever reason.
     """
 
     def __init__(self, worker_id: str, launch: Launch, site: Site, executor: Any) -> None:
@@ -46,7 +46,7 @@ class Worker:
         self._next = 0
 
     def run(self) -> None:
-        """Raises: FolderError where the job's folder cannot be made here."""
+        """Run the process to its end. Raises: FolderError if the job's folder cannot be made here."""
         place = self._place = Workplace(self._site, self._package_part, self._tell)
         process = self._process = TrainingProcess(self._placed(place), self._emit)
         relay = threading.Thread(target=self._relay, name="coadapt-relay", daemon=True)
@@ -71,14 +71,14 @@ class Worker:
         if self._process is None or self._place is None:
             return  # nothing is sent to a process before it has said something
         if isinstance(command, Join):
-            # Others have written since: before it first trains, and where another one was rank 0.
+            # Others may have written outputs: before it first trains, and while another worker was rank 0.
             if self._join is None or (command.rank == 0 and not self._leads):
                 self._place.joins()
             self._join = command
         self._process.send(command)
 
     def _placed(self, place: Workplace) -> Launch:
-        """The launch with what only this machine knows."""
+        """Return the launch with what only this machine knows."""
         owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
         outputs = {} if place.outputs is None else {OUTPUT_DIR: str(place.outputs)}
         launch = replace(self._launch, env={**self._launch.env, **outputs}, owner=owner)
@@ -95,7 +95,7 @@ class Worker:
         self._events.put(Output(f"{sentence}\n"))
 
     def _emit(self, event: Event | WorkerEvent) -> None:
-        """Pass an event on. How the script ended is told when its outputs are kept: others go on from them."""
+        """Pass an event on. The end of the script waits until its outputs are kept: others go on from them."""
         assert self._place is not None
         if isinstance(event, Joined) and self._join is not None and event.generation == self._join.generation:
             self._leads = self._join.rank == 0
@@ -111,7 +111,7 @@ class Worker:
     def _relay(self) -> None:
         """Deliver events in order; the executor's answer paces the script's output.
 
-        An executor that does not know this worker was restarted: the worker has no one to work for.
+        An executor that does not know this worker has been restarted, so the worker ends.
         """
         last: Event | WorkerEvent | None = None
         while not isinstance(last, Exited):
@@ -137,7 +137,7 @@ class Worker:
 
 
 def compact(events: Iterable[Event | WorkerEvent]) -> list[Event | WorkerEvent]:
-    """The same events with neighbouring `Output`s joined into one."""
+    """Return the same events with neighbouring `Output`s joined into one."""
     compacted: list[Event | WorkerEvent] = []
     for event in events:
         last = compacted[-1] if compacted else None

@@ -1,4 +1,4 @@
-"""The environment a training process starts with: torchrun's words and `protocol.py`'s."""
+"""The environment variables of a training process: torchrun's and ours."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .reconciling.effects import StartWorker
 
 
 def tracking(job_id: str, profile: bool) -> dict[str, str]:
-    """One run of a job for experiment trackers, however often it is restarted, and none of its profile runs."""
+    """Return variables that make a job, restarts included, one run for experiment trackers."""
     if profile:
         return {"WANDB_MODE": "disabled", "MLFLOW_RUN_NAME": f"{job_id} (measuring)"}
     return {"WANDB_RUN_ID": job_id, "WANDB_RESUME": "allow", "MLFLOW_RUN_NAME": job_id}
 
 
 def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) -> dict[str, str]:
-    """What is added to the worker actor's own environment; the user's `env` may not override our words.
+    """Return what is added to the worker actor's own environment; the user's `env` overrides none of ours.
 
-    A worker sees no GPUs but its own, so LOCAL_RANK, which scripts use as a device index, is 0. RANK and
-    WORLD_SIZE are what is expected when the process starts; the group it joins has the last word.
+    A worker sees only its own GPUs, so LOCAL_RANK, which scripts use as a device index, is 0. RANK and WORLD_SIZE
+    are those expected at the start; the group that the process joins has the last word.
     """
     environment = {
         **(ONE_THREAD if start.slot.emulated else {}),

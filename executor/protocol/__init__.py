@@ -1,1 +1,1 @@
-"""What a training process, its executor and the scheduler say to each other."""
+"""The messages between a training process, its executor and the scheduler."""

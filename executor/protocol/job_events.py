@@ -1,8 +1,7 @@
-"""What an `AdaptiveExecutor` tells the scheduler service: `service.on_event(job_id, event)`.
+"""The events that an `AdaptiveExecutor` sends to the scheduler service, by `service.on_event(job_id, event)`.
 
-Events are facts; each may be delivered twice (an executor repeats a call whose answer it missed), so the
-service treats them as idempotent. `sequence` is the highest `assign` the executor had seen when it spoke.
-`measurements` is an `estimators.measurements.Measurements`, sent as a value; this room imports `core` only.
+An event may arrive twice, since an executor repeats a call whose answer it missed. `sequence` is the highest
+`assign` that the executor had seen. `measurements` is a value of `estimators.measurements.Measurements`.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from ...core.slot import Slot
 
 @dataclass(frozen=True)
 class ProfileFinished:
-    """The profile run on a GPU type ended; `Released` of its slot follows. `ok`: there are measurements.
+    """Report the end of a profile run; `Released` of its slot follows.
 
-    `sequence` is that of the run. `lost`: its worker was lost with its node, which says nothing about the job.
-    `fault`: an error of the script, as it would meet in training too; `reason` is its summary.
+    `ok`: there are measurements. `sequence` is that of the run. `lost`: its worker was lost with its node.
+    `fault`: the script failed in a way that would end training too; `reason` is the error's summary.
     """
 
     gpu_type: str
@@ -36,11 +35,11 @@ class ProfileFinished:
 
 @dataclass(frozen=True)
 class Running:
-    """The group trains on exactly `slots`; `sequence` is that of the last assignment that has been carried out.
+    """Report that the group trains on exactly `slots`; `sequence` is of the last assignment carried out.
 
-    `pause_s` is the time without training since the last group (None at the first start); `warm` says that
-    at least one process went on. `recovered`: the group was re-formed because a worker was lost; `retried`: it was
-    started anew after an error of the script. `generation`: of the group, 1 or more, 0 where it is not known.
+    `pause_s` is the time without training since the last group (None at the first start). `warm`: at least one
+    process went on. `recovered`: a worker was lost before. `retried`: the script failed before.
+    `generation` is the group's, 1 or more; 0 where it is unknown.
     """
 
     sequence: int
@@ -54,9 +53,9 @@ class Running:
 
 @dataclass(frozen=True)
 class Released:
-    """Nothing of this job is left in `slots`.
+    """Give `slots` back: nothing of this job is left in them.
 
-    `everything`: the executor itself was restarted, holds no slot at all and waits for `assign`.
+    `everything`: the executor itself was restarted. It holds no slot and waits for `assign`.
     """
 
     sequence: int
@@ -66,9 +65,9 @@ class Released:
 
 @dataclass(frozen=True)
 class Reported:
-    """A training report, the measurements including it, and the batch plan now in force.
+    """Pass on a training report, the measurements with it, and the batch plan in force.
 
-    `left_out`: one sentence, where the script reported more metrics than are kept.
+    `left_out` is a sentence if the script reported more metrics than are kept.
     """
 
     report: Report
@@ -79,7 +78,7 @@ class Reported:
 
 @dataclass(frozen=True)
 class WorkerLost:
-    """A worker died or hung without being asked to leave; the executor is already recovering."""
+    """Report a worker that died or hung; the executor is already recovering."""
 
     reason: str
     slot: Slot | None = None
@@ -87,7 +86,7 @@ class WorkerLost:
 
 @dataclass(frozen=True)
 class Failing:
-    """The script failed and is being restarted: try `tries` of `max_failures` + 1."""
+    """Report that the script failed and is restarted: try `tries` of `max_failures` + 1."""
 
     summary: str
     tries: int
@@ -96,7 +95,10 @@ class Failing:
 
 @dataclass(frozen=True)
 class JobFinished:
-    """The script has ended well. `ended_early`: how far it was, as "epoch 7 of 60", where it did so by itself."""
+    """Report that the script has ended well.
+
+    `ended_early` says how far it was, as "epoch 7 of 60", if it stopped by itself before its last epoch.
+    """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
     target_reached: bool = False
@@ -105,7 +107,7 @@ class JobFinished:
 
 @dataclass(frozen=True)
 class JobFailed:
-    """The job is given up. `tries`: how often its script has failed; `why` no other try follows."""
+    """Report that the job is given up, after `tries` failures of its script; `why` says why no try follows."""
 
     summary: str
     traceback: str

@@ -1,8 +1,8 @@
-"""What a training process and its executor say to each other.
+"""The commands and events between a training process and its executor.
 
-A training process runs the user's script as `__main__` and knows no Ray. It talks over a socket pair with
-the worker actor that started it, which relays to the job's `AdaptiveExecutor`. Everything here is plain,
-frozen and picklable. Commands travel down, events up.
+A training process runs the user's script as `__main__` and knows no Ray. A socket pair connects it with the worker
+actor that started it, which relays to the job's `AdaptiveExecutor`. Commands travel down, events up. All are
+frozen and picklable.
 
 The life of one training process:
     script reaches `coadapt.prepare` -> `Ready` -> `Join` -> `Joined` -> training, `Heartbeat`s, `Report`s
@@ -10,9 +10,9 @@ The life of one training process:
     a collective failed -> the step is undone, `Broken` -> `Join` of the next generation
     -> `Finished` | `Left` | `Crashed`
 
-In profile mode there is no group: after `Ready` the process measures by itself, without waiting for `Join`, sends
-`Trying` before and `Profiled` after each local batch size and exits after the one that is `done`. When memory
-runs out, whether the process lives to tell or not, it is replaced by one that goes on from its `ProfileProgress`.
+In profile mode there is no group. After `Ready` the process measures by itself. It sends `Trying` before each
+local batch size and `Profiled` after it, and exits after the one that is `done`. If memory runs out, another
+process replaces it and goes on from its `ProfileProgress`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from ...core.batch_plan import BatchPlan
 from ...core.reports import JobInfo, Report, StepRow
 
-# Environment of a training process, set by the worker actor. Absent: the script runs by itself.
+# Environment of a training process, set by the worker actor. Without it the script runs by itself.
 CHANNEL_FD = "COADAPT_CHANNEL_FD"  # inherited socket for commands and events
 MODE = "COADAPT_MODE"  # "train" or "profile"
 TRAINING_JSON = "COADAPT_TRAINING"  # TrainingConfig as JSON
@@ -40,10 +40,10 @@ PROFILE_JSON = "COADAPT_PROFILE"  # ProfileProgress as JSON: only in profile mod
 
 @dataclass(frozen=True)
 class Join:
-    """Be `rank` of group `generation`.
+    """Be `rank` of group `generation`; every member is sent one, survivor or newcomer.
 
-    Sent to every member of the new group, survivors and newcomers. Inside the new group the state comes from
-    the most advanced live rank; where no rank is live, from the newest valid checkpoint; else from rank 0.
+    The new group takes its state from the most advanced live rank. If none is live, it takes the newest valid
+    checkpoint, and else rank 0's state.
     """
 
     generation: int
@@ -54,12 +54,12 @@ class Join:
     local_world_size: int
     store_host: str
     store_port: int
-    batch: BatchPlan | None = None  # None: what the session works out from the initial batch size
+    batch: BatchPlan | None = None  # None: the session divides the initial batch size
 
 
 @dataclass(frozen=True)
 class Leave:
-    """Not a member of `generation`: exit at the control point that starts it, after saving if `save`."""
+    """Exit at the control point that starts `generation`, after saving if `save`."""
 
     generation: int
     save: bool = False
@@ -67,6 +67,8 @@ class Leave:
 
 @dataclass(frozen=True)
 class SetBatch:
+    """Train by another batch plan from the next control point on."""
+
     batch: BatchPlan
 
 
@@ -84,10 +86,10 @@ class Stop:
 
 @dataclass(frozen=True)
 class Abort:
-    """A member of `generation` is gone: fail every pending collective of that group now.
+    """Fail every pending collective of group `generation` now: a member is gone.
 
-    A process that was sent `Join(generation)` and has not formed that group yet gives it up too and answers
-    `Broken(generation)`. Of several `Join`s waiting, the newest counts.
+    A process that still waits to form that group gives it up and answers `Broken(generation)`. If several `Join`s
+    wait, the newest counts.
     """
 
     generation: int
@@ -100,7 +102,7 @@ Command = Join | Leave | SetBatch | Save | Stop | Abort
 
 @dataclass(frozen=True)
 class Ready:
-    """The script reached `prepare` and waits for `Join`."""
+    """Report that the script has reached `prepare` and waits for `Join`."""
 
     fingerprint: str  # model structure and parameter shapes
     initial_batch_size: int  # the script's own total batch size
@@ -125,6 +127,8 @@ class Ready:
 
 @dataclass(frozen=True)
 class Joined:
+    """Report that the group has formed and that this process has its state."""
+
     generation: int
     steps: int
     source: str  # "peer", "checkpoint" or "fresh"
@@ -132,13 +136,15 @@ class Joined:
 
 @dataclass(frozen=True)
 class Heartbeat:
+    """Report progress between two reports."""
+
     generation: int
     steps: int
 
 
 @dataclass(frozen=True)
 class Trying:
-    """The local batch size that is measured next: what a process died of that says nothing more."""
+    """Name the local batch size that is measured next. If the process dies then, memory ran out at that size."""
 
     local_bsz: int
 
@@ -157,13 +163,15 @@ class Profiled:
 
 @dataclass(frozen=True)
 class Saved:
+    """Report a checkpoint that was written."""
+
     path: str
     steps: int
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A collective of `generation` failed; the running step was undone and the process waits for `Join`."""
+    """Report that a collective of `generation` failed; the step is undone and the process waits for `Join`."""
 
     generation: int
     steps: int
@@ -171,7 +179,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Left:
-    """Stopped as asked; the process exits now."""
+    """Report that the process stops as it was asked to; it exits now."""
 
     steps: int
     saved: str | None = None
@@ -179,7 +187,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Finished:
-    """The script ended by itself after its last epoch (or at its target metric)."""
+    """Report that the script ended by itself, after its last epoch or at its target metric."""
 
     steps: int
     target_reached: bool = False
@@ -189,10 +197,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Crashed:
-    """The script ended with an error: `summary` is its type and first line.
-
-    `out_of_memory`: what profiling looks for.
-    """
+    """Report that the script ended with an error; `summary` is its type and first line."""
 
     summary: str
     traceback: str

@@ -1,4 +1,4 @@
-"""How much of what a script reports is kept. Pure."""
+"""How many metrics of a script are kept. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TOO_LONG = f"reports metrics with names of more than {MOST_NAME} characters; the
 def bounded(
     known: Mapping[str, float], new: Mapping[str, float], target: str = ""
 ) -> tuple[dict[str, float], str]:
-    """The metrics a job has after a report, and one sentence where that is not all of them.
+    """Return the metrics of a job after a report, and a sentence if some are left out.
 
-    The last named stay, and always the `target`.
+    The last named metrics stay, and the `target` always does.
     """
     cut = {name if name == target else shortened(name): value for name, value in new.items()}
     said = TOO_LONG if any(name not in cut for name in new) else ""
-    # A metric that is reported anew stays where it was; those of one epoch only are the first to go.
+    # A metric that is reported again keeps its position; metrics of one epoch only go first.
     merged = {**known, **cut}
     if len(merged) <= MOST:
         return merged, said

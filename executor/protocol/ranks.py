@@ -1,4 +1,4 @@
-"""Who is which rank of a new group. Pure."""
+"""The ranks of a new group. Pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .messages import Join
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """Where the job's `TCPStore` listens."""
+    """Name the address at which the job's `TCPStore` listens."""
 
     host: str
     port: int
 
 
 def rank_order(slots: Mapping[str, Slot], previous: Sequence[str]) -> list[str]:
-    """Worker ids in rank order: those of the previous group first, in its order, then newcomers by slot.
+    """Return worker ids in rank order: members of the previous group in its order, then newcomers by slot.
 
-    A surviving rank 0 stays rank 0, so that what it alone holds (logs, metrics) goes on unbroken.
+    A surviving rank 0 stays rank 0, so that its logs and metrics go on unbroken.
     """
     survivors = [worker for worker in previous if worker in slots]
     newcomers = sorted(set(slots) - set(survivors), key=lambda worker: (slots[worker], worker))
@@ -36,7 +36,7 @@ def joins(
     store: Rendezvous,
     batch: BatchPlan | None,
 ) -> dict[str, Join]:
-    """The `Join` of each worker of a new group, by worker id."""
+    """Return the `Join` of each worker of a new group, by worker id."""
     on_node = Counter(slots[worker].node_id for worker in order)
     seen: Counter[str] = Counter()
     commands: dict[str, Join] = {}

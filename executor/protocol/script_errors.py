@@ -1,23 +1,24 @@
-"""What a training process and its executor both say of errors of a script. Pure."""
+"""Sentences about errors of a script that a training process and its executor share. Pure."""
 
 from __future__ import annotations
 
 import signal
 
 NEVER_PREPARED = "never called coadapt.prepare"
-# Part of what gloo says when replicas send each other amounts that differ: they make different collectives.
+# Gloo says so when replicas send amounts that differ, since they make different collectives.
 MIXED_UP = "preamble.length"
 SHARE_DECISIONS = "decide by values that all share, such as coadapt.combine(value)"
 
 
 def different_ways(told: str) -> str:
+    """Return the sentence for replicas that took different branches; `told` says how that was seen."""
     return f"replicas have gone different ways: {told}; {SHARE_DECISIONS}"
 
 
 def error_behind(code: int, output: str) -> str:
-    """The script's error behind a signal that ended its process after this output; "" where none is known.
+    """Return the script's error behind a signal that ended its process after this output, or "".
 
-    A thread of gloo's ends the process where another replica sends more than this one is to receive.
+    A thread of gloo aborts the process if another replica sends more than this one expects.
     """
     if code == -signal.SIGABRT and MIXED_UP in output:
         return different_ways("what they send each other differs in size")

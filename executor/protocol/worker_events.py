@@ -1,4 +1,4 @@
-"""What a worker actor says of the training process it runs, beside the process's own events."""
+"""The events of a worker actor about its training process, beside the process's own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Started:
-    """The training process exists; the script has not reached `prepare` yet."""
+    """Report that the training process exists; its script has not reached `prepare` yet."""
 
     pid: int
     host: str
@@ -16,14 +16,14 @@ class Started:
 
 @dataclass(frozen=True)
 class Output:
-    """What the script wrote next: whole lines, or what of a line it has written so far."""
+    """Pass on what the script wrote next: whole lines, or the beginning of one."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Exited:
-    """The training process and everything it started are gone. `code` < 0: killed by signal -code."""
+    """Report that the process and everything it started are gone. `code` < 0: killed by signal -code."""
 
     code: int
 
@@ -38,13 +38,13 @@ class Exited:
 
     @property
     def killed(self) -> bool:
-        """By SIGKILL, as the kernel does where memory runs out."""
+        """Tell whether SIGKILL ended it, which the kernel sends if memory runs out."""
         return self.code == -signal.SIGKILL
 
 
 @dataclass(frozen=True)
 class Gone:
-    """The worker actor itself is gone, and its GPUs are free."""
+    """Report that the worker actor itself is gone and its GPUs are free."""
 
     reason: str = ""
     setup_failed: bool = False  # its runtime environment (working directory, requirements) could not be made

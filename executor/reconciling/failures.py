@@ -1,4 +1,4 @@
-"""When a job that keeps failing is given up, and which errors of its script are the same. Pure counting."""
+"""When a job that keeps failing is given up, and which errors of its script count as the same. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path, PurePath
 
 from ..protocol.script_errors import NEVER_PREPARED
 
-# Losses that no step followed at all, or that never got past the step of an earlier loss, are bounded too: a
-# script that segfaults deterministically must stop, while one on an unlucky machine must not.
+# Losses without a step between them, or without progress past an earlier loss, are bounded too. A script that
+# always segfaults must stop; one on an unlucky machine must not.
 FRUITLESS_LOSSES = 3
 REPEATED_LOSSES = 12
 
-# Why no other try follows an error.
+# Reasons why no other try follows an error.
 NO_OTHER_END = "no other try can end otherwise"
 SAME_TWICE = "the same error twice, and no progress between"
 _FRAME = re.compile(r'^[ |+-]*File "([^"]+)", line (\d+)', re.MULTILINE)
@@ -24,7 +24,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 
 
 def fault_of(summary: str, traceback: str) -> str:
-    """What tells one error of a script from another: what it says, and the last line of the script on its way."""
+    """Return what tells one error of a script from another: its summary and the script's innermost line."""
     frames = _FRAME.findall(traceback)
     own = [frame for frame in frames if not _NOT_THE_SCRIPTS.search(frame[0])] or frames
     where = f"{PurePath(own[-1][0]).name}:{own[-1][1]}" if own else ""
@@ -32,20 +32,21 @@ def fault_of(summary: str, traceback: str) -> str:
 
 
 def is_final(summary: str) -> bool:
-    """Whether the same script cannot end otherwise, however often it is tried."""
+    """Return whether every other try of the same script would end the same way."""
     return summary.startswith("SyntaxError: ") or summary.endswith(NEVER_PREPARED)
 
 
 def too_many(failures: int, max_failures: int) -> str:
+    """Return why the job is given up after so many errors, or ""."""
     return f"{failures} errors, of {max_failures} that max_failures allows" if failures > max_failures else ""
 
 
 @dataclass
 class FailureBudget:
-    """Counts the user's own errors and lost workers of one job.
+    """Count script errors and lost workers of one job.
 
-    User errors are bounded by `max_failures` for the job's whole life, and the same one twice without progress
-    is enough. A lost worker is not the job's fault and costs nothing, unless losses repeat without progress.
+    `max_failures` bounds script errors over the job's life. The same error twice without progress ends the job at
+    once. A lost worker costs nothing unless losses repeat without progress.
     """
 
     max_failures: int
@@ -57,10 +58,10 @@ class FailureBudget:
     _furthest: int = -1
 
     def user_error(self, summary: str, fault: str | None = None, steps: int = 0, stride: int = 0) -> str:
-        """Count an error of the script. Returns why the job has to be given up; "" where another try follows.
+        """Count an error of the script; return why the job has to be given up, or "".
 
-        `fault`: of `fault_of`; None for what the next try changes or may not meet, as memory that ran out.
-        `steps`: the optimizer step last heard of; the error may have come up to `stride` steps later.
+        `fault` comes from `fault_of`; None if the next try may not meet the error, as with memory.
+        `steps` is the last known optimizer step; the error may have come up to `stride` steps later.
         """
         self.failures += 1
         if is_final(summary):
@@ -73,7 +74,7 @@ class FailureBudget:
         return too_many(self.failures, self.max_failures)
 
     def loss(self, steps: int, steps_since_formed: int) -> bool:
-        """Count a lost worker at optimizer step `steps`; True when the job has to be given up."""
+        """Count a lost worker at optimizer step `steps`; return whether the job has to be given up."""
         self.recoveries += 1
         self._fruitless = self._fruitless + 1 if steps_since_formed <= 0 else 0
         self._repeated = self._repeated + 1 if steps <= self._furthest else 0
