@@ -1,8 +1,8 @@
 """A job's own folder on a machine: a copy of what was submitted, in which its script runs.
 
-All replicas of a job on one machine share it, those of several emulated nodes too, and find it again after a
-move. A profile run has one of its own, which goes away with it. Whoever works in a folder holds a lock; it is
-removed only when nobody does.
+All replicas of a job on one machine share it, also those of several emulated nodes, and find it again after a
+move. A profile run has its own folder, which is removed with it. Whoever works in a folder holds a lock; only a
+folder that nobody holds is removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import IO, Protocol, Self, cast
 
 from ...core.settings import default_home
 
-Fetch = Callable[[int], bytes]  # the package's bytes from an offset on, as many as come at once; empty at its end
+Fetch = Callable[[int], bytes]  # a piece of the package from an offset on; empty at its end
 _MEASURING = ".measuring-"
 _OPEN_ALL = 0o700
 LOOK_S = 0.1
@@ -35,14 +35,14 @@ class FolderError(RuntimeError):
 
 
 def machine_name() -> str:
-    """This machine's name as part of a path: homes may be shared by several machines."""
+    """Return this machine's name as part of a path, since several machines may share a home."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", os.uname().nodename) or "machine"
 
 
 def work_folder(state_dir: str) -> Path:
-    """Where folders of jobs lie on this machine: below the state directory, where that is on this machine at all.
+    """Return the folder of job folders on this machine, below the state directory if that is on this machine.
 
-    Raises: FolderError where no folder can be written and locked.
+    Raises: FolderError if no folder can be written and locked.
     """
     homes = [Path(state_dir)] if state_dir and Path(state_dir).is_dir() else []
     homes += [Path(default_home()), Path(tempfile.gettempdir()) / f"coadapt-work-{os.getuid()}"]
@@ -61,14 +61,14 @@ def work_folder(state_dir: str) -> Path:
 
 
 def profile_key(key: str, worker: str) -> str:
-    """Names the folder of one profile run of the job `key`."""
+    """Return the key of the folder of one profile run of the job `key`."""
     return f"{key}{_MEASURING}{worker}"
 
 
 class JobFolder:
-    """A folder that is whole and stays while this is open.
+    """Hold a complete folder, which stays while this is open.
 
-    Made by the first that asks for it, from the package that `fetch` gives piece by piece. Raises: FolderError.
+    The first that asks for it makes it from the package, which `fetch` gives piece by piece. Raises: FolderError.
     """
 
     def __init__(self, work: Path, key: str, fetch: Fetch) -> None:
@@ -115,7 +115,7 @@ class JobFolder:
 
 
 def remove(work: Path, key: str) -> bool:
-    """Remove a job's folder and those that its profile runs left; False while someone works in it."""
+    """Remove a job's folder and those that its profile runs left; return False while someone works in one."""
     removed = True
     for path in [work / key, *_measuring(work, key)]:
         lock = _try_lock(_lock_of(path))
@@ -136,7 +136,7 @@ def remove(work: Path, key: str) -> bool:
 
 
 def unpack(package: Readable, folder: Path) -> None:
-    """Unpack a package, which holds folders and regular files and nothing outside of it. Raises: FolderError."""
+    """Unpack a package, which may hold only folders and regular files inside of it. Raises: FolderError."""
     folders = []
     try:
         with tarfile.open(fileobj=cast(IO[bytes], package), mode="r|gz") as archive:
@@ -166,7 +166,7 @@ class Readable(Protocol):
 
 
 class _Pieces:
-    """A package that comes piece by piece, as `tarfile` reads it."""
+    """Give `tarfile` a package that comes piece by piece."""
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -192,7 +192,7 @@ def _lock_of(path: Path) -> Path:
 
 
 def locked(path: Path, how: int) -> int:
-    """A descriptor that holds the lock. A lock file that was removed meanwhile is nobody's lock."""
+    """Return a descriptor that holds the lock; a lock file that was removed meanwhile does not count."""
     while True:
         lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
@@ -208,7 +208,7 @@ def locked(path: Path, how: int) -> int:
 
 @contextmanager
 def alone(path: Path, patience_s: float | None = None) -> Iterator[None]:
-    """Hold the lock file by oneself. Raises: TimeoutError where others hold it longer than `patience_s`."""
+    """Hold the lock file alone. Raises: TimeoutError if others hold it longer than `patience_s`."""
     until_s = None if patience_s is None else time.monotonic() + patience_s
     lock = locked(path, fcntl.LOCK_EX) if until_s is None else _try_lock(path)
     while lock is None:
@@ -237,7 +237,7 @@ def _measuring(work: Path, key: str) -> Iterator[Path]:
 
 
 def _remove_leftovers(work: Path, key: str) -> None:
-    """Folders of profile runs of the same job whose workers were killed."""
+    """Remove folders of profile runs of the same job whose workers were killed."""
     job = key.partition(_MEASURING)[0]
     for path in _measuring(work, job):
         remove(work, path.name)

@@ -1,8 +1,8 @@
-"""What a job's processes print, as files a person can follow.
+"""The output of a job's processes, in files that a person can follow.
 
-`<source>.log` per rank or profile run holds what it wrote, as it was written, progress bars included. `order.log`
-says which whole lines of which source came one after the other. Nothing is kept twice or without a bound: a log
-that grows goes on in `<source>@<offset>.log`, and of these the first and the newest stay.
+`<source>.log` of each rank or profile run holds its output as written, progress bars included. `order.log` lists
+in which order whole lines of the sources came. A log that grows goes on in `<source>@<offset>.log`; the first and
+the newest of these stay, so that no log grows without bound.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import BinaryIO
 
 SEGMENT_BYTES = 8 * 2**20
 NEWEST_SEGMENTS = 7  # beside the first
-MOST_LINE = 64 * 1024  # characters; what is longer is several lines in the order of all
+MOST_LINE = 64 * 1024  # characters; a longer line counts as several in `order.log`
 ORDER = "order"
 
 
 def segments(folder: Path, source: str) -> list[tuple[int, Path]]:
-    """The files of a source with the offset at which each begins, in order."""
+    """Return the files of a source with the offset at which each begins, in order."""
     name = _file_name(source)
     found = [(0, path)] if (path := folder / f"{name}.log").exists() else []
     for path in folder.glob(f"{name}@*.log"):
@@ -31,7 +31,7 @@ def segments(folder: Path, source: str) -> list[tuple[int, Path]]:
 
 
 def sources(folder: Path) -> list[str]:
-    """Names of all sources that wrote something."""
+    """Return the names of all sources that wrote something."""
     names = {path.stem.partition("@")[0] for path in folder.glob("*.log")}
     return sorted(names - {ORDER})
 
@@ -42,14 +42,14 @@ def _file_name(source: str) -> str:
 
 @dataclass
 class _Log:
-    """One source while it is written to. Offsets are in bytes from its very beginning."""
+    """Hold one source while it is written to. Offsets are in bytes from its beginning."""
 
     folder: Path
     name: str
     file: BinaryIO
     start: int  # of the segment that is open
     end: int
-    ordered: int  # up to here its lines stand in the order of all
+    ordered: int  # its lines up to here are in `order.log`
     writer: str = ""
     last: str = "\n"  # character
 
@@ -59,7 +59,7 @@ class _Log:
         start, path = (segments(folder, name) or [(0, folder / f"{_file_name(name)}.log")])[-1]
         size = path.stat().st_size if path.exists() else 0
         log = cls(folder, name, path.open("ab"), start, start + size, start + size)
-        if size:  # whoever wrote it is gone, and may have left half a line
+        if size:  # its last writer is gone and may have left half a line
             with path.open("rb") as file:
                 file.seek(-1, 2)
                 log.last = "\n" if file.read(1) == b"\n" else "?"
@@ -83,9 +83,9 @@ class _Log:
 
 
 class JobLog:
-    """Writes what a job's workers print.
+    """Write what a job's workers print; nothing if `folder` is empty.
 
-    With an empty folder nothing is written. A full or missing disk loses lines, never the job.
+    A full or missing disk loses lines, never the job.
     """
 
     def __init__(self, folder: str, segment_bytes: int = SEGMENT_BYTES) -> None:
@@ -94,7 +94,7 @@ class JobLog:
         self._logs: dict[str, _Log] = {}
 
     def write(self, source: str, text: str, writer: str = "") -> None:
-        """Add what a worker, `writer`, wrote as `source`: any part of its output, in order."""
+        """Add the next part of the output of a worker, `writer`, under the name `source`."""
         if self._folder is None or not text:
             return
         try:
@@ -107,7 +107,7 @@ class JobLog:
             self._logs.clear()
 
     def end(self, writer: str) -> None:
-        """A worker is gone: what it left without a line's end is a line."""
+        """End the last line of a worker that is gone."""
         for log in list(self._logs.values()):
             if log.writer == writer and log.last != "\n":
                 self.write(log.name, "\n", writer)

@@ -1,7 +1,7 @@
-"""Keeping outputs of a job whose checkpoints lie at a URL: after each checkpoint, every minute or so, at the end.
+"""Send outputs of a job to a URL: after each checkpoint, about once a minute, and at the end.
 
-The worker does it in a thread of its own, so that training never waits for it, and tells how its script ended only
-when the outputs are kept.
+The worker does so in its own thread, so that training never waits. It reports how its script ended only after the
+outputs are kept.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .output_mirror import Mirror, Place, Pushed
 from .site import OUTPUTS, Site
 
 EVERY_S = 60.0
-SHARE = 0.05  # of the time that may go into looking for what has changed
-LAST_S = 60.0  # the last look of a process takes no longer: what is left is sent when the job has ended
-STILL_USED_S = 30.0  # the last processes of a job may just be ending
+SHARE = 0.05  # of the time, at most, goes into looking for changes
+LAST_S = 60.0  # bounds the last look of a process; the rest is sent when the job has ended
+STILL_USED_S = 30.0  # how long the last processes of a job may take to end
 
 
 class OutputKeeper:
-    """Keeps a mirrored output folder in step from a thread of its own."""
+    """Keep a mirrored output folder up to date, from its own thread."""
 
     def __init__(self, url: str, folder: Path, tell: Callable[[str], None]) -> None:
         self._place = Place(url)
@@ -35,7 +35,7 @@ class OutputKeeper:
         self._ending = False
 
     def start(self) -> None:
-        """Fetch what there is. Raises: OSError, OutputError."""
+        """Fetch the outputs there are and begin to send. Raises: OSError, OutputError."""
         with alone(_sync_lock(self._path)):
             self._say(self._mirror().pull())
         threading.Thread(target=self._run, name="coadapt-outputs", daemon=True).start()
@@ -51,7 +51,7 @@ class OutputKeeper:
         self._wake.set()
 
     def finish(self) -> None:
-        """Send what is new within `LAST_S`; a file that takes longer is sent on while the process can."""
+        """Send what is new within `LAST_S`; a file that takes longer goes on while the process lives."""
         self._ending = True
         self._wake.set()
         until_s = time.monotonic() + LAST_S
@@ -60,7 +60,7 @@ class OutputKeeper:
         last.join(LAST_S)
 
     def _mirror(self) -> Mirror:
-        """Made anew each time: other workers on this machine send, too."""
+        """Return the mirror, read again each time since other workers on this machine send, too."""
         return Mirror(self._place, self._path, machine_name())
 
     def _run(self) -> None:
@@ -84,7 +84,7 @@ class OutputKeeper:
             self._say([f"outputs could not be kept: {type(error).__name__}: {error}"])
 
     def _say(self, sentences: Sequence[str]) -> None:
-        """Once each: the same is found again at every look."""
+        """Pass on each sentence once, since every look finds it again."""
         for sentence in sentences:
             if sentence not in self._told:
                 self._told.add(sentence)
@@ -92,14 +92,14 @@ class OutputKeeper:
 
 
 def outputs_folder(work: Path, key: str) -> Path:
-    """Where outputs are mirrored on a machine."""
+    """Return the folder in which outputs are mirrored on a machine."""
     return work / f"{key}{OUTPUTS}"
 
 
 def clean(site: Site) -> str:
-    """Remove what an ended job has left on this machine; outputs that were not sent yet are sent first.
+    """Remove what an ended job has left on this machine, after sending outputs that were not sent yet.
 
-    Returns a sentence where something had to stay, or "".
+    Return a sentence if something has to stay, or "".
     """
     work = work_folder(site.state_dir)
     sentences = _clean_outputs(site, outputs_folder(work, site.key))
@@ -112,7 +112,7 @@ def clean(site: Site) -> str:
 
 
 def _clean_outputs(site: Site, folder: Path) -> list[str]:
-    """Send what was not sent yet and remove the folder, or say why it stays."""
+    """Send what was not sent yet and remove the folder, or return why it stays."""
     if not folder.is_dir():
         return []
     with alone(_sync_lock(folder)):
@@ -127,7 +127,7 @@ def _clean_outputs(site: Site, folder: Path) -> list[str]:
 
 
 def _discard(folder: Path) -> None:
-    """The note of what was sent goes first: beside an empty folder it would say that all was removed."""
+    """Remove the folder, after its note: beside an empty folder the note would say that all was removed."""
     folder.with_name(f"{folder.name}.json").unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
     _sync_lock(folder).unlink(missing_ok=True)

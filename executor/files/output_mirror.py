@@ -1,8 +1,8 @@
-"""A job's output folder on one machine, kept in step with its place beside the job's checkpoints.
+"""A job's output folder on one machine, mirrored at a place beside the job's checkpoints.
 
-The place is any fsspec URL. Each machine that the job ran on writes a manifest of what it has sent, beside the
-files: whatever a machine sent last counts, and what it removed is gone. Files are sent and fetched one by one,
-so that memory stays small; what could not be sent stays on the machine and is sent later.
+The place is any fsspec URL. Each machine that the job ran on writes a manifest of what it has sent or removed. For
+each name the newest entry of any manifest counts. Files are sent and fetched one by one, so that memory stays
+small. A file that cannot be sent stays on the machine and is sent later.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from ...core.errors import OutputError
 from ...core.output_tree import Entry, Kind, LeftOut, Name, entries, entry_of, is_name, shown
 
 MAX_ENTRIES = 100_000
-TICK_S = 0.001  # between two words on one name, at least
+TICK_S = 0.001  # between two entries of one name, at least
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What a machine's manifest says of a name: what was sent when, or that it was removed."""
+    """Hold a manifest's entry of a name: what was sent when, or None for what was removed."""
 
     at_s: float
     entry: Entry | None
 
     @property
     def changed_ns(self) -> int:
-        """When it was made what it is, as far as the manifest tells."""
+        """Return when it last changed, as far as the manifest shows."""
         entry = self.entry
         return entry.mtime_ns if entry is not None and entry.kind is Kind.FILE else int(self.at_s * 1e9)
 
 
 @dataclass
 class Pushed:
-    """What became of a look through the folder."""
+    """Report what became of one look through the folder."""
 
     whole: bool = True  # everything that can be kept has been sent
     sentences: list[str] = field(default_factory=list)
 
 
 class Place:
-    """Outputs beside a job's checkpoints, at any fsspec URL. Raises: OutputError for a URL that none serves."""
+    """Read and write outputs at any fsspec URL. Raises: OutputError if no file system serves the URL."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -60,11 +60,11 @@ class Place:
         self.root = root.rstrip("/")
 
     def key(self, name: Name) -> str:
-        """Where a file's content lies, in letters that every store takes."""
+        """Return the key of a file's content, in characters that every store takes."""
         return f"{self.root}/{quote(os.fsencode('/'.join(name)), safe='/-_.~ @+=,')}"
 
     def put(self, path: Path, name: Name) -> None:
-        """Send a file. A store with folders may still have an empty one of this name."""
+        """Send a file; a store with folders may still have an empty folder of this name."""
         key = self.key(name)
         self.fs.makedirs(key.rpartition("/")[0], exist_ok=True)
         try:
@@ -74,7 +74,7 @@ class Place:
             self.fs.put_file(str(path), key)
 
     def manifests(self) -> dict[str, dict[Name, Sent]]:
-        """What each machine has sent. Raises: OutputError."""
+        """Return what each machine has sent. Raises: OutputError."""
         folder, _, base = self.root.rpartition("/")
         try:
             self.fs.invalidate_cache(folder)
@@ -87,7 +87,7 @@ class Place:
             raise OutputError(f"outputs at {self.url} cannot be read: {_first_line(error)}") from error
 
     def entries(self) -> dict[Name, Entry]:
-        """What there is, by the newest word of any machine. Raises: OutputError."""
+        """Return what there is, by the newest entry of any machine. Raises: OutputError."""
         return {name: sent.entry for name, sent in _newest(self.manifests().values()).items() if sent.entry}
 
     def write_manifest(self, machine: str, sent: Mapping[Name, Sent]) -> None:
@@ -100,9 +100,10 @@ class Place:
 
 
 class Mirror:
-    """The folder of one machine. Only one process at a time may call it (`job_folder` has the locks).
+    """Keep the folder of one machine and the place alike.
 
-    What was sent or fetched last is noted beside the folder.
+    Only one process at a time may call it (`job_folder` has the locks). A note beside the folder holds what was
+    sent or fetched last.
     """
 
     def __init__(self, place: Place, folder: Path, machine: str) -> None:
@@ -115,17 +116,17 @@ class Mirror:
     def pull(self) -> list[str]:
         """Fetch what other machines have sent since, and remove what they removed. Raises: OutputError.
 
-        A file that is newer here stays: it has not been sent yet. Returns a sentence where contents are missing.
+        A file that is newer here stays, since it has not been sent yet. Return a sentence if contents are missing.
         """
         if not self.folder.is_dir():
-            # Whoever removed the whole folder, as a cleaner of /tmp, has not removed the outputs.
+            # If the whole folder is gone, say by a cleaner of /tmp, the outputs were not removed.
             self.base.clear()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         there = _newest(self.place.manifests().values())
         missing = LeftOut()
         try:
             new = {name: sent for name, sent in there.items() if sent.entry != self.base.get(name)}
-            # What was a folder may have become a file.
+            # Removals come first: a folder may have become a file.
             for name, sent in sorted(new.items(), key=lambda item: item[1].entry is not None):
                 if self._newer_here(name, sent):
                     continue
@@ -147,7 +148,7 @@ class Mirror:
     def push(self, going_on: Callable[[], bool] = lambda: True) -> Pushed:
         """Send what is new or has changed here, and remove what is gone; `going_on` is asked between files.
 
-        What is newer elsewhere stays. Raises: OutputError where the folder cannot be read.
+        What is newer elsewhere stays. Raises: OutputError if the folder cannot be read.
         """
         pushed = Pushed()
         found = self._look_through(pushed)
@@ -176,7 +177,7 @@ class Mirror:
         return pushed
 
     def _look_through(self, pushed: Pushed) -> dict[Name, Entry]:
-        """What there is to keep. A folder that cannot be read is no empty one. Raises: OutputError."""
+        """Return what there is to keep. Raises: OutputError if the folder is missing, which may not mean empty."""
         if not self.folder.is_dir():
             raise OutputError(f"{self.folder} on {self.machine} is missing; what was sent from it before stays")
         found: dict[Name, Entry] = {}
@@ -197,13 +198,13 @@ class Mirror:
         return found
 
     def _is_theirs(self, name: Name, word: Sent | None, mine: Mapping[Name, Sent]) -> bool:
-        """Whether another machine has sent or removed it since, and later than it changed here."""
+        """Return whether another machine has sent or removed it since, later than it changed here."""
         if word is None or word is mine.get(name) or word.entry == self.base.get(name):
             return False
         return not self._newer_here(name, word)
 
     def _remove_there(self, gone: Sequence[Name], there: Mapping[Name, Sent], mine: dict[Name, Sent]) -> None:
-        """Say first that they are gone: who starts in between must not look for contents that are not there."""
+        """Remove names, from the manifest first: who starts in between must not look for missing contents."""
         self._publish({name: _word(None, there.get(name)) for name in gone}, mine)
         try:
             for name in gone:
@@ -220,13 +221,13 @@ class Mirror:
         mine: dict[Name, Sent],
         going_on: Callable[[], bool],
     ) -> bool:
-        """Returns whether all was sent. Only what the manifest names counts, so that comes last."""
+        """Send files, then name them in the manifest; return whether all was sent."""
         words: dict[Name, Sent] = {}
         try:
             for name in changed:
                 if not going_on():
                     return False
-                # As it is before it is read: what is written meanwhile is sent the next time.
+                # Its entry is taken before its content: what is written meanwhile is sent the next time.
                 with suppress(FileNotFoundError):
                     entry = entry_of(self.folder, self.folder.joinpath(*name))
                     if entry.kind is Kind.FILE:
@@ -246,7 +247,7 @@ class Mirror:
     # --- one name -------------------------------------------------------------------------------------------
 
     def _newer_here(self, name: Name, there: Sent) -> bool:
-        """Whether it has changed here later than there, and was not sent yet."""
+        """Return whether it has changed here later than there and was not sent yet."""
         path = self.folder.joinpath(*name)
         try:
             here, changed_ns = entry_of(self.folder, path), path.lstat().st_mtime_ns
@@ -255,7 +256,7 @@ class Mirror:
         return here != self.base.get(name) and changed_ns > there.changed_ns
 
     def _fetch(self, name: Name, entry: Entry) -> bool:
-        """Returns whether it was there."""
+        """Fetch one entry; return whether its content was there."""
         path = self.folder.joinpath(*name)
         if not path.parent.resolve().is_relative_to(self.folder.resolve()):
             raise OutputError(f"{shown('/'.join(name))} lies behind a link that leads out of the outputs")
@@ -279,7 +280,7 @@ class Mirror:
         return True
 
     def _remove(self, name: Name) -> None:
-        """The file, and folders that are empty without it."""
+        """Remove a file and the folders that are empty without it."""
         path = self.folder.joinpath(*name)
         with suppress(OSError):
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -293,7 +294,7 @@ class Mirror:
 
 
 def _word(entry: Entry | None, before: Sent | None) -> Sent:
-    """The newest word on a name, also where this machine's clock is behind that of the one before."""
+    """Return an entry that is newer than the one before, even if this machine's clock is behind."""
     return Sent(time.time() if before is None else max(time.time(), before.at_s + TICK_S), entry)
 
 

@@ -1,4 +1,4 @@
-"""What a worker is told of the places of its job."""
+"""The places of a job that a worker is given."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ OUTPUTS = ".outputs"  # beside the job's folder
 
 @dataclass(frozen=True)
 class Site:
-    """What a worker is told of the places of its job.
+    """Name the places of a job.
 
-    `key` names the job's folder on each machine; `state_dir` is the service's, used where it is on this machine.
+    `key` names the job's folder on each machine. `state_dir` is the service's, used if it exists on this machine.
     """
 
     key: str

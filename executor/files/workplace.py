@@ -1,6 +1,6 @@
-"""Where a training process works on its machine: the job's folder and its output folder.
+"""The folders in which a training process works: the job's and that of its outputs.
 
-Outputs at a path are written there directly; at any other URL they are mirrored (`output_keeper.py`).
+Outputs at a path are written there directly. For any other URL they are mirrored (`output_keeper.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def local_path(url: str) -> Path | None:
-    """The path that a URL names on this machine; None for any other file system."""
+    """Return the path that a URL names on this machine; None for any other file system."""
     protocol, separator, path = url.rpartition("://")
     if not separator:
         return Path(url)
@@ -26,9 +26,9 @@ def local_path(url: str) -> Path | None:
 
 
 class Workplace:
-    """The folders of one worker, from before its process starts until after it has ended.
+    """Hold the folders of one worker, from before its process starts until after it has ended.
 
-    tell: is given sentences for the job's log. Raises: FolderError.
+    `tell` receives sentences for the job's log. Raises: FolderError.
     """
 
     def __init__(self, site: Site, fetch: Fetch, tell: Callable[[str], None]) -> None:
@@ -52,14 +52,14 @@ class Workplace:
     def _outputs(self, work: Path, tell: Callable[[str], None]) -> Path | None:
         site = self._site
         if site.profile:
-            # A profile run's outputs are nobody's: they go with its folder.
+            # Nobody wants a profile run's outputs: they are removed with its folder.
             folder = None if self._folder is None else self._folder.path / OUTPUTS
         elif not site.outputs_url:
             return None
         elif (path := local_path(site.outputs_url)) is not None:
             folder = path
         else:
-            # Most workers need no file systems of others.
+            # Most workers need no other file systems.
             from .output_keeper import OutputKeeper, outputs_folder
 
             folder = outputs_folder(work, site.key)
@@ -72,17 +72,17 @@ class Workplace:
     # --- what happens to the process ------------------------------------------------------------------------
 
     def joins(self) -> None:
-        """It is about to train with others, who may have come from another machine since it started."""
+        """Fetch outputs before it trains with others: they may have trained on another machine since."""
         if self._keeper is not None:
             self._keeper.pull()
 
     def saved(self) -> None:
-        """A checkpoint was written: outputs are to be as new."""
+        """Send outputs after a checkpoint, so that they are as new."""
         if self._keeper is not None:
             self._keeper.wake()
 
     def ended(self) -> None:
-        """The process is gone; returns when its outputs are kept, or after `LAST_S`."""
+        """Send outputs of a process that is gone; return when they are kept, or after `LAST_S`."""
         if self._keeper is not None:
             self._keeper.finish()
 

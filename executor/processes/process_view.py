@@ -1,7 +1,7 @@
-"""How a forked process looks to `ps`, psutil and the like: with its own command line and environment.
+"""The command line and environment of a forked process as `ps` and psutil show them.
 
-The kernel shows the memory in which a program was given them. A forked process has its parent's and writes its own
-over it, as setproctitle does.
+The kernel shows the memory in which a program received them. A forked process has its parent's, and writes its own
+over them, as setproctitle does.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-# What a parent is given besides, so that there is room for what its children are shown with.
+# A parent is given these in addition, so that its children have room for their own.
 ROOM_ARGUMENT = " " * 512
 ROOM_ENV = {"COADAPT_ROOM": " " * (16 << 10)}
 _ARG_START = 45  # of /proc/self/stat, after the name; arg_end, env_start and env_end follow
 
 
 def show_as(command: Sequence[str], env: Mapping[str, str]) -> None:
-    """Show this process with `command` and `env`, once nothing of the environment it was given is in use any more.
+    """Show this process with `command` and `env`; the environment it was started with must not be in use any more.
 
-    What does not fit is cut. Where that cannot be done, its parent's are shown.
+    What does not fit is cut. If nothing can be written, its parent's are shown.
     """
     with suppress(OSError, ValueError, IndexError):
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()

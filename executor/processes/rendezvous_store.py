@@ -1,7 +1,7 @@
-"""The store in which a job's groups meet: served by a process of its own, forked by the machine's template.
+"""The store in which a job's groups meet, served by a process that the machine's template forks.
 
-So an executor imports no torch, which would cost each job seconds of CPU and hundreds of MiB. Where there is no
-template a thread of the executor serves it.
+So an executor does not import torch, which would cost each job seconds of CPU and hundreds of MiB. Without a
+template a thread of the executor serves the store.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .template_wire import ONE_THREAD, ForkRequest, Owner
 
 log = logging.getLogger(__name__)
 
-SOON_S = 5.0  # a forked store that ends so soon is not tried again
+SOON_S = 5.0  # a forked store that ends sooner is not started again
 
 
 def keep(listener: socket.socket, address: Rendezvous, owner: Owner) -> None:
-    """Have the store served for as long as this process lives; called by a thread of its own.
+    """Have the store served while this process lives; call it in its own thread.
 
-    Whoever connects meanwhile waits in the listener's queue. A store that is lost with its template is served
-    anew: groups that are there do without it.
+    Whoever connects before waits in the listener's queue. A store that is lost with its template is served again;
+    groups that have formed do not need it.
     """
-    # The environment of emulated replicas: on a laptop they and all stores have one template.
+    # Emulated replicas have the same environment, so that on a laptop they share a template with all stores.
     env = {**os.environ, **ONE_THREAD}
     request = ForkRequest(address.host, (str(address.port),), env, "/", (), owner, kind="store")
     with open(os.devnull, "wb") as nowhere:

@@ -1,9 +1,9 @@
-"""`python -m coadapt.executor.processes.template`: imports torch and forks training processes.
+"""`python -m coadapt.executor.processes.template`: import torch once and fork training processes.
 
-Importing takes seconds of CPU, a fork milliseconds. The template imports, sees to it that no thread runs and that
-nothing of CUDA was touched, and then only waits: for requests on its Unix socket, for the ends of its children,
-and for whoever asked for one to go away, which ends that child and what it started. `template_client.py` starts it
-and asks it.
+Importing takes seconds of CPU, a fork milliseconds. The template imports, and makes sure that no thread runs and
+that CUDA is untouched. Then it waits for requests on its Unix socket and for the ends of its children. If whoever
+asked for a child goes away, the template ends that child and what it started. `template_client.py` starts it and
+asks it.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from typing import NoReturn
 from .process_view import show_as
 from .template_wire import READY, ForkRequest, Owner, receive, send
 
-IDLE_S = 600.0  # without a child it ends after so long
-REQUEST_S = 5.0  # a connection that has begun to say something says it all in this time
+IDLE_S = 600.0  # it ends after so long without a child
+REQUEST_S = 5.0  # a message that has begun arrives within this time
 TRIES_S = 1.0  # between two tries to end, while another process looks for a template
-# What almost every script loads a little later: the first optimizer of a process imports the first of them.
+# Almost every script loads these later; the first optimizer of a process imports the first of them.
 PRELOADED = ("torch._dynamo", "torch.utils.data", "torch.utils.serialization", "fsspec.implementations.local")
 # Python itself ignores these in every process.
 _IGNORED = {signal.SIGPIPE, signal.SIGXFSZ}
 
 
 class TemplateError(RuntimeError):
-    """This process cannot be forked safely."""
+    """Report that this process cannot be forked safely."""
 
 
 @dataclass
 class Child:
-    """A forked process and the connection of whoever asked for it."""
+    """Hold a forked process and the connection of whoever asked for it."""
 
     pid: int
     pidfd: int
@@ -52,7 +52,7 @@ class Child:
 
 
 class Template:
-    """Serves requests until nothing has run for `idle_s`, or the last of its owners is gone."""
+    """Serve requests until nothing has run for `idle_s`, or the last owner is gone."""
 
     def __init__(self, listener: socket.socket, path: Path, idle_s: float = IDLE_S) -> None:
         self._listener = listener
@@ -63,14 +63,14 @@ class Template:
         self._owners: dict[int, int] = {}  # pid -> pidfd
         self._had_owners = False
         self._idle_since_s = time.monotonic()
-        # A child keeps what libraries have opened, and nothing of ours.
+        # A child keeps descriptors that libraries have opened, and none of ours.
         self._kept = _open_descriptors() - {listener.fileno(), self._selector.fileno()}
         self._watch(listener, self._accept)
 
     def serve(self) -> None:
         while True:
             for key, _ in self._selector.select(self._patience_s()):
-                # One event may have ended what another of the same look is about.
+                # One event may have closed what another of the same select is about.
                 if self._selector.get_map().get(key.fd) is key:
                     key.data()
             if self._over() and self._closed():
@@ -89,7 +89,7 @@ class Template:
         return (self._had_owners and not self._owners) or time.monotonic() >= self._idle_since_s + self._idle_s
 
     def _closed(self) -> bool:
-        """Take the socket away, unless someone is looking for a template now."""
+        """Remove the socket, unless someone is looking for a template now; return whether it is gone."""
         with (self._path.parent / "lock").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -106,12 +106,12 @@ class Template:
         with suppress(OSError):
             connection, _ = self._listener.accept()
             connection.settimeout(REQUEST_S)
-            with suppress(OSError):  # whoever only names an owner does not wait for it
+            with suppress(OSError):  # whoever only names an owner does not wait for this
                 send(connection, READY)
             self._watch(connection, lambda: self._ask(connection))
 
     def _ask(self, connection: socket.socket) -> None:
-        """Read the one message of a connection and do what it says."""
+        """Read the one message of a connection and carry it out."""
         self._unwatch(connection)
         try:
             message, descriptors = receive(connection)
@@ -171,7 +171,7 @@ class Template:
             _end(child)
 
     def _ended(self, child: Child) -> None:
-        """While it is not waited for its number cannot be anyone else's."""
+        """Forget a child that has ended; until it is waited for its number cannot be anyone else's."""
         _end(child)
         status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
         with suppress(OSError):
@@ -194,20 +194,20 @@ class Template:
 
 
 def _end(child: Child) -> None:
-    """End it and everything it started. One that has no session of its own yet has started nothing."""
+    """End a child and everything it started; without its own session it has started nothing yet."""
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(child.pidfd, signal.SIGKILL)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
 
 
-# What a forked process would have been started as, by the kind of request.
+# The module of each kind of process, as its command line shows it.
 _ROOM = __package__.rpartition(".")[0]
 _MODULES = {"script": f"{_ROOM}.training.process", "store": f"{__package__}.rendezvous_store"}
 
 
 def become(request: ForkRequest, channel: int, output: int, kept: Iterable[int], parent: int) -> NoReturn:
-    """Be the process that was asked for: run its script and end, as if started by itself."""
+    """Become the requested process: run its script and end, as if started by itself."""
     from ..training import process
     from . import rendezvous_store as store
 
@@ -236,13 +236,13 @@ def become(request: ForkRequest, channel: int, output: int, kept: Iterable[int],
 
 
 def _environment(request: ForkRequest) -> None:
-    """The environment, and what Python made of it or would have made."""
+    """Set the environment, and what Python derives from it at its start."""
     env = request.environment
     os.environ.clear()
     os.environ.update(env)
     time.tzset()
     tempfile.tempdir = None
-    # The first place is the script's folder's, as in every process.
+    # The first entry is for the script's folder, as in every process.
     sys.path[:] = ["", *request.paths, *sys.path[0 if sys.flags.safe_path else 1 :]]
     importlib.invalidate_caches()
     command = [sys.executable, "-u", "-m", _MODULES[request.kind], request.script, *request.args]
@@ -252,7 +252,7 @@ def _environment(request: ForkRequest) -> None:
 def _usual_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in signal.valid_signals():
-        # None: not set by Python; a fault handler, say, that the environment asked for.
+        # None: not set by Python, but say by a fault handler that the environment asked for.
         if number in _IGNORED or signal.getsignal(number) in (None, signal.SIG_DFL):
             continue
         with suppress(OSError, ValueError):  # SIGKILL and the like
@@ -260,7 +260,7 @@ def _usual_signals() -> None:
 
 
 def _fresh_entropy() -> None:
-    """Python's own generator sees to itself in a forked process."""
+    """Seed what a fork would share; Python's own generator seeds itself."""
     import multiprocessing
 
     import numpy as np
@@ -273,7 +273,7 @@ def _fresh_entropy() -> None:
 
 
 def load() -> None:
-    """Import everything, and make sure that this process can be forked. Raises: TemplateError, ImportError."""
+    """Import everything and make sure that this process can be forked. Raises: TemplateError, ImportError."""
     gc.disable()
 
     for name in PRELOADED:
@@ -286,7 +286,7 @@ def load() -> None:
 
 
 def _try_a_fork() -> None:
-    """Libraries' idle threads, as OpenBLAS's, end at the first fork; whatever runs then must not be forked."""
+    """Fork once, which ends idle threads of libraries such as OpenBLAS; no other thread may run then."""
     import torch
 
     pid = os.fork()
@@ -301,7 +301,7 @@ def _try_a_fork() -> None:
 
 
 def _open_descriptors() -> set[int]:
-    # The one that lists them is gone when they are looked at.
+    # The descriptor that lists them is closed before they are looked at.
     return {int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
 
 
@@ -312,7 +312,7 @@ def _hung_up(connection: socket.socket) -> bool:
 
 
 def main() -> None:
-    """`template SOCKET`, with the listening socket as standard input."""
+    """Run `template SOCKET`, with the listening socket as standard input."""
     if os.fork():
         os._exit(0)  # nobody's child: Ray ends the children of its workers with them
     path = Path(sys.argv[1])

@@ -1,9 +1,9 @@
-"""Getting a training process from the machine's template, which is started where there is none.
+"""Get a training process from the machine's template, and start the template if there is none.
 
-A template serves one user, Ray session, interpreter and environment of libraries (`template_key`). Its socket
-lies in a folder that only its user can enter. Whoever finds none answering makes the socket under a lock and hands
-it to a new template, so that others can already connect while it imports. A template that cannot be had costs time
-and nothing else: the caller starts its process the plain way.
+A template serves one user, Ray session, interpreter and environment of libraries (`template_key`). Its socket lies
+in a folder that only its user can enter. Whoever gets no answer makes the socket under a lock and hands it to a
+new template, so that others can already connect while it imports. Without a template only time is lost: the caller
+starts its process the plain way.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from .template_wire import ForkRequest, Owner, loaded_with, receive, send, templ
 
 log = logging.getLogger(__name__)
 
-START_S = 60.0  # a template that starts answers in this time
-ANSWER_S = 10.0  # one that has started, in this
+START_S = 60.0  # a new template answers within this time
+ANSWER_S = 10.0  # one that has started answers within this time
 BACKLOG = 128
-BROKEN_S = 600.0  # where a template ended or hung instead of answering, none is tried for so long
+BROKEN_S = 600.0  # after a template ended or hung instead of answering, none is tried for so long
 LOOK_S = 0.2
 SOCKET_PATH_BYTES = 100  # the kernel takes 107
 
 
 class NoTemplate(RuntimeError):
-    """No template can be had here and now; one sentence why."""
+    """Say in one sentence why there is no template here and now."""
 
 
 class Forked:
-    """A process that a template has forked."""
+    """Follow a process that a template has forked."""
 
     def __init__(self, connection: socket.socket, pid: int, pidfd: int) -> None:
         self.pid = pid
@@ -51,7 +51,7 @@ class Forked:
         self._over = False
 
     def wait(self) -> int:
-        """Wait until it and everything it started are gone. Returns the exit code, negative for a signal."""
+        """Wait until it and all it started are gone; return the exit code, negative for a signal."""
         try:
             status = int(receive(self._connection)[0]["status"])
         except (OSError, KeyError, ValueError):
@@ -68,7 +68,7 @@ class Forked:
         return status
 
     def kill(self) -> None:
-        """End it now; the template ends what it started, as it does when this side of the connection goes away."""
+        """End it now; the template ends what it started."""
         with self._lock:
             if self._over:
                 return
@@ -79,9 +79,9 @@ class Forked:
 
 
 def fork(request: ForkRequest, channel: int, output: int, given_up: Callable[[], bool]) -> Forked:
-    """Have a template fork the process; `channel` and `output` are descriptors of its own, copied to it.
+    """Have a template fork the process, which gets copies of the descriptors `channel` and `output`.
 
-    given_up: asked while a template is waited for. Raises: NoTemplate.
+    `given_up` is asked while a template is waited for. Raises: NoTemplate.
     """
     path = _path(request.env, request.owner.session)
     if _is_broken(path):
@@ -103,7 +103,7 @@ def fork(request: ForkRequest, channel: int, output: int, given_up: Callable[[],
 
 
 def warm(env: Mapping[str, str], owner: Owner) -> None:
-    """Have a template ready for processes with this environment; does not wait for it, and cannot fail."""
+    """Start a template for processes with this environment if there is none; neither wait for it nor fail."""
     with suppress(OSError, NoTemplate):
         path = _path(env, owner.session)
         if not _is_broken(path):
@@ -126,14 +126,14 @@ def _path(env: Mapping[str, str], session: str) -> Path:
 
 
 def template_folder() -> Path:
-    """The user's own folder of sockets on this machine."""
+    """Return the user's own folder of sockets on this machine."""
     name = f"coadapt-{os.getuid()}"
     usual = Path(tempfile.gettempdir()) / name
     return usual if len(os.fsencode(usual)) + 30 < SOCKET_PATH_BYTES else Path("/tmp") / name
 
 
 def _connect(path: Path, env: Mapping[str, str]) -> socket.socket:
-    """A connection to the template, which may have to import everything first."""
+    """Return a connection to the template, which may have to import everything first."""
     try:
         return _connection(path)
     except (FileNotFoundError, ConnectionRefusedError):
@@ -163,9 +163,9 @@ def _connection(path: Path) -> socket.socket:
 
 
 def _start(listener: socket.socket, path: Path, env: Mapping[str, str]) -> None:
-    """Start the template in a session of its own, as nobody's child.
+    """Start the template in its own session, as nobody's child.
 
-    Its environment is this process's and, of a job's own variables, those that libraries are loaded with.
+    Its environment is this process's, but for variables that libraries are loaded with: those are the job's.
     """
     ours = {name: value for name, value in os.environ.items() if not loaded_with({name: value})}
     with path.with_suffix(".log").open("wb") as output:
@@ -182,7 +182,7 @@ def _start(listener: socket.socket, path: Path, env: Mapping[str, str]) -> None:
 
 
 def _remove_dead(folder: Path) -> None:
-    """What templates that were killed have left."""
+    """Remove what killed templates have left."""
     for path in folder.glob("*.sock"):
         try:
             _connection(path).close()
@@ -195,7 +195,7 @@ def _remove_dead(folder: Path) -> None:
 
 
 def _ready_connection(path: Path, env: Mapping[str, str], given_up: Callable[[], bool]) -> socket.socket:
-    """A connection to a template that has imported everything. One that was just ending is replaced."""
+    """Return a connection to a template that has imported everything; replace one that was just ending."""
     for tries_left in (1, 0):
         connection = _connect(path, env)
         try:

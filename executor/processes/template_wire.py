@@ -1,8 +1,8 @@
-"""What is said over a template's socket, and which processes may come from the same template.
+"""The messages on a template's socket, and which processes may come from the same template.
 
-A message is its length, JSON, and descriptors that travel with it. The template says `READY` and takes one message
-of a connection: a `ForkRequest`, answered with `{"pid": …}` and a pidfd, and at the process's end with
-`{"status": …}`; or an `Owner`, which has no answer.
+A message is its length, JSON, and descriptors that travel with it. The template sends `READY` and takes one
+message of each connection. It answers a `ForkRequest` with `{"pid": …}` and a pidfd, and at the process's end with
+`{"status": …}`. An `Owner` has no answer.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from pathlib import Path
 from typing import Any, Literal
 
 READY = {"ready": True}
-MESSAGE_BYTES = 16 << 20  # arguments and environment; the kernel takes less of a program
+MESSAGE_BYTES = 16 << 20  # arguments and environment; the kernel takes less
 
-# Variables that matter when Python starts or libraries are loaded begin so: a process with another value of one
-# needs another template.
+# Variables with these prefixes matter when Python starts or libraries are loaded. Another value needs another
+# template.
 _LOADED_WITH = (
     *("PYTHON", "LD_", "GLIBC_", "MALLOC_", "LANG", "LC_"),
     *("TORCH", "PYTORCH_", "ATEN_", "NUMBA_", "NPY_", "NUMPY_", "FSSPEC_", "PYDANTIC_"),
     *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "VECLIB_", "NUMEXPR_", "DNNL_", "ONEDNN_"),
 )
-# Set by threadpoolctl in whatever process loads it, as the service's and none of the workers'.
+# Threadpoolctl sets it in each process that loads it: the service's, and no worker's.
 _SET_BY_LIBRARIES = frozenset({"KMP_DUPLICATE_LIB_OK"})
-# One thread per emulated replica: several share a machine, and the pace, not the cores, sets the speed.
+# One thread per emulated replica: several share a machine, and the pace sets their speed, not the cores.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _OURS = Path(__file__).parents[2]
 _IMPORTED = ("core", "estimators", "executor")  # rooms that a training process loads
 
 
 class WireError(ConnectionError):
-    """The other side went away, or said what makes no sense."""
+    """Report that the other side went away or sent no message."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Who a template serves: it ends soon after the last of its owners.
+    """Name whom a template serves; it ends soon after the last of its owners.
 
-    `session` keeps clusters on one machine apart; `pid` is of a process that lives as long as others may be asked
-    for: a Ray worker's raylet.
+    `session` keeps clusters on one machine apart. `pid` is of a process that lives as long as processes may be
+    asked for: a Ray worker's raylet.
     """
 
     session: str
@@ -54,7 +54,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class ForkRequest:
-    """One process to start: what a command line, an environment and a working directory say of any process."""
+    """Describe one process to start: command line, environment and working directory."""
 
     script: str
     args: Sequence[str]
@@ -66,7 +66,7 @@ class ForkRequest:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The whole of it: what the script starts imports from the same folders."""
+        """Return all of it: what the script starts imports from the same folders."""
         return with_paths(self.env, self.paths)
 
     def message(self) -> dict[str, Any]:
@@ -81,13 +81,13 @@ class ForkRequest:
 
 
 def with_paths(env: Mapping[str, str], paths: Sequence[str]) -> dict[str, str]:
-    """An environment in which Python imports from more folders, before those it names already."""
+    """Return an environment in which Python imports from `paths` before the folders it names already."""
     given = env.get("PYTHONPATH")
     return {**env, "PYTHONPATH": os.pathsep.join([*paths, *([given] if given else [])])} if paths else dict(env)
 
 
 def without_relative_paths(env: Mapping[str, str], cwd: str) -> tuple[dict[str, str], list[str]]:
-    """An environment whose PYTHONPATH means the same in any folder, and the folders that had to go from it."""
+    """Return an environment without relative folders in PYTHONPATH, and those folders made absolute."""
     named = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
     kept = [path for path in named if os.path.isabs(path)]
     if kept == named:
@@ -98,7 +98,7 @@ def without_relative_paths(env: Mapping[str, str], cwd: str) -> tuple[dict[str, 
 
 
 def loaded_with(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables of an environment that matter when libraries are loaded."""
+    """Return the variables of an environment that matter when libraries are loaded."""
     return {
         name: value
         for name, value in sorted(env.items())
@@ -107,7 +107,7 @@ def loaded_with(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def template_key(env: Mapping[str, str], session: str) -> str:
-    """Names the template of processes with this environment: same user, session, interpreter, code, libraries."""
+    """Return the name of a template, the same for one user, session, interpreter, code and libraries."""
     here = [os.readlink(f"/proc/self/ns/{kind}") for kind in ("pid", "mnt")]
     what = [session, os.getuid(), here, sys.executable, _code(), loaded_with(env)]
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:20]
@@ -128,16 +128,16 @@ def code_files(root: Path) -> list[Path]:
 
 
 def send(connection: socket.socket, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Raises OSError when the other side is gone."""
+    """Send a message. Raises: OSError if the other side is gone."""
     text = json.dumps(message).encode()
     socket.send_fds(connection, [len(text).to_bytes(8, "big")], list(descriptors))
     connection.sendall(text)
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """One message and its descriptors, which are the caller's to close.
+    """Return one message and its descriptors, which the caller has to close.
 
-    Raises: WireError at the end of the connection and for what is no message; TimeoutError.
+    Raises: WireError at the end of the connection and for anything but a message; TimeoutError.
     """
     head, descriptors, flags, _ = socket.recv_fds(connection, 8, 8)
     try:

@@ -1,7 +1,7 @@
-"""Starting one training process and following it to its end: no Ray in here.
+"""Start one training process and follow it to its end, without Ray.
 
-It is forked by the machine's template (`template.py`), which takes milliseconds, or else started as any program.
-Either way it gets a session of its own, so that whatever it starts (data loader workers, shells) ends with it.
+The machine's template forks it in milliseconds (`template.py`), or else it is started as any program. Either way
+it has its own session, so that whatever it starts (data loader workers, shells) ends with it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .template_wire import ForkRequest, Owner, with_paths, without_relative_path
 log = logging.getLogger(__name__)
 
 PIECE_BYTES = 16384  # of output, at most; longer lines come in pieces
-MOMENT_S = 0.1  # what is no line yet comes so long after the script has written it
-LAST_CHARACTERS = 4000  # of output, in which the reason of an abort is looked for
-DRAIN_S = 2.0  # after the exit, for what is still in the pipes
+MOMENT_S = 0.1  # an unfinished line is passed on so long after the script wrote it
+LAST_CHARACTERS = 4000  # of output, searched for the reason of an abort
+DRAIN_S = 2.0  # after the exit, to read what is still in the pipes
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What to run: `python -m coadapt.executor.training.process script args…`, or the same from a template."""
+    """Describe what to run: `python -m coadapt.executor.training.process script args…`."""
 
     script: str
     args: Sequence[str]
@@ -52,23 +52,22 @@ class Launch:
 
 
 class Process(Protocol):
-    """A process that has a session of its own."""
+    """Be a process that has its own session."""
 
     @property
     def pid(self) -> int: ...
 
     def wait(self) -> int:
-        """Wait until it and everything it started are gone. Returns the exit code, negative for a signal."""
+        """Wait until it and all it started are gone; return the exit code, negative for a signal."""
 
     def kill(self) -> None:
         """End it and everything it started, now."""
 
 
 class TrainingProcess:
-    """One process; `emit` receives its events, its output and, last, its exit.
+    """Run one process; `emit` receives its events, its output and, last, its exit.
 
-    `run` must be called by a thread that outlives the process: the kernel ends the process with the thread that
-    started it (PR_SET_PDEATHSIG).
+    The thread that calls `run` must outlive the process, which the kernel ends with it (PR_SET_PDEATHSIG).
     """
 
     def __init__(self, launch: Launch, emit: Callable[[Event | WorkerEvent], None]) -> None:
@@ -81,7 +80,7 @@ class TrainingProcess:
         self._last_output = ""
 
     def run(self) -> int:
-        """Start the process and wait for its end. Returns the exit code, negative for a signal."""
+        """Start the process and wait for its end; return the exit code, negative for a signal."""
         if self._killed:
             self._emit(Exited(-signal.SIGKILL))
             return -signal.SIGKILL
@@ -116,7 +115,7 @@ class TrainingProcess:
         return code
 
     def send(self, command: Command) -> None:
-        """Hand a command to the process; lost without a word when it has just ended (`Exited` tells)."""
+        """Hand a command to the process; nothing happens if it has just ended, which `Exited` reports."""
         with self._lock:
             if self._connection is not None:
                 with suppress(OSError):
@@ -147,7 +146,7 @@ class TrainingProcess:
                 self._emit(connection.recv())
 
     def _read_output(self, stream: IO[bytes]) -> None:
-        """Whole lines at once; what is none yet, as a progress bar, after a moment."""
+        """Pass whole lines on at once, and an unfinished one, as a progress bar, after a moment."""
         decoder, waiting = codecs.getincrementaldecoder("utf-8")("replace"), ""
         poll = select.poll()
         poll.register(stream, select.POLLIN)
@@ -169,7 +168,7 @@ class TrainingProcess:
 
 
 class Program:
-    """A process that is started as any program."""
+    """Start and follow a process as any program."""
 
     def __init__(self, launch: Launch, channel: int, output: int) -> None:
         env = with_paths({**os.environ, **launch.env}, launch.paths)

@@ -1,6 +1,6 @@
-"""A few steps of a script in a job's own way: with one and two replicas, in several passes, with larger batches.
+"""Try a few steps of a script as a job: with one and two replicas, in several passes, with larger batches.
 
-What is tried is decided from what the job may be asked for and what the script says of itself (`trials`, pure).
+`trials` (pure) decides what to try, from what the job allows and what the script reports at `prepare`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .rehearsed import NOTES, Notes, differing
 
 STEPS = 2  # made in each trial, at least
 LIMIT_S = 120.0  # of a whole check
-_SAID = "coadapt: "  # how the session begins what it tells a script's owner
+_SAID = "coadapt: "  # begins what the session tells a script's owner
 _KINDS = {
     "MEAN": "a mean over samples",
     "SUM": "a sum over samples",
@@ -36,9 +36,9 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Subject:
-    """What is checked. `folder`: a copy of its working directory, in which `script` is; `env`: of the job.
+    """Describe what to check. `folder` is a copy of the working directory with `script` in it; `env` is the job's.
 
-    `fewest` and `most`: replicas that the job may have.
+    `fewest` and `most` bound the job's replicas.
     """
 
     folder: Path
@@ -52,9 +52,9 @@ class Subject:
 
 @dataclass(frozen=True)
 class Trial:
-    """`replicas` train by `batch`; None: the script's own batch in one pass. `words`: how, for people.
+    """Let `replicas` train by `batch` (None: the script's own batch in one pass); `words` describes it for people.
 
-    `larger`: than the script's own.
+    `larger`: the batch is larger than the script's own.
     """
 
     words: str
@@ -65,10 +65,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`problem`: why the script does not work as a job, one sentence; empty where it does.
+    """Say whether a script works as a job. `problem` is one sentence why it does not, or "".
 
-    `tried`: what went well. `losses`: what was found of the losses of a batch. `notes`: what its owner should
-    know. `output`: what rank 0 wrote.
+    `tried` lists what went well, `losses` the kinds of losses found, `notes` what its owner should know. `output`
+    is what rank 0 wrote.
     """
 
     problem: str
@@ -84,10 +84,10 @@ class Verdict:
 
 
 def trials(subject: Subject, ready: Ready) -> tuple[list[Trial], list[str]]:
-    """What to try with a script that says this of itself, replicas in rising number; and why not the rest."""
+    """Return what to try with a script, fewer replicas first, and sentences why other ways are not tried."""
     training, size, least = subject.training, ready.initial_batch_size, ready.least_local_bsz
     counts = [count for count in (1, 2) if subject.fewest <= count <= subject.most]
-    counts = counts or [2]  # of more, two are enough to find out
+    counts = counts or [2]  # two replicas are enough to find out
     found, left_out = [], []
     passes = (
         {count: _in_two_passes(size, count, least) for count in counts} if training.gradient_accumulation else {}
@@ -116,12 +116,12 @@ def _in_two_passes(size: int, replicas: int, least: int) -> BatchPlan | None:
 
 
 def check(subject: Subject, scratch: Path, limit_s: float = LIMIT_S) -> Verdict:
-    """Try a script. Its checkpoints, outputs and logs go into `scratch`; no process is left when this returns."""
+    """Try a script; its files go into `scratch`, and no process is left when this returns."""
     return _Check(subject, scratch, limit_s).verdict()
 
 
 class _Check:
-    """One check: what was tried so far, and what is tried now."""
+    """Hold one check: what was tried so far, and what is tried now."""
 
     def __init__(self, subject: Subject, scratch: Path, limit_s: float) -> None:
         self.subject = subject
@@ -134,7 +134,7 @@ class _Check:
         self._steps = 0
         self._has_ended = False
         self._doing = "at its start"
-        self._leaders: list[Member] = []  # of each group: what the script's owner would see in its log
+        self._leaders: list[Member] = []  # rank 0 of each group, whose output the owner would see
         self._job = self._group()
 
     def verdict(self) -> Verdict:
@@ -189,7 +189,7 @@ class _Check:
         return job
 
     def _run(self) -> None:
-        """Start the script anew and try what is left to try, up to its end."""
+        """Start the script again and try what is left to try, up to its end."""
         job = self._job
         job.killed |= set(job.members)
         members = [self._start(len(job.members)) for _ in range(2 if self.subject.most > 1 else 1)]
@@ -203,7 +203,7 @@ class _Check:
                 trial = self._of_its_steps(trial)
                 self._doing = f"with {trial.words}"
                 ended, made = self._make_steps(members, trial)
-                if not ended or number == 0:  # else it ended before this was tried to its end: once more, at once
+                if not ended or number == 0:  # else the script ended within this trial, which is repeated
                     self._tried.append(trial.words)
                     self._todo.pop(0)
                 if ended:
@@ -225,7 +225,7 @@ class _Check:
         return self._job.start(1, env, ready=False)[0]
 
     def _make_steps(self, members: Sequence[Member], trial: Trial) -> tuple[bool, int]:
-        """Train a few steps that way; returns whether the script has ended itself, and after how many steps."""
+        """Train a few steps that way; return whether the script has ended by itself, and its steps."""
         job, group = self._job, members[: trial.replicas]
         before = job.group if job.group and job.group[0] in members else []
         job.group = list(before)
@@ -242,7 +242,7 @@ class _Check:
         return (True, done.steps) if isinstance(done, Finished) else (False, steps_told(done))
 
     def _of_its_steps(self, trial: Trial) -> Trial:
-        """A trial of larger batches, where the script makes a step of several of its own."""
+        """Return a trial of larger batches that fits a script whose steps take several of its batches."""
         per_step = max((habits.per_step for habits in self._habits()), default=1)
         batch = trial.batch
         if per_step == 1 or batch is None or not trial.larger or batch.batch_size is None:
@@ -273,7 +273,7 @@ class _Check:
 
         return self._job.until(look, what)
 
-    # --- what it has come to --------------------------------------------------------------------------------
+    # --- the result --------------------------------------------------------------------------------
 
     def _notes_of(self, number: int) -> Path:
         return self._scratch / f"notes-{number}.json"
@@ -295,17 +295,17 @@ class _Check:
         return ""
 
     def _told(self) -> list[str]:
-        """What the session told the script's owner."""
+        """Return what the session told the script's owner."""
         lines = [line for leader in self._leaders for line in leader.output().splitlines()]
         return list(dict.fromkeys(line.removeprefix(_SAID) for line in lines if line.startswith(_SAID)))
 
     def _crashed(self, event: Crashed) -> str:
         place = "" if event.unfit else place_of(event.traceback, self.subject.folder)
-        summary = re.sub(r"^coadapt\.[\w.]+: ", "", event.summary)  # what the session says is a whole sentence
+        summary = re.sub(r"^coadapt\.[\w.]+: ", "", event.summary)  # a message of the session is a whole sentence
         if place:
             summary += f" ({place})"
         elif re.search(r" exited with status \d+$", summary):  # why was written, as argparse does
-            # By any of them: the first one to end may not be the one whose log is shown.
+            # Any member may have written it, not only the one whose log is shown.
             written = [line.strip() for member in self._job.members for line in member.output().splitlines()]
             told = [line for line in written if line and not line.endswith(summary)]
             summary += f": {told[-1]}" if told else ""
@@ -313,7 +313,7 @@ class _Check:
 
 
 def place_of(traceback: str, folder: Path) -> str:
-    """The innermost line of the user's own files in a traceback; empty where there is none."""
+    """Return the innermost line of the user's own files in a traceback, or ""."""
     frames = re.findall(r'File "(.+?)", line (\d+)', traceback)
     root = os.path.realpath(folder) + os.sep
     own = [(os.path.realpath(file), line) for file, line in frames if os.path.realpath(file).startswith(root)]
@@ -321,7 +321,7 @@ def place_of(traceback: str, folder: Path) -> str:
 
 
 def said(verdict: Verdict, name: str) -> str:
-    """The verdict in one sentence."""
+    """Return the verdict in one sentence."""
     if verdict.problem:
         return f"{name} does not work as a job: {verdict.problem}"
     losses = f"; its loss{'es are' if len(verdict.losses) > 1 else ' is'} {_list(verdict.losses)}"

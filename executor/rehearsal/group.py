@@ -1,4 +1,4 @@
-"""Real training processes of one job without Ray: the part of an executor that `coadapt check` and tests need.
+"""Run real training processes of one job without Ray, as `coadapt check` and tests need it.
 
 with TrainingGroup(script, folder) as job:
     a, b = job.start(2)
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 EventType = TypeVar("EventType")
 WAIT_S = 90.0
 LOOK_S = 0.02
-MEMBER = "COADAPT_MEMBER"  # which of the processes of a group one is
-# What torchrun would have set, were the caller one of its processes.
+MEMBER = "COADAPT_MEMBER"  # number of a process in its group
+# Torchrun sets these in its processes, of which the caller may be one.
 _OF_A_GROUP = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 class Crash(Exception):
-    """A process of the group ended with an error, after so many steps of the group."""
+    """Report that a process ended with an error, after so many steps of the group."""
 
     def __init__(self, event: Crashed, steps: int) -> None:
         super().__init__(event.summary)
@@ -65,15 +65,15 @@ class Crash(Exception):
 
 
 class Hang(Exception):
-    """Nobody has said anything for too long."""
+    """Report that no process has sent anything for too long."""
 
 
 class Unmet(Exception):
-    """The script did not do what is waited for."""
+    """Report that the script did not do what was waited for."""
 
 
 class Member:
-    """One training process and what it said so far."""
+    """Follow one training process and keep its events."""
 
     def __init__(self, process: subprocess.Popen[bytes], connection: Connection, log: Path) -> None:
         self.process = process
@@ -92,7 +92,7 @@ class Member:
     def wait(
         self, kind: type[EventType], condition: Callable[[EventType], bool] = lambda event: True
     ) -> EventType:
-        """The first event of a kind (from the beginning) that meets a condition. Raises Unmet."""
+        """Wait for an event of a kind that meets a condition; return the first. Raises: Unmet."""
         with self._heard:
             self._heard.wait_for(lambda: self.first(kind, condition) is not None or self._closed, WAIT_S)
             event = self.first(kind, condition)
@@ -109,16 +109,16 @@ class Member:
         return [event for event in self.events if isinstance(event, kind)]
 
     def time_of(self, event: Event) -> float:
-        """When an event arrived, on `time.perf_counter`."""
+        """Return when an event arrived, on `time.perf_counter`."""
         return self._times[next(i for i, other in enumerate(self.events) if other is event)]
 
     @property
     def heard_s(self) -> float:
-        """When it said something last, on `time.perf_counter`; 0 where it never did."""
+        """Return when its last event arrived, on `time.perf_counter`; 0 if none did."""
         return self._times[-1] if self._times else 0.0
 
     def reached(self, steps: int) -> None:
-        """Wait until it said that it made so many steps."""
+        """Wait until it has reported so many steps."""
         self.wait(object, lambda event: steps_told(event) >= steps)
 
     @property
@@ -127,7 +127,7 @@ class Member:
 
     @property
     def gone(self) -> bool:
-        """Whether it ended without a word, and all it said before has been heard."""
+        """Return whether it ended without reporting so, and all its events have arrived."""
         return self.process.poll() is not None and not self._reader.is_alive() and not self.said_goodbye
 
     def kill(self) -> None:
@@ -166,10 +166,9 @@ class Member:
 
 
 class TrainingGroup:
-    """The processes of one job; hosts their store and counts their generations.
+    """Start the processes of one job, host their store and count their generations.
 
-    `env` is added to the environment of each, which has nothing of the caller's that says who a process is.
-    `module`: what runs the script. `cwd`: where.
+    Each has the caller's environment with `env` added, and without ranks. `module` runs the script, in `cwd`.
     """
 
     def __init__(
@@ -190,8 +189,8 @@ class TrainingGroup:
         self.generation = 0
         self.members: list[Member] = []  # all that were ever started
         self.group: list[Member] = []
-        self.killed: set[Member] = set()  # by whoever drives the group
-        self.limit_s = WAIT_S  # that nobody may say anything in `until`
+        self.killed: set[Member] = set()  # by the caller
+        self.limit_s = WAIT_S  # how long `until` waits without any event
         self._module, self._cwd = module, cwd
         self._env = dict(env or {})
         if checkpoints:
@@ -208,7 +207,7 @@ class TrainingGroup:
             member.close()
 
     def start(self, count: int = 1, env: dict[str, str] | None = None, ready: bool = True) -> list[Member]:
-        """Start processes; with `ready` they have all reached `prepare` when this returns."""
+        """Start processes; with `ready`, return when all have reached `prepare`."""
         started = [self._start(env or {}) for _ in range(count)]
         if ready:
             for member in started:
@@ -216,7 +215,7 @@ class TrainingGroup:
         return started
 
     def join(self, members: Sequence[Member], batch: BatchPlan | None = None, wait: bool = True) -> int:
-        """Make `members` the next group; the others of the last one leave. Returns the generation."""
+        """Make `members` the next group, let others of the last one leave, and return the generation."""
         self.generation += 1
         leavers = [member for member in self.group if member not in members and member.process.poll() is None]
         for rank, member in enumerate(members):
@@ -247,7 +246,7 @@ class TrainingGroup:
         return [member.wait(Joined, lambda event: event.generation == generation) for member in self.group]
 
     def abort(self) -> None:
-        """Tell the group that one of it is gone."""
+        """Tell the group that a member is gone."""
         for member in self.group:
             if member.process.poll() is None:
                 member.send(Abort(self.generation))
@@ -262,7 +261,7 @@ class TrainingGroup:
         return left
 
     def finish(self) -> list[Finished]:
-        """Wait until the group's script has come to its end everywhere."""
+        """Wait until the script has come to its end in every process."""
         finished = [member.wait(Finished) for member in self.group]
         self._all_ended()
         return finished
@@ -272,21 +271,21 @@ class TrainingGroup:
 
     @functools.cached_property
     def _store(self) -> TCPStore:
-        """Loading torch takes seconds, in which processes that were started load it themselves."""
+        """Load torch late: it takes seconds, in which the processes load it too."""
         from torch.distributed import TCPStore
 
         return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 
     @property
     def steps_made(self) -> int:
-        """Optimizer steps that any member told of."""
+        """Return the most optimizer steps that any member has reported."""
         return max((steps_told(event) for member in self.members for event in member.events), default=0)
 
     def until(self, found: Callable[[], Any], what: str) -> Any:
-        """Wait for something; raises `Crash`, `Hang` or `Unmet` when it will not come."""
+        """Wait for something. Raises: Crash, Hang or Unmet if it will not come."""
         while True:
             here = [member for member in self.members if member not in self.killed]
-            # Asked before looking: what a process said before it ended is not overlooked.
+            # Asked before looking, so that no event of a process that has ended is overlooked.
             gone = next((member for member in here if member.gone), None)
             if value := found():
                 return value
@@ -304,11 +303,11 @@ class TrainingGroup:
         return max([self._began_s, *(member.heard_s for member in members)])
 
     def whereabouts(self, members: Sequence[Member]) -> str:
-        """What members that say nothing are doing, as far as can be seen."""
+        """Return what silent members are doing, as far as can be seen."""
         return f"nobody has said anything for {self.limit_s:g} s"
 
     def pause(self) -> None:
-        """Let a moment pass between two looks."""
+        """Wait a moment between two looks."""
         time.sleep(LOOK_S)
 
     def _all_ended(self) -> None:
@@ -354,26 +353,26 @@ class TrainingGroup:
 
 
 class Program(subprocess.Popen[bytes]):
-    """A process in a session of its own, all of which ends when it is killed."""
+    """Be a process in its own session, all of which ends when it is killed."""
 
     def kill(self) -> None:
-        # Of a process that has ended and was not waited for, the group's number cannot be anyone else's yet.
+        # Until a process is waited for, the number of its group cannot be anyone else's.
         if self.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
 
 
 def steps_told(event: object) -> int:
-    """Optimizer steps by an event that tells of them; else 0."""
+    """Return the optimizer steps that an event reports; 0 for other events."""
     if isinstance(event, Heartbeat | Joined | Broken):
         return event.steps
     return event.progress.steps if isinstance(event, Report) else 0
 
 
 def gpu_environment(number: int) -> dict[str, str]:
-    """What gives the `number`-th process a GPU, where there are any; they share them where there are too few.
+    """Return variables that give the `number`-th process a GPU; processes share GPUs if there are too few.
 
-    NCCL refuses a GPU to two processes of one host, so each says that it is on a host of its own.
+    NCCL refuses a GPU to two processes of one host, so each claims to be on its own host.
     """
     import torch
 

@@ -1,7 +1,7 @@
-"""`python -m coadapt.executor.rehearsal.rehearsed script args…`: a slow training process with notes.
+"""`python -m coadapt.executor.rehearsal.rehearsed script args…`: a slow training process that takes notes.
 
-It pauses at every optimizer step, so that whoever rehearses the script can change its group within a few of them,
-and writes down what the session has found out about the script, and samples of the parameters for comparison.
+It pauses at every optimizer step, so that `check` can change its group within a few steps. It writes down what the
+session has found out about the script, and samples of the parameters for comparison.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-NOTES = "COADAPT_REHEARSAL_NOTES"  # path of the file to keep them in
-PAUSE_S = 0.06  # more than lies between two control points
-MOST_STEPS = 20  # whose samples are kept
+NOTES = "COADAPT_REHEARSAL_NOTES"  # path of the file of notes
+PAUSE_S = 0.06  # longer than between two control points
+MOST_STEPS = 20  # samples of so many steps are kept
 
 
 @dataclass
 class Notes:
-    """`losses`: kinds of the losses of a batch, by their backwards; `samples`: of each parameter, by step."""
+    """Keep `losses`, the kind of loss of each backward of a batch, and `samples` of each parameter by step."""
 
     losses: list[str] = field(default_factory=list)
     one_pass: bool = False  # a batch cannot be taken in several passes
@@ -40,7 +40,7 @@ class Notes:
 
 
 def differing(first: Notes, second: Notes, alike: Any) -> tuple[str, str] | None:
-    """The first step after which two replicas of one group had different parameters, and the name of one."""
+    """Return the first step after which two replicas of a group differed, and the parameter; None if none did."""
     for step in sorted(first.samples.keys() & second.samples.keys(), key=lambda key: [*map(int, key.split("/"))]):
         pairs = zip(first.names, first.samples[step], second.samples[step], strict=False)
         for name, one, other in pairs:
@@ -50,7 +50,7 @@ def differing(first: Notes, second: Notes, alike: Any) -> tuple[str, str] | None
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
-    """Run `script args…`; returns the exit status of the process."""
+    """Run `script args…`; return the exit status of the process."""
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     from ..training import api, process
