@@ -64,6 +64,11 @@ class Settings(BaseModel):
     def store_path(self) -> Path:
         return Path(self.state_dir) / "jobs.sqlite"
 
+    @property
+    def learned_dir(self) -> Path:
+        """Where models lie that are learned from jobs that have ended."""
+        return Path(self.state_dir) / "learned"
+
     def log_dir(self, job_id: str) -> Path:
         return Path(self.state_dir) / "logs" / job_id
 

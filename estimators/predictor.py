@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..core.completion import samples_left
 from ..core.expected import BAND, UNKNOWN, Expected, ExpectedSource
 from .goodput import ConfigurationArrays, GoodputModel, JobModel, goodput_matrix
+from .run_lengths import Lengths
 
 Floats = NDArray[np.float64]
 # Standard deviations of the log of a predicted step time, from `docs/results/performance.md`, estimator_accuracy:
@@ -32,6 +33,20 @@ class Speeds:
 
     samples_per_s: Floats
     error: Floats
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a job has done and has left; samples at the initial batch size.
+
+    `left_samples`: to the end of its epochs; None: nobody knows. `trained_s`: seconds it has had GPUs.
+    `may_end_sooner`: a metric may end it at any moment.
+    """
+
+    left_samples: float | None
+    done_samples: float = 0.0
+    trained_s: float = 0.0
+    may_end_sooner: bool = False
 
 
 def asked_speeds(models: Sequence[GoodputModel | None], gpus: Sequence[int], nodes: Mapping[str, int]) -> Speeds:
@@ -82,18 +97,43 @@ def work_left(progress_samples: float, fraction: float, asked_samples: float | N
     return asked_samples if left is None else left
 
 
-def predict(left_samples: float | None, samples_per_s: float, error: float, *, may_end_sooner: bool) -> Expected:
-    """Return the time that the work left takes, with a band by the error of the speed.
+def predict(work: Work, samples_per_s: float, error: float, earlier: Lengths | None = None) -> Expected:
+    """Return the time that the work left takes.
+
+    It is the epochs left over the speed. Where a metric may end the job sooner, and where its epochs are unknown,
+    it is what earlier runs of the same script trained, over the speed. Where that is not known either, it is what
+    earlier runs took, less what the job has had.
 
     Args:
-        left_samples: None: nobody knows.
-        samples_per_s: 0: nobody knows.
-        may_end_sooner: a metric may end the job at any moment, so the band begins at 0.
+        samples_per_s: on the GPUs the job asks for; 0: nobody knows.
+        error: standard deviation of the log of `samples_per_s`.
     """
-    if left_samples is None or samples_per_s <= 0:
-        return UNKNOWN
-    mean_s = left_samples / samples_per_s
-    if not math.isfinite(mean_s):
+    if samples_per_s > 0 and math.isfinite(samples_per_s):
+        known = None if earlier is None or earlier.samples is None else earlier.samples.left(work.done_samples)
+        if known is not None and (work.may_end_sooner or work.left_samples is None):
+            most = math.inf if work.left_samples is None else work.left_samples
+            mean_s, low_s, high_s = (min(part, most) / samples_per_s for part in known)
+            return _by_runs(mean_s, low_s, high_s, error)
+        if work.left_samples is not None:
+            return _by_speed(work.left_samples / samples_per_s, error, may_end_sooner=work.may_end_sooner)
+    known = None if earlier is None else earlier.seconds.left(work.trained_s)
+    return UNKNOWN if known is None else _by_runs(*known, 0.0)
+
+
+def _by_speed(mean_s: float, error: float, *, may_end_sooner: bool) -> Expected:
+    high_s = mean_s * math.exp(Z * error)
+    if not math.isfinite(high_s):
         return UNKNOWN
     low_s = 0.0 if may_end_sooner else mean_s * math.exp(-Z * error)
-    return Expected(mean_s, low_s, mean_s * math.exp(Z * error), ExpectedSource.MEASURED_SPEED)
+    return Expected(mean_s, low_s, high_s, ExpectedSource.MEASURED_SPEED)
+
+
+def _by_runs(mean_s: float, low_s: float, high_s: float, error: float) -> Expected:
+    """Return a length of earlier runs; doubts about their work and about the speed make its band."""
+    if mean_s > 0:
+        down = math.hypot(math.log(mean_s / low_s), Z * error) if low_s > 0 else math.inf
+        up = math.hypot(math.log(high_s / mean_s), Z * error)
+        low_s, high_s = mean_s * math.exp(-down), mean_s * math.exp(up)
+    if not math.isfinite(high_s):
+        return UNKNOWN
+    return Expected(mean_s, low_s, high_s, ExpectedSource.EARLIER_RUNS)

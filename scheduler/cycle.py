@@ -10,18 +10,22 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..core.events import EventKind
 from ..core.job import JobSpec, Phase
 from ..core.settings import Settings
 from ..core.slot import Slot
+from ..estimators.run_lengths import RunLengthLearner
 from ..executor.protocol.job_events import ExecutorEvent, Released
 from ..policies.contract.round import Plan, Planner, Round
 from .backends import ExecutorBackend, NodeSource
 from .clock import Clock
+from .expectations import NO_LENGTHS
 from .hooks import CycleHook, Hooks, IntervalHook, PlanLogHook, RoundDone
 from .known_profiles import KnownProfiles
 from .launcher import ForceOut
+from .learning import LearningHook
 from .models import ModelCache
 from .nodes import NodesSnapshot
 from .reactions import claim, end, force_out, lose_everything, react, start_profile
@@ -82,7 +86,9 @@ class SchedulingCycle:
         self._settings = settings
         self._woken = woken
         self._known = KnownProfiles(store)
-        hooks = (IntervalHook(store), PlanLogHook(store), self._known, *hooks)
+        failed = partial(self._log, None)
+        self.learning = LearningHook(store, RunLengthLearner(), NO_LENGTHS, settings.learned_dir, clock, failed)
+        hooks = (IntervalHook(store), PlanLogHook(store), self._known, self.learning, *hooks)
         self._hooks = Hooks(hooks, strict=strict)
         self._records = Records(store, executors, self._hooks, settings)
         self._models, self._planner = ModelCache(), SlotPlanner()
@@ -176,7 +182,8 @@ class SchedulingCycle:
         jobs = [job for job in self._store.unretired.values() if job.active]
         trained = [job for job in jobs if job.phase in TRAINED_IN]
         models = self._models.models(trained, nodes.cluster.gpu_types, self._failed)
-        return take_snapshot(jobs, models, nodes.cluster, self._store, self._settings, now)
+        lengths = self.learning.model
+        return take_snapshot(jobs, models, nodes.cluster, self._store, self._settings, now, lengths)
 
     def _plan(self, round: Round) -> Plan | None:
         try:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..core.cluster import Cluster
 from ..core.expected import UNKNOWN, Expected
 from ..estimators.goodput import JobModel
-from ..estimators.predictor import asked_speeds, predict, work_left
+from ..estimators.predictor import Work, asked_speeds, predict, work_left
+from ..estimators.run_lengths import RunLengths
 from .record import JobRecord
+
+NO_USER = ""  # job files name no user
+NO_LENGTHS = RunLengths()
 
 
 def expectations(
-    jobs: Sequence[JobRecord], models: Mapping[str, JobModel | None], cluster: Cluster
+    jobs: Sequence[JobRecord],
+    models: Mapping[str, JobModel | None],
+    cluster: Cluster,
+    lengths: RunLengths,
+    trained_s: Callable[[str], float],
 ) -> dict[str, Expected]:
-    """Return what each job still needs on the GPUs it asks for, of the type of its pool that is fastest for it."""
+    """Return what each job still needs on the GPUs it asks for, of the type of its pool that is fastest for it.
+
+    Args:
+        lengths: of earlier runs.
+        trained_s: seconds a job has had GPUs, by its id.
+    """
     found = dict.fromkeys((job.id for job in jobs), UNKNOWN)
     pools: dict[str, list[JobRecord]] = {}
     for job in jobs:
@@ -24,13 +37,15 @@ def expectations(
         speeds = asked_speeds([models.get(job.id) for job in mine], asked, cluster.of_pool(pool).largest_nodes)
         columns = zip(mine, speeds.samples_per_s.tolist(), speeds.error.tolist(), strict=True)
         for job, samples_per_s, error in columns:
-            ends_by_metric = job.spec.training.target is not None
-            found[job.id] = predict(samples_left_of(job), samples_per_s, error, may_end_sooner=ends_by_metric)
+            earlier = lengths.of(NO_USER, job.script_key) if job.script_key else None
+            had_s = 0.0 if earlier is None else trained_s(job.id)
+            found[job.id] = predict(work_of(job, had_s), samples_per_s, error, earlier)
     return found
 
 
-def samples_left_of(job: JobRecord) -> float | None:
-    """Return the samples that a job still has to train, at its initial batch size; None: nobody knows."""
+def work_of(job: JobRecord, trained_s: float) -> Work:
+    """Return what a job has done and has left, by its last report and its profile run."""
     info = job.measurements.info if job.measurements is not None else None
     done, fraction = float(job.report.get("progress_samples", 0.0)), float(job.report.get("fraction", 0.0))
-    return work_left(done, fraction, None if info is None else info.asked_samples)
+    left = work_left(done, fraction, None if info is None else info.asked_samples)
+    return Work(left, done, trained_s, may_end_sooner=job.spec.training.target is not None)

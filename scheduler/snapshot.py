@@ -19,8 +19,9 @@ from ..core.job import JobSpec, Phase, Reservation
 from ..core.settings import Settings
 from ..core.training_config import Adaptivity
 from ..estimators.goodput import JobModel
+from ..estimators.run_lengths import RunLengths
 from ..policies.contract.round import JobView, Round
-from .expectations import expectations
+from .expectations import NO_LENGTHS, expectations
 from .profile_work import ProfileWork
 from .record import JobRecord, ProfileRun, placement_of
 from .store import Store
@@ -203,12 +204,15 @@ def take_snapshot(
     store: Store,
     settings: Settings,
     now: float,
+    lengths: RunLengths = NO_LENGTHS,
 ) -> Snapshot:
-    """Return everything that wants GPUs now, in submission order."""
+    """Return everything that wants GPUs now, in submission order; `lengths`: of earlier runs."""
     profiles = profile_views(jobs, cluster, settings.profile_share, now)
     views = list(profiles.values())
     trains = [job for job in jobs if job.phase in TRAINED_IN and runs_somewhere(job.spec, cluster)]
-    expected = expectations(trains, models, cluster)
+    expected = expectations(
+        trains, models, cluster, lengths, lambda job_id: store.held_time(job_id).served_s(0.0, now)
+    )
     views += [job_view(job, models.get(job.id), expected[job.id], store, settings, now) for job in trains]
     views.sort(key=lambda view: (view.submitted_s, view.id))
     round = Round(now=now, length=settings.round_interval_s, cluster=cluster, jobs=views)

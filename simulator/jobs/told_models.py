@@ -11,7 +11,7 @@ from ...core.completion import fraction_done, samples_left
 from ...core.expected import Expected
 from ...core.training_config import Adaptivity, Count
 from ...estimators.goodput import JobModel
-from ...estimators.predictor import asked_speeds, predict
+from ...estimators.predictor import Work, asked_speeds, predict
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .applications import Application
@@ -73,7 +73,7 @@ class ToldModels:
     def expected(self, job: int, progress: float) -> Expected:
         """Return the same with its band, by the predictor of the live service."""
         speed, error = self._steps_per_s(job)
-        return predict(max(float(self._ends[job]) - progress, 0.0), speed, error, may_end_sooner=False)
+        return predict(Work(max(float(self._ends[job]) - progress, 0.0)), speed, error)
 
     def _steps_per_s(self, job: int) -> tuple[float, float]:
         """Steps at the initial batch size on the GPUs the job asks for, and their error; 0: nobody knows."""

@@ -1,0 +1,70 @@
+"""Learned models on disk: JSON with a digest, written beside the last good file and then renamed over it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..core.json_numbers import all_finite
+
+FORMAT, VERSION = "coadapt-learned", 1
+
+
+def write(path: Path, name: str, model: Mapping[str, Any]) -> None:
+    """Write a model, all of it or nothing.
+
+    Raises:
+        ValueError: in one sentence, for a model with NaN or infinity, and where it cannot be written.
+    """
+    if not all_finite(model):
+        raise ValueError(f"{path}: {name}: a learned model with NaN or infinity is not kept")
+    text = _text(model)
+    document = {"format": FORMAT, "version": VERSION, "name": name, "sha256": _digest(text), "model": model}
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("w", encoding="utf-8") as file:
+            json.dump(document, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def read(path: Path, name: str) -> dict[str, Any]:
+    """Return the model of a file.
+
+    Raises:
+        FileNotFoundError: where there is none yet.
+        ValueError: in one sentence, for a torn file, another model's or version's, NaN, and a wrong digest.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: is no learned model: {error}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT or "model" not in document:
+        raise ValueError(f"{path}: is no learned model")
+    if (document.get("version"), document.get("name")) != (VERSION, name):
+        have = f"{document.get('name')!r} of version {document.get('version')!r}"
+        raise ValueError(f"{path}: holds {have}, and {name!r} of version {VERSION} is accepted")
+    model = document["model"]
+    if not isinstance(model, dict) or not all_finite(model):
+        raise ValueError(f"{path}: holds NaN or infinity, which no learned model has")
+    if document.get("sha256") != _digest(_text(model)):
+        raise ValueError(f"{path}: is torn or was changed, its digest differs")
+    return model
+
+
+def _text(model: Mapping[str, Any]) -> str:
+    return json.dumps(model, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

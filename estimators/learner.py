@@ -1,0 +1,67 @@
+"""The seam for learning: models that are fitted to the runs that have ended, and to no others. Pure.
+
+A learner is run beside rounds, live in a thread and simulated in virtual time. It is given a moment and sees only
+what had ended by then (`learn`), so that a simulated day teaches what a live day would have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeVar
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """One run that ended well.
+
+    `script`: equal for runs of the same files and arguments. `trained_s`: seconds with GPUs. `samples`: trained,
+    at the initial batch size; None: not known. Raises ValueError for a time or a count that cannot be.
+    """
+
+    user: str
+    script: str
+    ended_s: float
+    trained_s: float
+    samples: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("ended_s", "trained_s", "samples"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{name}: {value} is not accepted, must be finite and 0 or more")
+
+
+class Learned(Protocol):
+    """A fitted model."""
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return the model as plain JSON values."""
+
+
+LearnedT_co = TypeVar("LearnedT_co", bound=Learned, covariant=True)
+LearnedT = TypeVar("LearnedT", bound=Learned)
+
+
+class Learner(Protocol[LearnedT_co]):
+    """Fits one kind of model. `name`: of the model's file."""
+
+    name: ClassVar[str]
+
+    def fit(self, history: Sequence[EndedRun], now: float) -> LearnedT_co:
+        """Return a model of these runs, all of which had ended by `now`."""
+
+    def read(self, document: Mapping[str, Any]) -> LearnedT_co:
+        """Return the model that `to_json` wrote. Raises ValueError, in one sentence, for any other document."""
+
+
+def learn(learner: Learner[LearnedT], history: Iterable[EndedRun], now: float) -> LearnedT:
+    """Fit to the runs that had ended by `now`, in the order in which they ended.
+
+    Raises:
+        ValueError: in one sentence, for a model that its own learner cannot read, such as one with NaN.
+    """
+    seen = sorted((run for run in history if run.ended_s <= now), key=lambda run: run.ended_s)
+    found = learner.fit(seen, now)
+    return learner.read(found.to_json())

@@ -1,0 +1,83 @@
+"""A learner: how long runs of a script take, by who runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from .learner import EndedRun
+from .log_normal import LogNormal
+
+MOST_RUNS = 32  # the newest of a script; older ones are of other data or code
+# Deviation of the log of a length that one run alone is taken to have; more runs measure it.
+PRIOR_SIGMA = 0.3
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """What earlier runs of a script took. `samples`: None where they did not say."""
+
+    seconds: LogNormal
+    samples: LogNormal | None = None
+
+
+@dataclass(frozen=True)
+class RunLengths:
+    """(user, script) -> `Lengths`."""
+
+    known: Mapping[tuple[str, str], Lengths] = field(default_factory=dict)
+
+    def of(self, user: str, script: str) -> Lengths | None:
+        """Return what is known of a script; None: no run of it has ended."""
+        return self.known.get((user, script))
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return the model as plain JSON values."""
+        return {
+            "scripts": [
+                {"user": user, "script": script, "seconds": _pair(of.seconds), "samples": _pair(of.samples)}
+                for (user, script), of in sorted(self.known.items())
+            ]
+        }
+
+
+class RunLengthLearner:
+    """Fits `RunLengths` to the newest runs of each script."""
+
+    name: ClassVar[str] = "run_lengths"
+
+    def fit(self, history: Sequence[EndedRun], now: float) -> RunLengths:
+        """Return the lengths of these runs, given in the order in which they ended."""
+        runs: dict[tuple[str, str], list[EndedRun]] = {}
+        for run in history:
+            if run.trained_s > 0:
+                runs.setdefault((run.user, run.script), []).append(run)
+        return RunLengths({key: _lengths(of[-MOST_RUNS:]) for key, of in runs.items()})
+
+    def read(self, document: Mapping[str, Any]) -> RunLengths:
+        """Return the model that `to_json` wrote. Raises ValueError, in one sentence, for any other document."""
+        try:
+            known = {}
+            for row in document["scripts"]:
+                seconds, samples = _log_normal(row["seconds"]), _log_normal(row["samples"])
+                if seconds is None or not isinstance(row["user"], str) or not isinstance(row["script"], str):
+                    raise ValueError(f"script {row['script']!r} needs a user and seconds")
+                known[row["user"], row["script"]] = Lengths(seconds, samples)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"run_lengths: is no such model: {type(error).__name__}: {error}") from None
+        return RunLengths(known)
+
+
+def _lengths(runs: Sequence[EndedRun]) -> Lengths:
+    seconds = LogNormal.of([run.trained_s for run in runs], PRIOR_SIGMA)
+    samples = [run.samples for run in runs if run.samples]
+    return Lengths(seconds, LogNormal.of(samples, PRIOR_SIGMA) if samples else None)
+
+
+def _pair(of: LogNormal | None) -> list[float] | None:
+    return None if of is None else [of.median, of.sigma]
+
+
+def _log_normal(pair: Any) -> LogNormal | None:
+    return None if pair is None else LogNormal(*pair)

@@ -1,0 +1,98 @@
+"""Learning from the runs that have ended, beside rounds: a round reads the last good model and never waits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic
+
+from ..core.job import Phase
+from ..estimators import learned_file
+from ..estimators.learner import EndedRun, LearnedT, Learner, learn
+from .clock import Clock
+from .expectations import NO_USER
+from .hooks import Change, CycleHook, RoundDone
+from .record import JobRecord
+from .store import Store
+
+LEARN_EVERY_S = 60.0  # at most so often
+
+
+class LearningHook(CycleHook, Generic[LearnedT]):
+    """Fits a learner in a thread after runs have ended, and keeps its model in a file.
+
+    A file that cannot be read, a fit that fails and a model that cannot be kept are told to `failed` in one
+    sentence; `model` stays what it was.
+
+    Args:
+        nothing: the model before anything is learned.
+        folder: where the model's file lies.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        learner: Learner[LearnedT],
+        nothing: LearnedT,
+        folder: Path,
+        clock: Clock,
+        failed: Callable[[str], None],
+    ) -> None:
+        self._store, self._learner, self._clock, self._failed = store, learner, clock, failed
+        self._path = folder / f"{learner.name}.json"
+        self._thread: threading.Thread | None = None
+        self._fitted_s: float | None = None  # monotonic; None: not in this life
+        self._news = any(ended_well(job) for job in store.jobs.values())
+        self.model = nothing
+        try:
+            self.model = learner.read(learned_file.read(self._path, learner.name))
+        except FileNotFoundError:
+            pass
+        except ValueError as error:
+            failed(str(error))
+
+    def changed(self, change: Change) -> None:
+        """Take note of a run that has ended."""
+        self._news |= change.before.active and ended_well(change.after)
+
+    def planned(self, done: RoundDone) -> None:
+        """Begin to fit where something has ended since the last fit."""
+        now_s = self._clock.monotonic_s()
+        busy = self._thread is not None and self._thread.is_alive()
+        if busy or not self._news or (self._fitted_s is not None and now_s - self._fitted_s < LEARN_EVERY_S):
+            return
+        self._news, self._fitted_s = False, now_s
+        self._thread = threading.Thread(target=self._fit, args=(done.round.now,), name="learning", daemon=True)
+        self._thread.start()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for a fit that is under way; returns whether none is any more."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        return self._thread is None or not self._thread.is_alive()
+
+    def _fit(self, now: float) -> None:
+        name = self._learner.name
+        try:
+            history = [ended_run(job, self._store) for job in self._store.jobs.values() if ended_well(job)]
+            model = learn(self._learner, history, now)
+            learned_file.write(self._path, name, model.to_json())
+            self.model = model
+        except Exception as error:
+            told = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            self._failed(f"{name}: was not learned anew: {told}")
+
+
+def ended_well(job: JobRecord) -> bool:
+    """Return whether a run of a known script has ended as it should."""
+    return job.phase is Phase.SUCCEEDED and bool(job.script_key) and job.state.finished_s is not None
+
+
+def ended_run(job: JobRecord, store: Store) -> EndedRun:
+    """Return a run as learners see it."""
+    ended_s = job.state.finished_s or 0.0
+    samples = float(job.report.get("progress_samples", 0.0))
+    return EndedRun(
+        NO_USER, job.script_key, ended_s, store.held_time(job.id).served_s(0.0, ended_s), samples or None
+    )
