@@ -469,6 +469,13 @@ def simulate(
             "and dejavu under policies that count on it."
         ),
     ] = None,
+    lengths: Annotated[
+        str,
+        typer.Option(
+            help="What policies are told of jobs that have a duration: told, learned from earlier runs of the "
+            "same user, or unknown."
+        ),
+    ] = "told",
     noise: Annotated[
         float, typer.Option(help="Relative deviation of what jobs measure or their goodput tables say.")
     ] = 0.0,
@@ -501,6 +508,7 @@ def simulate(
     from ..simulator.engine.errors import RunFailed
     from ..simulator.engine.outages import Failures
     from ..simulator.jobs.knowledge import Knows
+    from ..simulator.jobs.learned_lengths import Lengths
     from ..simulator.replay import Conditions
     from ..simulator.results.identity import digest
     from . import simulate as simulation
@@ -511,13 +519,15 @@ def simulate(
         raise typer.BadParameter("--policy-option goes with one --policy")
     if knows is not None and knows not in list(Knows):
         raise typer.BadParameter(f"--knows: {knows!r}; accepted: {', '.join(Knows)}")
+    if lengths not in list(Lengths):
+        raise typer.BadParameter(f"--lengths: {lengths!r}; accepted: {', '.join(Lengths)}")
     try:
         workload = simulation.workload_of(trace, format, jobs, rate, seed)
         timing = Timing(round_interval, events, early_s=early)
         chosen = dict.fromkeys(names, options)
         failures = None if node_mtbf is None else Failures(node_mtbf * 3600, node_repair * 3600, seed)
         before = None if knows is None else Knows(knows)
-        under = Conditions(timing, before, noise, seed, failures, profiling_cost)
+        under = Conditions(timing, before, noise, seed, failures, profiling_cost, Lengths(lengths))
         if out is None:
             with telling(lambda: _tell(COMPILING)):
                 outcomes = simulation.run(workload, cluster, chosen, under, profiles)
@@ -531,6 +541,7 @@ def simulate(
                 "round_interval_s": round_interval,
                 "events": events,
                 "early_s": early,
+                "lengths": lengths,
                 "noise": noise,
                 "profiling_cost_s": profiling_cost,
                 "node_mtbf_h": node_mtbf,

@@ -24,6 +24,7 @@ from .jobs.fitted import FittedApplications
 from .jobs.fixed_length import FixedLengthWorld
 from .jobs.goodput_tables import GoodputTable, GoodputTableWorld, read_tables, requested, tables_of
 from .jobs.knowledge import Knows, LearningKnowledge
+from .jobs.learned_lengths import Lengths
 from .jobs.measured_rates import MeasuredRatesWorld, Rates, read_rates
 from .jobs.recorded_application import application_of
 from .results.isolation import ApplicationSource, Isolation, finish_time_fairness, work_gpu_s
@@ -81,7 +82,8 @@ class Conditions:
 
     `knows`: what jobs know before they run; None: what the policy counts on, `bootstrap` where it does not say.
     `noise`: relative deviation of what jobs measure. `seed`: of everything drawn. `profiling_s`: seconds that a
-    job which is to know its profiles waits for them, on all GPU types at once.
+    job which is to know its profiles waits for them, on all GPU types at once. `lengths`: what policies are told
+    of jobs of known length.
     """
 
     timing: Timing = field(default_factory=Timing)
@@ -90,6 +92,7 @@ class Conditions:
     seed: int = 0
     failures: Failures | None = None
     profiling_s: float = PROFILING_S
+    lengths: Lengths = Lengths.TOLD
 
     def __post_init__(self) -> None:
         if not 0 <= self.profiling_s < math.inf:
@@ -129,7 +132,8 @@ def simulation(
             part, tables = requested(part, source.tables, on.gpu_types)
             return Engine(GoodputTableWorld(part, tables), on, made, timing, failures)
         if not _trains(part):
-            return Engine(FixedLengthWorld(part), on, made, timing, failures)
+            lengths = FixedLengthWorld(part, lengths=under.lengths)
+            return Engine(lengths, on, made, timing, failures)
         jobs = [
             source[name] if model is None else application_of(id, model, on.gpu_types)
             for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
@@ -141,7 +145,10 @@ def simulation(
         slow = {id: model.slowdown for id, model in zip(part.ids, part.models, strict=True) if model is not None}
         return Engine(AdaptiveWorld(part, jobs, knowledge, slow, on.largest_nodes), on, made, timing, failures)
 
-    if not isinstance(source, Rated | Tabulated) and _trains(workload):
+    has_lengths = not isinstance(source, Rated | Tabulated) and not _trains(workload)
+    if under.lengths is not Lengths.TOLD and not has_lengths:
+        raise ValueError(f"lengths: {under.lengths} is only for traces of jobs that have a duration")
+    if not isinstance(source, Rated | Tabulated) and not has_lengths:
         workload = _with_batches(workload, source)
     return Simulation(with_profile_runs(workload, nodes), nodes, engine, asked=workload)
 

@@ -363,6 +363,7 @@ class Engine:
 
     def _decide(self) -> None:
         jobs, active = self._jobs, self._active
+        self.world.told.learn(self._now, jobs.finished_s, jobs.held_s)
         columns = JobColumns(
             ids=self._ids[active],
             placements=jobs.placements[active],

@@ -8,6 +8,7 @@ from ...core.placement import Placement
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .fixed_size import FixedSizeWorld, RestartS, half_a_minute
+from .learned_lengths import Lengths, ToldLearned
 from .told import ToldByTrace
 from .world import Motion
 
@@ -28,13 +29,17 @@ class FixedLengthWorld(FixedSizeWorld):
     """Progress is seconds of work; every GPU type is as fast.
 
     `restart_s`: seconds without progress when a job that was stopped starts again, by the GPUs it asks for.
-    `tells_length`: whether policies are told how long a job still needs.
+    `lengths`: what policies are told of how long a job still needs.
     """
 
-    def __init__(self, workload: Workload, restart_s: RestartS = half_a_minute, tells_length: bool = True) -> None:
+    def __init__(
+        self, workload: Workload, restart_s: RestartS = half_a_minute, lengths: Lengths = Lengths.TOLD
+    ) -> None:
         super().__init__(workload, restart_s)
-        if tells_length:
+        if lengths is Lengths.TOLD:
             self.told = ToldLengths(self.restart_s, workload)
+        elif lengths is Lengths.LEARNED:
+            self.told = ToldLearned(self.restart_s, workload)
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
         return 0.0 if first else left_s + self.restart_s(job)

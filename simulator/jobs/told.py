@@ -16,6 +16,14 @@ from ..traces.workload import Ints
 class Told(Protocol):
     """Answers by a job's position in the workload; progress is in its world's unit."""
 
+    def learn(self, now: float, finished_s: Floats, held_s: Floats) -> None:
+        """Learn from the jobs that had ended by `now`, before a round.
+
+        Args:
+            finished_s: (jobs of the workload,) nan: has not ended.
+            held_s: (jobs of the workload,) seconds with GPUs.
+        """
+
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:
         """Return what a restart is taken to cost, after so many."""
 
@@ -44,6 +52,9 @@ class ToldNothing:
 
     def __init__(self, restart_s: Callable[[int], float]) -> None:
         self._restart_s = restart_s
+
+    def learn(self, now: float, finished_s: Floats, held_s: Floats) -> None:
+        """Learn nothing."""
 
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:
         """Return the true cost, which is the same every time."""

@@ -43,6 +43,9 @@ class ToldModels:
         self._ends = np.array([a.statistics.boundaries[a.epochs - 1] for a in applications], float)
         self._speed: dict[int, tuple[JobModel, float, float]] = {}  # a rigid job's model, what it says, its error
 
+    def learn(self, now: float, finished_s: Floats, held_s: Floats) -> None:
+        """Learn nothing: a job's own measurements tell more."""
+
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:
         """Return what is assumed before the first restart, where the trace says so; then the true cost."""
         application = self._applications[job]

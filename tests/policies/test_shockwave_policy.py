@@ -13,6 +13,7 @@ from coadapt.policies.contract.round import JobView, Plan, Round
 from coadapt.policies.shockwave import fairness, work_s
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.jobs.fixed_length import FixedLengthWorld
+from coadapt.simulator.jobs.learned_lengths import Lengths
 from coadapt.simulator.traces.cluster_file import cluster_of
 from coadapt.simulator.traces.workload import TraceJob, Workload
 from hypothesis import given, settings
@@ -246,6 +247,6 @@ def test_every_job_ends_and_no_gpu_is_held_twice(
             assert found.placements
             return found
 
-    world = FixedLengthWorld(Workload.of(jobs), lambda gpus: 30.0, tells_length=tells)
+    world = FixedLengthWorld(Workload.of(jobs), lambda gpus: 30.0, Lengths.TOLD if tells else Lengths.UNKNOWN)
     outcome = Engine(world, where, Watched(), Timing(60.0)).run()
     assert np.isfinite(outcome.finished_s).all()

@@ -16,16 +16,15 @@ from coadapt.simulator.jobs.fitted import FittedApplications
 from coadapt.simulator.jobs.fixed_length import FixedLengthWorld
 from coadapt.simulator.jobs.goodput_tables import GoodputTable, GoodputTableWorld
 from coadapt.simulator.jobs.knowledge import Knows, LearningKnowledge
+from coadapt.simulator.jobs.learned_lengths import Lengths
 from coadapt.simulator.jobs.measured_rates import MeasuredRatesWorld
 from coadapt.simulator.jobs.world import World
 from coadapt.simulator.traces.cluster_file import cluster_of
 from coadapt.simulator.traces.workload import TraceJob, Workload
 
 
-def lengths(tells: bool) -> World:
-    return FixedLengthWorld(
-        Workload.of([TraceJob("a", 0.0, 1, 100.0), TraceJob("b", 0.0, 2, 50.0)]), tells_length=tells
-    )
+def lengths(of: Lengths) -> World:
+    return FixedLengthWorld(Workload.of([TraceJob("a", 0.0, 1, 100.0), TraceJob("b", 0.0, 2, 50.0)]), lengths=of)
 
 
 def rates() -> World:
@@ -50,8 +49,9 @@ def models(knows: Knows) -> World:
 
 # Kind of job -> where its length comes from, before it has run.
 KINDS: dict[str, tuple[Callable[[], World], ExpectedSource]] = {
-    "a length that the trace tells": (lambda: lengths(True), ExpectedSource.TRACE),
-    "a length that nobody is told": (lambda: lengths(False), ExpectedSource.UNKNOWN),
+    "a length that the trace tells": (lambda: lengths(Lengths.TOLD), ExpectedSource.TRACE),
+    "a length that nobody is told": (lambda: lengths(Lengths.UNKNOWN), ExpectedSource.UNKNOWN),
+    "a length that is to be learned": (lambda: lengths(Lengths.LEARNED), ExpectedSource.UNKNOWN),
     "steps at measured rates": (rates, ExpectedSource.TRACE),
     "a goodput table, of a fixed size": (lambda: tables(False), ExpectedSource.UNKNOWN),
     "a goodput table, of a size that is chosen": (lambda: tables(True), ExpectedSource.UNKNOWN),
@@ -86,8 +86,8 @@ def test_a_policy_that_is_told_nothing_changes_nothing_of_what_is_true() -> None
             return self.fifo.plan(round)
 
     ends = [
-        Engine(lengths(tells), cluster_of("1x any:4"), Watching(), Timing(10.0)).run().finished_s.tolist()
-        for tells in (True, False)
+        Engine(lengths(of), cluster_of("1x any:4"), Watching(), Timing(10.0)).run().finished_s.tolist()
+        for of in Lengths
     ]
-    assert ends == [[100.0, 50.0]] * 2
+    assert ends == [[100.0, 50.0]] * 3
     assert set(seen) == {ExpectedSource.TRACE, ExpectedSource.UNKNOWN}
