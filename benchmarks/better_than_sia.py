@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.jobs.knowledge import Knows
-from coadapt.simulator.replay import Conditions, Source, isolation_of, kept, simulation, source_of
+from coadapt.simulator.replay import Source, isolation_of, kept, simulation, source_of
 from coadapt.simulator.traces.cluster_file import SimulatedCluster, read_cluster
 from coadapt.simulator.traces.readers import read_trace
 

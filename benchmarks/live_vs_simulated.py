@@ -23,9 +23,9 @@ from coadapt.cli import simulate
 from coadapt.examples.demo import carried, cast
 from coadapt.examples.demo.stage import CAP_S, CLUSTER, ROUND_S, play
 from coadapt.examples.demo.view import View
+from coadapt.simulator.conditions import EARLY_S, Conditions
 from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.engine.outcome import Outcome
-from coadapt.simulator.replay import EARLY_S, Conditions
 from coadapt.simulator.traces.readers import read_trace
 from coadapt.simulator.traces.workload import Workload
 

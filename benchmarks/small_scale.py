@@ -26,8 +26,9 @@ from pathlib import Path
 import numpy as np
 from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.policies.warm_up import warm_up
+from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Timing
-from coadapt.simulator.replay import Conditions, isolation_of, kept, simulation
+from coadapt.simulator.replay import isolation_of, kept, simulation
 from coadapt.simulator.run import Simulation
 from coadapt.simulator.traces.readers import read_trace
 

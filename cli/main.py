@@ -490,6 +490,14 @@ def simulate(
         typer.Option(min=0, help="Hours a node runs on average until it fails; by default none fails."),
     ] = None,
     node_repair: Annotated[float, typer.Option(min=0, help="Hours until a failed node is back.")] = 1.0,
+    same_conditions: Annotated[
+        bool,
+        typer.Option(
+            "--same-conditions",
+            help="What the other options leave open is for every policy as in the live service: rounds also 0.5 s "
+            "after a job arrives or ends, and jobs know what earlier ones of their script measured.",
+        ),
+    ] = False,
     jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything drawn.")] = 0,
@@ -504,13 +512,12 @@ def simulate(
 ) -> None:
     """Replay a trace of jobs under one or more policies in virtual time, without a cluster."""
     from ..policies.warm_up import COMPILING, telling
+    from ..simulator.conditions import Conditions
     from ..simulator.engine.engine import Timing
     from ..simulator.engine.errors import RunFailed
     from ..simulator.engine.outages import Failures
     from ..simulator.jobs.knowledge import Knows
     from ..simulator.jobs.learned_lengths import Lengths
-    from ..simulator.replay import Conditions
-    from ..simulator.results.identity import digest
     from . import simulate as simulation
 
     names = policy or ["sia"]
@@ -522,43 +529,37 @@ def simulate(
     if lengths not in list(Lengths):
         raise typer.BadParameter(f"--lengths: {lengths!r}; accepted: {', '.join(Lengths)}")
     try:
-        workload = simulation.workload_of(trace, format, jobs, rate, seed)
-        timing = Timing(round_interval, events, early_s=early)
-        chosen = dict.fromkeys(names, options)
-        failures = None if node_mtbf is None else Failures(node_mtbf * 3600, node_repair * 3600, seed)
-        before = None if knows is None else Knows(knows)
-        under = Conditions(timing, before, noise, seed, failures, profiling_cost, Lengths(lengths))
-        if out is None:
-            with telling(lambda: _tell(COMPILING)):
-                outcomes = simulation.run(workload, cluster, chosen, under, profiles)
-            summaries = {name: outcome.summary() for name, outcome in outcomes.items()}
-        else:
-            about: dict[str, Any] = {
-                "trace": f"synthetic {jobs} at {rate:g}/h" if trace is None else trace.name,
-                "trace_sha256": digest(trace),
-                "trace_format": format,
-                "seed": seed,
-                "round_interval_s": round_interval,
-                "events": events,
-                "early_s": early,
-                "lengths": lengths,
-                "noise": noise,
-                "profiling_cost_s": profiling_cost,
-                "node_mtbf_h": node_mtbf,
-                "node_repair_h": None if node_mtbf is None else node_repair,
-            }
-            with telling(lambda: _tell(COMPILING)):
-                summaries = simulation.run_kept(workload, cluster, chosen, under, profiles, out, about)
+        under = Conditions(
+            timing=Timing(round_interval, events, early_s=early),
+            knows=None if knows is None else Knows(knows),
+            noise=noise,
+            seed=seed,
+            failures=None if node_mtbf is None else Failures(node_mtbf * 3600, node_repair * 3600, seed),
+            profiling_s=profiling_cost,
+            lengths=Lengths(lengths),
+            same=same_conditions,
+        )
+        asked = simulation.AskedTrace(trace, format, jobs, rate)
+        compared = simulation.Comparison(asked, cluster, dict.fromkeys(names, options), under, profiles)
+        with telling(lambda: _tell(COMPILING)):
+            figures = compared.run() if out is None else compared.run_kept(out)
     except KeyboardInterrupt:
         kept = "the same command goes on" if out else "with --out the same command would go on later"
         raise Interrupted(f"interrupted; {kept}") from None
     except (ValueError, RunFailed) as error:
         raise typer.BadParameter(str(error)) from None
-    if as_json:
-        known = {k: {f: v if v == v else None for f, v in found.items()} for k, found in summaries.items()}
-        _print(known, True)  # JSON has no nan
+    if as_json:  # JSON has no nan
+        _print(
+            {
+                name: {key: value if value == value else None for key, value in found.items()}
+                | {"conditions": compared.conditions[name]}
+                for name, found in figures.items()
+            },
+            True,
+        )
     else:
-        _print(simulation.table(summaries), False)
+        _print(simulation.table(figures), False)
+        _print(simulation.conditions(compared.conditions, same_conditions), False)
 
 
 @app.command()
@@ -593,7 +594,7 @@ def sweep(
     from . import sweep as sweeping
 
     try:
-        figures, failed = sweeping.run(file, out, not no_ray, num_cpus, _tell)
+        swept = sweeping.run(file, out, not no_ray, num_cpus, _tell)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; the same command goes on with what is missing in {out}") from None
     except ValueError as error:
@@ -602,16 +603,20 @@ def sweep(
         columns = {
             label: {
                 name: {"mean": mean, "std": deviation} if mean == mean else None
-                for name, (mean, deviation) in f.items()
+                for name, (mean, deviation) in found.items()
             }
-            for label, f in figures.items()
+            | {"conditions": swept.conditions[label]}
+            for label, found in swept.figures.items()
         }
         _print(columns, True)
-    elif figures:
-        _print(sweeping.table(figures), False)
-    for problem in failed:
+    elif swept.figures:
+        from .simulate import conditions
+
+        _print(sweeping.table(swept.figures), False)
+        _print(conditions(swept.conditions, swept.same), False)
+    for problem in swept.failed:
         print(f"coadapt: {problem}", file=sys.stderr)
-    return Exit.JOB_FAILED if failed else Exit.OK
+    return Exit.JOB_FAILED if swept.failed else Exit.OK
 
 
 @app.command()

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from ..policies.warm_up import warm_up
 from ..simulator import resume
-from ..simulator.engine.outcome import Outcome
-from ..simulator.replay import Conditions, isolation_of, kept, known_under, simulation, source_of
+from ..simulator.conditions import OPEN, Column, Conditions, differing
+from ..simulator.replay import column_of, isolation_of, kept, simulation, source_of
 from ..simulator.results.identity import MADE_BY, check_same, digest, project
 from ..simulator.results.metrics import MEANING
 from ..simulator.results.saved import DESCRIPTION, SavedRun, describe, load, save
+from ..simulator.run import Simulation
 from ..simulator.sweep_file import PolicyChoice
 from ..simulator.synthetic import synthetic
 from ..simulator.traces.cluster_file import FILES, read_cluster
@@ -25,82 +28,118 @@ from ..simulator.traces.readers import read_trace
 from ..simulator.traces.workload import Workload
 from .exit_codes import Interrupted
 
-
-def workload_of(trace: Path | None, format: str | None, jobs: int, jobs_per_hour: float, seed: int) -> Workload:
-    """The given trace, or one that is made up."""
-    return synthetic(jobs, jobs_per_hour, seed) if trace is None else read_trace(trace, format)
+Figures = dict[str, dict[str, float]]
 
 
-def run(
-    workload: Workload,
-    cluster: str,
-    policies: Mapping[str, Mapping[str, Any]],
-    under: Conditions,
-    profiles: Path | None = None,
-) -> dict[str, Outcome]:
-    """The same trace under each policy. Raises ValueError in one sentence for whatever is wrong."""
-    nodes = read_cluster(cluster)
-    source = source_of(bool(workload.steps.any()), profiles, nodes)
-    outcomes = {}
-    for policy, options in policies.items():
-        made = simulation(workload, nodes, policy, options, source, under)
-        warm_up(policy, options)  # or the first rounds' time limits pass with compiling
-        outcomes[policy] = made.run()
-    return outcomes
+@dataclass(frozen=True)
+class AskedTrace:
+    """The jobs to replay: those of a file, or so many that are made up."""
+
+    path: Path | None = None
+    format: str | None = None
+    jobs: int = 160
+    jobs_per_hour: float = 20.0
+
+    def workload(self, seed: int) -> Workload:
+        """Return the jobs. Raises ValueError, in one sentence, for what is no trace."""
+        if self.path is None:
+            return synthetic(self.jobs, self.jobs_per_hour, seed)
+        return read_trace(self.path, self.format)
+
+    def about(self) -> dict[str, Any]:
+        """Return what identifies the trace, as JSON values."""
+        made_up = f"synthetic {self.jobs} at {self.jobs_per_hour:g}/h"
+        return {
+            "trace": made_up if self.path is None else self.path.name,
+            "trace_sha256": digest(self.path),
+            "trace_format": self.format,
+        }
 
 
-def run_kept(
-    workload: Workload,
-    cluster: str,
-    policies: Mapping[str, Mapping[str, Any]],
-    under: Conditions,
-    profiles: Path | None,
-    out: Path,
-    about: Mapping[str, Any],
-) -> dict[str, dict[str, float]]:
-    """The same, each saved in a folder of its policy's name; their figures, with fairness and goodput.
+class Comparison:
+    """One trace on one cluster under each of some policies (name -> options).
 
-    A run that is there is not run again, one that was interrupted goes on. Raises Interrupted after a Ctrl-C, and
-    ValueError, before anything is run, where a folder holds a run of other inputs.
+    Raises ValueError, in one sentence, for whatever is wrong with them.
     """
-    nodes = read_cluster(cluster)
-    source = source_of(bool(workload.steps.any()), profiles, nodes)
-    isolation = isolation_of(source)
-    wanted: dict[str, dict[str, Any]] = {}
-    there: dict[str, SavedRun] = {}
-    for policy, options in policies.items():
-        wanted[policy] = {
-            **about,
-            "knows": str(under.knows or known_under(policy)),
-            "policy_options": dict(options),
-            "cluster": cluster,
-            "cluster_sha256": digest(Path(cluster)) if Path(cluster).suffix in FILES else None,
-            "profiles": None if profiles is None else profiles.name,
-            "profiles_sha256": digest(profiles),
+
+    def __init__(
+        self,
+        trace: AskedTrace,
+        cluster: str,
+        policies: Mapping[str, Mapping[str, Any]],
+        under: Conditions,
+        profiles: Path | None = None,
+    ) -> None:
+        self._trace, self._cluster, self._policies = trace, cluster, policies
+        self._under, self._profiles = under, profiles
+        self._workload = trace.workload(under.seed)
+        self._nodes = read_cluster(cluster)
+        self._source = source_of(bool(self._workload.steps.any()), profiles, self._nodes)
+        found = {name: self._column(name) for name in policies}
+        self._knows = {name: str(column.knows) for name, (column, _) in found.items()}
+        self.conditions = {name: described for name, (_, described) in found.items()}
+
+    def _column(self, policy: str) -> tuple[Column, dict[str, str]]:
+        options = self._policies[policy]
+        return column_of(self._workload, self._nodes, policy, options, self._source, self._under)
+
+    def _ready(self, policy: str) -> Simulation:
+        options = self._policies[policy]
+        return simulation(self._workload, self._nodes, policy, options, self._source, self._under)
+
+    def run(self) -> Figures:
+        """Return the figures of each policy. Raises RunFailed where a run cannot go on."""
+        figures = {}
+        for policy, options in self._policies.items():
+            made = self._ready(policy)
+            warm_up(policy, options)  # or the first rounds' time limits pass with compiling
+            figures[policy] = made.run().summary()
+        return figures
+
+    def about(self, policy: str) -> dict[str, Any]:
+        """Return what identifies a policy's run, as JSON values."""
+        cluster_file = Path(self._cluster) if Path(self._cluster).suffix in FILES else None
+        return {
+            **self._trace.about(),
+            **self._under.about(),
+            "knows": self._knows[policy],
+            "policy_options": dict(self._policies[policy]),
+            "cluster": self._cluster,
+            "cluster_sha256": digest(cluster_file),
+            "profiles": None if self._profiles is None else self._profiles.name,
+            "profiles_sha256": digest(self._profiles),
             MADE_BY: project(),
         }
-        found = _there(out / policy, wanted[policy])
-        if found is not None:
-            there[policy] = found
-    figures = {}
-    for policy, options in policies.items():
-        folder, point = out / policy, out / policy / resume.NAME
-        if policy in there:
-            print(f"coadapt: {folder}: is there already, not run again", file=sys.stderr)
-            figures[policy] = there[policy].figures()
-            continue
-        warm_up(policy, options)
-        ready = partial(simulation, workload, nodes, policy, options, source, under)
-        try:
-            outcome = resume.run(ready, point, wanted[policy])
-        except resume.Paused as at:
-            raise Interrupted(f"interrupted under {policy}, {at}; the same command goes on from there") from None
-        label = PolicyChoice(name=policy, options=dict(options)).shown()
-        made = kept(label, outcome, isolation, wanted[policy])
-        save(made, folder)
-        point.unlink(missing_ok=True)
-        figures[policy] = made.figures()
-    return figures
+
+    def run_kept(self, out: Path) -> Figures:
+        """Do the same, and save each run in a folder of its policy's name; figures with fairness and goodput.
+
+        A run that is there is not run again, one that was interrupted goes on. Raises Interrupted after a Ctrl-C,
+        and ValueError, before anything is run, where a folder holds a run of other inputs.
+        """
+        isolation = isolation_of(self._source)
+        about = {policy: self.about(policy) for policy in self._policies}
+        there = {policy: _there(out / policy, about[policy]) for policy in self._policies}
+        figures = {}
+        for policy, options in self._policies.items():
+            folder, point = out / policy, out / policy / resume.NAME
+            if (saved := there[policy]) is not None:
+                print(f"coadapt: {folder}: is there already, not run again", file=sys.stderr)
+                figures[policy] = saved.figures()
+                continue
+            warm_up(policy, options)
+            try:
+                outcome = resume.run(partial(self._ready, policy), point, about[policy])
+            except resume.Paused as at:
+                raise Interrupted(
+                    f"interrupted under {policy}, {at}; the same command goes on from there"
+                ) from None
+            label = PolicyChoice(name=policy, options=dict(options)).shown()
+            made = kept(label, outcome, isolation, about[policy], self.conditions[policy])
+            save(made, folder)
+            point.unlink(missing_ok=True)
+            figures[policy] = made.figures()
+        return figures
 
 
 def _there(folder: Path, about: Mapping[str, Any]) -> SavedRun | None:
@@ -119,12 +158,41 @@ def _there(folder: Path, about: Mapping[str, Any]) -> SavedRun | None:
 
 
 def table(summaries: Mapping[str, Mapping[str, float]]) -> RenderableType:
-    """One column per policy."""
-    view = Table(box=None, pad_edge=False, header_style="bold")
-    view.add_column("")
-    for policy in summaries:
-        view.add_column(policy, justify="right")
+    """Return the figures, one column per policy."""
+    view = columns_of(summaries)
     for key, (meaning, _) in MEANING.items():
         if all(key in summary for summary in summaries.values()):
             view.add_row(meaning, *[f"{summary[key]:.4g}" for summary in summaries.values()])
     return view
+
+
+def columns_of(names: Iterable[str], head: str = "") -> Table:
+    """Return an empty table with one column per name."""
+    view = Table(box=None, pad_edge=False, header_style="bold")
+    view.add_column(head)
+    for name in names:
+        view.add_column(name, justify="right")
+    return view
+
+
+def conditions(columns: Mapping[str, Mapping[str, str]], same: bool) -> RenderableType:
+    """Return the conditions of each column: those that differ as a table, then those of all.
+
+    `same`: the user asked for the same ones.
+    """
+    names, common = differing(columns)
+    parts: list[RenderableType] = [""]
+    if names:
+        view = columns_of(columns, "conditions that differ")
+        for name in names:
+            view.add_row(name, *[found.get(name, "-") for found in columns.values()])
+        parts += [view, ""]
+    alike = Table(box=None, pad_edge=False, header_style="bold")
+    alike.add_column("conditions" if len(columns) == 1 else "conditions of every column")
+    alike.add_column("")
+    for name, told in common.items():
+        alike.add_row(name, told)
+    parts.append(alike)
+    if any(name in OPEN for name in names) and not same:
+        parts += ["", Text("--same-conditions gives every column those of the live service.")]
+    return Group(*parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console, RenderableType
@@ -16,22 +17,34 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
 from ..policies.warm_up import COMPILING, telling, warm_up
+from ..simulator.conditions import shared
 from ..simulator.results.metrics import MEANING, spread
-from ..simulator.results.saved import load
+from ..simulator.results.saved import SavedRun, load
 from ..simulator.sweep import Done, check, folder_of, here, is_done, on_ray
 from ..simulator.sweep_file import Cell, cells, read_sweep
+from .simulate import columns_of
 
-Figures = dict[str, dict[str, tuple[float, float]]]
+
+@dataclass(frozen=True)
+class Swept:
+    """What came of a sweep.
+
+    figures: (mean, standard deviation) of each figure, by policy and cluster.
+    conditions: those of each of these columns, in words.
+    same: the file asks for the same ones.
+    failed: what failed and why, a line each.
+    """
+
+    figures: Mapping[str, Mapping[str, tuple[float, float]]]
+    conditions: Mapping[str, Mapping[str, str]]
+    same: bool
+    failed: Sequence[str]
 
 
-def run(
-    file: Path, out: Path, use_ray: bool, num_cpus: int | None, tell: Callable[[str], None]
-) -> tuple[Figures, list[str]]:
-    """Run what is not there yet. The figures of each policy on each cluster (mean, deviation), and what failed
-    and why; `tell` is given a line on what else is waited for.
+def run(file: Path, out: Path, use_ray: bool, num_cpus: int | None, tell: Callable[[str], None]) -> Swept:
+    """Run what is not there yet. `tell` is given a line on what else is waited for.
 
     Raises ValueError for whatever is wrong with the file, before anything is run.
     """
@@ -54,7 +67,10 @@ def run(
         failed = _run(every, missing, out, use_ray, num_cpus or os.cpu_count() or 1, console, warnings)
     gone = {done.folder for done in failed}
     problems = [f"{named(done.cell, _several(every))}: {done.problem}" for done in failed]
-    return _figures([cell for cell in every if folder_of(cell, out) not in gone], out), problems
+    columns = _columns([cell for cell in every if folder_of(cell, out) not in gone], out)
+    figures = {label: spread([run.figures() for run in runs]) for label, runs in columns.items()}
+    conditions = {label: shared([run.conditions for run in runs]) for label, runs in columns.items()}
+    return Swept(figures, conditions, sweep.same_conditions, problems)
 
 
 class Warnings:
@@ -112,21 +128,18 @@ def _run(
     return failed
 
 
-def _figures(finished: Sequence[Cell], out: Path) -> Figures:
+def _columns(finished: Sequence[Cell], out: Path) -> dict[str, list[SavedRun]]:
     several = _several(finished)
-    found: dict[str, list[dict[str, float]]] = {}
+    found: dict[str, list[SavedRun]] = {}
     for cell in finished:
         label = f"{cell.label} on {cell.cluster_shown}" if several else cell.label
-        found.setdefault(label, []).append(load(folder_of(cell, out)).figures())
-    return {label: spread(runs) for label, runs in found.items()}
+        found.setdefault(label, []).append(load(folder_of(cell, out)))
+    return found
 
 
 def table(figures: Mapping[str, Mapping[str, tuple[float, float]]]) -> RenderableType:
-    """One column per policy (and cluster): mean and standard deviation over traces and seeds."""
-    view = Table(box=None, pad_edge=False, header_style="bold")
-    view.add_column("")
-    for label in figures:
-        view.add_column(label, justify="right")
+    """Return one column per policy (and cluster): mean and standard deviation over traces and seeds."""
+    view = columns_of(figures)
     for key, (meaning, _) in MEANING.items():
         view.add_row(meaning, *[f"{found[key][0]:.4g} ± {found[key][1]:.2g}" for found in figures.values()])
     return view

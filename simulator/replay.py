@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,17 @@ import numpy as np
 
 from ..core.cluster import Cluster
 from ..core.training_config import Adaptivity
-from ..policies.catalogue import make_policy, policy_class
-from ..policies.contract.policy import Policy
-from .engine.engine import Engine, Timing
-from .engine.outages import Failures
+from ..policies.catalogue import make_policy
+from ..policies.contract.traits import PolicyTraits
+from .conditions import Column, Conditions, column
+from .engine.engine import Engine
 from .engine.outcome import Outcome
 from .jobs.adaptive import AdaptiveWorld
 from .jobs.adaptive_tables import AdaptiveTableWorld
 from .jobs.applications import MeasuredApplications
 from .jobs.fitted import FittedApplications
 from .jobs.fixed_length import FixedLengthWorld
+from .jobs.fixed_size import half_a_minute
 from .jobs.goodput_tables import GoodputTable, GoodputTableWorld, read_tables, requested, tables_of
 from .jobs.knowledge import Knows, LearningKnowledge
 from .jobs.learned_lengths import Lengths
@@ -30,7 +31,7 @@ from .jobs.recorded_application import application_of
 from .results.isolation import ApplicationSource, Isolation, finish_time_fairness, work_gpu_s
 from .results.saved import SavedRun
 from .run import Simulation
-from .traces.cluster_file import SimulatedCluster
+from .traces.cluster_file import WHOLE, SimulatedCluster
 from .traces.profile_runs import with_profile_runs
 from .traces.workload import Workload
 
@@ -72,33 +73,6 @@ def source_of(steps: bool, profiles: Path | None, nodes: SimulatedCluster) -> So
     return FittedApplications(types) if profiles is None else MeasuredApplications(profiles, types)
 
 
-EARLY_S = 0.5  # the live service's debounce
-PROFILING_S = 20.0  # the most that a profile takes on average (Sia, section 3.3.2)
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """What a run is under, besides its trace, its cluster and its policy.
-
-    `knows`: what jobs know before they run; None: what the policy counts on, `bootstrap` where it does not say.
-    `noise`: relative deviation of what jobs measure. `seed`: of everything drawn. `profiling_s`: seconds that a
-    job which is to know its profiles waits for them, on all GPU types at once. `lengths`: what policies are told
-    of jobs of known length.
-    """
-
-    timing: Timing = field(default_factory=Timing)
-    knows: Knows | None = None
-    noise: float = 0.0
-    seed: int = 0
-    failures: Failures | None = None
-    profiling_s: float = PROFILING_S
-    lengths: Lengths = Lengths.TOLD
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.profiling_s < math.inf:
-            raise ValueError(f"profiling_cost: {self.profiling_s} must be 0 seconds or more")
-
-
 def simulation(
     workload: Workload,
     nodes: SimulatedCluster,
@@ -112,8 +86,8 @@ def simulation(
 
     def engine(part: Workload, on: Cluster) -> Engine:
         made = make_policy(policy, **options)
-        timing = _timing(under.timing, made, part)
-        fixed = made.traits.fixed_sizes
+        conditions = _column(made.traits, part, source, under)
+        timing, fixed = conditions.timing, conditions.fixed_sizes
         if fixed:
             part = part.tuned()
         if not fixed and isinstance(source, Rated):
@@ -138,10 +112,9 @@ def simulation(
             source[name] if model is None else application_of(id, model, on.gpu_types)
             for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
         ]
-        knows = under.knows or known_under(policy)
-        if made.traits.uses_models:
-            part = _profiled(part, knows, under.profiling_s)
-        knowledge = LearningKnowledge(part, jobs, knows, under.noise, under.seed)
+        if conditions.profiled:
+            part = _profiled(part, conditions.knows, under.profiling_s)
+        knowledge = LearningKnowledge(part, jobs, conditions.knows, under.noise, under.seed)
         slow = {id: model.slowdown for id, model in zip(part.ids, part.models, strict=True) if model is not None}
         return Engine(AdaptiveWorld(part, jobs, knowledge, slow, on.largest_nodes), on, made, timing, failures)
 
@@ -153,16 +126,28 @@ def simulation(
     return Simulation(with_profile_runs(workload, nodes), nodes, engine, asked=workload)
 
 
-def known_under(policy: str) -> Knows:
-    """What jobs know before they run where nothing is said of it: what the policy counts on."""
-    return Knows.DEJAVU if policy_class(policy).traits.profile_cache else Knows.BOOTSTRAP
+def column_of(
+    workload: Workload,
+    nodes: SimulatedCluster,
+    policy: str,
+    options: Mapping[str, Any],
+    source: Source,
+    under: Conditions,
+) -> tuple[Column, dict[str, str]]:
+    """Return the conditions of a policy's run, and the same in words."""
+    found = _column(make_policy(policy, **options).traits, workload, source, under)
+    return found, found.described(under, tuple(sorted(name for name in nodes.parts if name != WHOLE)))
 
 
-def _timing(asked: Timing, policy: Policy, workload: Workload) -> Timing:
-    """The live service's early rounds, for policies that count on them and for jobs that ran live, where nothing
-    else is asked for."""
-    live = policy.traits.early_rounds or any(model is not None for model in workload.models)
-    return asked if asked.events or asked.early_s is not None or not live else replace(asked, early_s=EARLY_S)
+def _column(traits: PolicyTraits, workload: Workload, source: Source, under: Conditions) -> Column:
+    trains = not isinstance(source, Rated | Tabulated) and _trains(workload)
+    recorded = any(model is not None for model in workload.models)
+    restart = "what its application was measured to take" if trains else f"{half_a_minute(1):g} s"
+    if recorded:
+        restart = "what it took live"
+    elif isinstance(source, Tabulated):
+        restart = "what its table says, at the first start too"
+    return column(traits, under, trains=trains, recorded=recorded, restart=restart)
 
 
 def _runs_somewhere(workload: Workload, rates: Rates, gpu_types: Sequence[str]) -> None:
@@ -193,8 +178,6 @@ def _profiled(workload: Workload, knows: Knows, takes_s: float) -> Workload:
     With `dejavu` that is until a job of the same application, adaptivity and batch size is: the live service knows
     a script by its files and arguments before it has run.
     """
-    if knows not in (Knows.BOOTSTRAP, Knows.DEJAVU):
-        return workload
     waits_s = np.where(workload.ready_after_s > 0, workload.ready_after_s, takes_s)
     if knows is Knows.DEJAVU:
         of = _first_known_with(workload)
@@ -222,14 +205,20 @@ def isolation_of(source: Source) -> Isolation | None:
     return None if isinstance(source, Rated | Tabulated) else Isolation(source)
 
 
-def kept(label: str, outcome: Outcome, isolation: Isolation | None, about: Mapping[str, Any]) -> SavedRun:
+def kept(
+    label: str,
+    outcome: Outcome,
+    isolation: Isolation | None,
+    about: Mapping[str, Any],
+    conditions: Mapping[str, str] | None = None,
+) -> SavedRun:
     """A run with the fairness and the work of its jobs, which need runs of jobs alone.
 
     Where the jobs are no applications, they are known only of jobs with lengths.
     """
     alone = isolation if all(outcome.workload.applications) else None
     rho = finish_time_fairness(outcome, alone)
-    return SavedRun(label, outcome, rho, np.asarray(work_gpu_s(outcome, alone), float), about)
+    return SavedRun(label, outcome, rho, np.asarray(work_gpu_s(outcome, alone), float), about, conditions or {})
 
 
 def _trains(workload: Workload) -> bool:

@@ -16,11 +16,8 @@ from typing import Any
 
 from ..core.ray_noise import without_ray_noise
 from ..policies.catalogue import make_policy
-from .engine.engine import Timing
 from .engine.errors import RunFailed
-from .engine.outages import Failures
-from .jobs.knowledge import Knows
-from .replay import Conditions, isolation_of, kept, simulation, source_of
+from .replay import column_of, isolation_of, kept, simulation, source_of
 from .results.isolation import Isolation
 from .results.saved import describe, load, save
 from .sweep_file import Cell, TraceChoice
@@ -63,7 +60,7 @@ def check(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Mapping[str, str]]]:
     """
     for cell in {(cell.policy, cell.options): cell for cell in cells}.values():
         make_policy(cell.policy, **json.loads(cell.options))
-        _conditions(cell)
+        cell.under()
     inputs: dict[tuple[Any, ...], Cell] = {}
     for cell in cells:
         inputs.setdefault((cell.trace, cell.seed, cell.cluster, cell.profiles, cell.inputs), cell)
@@ -85,24 +82,13 @@ def run_cell(cell: Cell, out: Path) -> Done:
             workload = _workload(cell.trace, cell.seed, cell.inputs)
             steps = bool(workload.steps.any())
             nodes, source, isolation = _source(cell.cluster, cell.profiles, steps, cell.inputs)
-            options, under = json.loads(cell.options), _conditions(cell)
+            options, under = json.loads(cell.options), cell.under()
             outcome = simulation(workload, nodes, cell.policy, options, source, under).run()
-            save(kept(cell.label, outcome, isolation, cell.about()), done.folder)
+            _, conditions = column_of(workload, nodes, cell.policy, options, source, under)
+            save(kept(cell.label, outcome, isolation, cell.about(), conditions), done.folder)
         except (ValueError, RunFailed) as error:
             done = replace(done, problem=str(error))
     return replace(done, warned=warned)
-
-
-def _conditions(cell: Cell) -> Conditions:
-    mtbf_h, repair_h = cell.node_mtbf_h, cell.node_repair_h
-    return Conditions(
-        Timing(cell.round_interval_s, cell.events, early_s=cell.early_s),
-        Knows(cell.knows),
-        cell.noise,
-        cell.seed,
-        None if mtbf_h is None else Failures(mtbf_h * 3600, repair_h * 3600, cell.seed),
-        cell.profiling_cost_s,
-    )
 
 
 @contextmanager

@@ -11,8 +11,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ..core import safe_yaml
+from ..policies.catalogue import make_policy
+from .conditions import PROFILING_S, Conditions, column
+from .engine.engine import Timing
+from .engine.outages import Failures
 from .jobs.knowledge import Knows
-from .replay import PROFILING_S, known_under
+from .jobs.learned_lengths import Lengths
 from .results.identity import digest
 from .traces.cluster_file import FILES
 
@@ -57,6 +61,8 @@ class SweepFile(_Strict):
     node_mtbf_h: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     node_repair_h: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     profiles: str | None = None
+    lengths: Lengths = Lengths.TOLD
+    same_conditions: bool = False
 
     @field_validator("policies", mode="before")
     @classmethod
@@ -94,28 +100,35 @@ class Cell:
     early_s: float | None = None
     node_mtbf_h: float | None = None
     node_repair_h: float = 1.0
+    lengths: str = Lengths.TOLD
+    same_conditions: bool = False
     inputs: tuple[tuple[str, str], ...] = ()  # (what, SHA-256) of its files, as they were when the sweep began
 
+    def under(self) -> Conditions:
+        """Return the conditions of the run. Raises ValueError for those that cannot be."""
+        mtbf_h, repair_h = self.node_mtbf_h, self.node_repair_h
+        return Conditions(
+            Timing(self.round_interval_s, self.events, early_s=self.early_s),
+            Knows(self.knows),
+            self.noise,
+            self.seed,
+            None if mtbf_h is None else Failures(mtbf_h * 3600, repair_h * 3600, self.seed),
+            self.profiling_cost_s,
+            Lengths(self.lengths),
+            self.same_conditions,
+        )
+
     def about(self) -> dict[str, Any]:
-        """What is kept with the run; another cell's is another."""
-        # What is not asked for is not named either, so that runs of before there was such a thing stay good.
-        early = {} if self.early_s is None else {"early_s": self.early_s}
-        failures = {"node_mtbf_h": self.node_mtbf_h, "node_repair_h": self.node_repair_h}
+        """Return what is kept with the run; another cell's is another."""
         return {
             "policy": self.policy,
             "policy_options": json.loads(self.options),
             "trace": self.trace_shown,
             "trace_format": self.trace.format,
             "cluster": self.cluster_shown,
-            "seed": self.seed,
-            "round_interval_s": self.round_interval_s,
-            "events": self.events,
             "knows": self.knows,
-            "noise": self.noise,
-            "profiling_cost_s": self.profiling_cost_s,
             "profiles": None if self.profiles is None else Path(self.profiles).name,
-            **early,
-            **({} if self.node_mtbf_h is None else failures),
+            **self.under().about(),
             **dict(self.inputs),
         }
 
@@ -159,6 +172,7 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                 digests[path] = _digest(path)
         return tuple((f"{name}_sha256", sha) for name, path in given.items() if (sha := digests[path]) is not None)
 
+    asked = Conditions(knows=sweep.knows, same=sweep.same_conditions)
     profiles = located(sweep.profiles)
     for cluster in sweep.clusters:
         cluster_file = located(cluster) if Path(cluster).suffix in FILES else None
@@ -177,13 +191,15 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         seed=seed,
                         round_interval_s=sweep.round_interval_s,
                         events=sweep.events,
-                        knows=str(sweep.knows or known_under(policy.name)),
+                        knows=str(column(make_policy(policy.name, **policy.options).traits, asked).knows),
                         noise=sweep.noise,
                         profiling_cost_s=sweep.profiling_cost_s,
                         profiles=profiles,
                         early_s=sweep.early_s,
                         node_mtbf_h=sweep.node_mtbf_h,
                         node_repair_h=sweep.node_repair_h,
+                        lengths=str(sweep.lengths),
+                        same_conditions=sweep.same_conditions,
                         inputs=inputs(trace=trace_file, cluster=cluster_file, profiles=profiles),
                     )
 

@@ -7,8 +7,9 @@ from coadapt.benchmarks.evaluation.experiments import Claim, Experiment, Group
 from coadapt.benchmarks.evaluation.grid import Value
 from coadapt.benchmarks.evaluation.paper import Said
 from coadapt.core.training_config import Adaptivity
+from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.jobs.fitted import FittedApplications
-from coadapt.simulator.replay import Conditions, simulation
+from coadapt.simulator.replay import simulation
 from coadapt.simulator.traces.cluster_file import read_cluster
 from coadapt.simulator.traces.workload import TraceJob, Workload
 

@@ -35,13 +35,18 @@ _NUMBERS = (*_WORKLOAD, *_JOBS, "rho", "work_gpu_s")
 
 @dataclass(frozen=True, eq=False)
 class SavedRun:
-    """A run and what it was. `about`: trace, seed, timing and so on, as JSON values."""
+    """A run and what it was.
+
+    about: trace, seed, timing and so on, as JSON values.
+    conditions: those of its policy, in words.
+    """
 
     policy: str  # its label: the name, and options where they are not the defaults
     outcome: Outcome
     rho: Floats  # finish-time fairness of each job; nan: not known
     work_gpu_s: Floats  # seconds of one GPU; nan: not known
     about: Mapping[str, Any] = field(default_factory=dict)
+    conditions: Mapping[str, str] = field(default_factory=dict)
 
     def figures(self) -> dict[str, float]:
         return figures(self.outcome, self.rho, self.work_gpu_s)
@@ -68,6 +73,7 @@ def save(run: SavedRun, folder: Path) -> None:
         "version": VERSION,
         "policy": run.policy,
         "about": dict(run.about),
+        "conditions": dict(run.conditions),
         "figures": {k: v if np.isfinite(v) else None for k, v in run.figures().items()},
         "nodes": _nodes(outcome.cluster),
         "parts": None if outcome.parts is None else {k: _nodes(v) for k, v in outcome.parts.items()},
@@ -96,7 +102,12 @@ def load(folder: Path) -> SavedRun:
             columns = {name: file[name] for name in file.files}
         outcome = _outcome(about, columns)
         return SavedRun(
-            str(about["policy"]), outcome, columns["job_rho"], columns["job_work_gpu_s"], dict(about["about"])
+            str(about["policy"]),
+            outcome,
+            columns["job_rho"],
+            columns["job_work_gpu_s"],
+            dict(about["about"]),
+            {str(name): str(told) for name, told in about.get("conditions", {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{folder}: is no whole run of this version: {' '.join(str(error).split())}") from None

@@ -9,9 +9,10 @@ import pytest
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.choosing.newcomers import Newcomers
 from coadapt.policies.contract.round import JobView, Plan, Round
+from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.jobs.fitted import FittedApplications
-from coadapt.simulator.replay import Conditions, simulation
+from coadapt.simulator.replay import simulation
 from coadapt.simulator.synthetic import synthetic
 from coadapt.simulator.traces.cluster_file import read_cluster
 from hypothesis import given as cases

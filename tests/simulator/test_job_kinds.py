@@ -12,13 +12,14 @@ import pytest
 from coadapt.cli.main import run
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.policies.catalogue import make_policy
+from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.engine.outcome import Outcome
 from coadapt.simulator.jobs.adaptive import AdaptiveWorld, Batch, Observation, shape_of
 from coadapt.simulator.jobs.fitted import FittedApplications
 from coadapt.simulator.jobs.knowledge import Knows, LearningKnowledge
 from coadapt.simulator.jobs.step_times import Shape
-from coadapt.simulator.replay import Conditions, simulation
+from coadapt.simulator.replay import simulation
 from coadapt.simulator.results.isolation import Isolation, finish_time_fairness, work_gpu_s
 from coadapt.simulator.results.saved import SavedRun, load, save
 from coadapt.simulator.traces.cluster_file import cluster_of, read_cluster

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.training_config import Adaptivity
+from coadapt.simulator.conditions import EARLY_S, Conditions
 from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.engine.outcome import Outcome
 from coadapt.simulator.jobs.adaptive import AdaptiveWorld
 from coadapt.simulator.jobs.applications import Application
 from coadapt.simulator.jobs.knowledge import LearningKnowledge
 from coadapt.simulator.jobs.recorded_application import application_of
-from coadapt.simulator.replay import EARLY_S, Conditions, simulation, source_of
+from coadapt.simulator.replay import simulation, source_of
 from coadapt.simulator.traces.cluster_file import read_cluster
 from coadapt.simulator.traces.recorded import RecordedModel, RecordedProfile, RecordedThroughput
 from coadapt.simulator.traces.workload import TraceJob, Workload

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 from coadapt.core.training_config import Adaptivity
+from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.engine.handover import Gpus, Handovers, Move, Wait
-from coadapt.simulator.replay import Conditions, simulation, source_of
+from coadapt.simulator.replay import simulation, source_of
 from coadapt.simulator.traces.cluster_file import read_cluster
 from coadapt.simulator.traces.recorded import RecordedModel, RecordedThroughput
 from coadapt.simulator.traces.workload import TraceJob, Workload

@@ -19,12 +19,13 @@ from coadapt.estimators.tabulated import TabulatedModel
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.policies.warm_up import COMPILING
+from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.engine.outages import Failures
 from coadapt.simulator.engine.outcome import Outcome
 from coadapt.simulator.jobs.adaptive_tables import AdaptiveTableWorld
 from coadapt.simulator.jobs.goodput_tables import GoodputTable, read_tables
-from coadapt.simulator.replay import Conditions, simulation, source_of
+from coadapt.simulator.replay import simulation, source_of
 from coadapt.simulator.traces.cluster_file import cluster_of, read_cluster
 from coadapt.simulator.traces.readers import read_trace
 from coadapt.simulator.traces.workload import TraceJob, Workload

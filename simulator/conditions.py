@@ -1,0 +1,156 @@
+"""What a simulated run is under, besides its trace, its cluster and its policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..policies.contract.traits import PolicyTraits
+from .engine.engine import Timing
+from .engine.outages import Failures
+from .jobs.knowledge import Knows
+from .jobs.learned_lengths import Lengths
+
+EARLY_S = 0.5  # the live service's debounce
+PROFILING_S = 20.0  # the most that a profile takes on average (Sia, section 3.3.2)
+KNOWN = {
+    Knows.ORACLE: "all that was measured (true)",
+    Knows.BOOTSTRAP: "one replica on each GPU type",
+    Knows.DEJAVU: "what earlier jobs of its script measured",
+    Knows.NO_PROFILE: "nothing",
+}
+LENGTHS = {Lengths.LEARNED: "what earlier runs of its user took", Lengths.UNKNOWN: "nothing"}
+ROUNDS, KNOWLEDGE, PROFILE_RUNS = "rounds", "known of a job before it runs", "profile runs"
+OPEN = (ROUNDS, KNOWLEDGE, PROFILE_RUNS)  # what goes by the policy where nothing is asked for
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What is asked for; what is left open goes by the policy (`column`), or is the same for all.
+
+    knows: what jobs know before they run; None: left open.
+    noise: relative deviation of what jobs measure.
+    seed: of everything drawn.
+    profiling_s: seconds that a job which is to know its profiles waits for them, on all GPU types at once.
+    lengths: what policies are told of jobs of known length.
+    same: what is left open is as in the live service, whatever the policy counts on.
+    """
+
+    timing: Timing = field(default_factory=Timing)
+    knows: Knows | None = None
+    noise: float = 0.0
+    seed: int = 0
+    failures: Failures | None = None
+    profiling_s: float = PROFILING_S
+    lengths: Lengths = Lengths.TOLD
+    same: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.profiling_s < math.inf:
+            raise ValueError(f"profiling_cost: {self.profiling_s} must be 0 seconds or more")
+
+    def about(self) -> dict[str, Any]:
+        """Return what identifies a run, as JSON values. What was not asked for is left out."""
+        found: dict[str, Any] = {
+            "seed": self.seed,
+            "round_interval_s": self.timing.interval_s,
+            "events": self.timing.events,
+            "noise": self.noise,
+            "profiling_cost_s": self.profiling_s,
+        }
+        if self.timing.early_s is not None:
+            found["early_s"] = self.timing.early_s
+        if self.failures is not None:
+            found["node_mtbf_h"] = self.failures.mean_up_s / 3600
+            found["node_repair_h"] = self.failures.repair_s / 3600
+        if self.lengths is not Lengths.TOLD:
+            found["lengths"] = str(self.lengths)
+        return found | ({"same_conditions": True} if self.same else {})
+
+
+@dataclass(frozen=True)
+class Column:
+    """The conditions of one policy's run, with nothing left open.
+
+    trains: jobs train models, so that they know something and may be measured; else they have lengths or steps.
+    profiled: a job is measured before its first run.
+    fixed_sizes: jobs get the GPUs they ask for.
+    restart: what a restart costs a job, in words.
+    """
+
+    timing: Timing
+    knows: Knows
+    trains: bool
+    profiled: bool
+    fixed_sizes: bool
+    restart: str
+
+    def described(self, under: Conditions, pools: tuple[str, ...] = ()) -> dict[str, str]:
+        """Return name -> condition, both in words. `pools`: each has the policy by itself."""
+        timing = self.timing
+        rounds = f"every {timing.interval_s:g} s"
+        if timing.events:
+            rounds = "when jobs arrive or end"
+        elif timing.early_s is not None:
+            rounds += f", and {timing.early_s:g} s after a job arrives or ends"
+        found = {ROUNDS: rounds, "GPUs of a job": "as it asks" if self.fixed_sizes else "the policy chooses"}
+        if self.trains:
+            found[KNOWLEDGE] = KNOWN[self.knows]
+            found[PROFILE_RUNS] = self._profile_runs(under.profiling_s)
+        elif under.lengths is not Lengths.TOLD:
+            found["known of a job's length"] = LENGTHS[under.lengths]
+        found["a restart costs a job"] = self.restart
+        found["noise of measurements"] = f"{under.noise:.2%}" if under.noise else "none"
+        found["node failures"] = "none"
+        if (failures := under.failures) is not None:
+            up_h, down_h = failures.mean_up_s / 3600, failures.repair_s / 3600
+            found["node failures"] = f"each node after {up_h:g} h on average, for {down_h:g} h"
+        found["pools"] = f"{', '.join(pools)}: each by itself" if pools else "none"
+        return found
+
+    def _profile_runs(self, takes_s: float) -> str:
+        if not self.profiled:
+            return "none, jobs do not wait for them"
+        if self.knows is Knows.BOOTSTRAP:
+            return f"each job waits {takes_s:g} s for its own"
+        return f"jobs wait up to {takes_s:g} s for the first of their script"
+
+
+def column(
+    traits: PolicyTraits, under: Conditions, *, trains: bool = True, recorded: bool = False, restart: str = ""
+) -> Column:
+    """Return the conditions of a policy's run: what is asked for, else what the policy counts on.
+
+    Args:
+        trains: jobs train models.
+        recorded: they ran on a live cluster, so that rounds are early as there.
+        restart: what a restart costs a job, in words.
+    """
+    timing, knows = under.timing, under.knows
+    early = traits.early_rounds or recorded or under.same
+    if early and not timing.events and timing.early_s is None:
+        timing = replace(timing, early_s=EARLY_S)
+    if knows is None:
+        knows = Knows.DEJAVU if traits.profile_cache or under.same else Knows.BOOTSTRAP
+    measured = trains and knows in (Knows.BOOTSTRAP, Knows.DEJAVU)
+    profiled = measured and (traits.uses_models or under.same)
+    return Column(timing, knows, trains, profiled, traits.fixed_sizes, restart)
+
+
+def differing(columns: Mapping[str, Mapping[str, str]]) -> tuple[list[str], dict[str, str]]:
+    """Return the names of conditions that differ between columns, and those that are the same for all."""
+    names = list(dict.fromkeys(name for found in columns.values() for name in found))
+    values = {name: {found.get(name, "") for found in columns.values()} for name in names}
+    return (
+        [name for name in names if len(values[name]) > 1],
+        {name: next(iter(values[name])) for name in names if len(values[name]) == 1},
+    )
+
+
+def shared(runs: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return the conditions of several runs as one; where they differ, that they do."""
+    names = dict.fromkeys(name for found in runs for name in found)
+    values = {name: {found.get(name, "") for found in runs} for name in names}
+    return {name: told.pop() if len(told) == 1 else "not the same in every run" for name, told in values.items()}
