@@ -2,8 +2,9 @@
 
     python -m benchmarks.service_round [--gpus 10000] [--jobs 2000] [--rounds 30] [--policy coadapt] [--seed 0]
 
-Jobs have been measured on every GPU type, have a history of intervals, and run. Between two rounds 1 % of the jobs
-end and as many come, every other job reports once, and ticks with nothing new are timed. A part of the reports
+Jobs have been measured on every GPU type, have a history of intervals, and run. Between two rounds every job
+reports once, 1 % of the jobs end and as many come; the round after them has all of this before it. Ticks with
+nothing new are timed after it. A part of the reports
 brings step times, the others a new noise scale; what executors do before they send is not counted. The first two
 rounds start all jobs and are left out. Rounds and ticks are in wall time, a report in CPU time from its bytes on.
 """
@@ -217,7 +218,6 @@ class Service:
             self.cycle.on_event(job.id, JobFinished())
             self.cycle.on_event(job.id, Released(job.sequence, job.held))
         self.add(count, history=0)
-        self.cycle.step()
 
     def round(self) -> tuple[float, CycleResult]:
         """One timed round."""

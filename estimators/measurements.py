@@ -40,8 +40,7 @@ class Measurements:
         if self is other or not isinstance(other, Measurements):
             return self is other
         return self._facts == other._facts and all(
-            mine is (theirs := other.profiles[gpu_type]) or mine.to_json() == theirs.to_json()
-            for gpu_type, mine in self.profiles.items()
+            mine.same_as(other.profiles[gpu_type]) for gpu_type, mine in self.profiles.items()
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -165,6 +164,34 @@ class Measurements:
         if report.grad_var is None or not report.grad_sqr:
             return updated  # no estimate yet, or for the moment nothing but noise
         return replace(updated, grad_sqr=report.grad_sqr, grad_var=report.grad_var)
+
+    def sharing(self, other: Measurements) -> Measurements:
+        """Return the same measurements with the profiles of `other` where they are the same.
+
+        Comparing the two costs nothing from then on, and fits of the same profile are kept.
+        """
+        same = {t for t, mine in self.profiles.items() if t in other.profiles and mine.same_as(other.profiles[t])}
+        if not same:
+            return self
+        profiles = {t: other.profiles[t] if t in same else mine for t, mine in self.profiles.items()}
+        fits, theirs = dict(self._fits), dict(other._fits)
+        for t in same:
+            mine = fits.get(t)
+            if mine is not None and mine[0] is self.profiles[t]:
+                fits[t] = profiles[t], mine[1], mine[2]
+            elif t in theirs:
+                fits[t] = theirs[t]
+        return replace(self, profiles=profiles, _fits=fits)
+
+    def same_but_noise(self, other: Measurements) -> bool:
+        """Return whether both share their profiles and differ in the gradient noise at most."""
+        return (
+            self.profiles.keys() == other.profiles.keys()
+            and all(mine is other.profiles[t] for t, mine in self.profiles.items())
+            and self.largest_local_bsz == other.largest_local_bsz
+            and self.out_of_memory == other.out_of_memory
+            and self.info == other.info
+        )
 
     def completed_by(self, other: Measurements) -> Measurements:
         """With what only `other` has measured: GPU types, and rows of those that both know."""

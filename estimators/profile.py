@@ -76,6 +76,12 @@ class Profile:
         possible = (self.densest >= least) & (self.densest <= self.replicas - self.nodes + 1)
         self._check("densest", possible, "a node's share of the replicas")
 
+    def same_as(self, other: Profile) -> bool:
+        """Return whether both hold the same rows in the same order."""
+        return self is other or all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in (*_COUNTS, *_TIMES, "densest")
+        )
+
     def _set(self, name: str, column: NDArray[Any]) -> None:
         column = column.copy()
         column.flags.writeable = False

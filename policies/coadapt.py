@@ -81,7 +81,7 @@ class CoadaptPolicy(ProgramPolicy):
         self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, placed: np.ndarray
     ) -> Values:
         options = self.options
-        goodput = np.where(goodput > 0, self._goodput_ahead(jobs, configurations), 0.0)
+        goodput = np.where(goodput > 0, self._goodput_ahead(jobs, configurations, goodput), 0.0)
         may = eligibility(jobs, configurations, goodput, options.first_replicas, options.reach)
         goodput = goodput * np.maximum(may.growth, 1.0) ** -options.scaling_loss
         known = np.array([job.model is not None for job in jobs], dtype=bool)
@@ -118,10 +118,16 @@ class CoadaptPolicy(ProgramPolicy):
         likely = chances[chances > LEAST_CHANCE]
         return options.room * likely[:, None] * (1 - np.maximum(values, 1.0) ** options.p)
 
-    def _goodput_ahead(self, jobs: Sequence[JobView], configurations: ConfigurationSet) -> np.ndarray:
-        """(jobs, configurations) goodput with the noise scales that are soon to come."""
-        models = [None if job.model is None else self._ahead(job.model) for job in jobs]
-        found = goodput_matrix(models, configurations.arrays)
+    def _goodput_ahead(
+        self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray
+    ) -> np.ndarray:
+        """Return (jobs, configurations) goodput with the noise scales soon to come; `goodput`: with today's."""
+        ahead = [None if job.model is None else self._ahead(job.model) for job in jobs]
+        others = [i for i, (job, model) in enumerate(zip(jobs, ahead, strict=True)) if model is not job.model]
+        if not others:
+            return goodput
+        found = goodput.copy()
+        found[others] = goodput_matrix([ahead[i] for i in others], configurations.arrays)
         return np.where(np.isfinite(found), found, 0.0)
 
     def _ahead(self, model: GoodputModel) -> GoodputModel:

@@ -34,10 +34,12 @@ def merged(
 def kept(mine: Measurements | None, stored: Measurements | None) -> Measurements | None:
     """Return what an executor says it has measured, with the GPU types that only the record knows.
 
-    The stored value itself comes back where nothing is new: models are kept by its identity.
+    The stored value itself comes back where nothing is new, and else its profiles that are: models are kept by
+    their identity.
     """
     if mine is None or stored is None:
         return stored if mine is None else mine
     if mine == stored:
         return stored
+    mine = mine.sharing(stored)
     return mine if measured_types(stored) <= measured_types(mine) else merged(mine, stored)

@@ -217,8 +217,9 @@ def _holds(run: dict[str, Any]) -> bool:
     return run["ok"] is None or run.get("ended_s") is not None
 
 
+@lru_cache(maxsize=65_536)
 def placement_of(slots: tuple[Slot, ...]) -> Placement | None:
-    """The placement that slots realise; None for no slots."""
+    """Return the placement that slots realise, the same object for the same slots; None for no slots."""
     if not slots:
         return None
     nodes: dict[str, list[Slot]] = {}

@@ -10,7 +10,7 @@ from .hooks import Change, Hooks
 from .reactions import Reaction
 from .record import JobRecord
 from .store import Store
-from .upkeep import due_s
+from .upkeep import due_s, is_news
 
 
 class Records:
@@ -49,7 +49,8 @@ class Records:
         before = self.store.get(job.id)
         if job != before or reaction.events:
             self.store.save(job, *reaction.events, now=now)
-            self.note(job)
+            if is_news(before, job):
+                self.note(job)
             self.round_asked |= reaction.round
         if job != before or cause is not None:
             self._hooks.changed(Change(before, job, now, cause))

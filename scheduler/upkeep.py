@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from ..core.job import Phase
 from ..core.settings import Settings
 from .admission import admit
 from .nodes import NodesSnapshot
+from .profile_reuse import measured_types
 from .profiling import finish_profiling, give_up_late, measure_on_new_types, measure_on_present_types, skip_known
 from .reactions import Reaction, lose_slots
 from .record import JobRecord
@@ -29,13 +30,30 @@ def steps(
         yield lambda job: admit(job, nodes.cluster, with_known, now)
     elif job.phase is Phase.PROFILING:
         yield lambda job: measure_on_present_types(job, nodes.cluster, now)
-        yield from [lambda job: give_up_late(job, settings, now)] * len(job.profiles)
+        yield from [lambda job: give_up_late(job, settings, now)] * len(job.measured_in)
         yield lambda job: skip_known(job, with_known, now)
         yield lambda job: finish_profiling(job, settings, now)
     else:
         yield lambda job: measure_on_new_types(job, nodes.cluster, now)
-        yield from [lambda job: give_up_late(job, settings, now)] * len(job.profiles)
+        yield from [lambda job: give_up_late(job, settings, now)] * len(job.measured_in)
         yield lambda job: skip_known(job, with_known, now)
+
+
+# What a report of training brings. Neither upkeep nor the launcher looks at it.
+_REPORTED = frozenset({"measurements", "report", "reached", "metrics", "measured_at", "left_out"})
+_LOOKED_AT = tuple(one.name for one in fields(JobRecord) if one.name not in _REPORTED)
+
+
+def is_news(before: JobRecord, after: JobRecord) -> bool:
+    """Return whether upkeep or the launcher may find something to do in a change of a record."""
+    if measured_types(before.measurements) != measured_types(after.measurements):
+        return True
+    if any(run.ok is None for run in after.profiles):
+        return True  # what is measured by now decides which runs are left
+    return any(
+        (one := getattr(before, name)) is not (other := getattr(after, name)) and one != other
+        for name in _LOOKED_AT
+    )
 
 
 def retire(job: JobRecord, settings: Settings, now: float) -> Reaction:

@@ -216,6 +216,31 @@ def test_what_an_earlier_version_stored_is_still_read() -> None:
     assert Measurements.from_json(json.dumps(stored)).to_json() == MEASURED.to_json()
 
 
+def test_what_was_sent_shares_the_profiles_of_what_is_known_where_they_are_the_same() -> None:
+    training = TrainingConfig(max_batch_size=512)
+    known = MEASURED.with_rows("a100", ROWS)
+    before = known.job_model(training, {"*": 1})
+    sent = pickle.loads(pickle.dumps(known.with_rows("a100", [StepRow(1, 4, 8, 0, 0.5, 0.1, 5)])))
+    shared = sent.sharing(known)
+    assert shared == sent
+    assert shared.profiles["t4"] is known.profiles["t4"]
+    assert shared.profiles["a100"] is sent.profiles["a100"]
+    assert not shared.same_but_noise(known)
+    after = shared.job_model(training, {"*": 1})
+    assert before is not None
+    assert after is not None
+    assert after.throughput["t4"].params == before.throughput["t4"].params, "it is not fitted again"
+    assert after.throughput["a100"].params != before.throughput["a100"].params
+
+
+def test_measurements_that_share_profiles_may_differ_in_noise_alone() -> None:
+    noisier = replace(pickle.loads(pickle.dumps(MEASURED)), grad_var=9_000.0)
+    assert not noisier.same_but_noise(MEASURED), "its profiles are other objects"
+    assert noisier.sharing(MEASURED).same_but_noise(MEASURED)
+    assert not replace(MEASURED, out_of_memory={"t4": 64}).same_but_noise(MEASURED)
+    assert not MEASURED.with_habits(Habits(per_step=2)).same_but_noise(MEASURED)
+
+
 def test_a_fixed_batch_size_stays_fixed() -> None:
     training = TrainingConfig(adaptivity=Adaptivity.STRONG_SCALING)
     limits = MEASURED.batch_limits(training)

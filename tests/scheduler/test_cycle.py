@@ -711,6 +711,14 @@ def test_a_cycle_with_nothing_new_looks_at_no_job_and_sends_nothing(tmp_path: Pa
     assert world.results[-1].round is None
 
 
+def test_a_report_of_training_gives_a_cycle_nothing_to_do(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS + "go\nreport a t4\nstep\nreport a t4")
+    world.tell("step", [])
+    assert (world.results[-1].changed, world.results[-1].actions) == ((), ())
+    assert world.store.get(world.ids["a"]).report["epoch"] == 2
+
+
 def test_an_ended_job_is_looked_at_no_more(tmp_path: Path) -> None:
     world = World(tmp_path, "1x t4:4")
     world.play(RUNS + "finish a\nleft a\ngo\n? a retired\nnodes 2x t4:4\nstep")
