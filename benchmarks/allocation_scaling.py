@@ -26,10 +26,9 @@ from typing import Any
 
 import numpy as np
 from coadapt.optimizer.allocation import ChoiceProgram, ChoiceSolution
-from coadapt.optimizer.copter.gpu_allocation import AllocationSolver, allocation_solver, allocation_solvers
-from coadapt.optimizer.copter.gpu_allocation.solvers import Structured
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.choosing.allocation_round import ProgramPolicy
+from coadapt.policies.choosing.solvers import SOLVERS, AllocationSolver, Structured, allocation_solver
 from coadapt.policies.warm_up import warm_up
 
 from .arguments import at_least, share, some_of
@@ -165,7 +164,7 @@ def main() -> None:
     parser.add_argument("--learn", type=share, default=0.04)
     parser.add_argument("--rounds", type=at_least(1), default=30)
     parser.add_argument("--budget-s", type=float, default=90.0, help="of one method")
-    parser.add_argument("--methods", type=some_of(allocation_solvers()), default=[*METHODS])
+    parser.add_argument("--methods", type=some_of(SOLVERS), default=[*METHODS])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--method", help=argparse.SUPPRESS)
     args = parser.parse_args()

@@ -27,14 +27,15 @@ from unittest.mock import patch
 
 import numpy as np
 from coadapt.optimizer.allocation import ChoiceProgram, ChoiceSolution
+from coadapt.optimizer.allocation.box import NO_BOX
 from coadapt.optimizer.allocation.memory import Memory
-from coadapt.optimizer.allocation.near import no_box
-from coadapt.optimizer.copter.baselines import highs
-from coadapt.optimizer.copter.baselines.highs import Highs, HotHighs, Method
+from coadapt.optimizer.copter.baselines import hot_highs
+from coadapt.optimizer.copter.baselines.hot_highs import HotHighs
 from coadapt.optimizer.copter.engine import ContinualProgram
 from coadapt.optimizer.copter.gpu_allocation.engine import Continual
 from coadapt.optimizer.copter.gpu_allocation.program import Reading, linear_program
-from coadapt.optimizer.copter.linear_program import LinearProgram
+from coadapt.optimizer.highs import Highs, Method
+from coadapt.optimizer.linear_program import LinearProgram
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.choosing.allocation_round import ProgramPolicy
 from coadapt.policies.warm_up import warm_up
@@ -105,7 +106,7 @@ class Compared:
         self._record(BASE, read_s + best.seconds, best.objective, optimum)
         self._record("HiGHS, differential alone", best.seconds - best.setup_s, best.objective, optimum)
         names = self._names(program, order)
-        with patch.object(highs, "MAX_CHANGED_COEFFICIENTS", -1):  # so that models are always built anew
+        with patch.object(hot_highs, "MAX_CHANGED_COEFFICIENTS", -1):  # so that models are always built anew
             found = self.built_anew.solve(linear, *names)
         self._record("HiGHS, warm start alone", read_s + found.seconds, found.objective, optimum)
         found = self.kept.solve(linear, *names)
@@ -136,7 +137,7 @@ class Compared:
         gain[entries.row, entries.column], allowed[entries.row, entries.column] = entries.gain, True
 
         def anew(memory: Memory) -> ChoiceSolution:
-            fresh = ChoiceProgram(program.usage, program.capacity, program._group, program._size)
+            fresh = ChoiceProgram(program.usage, program.capacity, program._order.group, program._order.size)
             fresh.put(order, gain, allowed)
             fresh._memory = memory
             return fresh.solve(order, GAP, time_limit_s=0.0)
@@ -147,7 +148,7 @@ class Compared:
             "structured, + warm start": (changes_s, lambda: warm.solve(order, GAP, time_limit_s=0.0)),
             "structured, solver and warm": (0.0, lambda: anew(prices_alone)),
         }
-        prices_alone = replace(program._memory, held=no_box(), basic=None)  # boxes are of its rows
+        prices_alone = replace(program._memory, held=NO_BOX)  # boxes are of its rows
         for method, (before_s, run) in runs.items():
             began = time.perf_counter()
             found = run()

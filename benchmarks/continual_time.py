@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import highspy
 import numpy as np
-from coadapt.optimizer.copter.linear_program import Status
+from coadapt.optimizer.linear_program import Status
 
 from tests.support.lp_instances import GpuAllocation, Round
 

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from coadapt.optimizer.allocation import ChoiceProblem, ChoiceSolution
-from coadapt.optimizer.allocation.program import Entries
-from coadapt.optimizer.copter.baselines.highs import Highs, Method
+from coadapt.optimizer.allocation.listing import Entries
 from coadapt.optimizer.copter.gpu_allocation.program import linear_program
-from coadapt.optimizer.copter.linear_program import Status
+from coadapt.optimizer.highs import Highs, Method
+from coadapt.optimizer.linear_program import Status
 
 from tests.support.choice_instances import FAMILIES, LARGER, Instance, draw
 from tests.support.lp_instances import generated, netlib

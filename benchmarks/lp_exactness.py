@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 from coadapt.optimizer.copter.engine import ContinualProgram
-from coadapt.optimizer.copter.linear_program import LinearProgram, LinearSolution, Status
+from coadapt.optimizer.linear_program import LinearProgram, LinearSolution, Status
 
 from tests.support.lp_instances import FAMILIES, NETLIB_FAMILIES, Instance, generated, netlib
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from coadapt.core.placement import Placement
-from coadapt.optimizer.allocation.milp import ChoiceProblem
+from coadapt.optimizer.allocation import ChoiceProblem
 from coadapt.policies.contract.round import Plan, Planner, Round
 
 

@@ -22,7 +22,6 @@ from itertools import islice
 
 import numpy as np
 from coadapt.estimators.blas import one_thread
-from coadapt.optimizer.copter.baselines.highs import Highs, Method
 from coadapt.optimizer.copter.baselines.pop import makespan_s, solve_parts
 from coadapt.optimizer.copter.problems.continual import add_shards, change_shards
 from coadapt.optimizer.copter.problems.shard_balancing import (
@@ -40,6 +39,7 @@ from coadapt.optimizer.copter.problems.shard_balancing import (
     zipf_loads,
 )
 from coadapt.optimizer.copter.problems.shard_pricing import PairPricing
+from coadapt.optimizer.highs import Highs, Method
 
 from .arguments import at_least
 from .harness import PeakMemory, finish, statements, table

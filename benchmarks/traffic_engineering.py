@@ -26,7 +26,6 @@ from itertools import islice
 
 import numpy as np
 from coadapt.estimators.blas import one_thread
-from coadapt.optimizer.copter.baselines.highs import Highs, Method
 from coadapt.optimizer.copter.baselines.pop import makespan_s, solve_parts
 from coadapt.optimizer.copter.problems.continual import add_traffic, change_traffic
 from coadapt.optimizer.copter.problems.path_flow import PathFlow
@@ -42,6 +41,7 @@ from coadapt.optimizer.copter.problems.traffic_engineering import (
     traffic_matrix,
     traffic_program,
 )
+from coadapt.optimizer.highs import Highs, Method
 
 from .arguments import at_least, file
 from .harness import PeakMemory, finish, statements, table

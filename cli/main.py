@@ -152,7 +152,7 @@ def up(
         make_policy(policy, **options)
     except ValueError as error:
         raise typer.BadParameter(f"--policy: {error}") from None
-    client = local_cluster.up(emulate=emulate, address=address, settings=settings, tell=_tell)
+    client = local_cluster.up(emulate=emulate, address=address, settings=settings, tell=_tell, rounds=False)
     _print(show.cluster_table(client.cluster()), False)
 
 

@@ -50,10 +50,12 @@ def up(
     address: str | None = None,
     settings: Settings | None = None,
     tell: Callable[[str], None] = lambda text: None,
+    rounds: bool = True,
 ) -> Client:
     """Start a cluster of emulated nodes, or with `address` only the service; returns a connected client.
 
-    tell: is given a line on what is waited for, where that takes long.
+    tell: is given a line on what is waited for, where that takes long. rounds: whether to wait until rounds are
+    run; else the solver's kernels, where they are not compiled yet, are compiled while the service answers.
 
     Raises: EmulationError, LocalClusterError (one runs already, Ray did not start), ValueError for bad settings.
     """
@@ -81,7 +83,7 @@ def up(
         record = _start_cluster(nodes, Path(settings.state_dir))
     record.save(settings.state_dir)
     try:
-        return start_service(record, settings, tell)
+        return start_service(record, settings, tell, rounds)
     except BaseException:
         if record.started:
             end_processes(record)

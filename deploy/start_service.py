@@ -17,11 +17,12 @@ class SettingsError(RuntimeError):
 
 
 def start_service(
-    record: ClusterRecord, settings: Settings, tell: Callable[[str], None] = lambda text: None
+    record: ClusterRecord, settings: Settings, tell: Callable[[str], None] = lambda text: None, rounds: bool = True
 ) -> Client:
     """Start the service on a cluster unless it runs, and wait until every node started with it is leased.
 
-    tell: is given the line that says what else is waited for, where that takes long.
+    rounds: whether to wait also for the solver's kernels, which the first start after an install compiles; else
+    jobs wait for their first round. tell: is given the line that says that kernels are compiled.
 
     Raises: ValueError for a policy or option that is none, NoClusterError, SettingsError where it runs already
         with other settings.
@@ -55,12 +56,16 @@ def start_service(
     if running != settings:
         raise SettingsError(_difference(running, settings))
     deadline, told = time.monotonic() + RETRY_S, False
-    while not client.call("ping") or len(client.cluster()["nodes"]) < len(record.nodes):
-        if client.call("compiling"):
-            deadline = time.monotonic() + RETRY_S
-            if not told:
-                tell(COMPILING)
+    while True:
+        compiling = client.call("compiling")
+        if compiling and not told:
+            tell(COMPILING)
             told = True
+        answers = client.call("ping") or (compiling and not rounds)
+        if answers and len(client.cluster()["nodes"]) >= len(record.nodes):
+            break
+        if compiling:
+            deadline = time.monotonic() + RETRY_S
         if time.monotonic() > deadline:
             raise NoClusterError(f"the nodes of the cluster could not be leased in {RETRY_S:.0f} s")
         time.sleep(0.05)

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
+
+from .highs import Highs
+from .linear_program import LinearProgram, Status
 
 Floats = NDArray[np.float64]
 
@@ -63,14 +65,14 @@ class Window:
 
 
 def log_progress(bases: Floats, origin: float) -> Floats:
-    """(bases,) log of each base; `origin` stands for 0."""
+    """Return (bases,) the log of each base; `origin` stands for 0."""
     return np.log(np.where(bases > 0, bases, origin))
 
 
 def planned_rounds(
     window: Window, bases: Floats, origin: float, makespan_weight: float, time_limit_s: float
 ) -> Floats | None:
-    """(jobs, types) rounds of the window on each type; None where none were found in time.
+    """Return (jobs, types) rounds of the window on each type; None where none were found in time.
 
     `bases`: of progress, from 0 to 1, rising. Where all weights are 0, only the makespan counts.
 
@@ -110,15 +112,16 @@ def planned_rounds(
         [np.zeros(jobs), np.full(jobs, window.rounds), -window.left, window.capacity * window.rounds]
     )
     upper = np.concatenate([np.full(count, window.rounds), piece[of, which], [np.inf]])
-    found = linprog(
+    program = LinearProgram(
         cost / (np.abs(cost).max() or 1.0),
         csr_array((value, (at_row, at_column)), shape=(len(limits), last + 1)),
+        np.full(len(limits), -np.inf),
         limits,
-        bounds=np.column_stack([np.zeros(last + 1), upper]),
-        method="highs-ds",
-        options={"time_limit": time_limit_s},
+        np.zeros(last + 1),
+        upper,
     )
-    if found.x is None or found.status != 0:
+    found = Highs(time_limit_s=max(time_limit_s, 1e-3)).solve(program)
+    if found.x is None or found.status is not Status.OPTIMAL:
         return None
     rounds = np.zeros(window.speed.shape)
     rounds[row, column] = found.x[:count]

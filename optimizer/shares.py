@@ -8,23 +8,24 @@ to few.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import highspy
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from .highs import Highs, Method
+from .linear_program import LinearProgram, Status
 
 Floats = NDArray[np.float64]
-PRICED = 1e-3  # of the highest price: below it is what the method leaves of a price of 0
+PRICED = 1e-3  # a price below this part of the highest is what the method leaves of 0
 ROOM = 1e-7
 
 
 class NoOptimum(RuntimeError):
-    """HiGHS found none."""
+    """Raised where HiGHS finds no optimum."""
 
 
 def max_sum_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
-    """(jobs, types) shares that maximise the sum of values times shares.
+    """Return (jobs, types) shares that maximise the sum of values times shares.
 
     Args:
         values: (jobs, types), 0 where a job cannot run; such a share is 0.
@@ -40,7 +41,7 @@ def max_sum_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
 
 
 def max_min_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
-    """(jobs, types) shares that maximise the least value times shares of any job that has a value.
+    """Return (jobs, types) shares that maximise the least value times shares of any job that has a value.
 
     Raises:
         ValueError, NoOptimum: as `max_sum_shares` does.
@@ -50,7 +51,7 @@ def max_min_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
 
 
 def water_filling_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floats:
-    """(jobs, types) shares whose least value times shares is as large as can be, then the next least, and so on.
+    """Return (jobs, types) shares whose least value times shares is largest, then the next least, and so on.
 
     Gavel's water filling (section 4.3): all jobs rise together; those that cannot rise further stay at their
     level, and the others go on. Gavel finds the former with an integer program. Here they are those whose limits
@@ -67,13 +68,13 @@ def water_filling_shares(values: Floats, gpus: Floats, capacity: Floats) -> Floa
         try:
             shares, price = _solve(values, gpus, capacity, level)
         except NoOptimum:
-            # Where values lie 1e5 apart the hair below may be less than what HiGHS rounds: nobody rises further.
+            # Where values lie 1e5 apart, rounding may exceed the margin below: no job rises further.
             if np.isnan(level[able]).all():
                 raise
             return shares
         rises = np.isnan(level)
         full = rises & (price >= PRICED * price[rises].max())
-        # A hair below what was reached, so that the next program has a solution after rounding.
+        # A little below what was reached, so that the next program has a solution after rounding.
         level[full] = (values * shares).sum(axis=1)[rises].min() * (1 - ROOM)
     return shares
 
@@ -91,9 +92,9 @@ def _check(values: Floats, gpus: Floats, capacity: Floats) -> None:
 
 
 def _solve(values: Floats, gpus: Floats, capacity: Floats, level: Floats | None) -> tuple[Floats, Floats]:
-    """Shares, and (jobs,) the price of each job's value being at least the least, or its level.
+    """Return shares, and (jobs,) the price of keeping each job's value at the least value, or at its level.
 
-    `level`: (jobs,) nan: the least of these is to be as large as can be; None: the sum of all is.
+    level: (jobs,) NaN for jobs whose least value is to be as large as can be; None: the sum of all values is.
     """
     shares, price = np.zeros(values.shape), np.zeros(len(values))
     row, column = np.nonzero(values > 0)
@@ -101,74 +102,41 @@ def _solve(values: Floats, gpus: Floats, capacity: Floats, level: Floats | None)
     if not count:
         return shares, price
     worth = values[row, column]
-    jobs, first = np.unique(row, return_index=True)
-    of_job = [np.arange(a, b) for a, b in zip(first, [*first[1:], count], strict=True)]
-    of_type = [np.flatnonzero(column == t) for t in range(len(capacity))]
-    index = [*of_job, *of_type]
-    weight = [np.ones(count)[i] for i in of_job] + [gpus[row[i]].astype(float) for i in of_type]
-    lower = np.full(len(index), -highspy.kHighsInf)
-    upper = np.concatenate([np.ones(len(jobs)), capacity])
-    cost = -worth
+    jobs, place = np.unique(row, return_inverse=True)
+    every, job_count = np.arange(count), len(jobs)
+    # A job's shares, then the GPUs of each type.
+    blocks = [(place, every, np.ones(count)), (job_count + column, every, gpus[row].astype(float))]
+    lower = np.full(job_count + len(capacity), -np.inf)
+    upper = np.concatenate([np.ones(job_count), capacity])
+    cost, columns = -worth, count
     if level is not None:
         # The last column is the least value: each job's value less it, or its level, is at least 0.
         floor = level[jobs] / worth.mean()
-        rises = np.isnan(floor)
-        index += [np.append(i, count) for i in of_job]
-        weight += [np.append(worth[i] / worth.mean(), -1.0 * up) for i, up in zip(of_job, rises, strict=True)]
+        rises, begin = np.isnan(floor), len(lower)
+        least = (begin + np.arange(job_count), np.full(job_count, count), -1.0 * rises)
+        blocks += [(begin + place, every, worth / worth.mean()), least]
         lower = np.concatenate([lower, np.where(rises, 0.0, floor)])
-        upper = np.concatenate([upper, np.full(len(jobs), highspy.kHighsInf)])
-        cost = np.append(np.zeros(count), -1.0)
-    solution, dual = _interior(cost, index, weight, lower, upper)
-    shares[row, column] = solution[:count].clip(0.0, 1.0)
-    price[jobs] = np.abs(dual[-len(jobs) :])
+        upper = np.concatenate([upper, np.full(job_count, np.inf)])
+        cost, columns = np.append(np.zeros(count), -1.0), count + 1
+    at_row, at_column, value = (np.concatenate([block[k] for block in blocks]) for k in range(3))
+    matrix = csr_array((value, (at_row, at_column)), shape=(len(lower), columns))
+    scaled = cost / np.abs(cost).max()
+    x, dual = _centre(LinearProgram(scaled, matrix, lower, upper, np.zeros(columns), np.full(columns, np.inf)))
+    shares[row, column] = x[:count].clip(0.0, 1.0)
+    price[jobs] = np.abs(dual[-job_count:])
     return shares, price
 
 
-def _interior(
-    cost: Floats, index: Sequence[NDArray[np.intp]], weight: Sequence[Floats], lower: Floats, upper: Floats
-) -> tuple[Floats, Floats]:
-    """The columns, all at least 0, of least cost within the rows' limits, and the rows' duals.
+def _centre(program: LinearProgram) -> tuple[Floats, Floats]:
+    """Return an optimum near the centre of all optima, and the rows' duals.
 
     Raises:
         NoOptimum: where HiGHS finds none.
     """
-    highs = highspy.Highs()
-    options: dict[str, bool | int | str] = {
-        "output_flag": False,
-        "threads": 1,
-        "solver": "ipx",
-        "run_crossover": "off",
-        "presolve": "off",  # it would fix what it can at a bound
-    }
-    for name, value in options.items():
-        highs.setOptionValue(name, value)
-    n = len(cost)
-    starts = np.concatenate([[0], np.cumsum([len(i) for i in index])]).astype(np.int32)
-    highs.passModel(
-        n,
-        len(index),
-        int(starts[-1]),
-        int(highspy.MatrixFormat.kRowwise),
-        int(highspy.ObjSense.kMinimize),
-        0.0,
-        cost / np.abs(cost).max(),
-        np.zeros(n),
-        np.full(n, highspy.kHighsInf),
-        lower,
-        upper,
-        starts,
-        np.concatenate(index).astype(np.int32),
-        np.concatenate(weight),
-        np.zeros(n, np.int32),
-    )
-    highs.run()
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        # The interior-point method may end short of an optimum; the simplex method does not, at a vertex.
-        highs.setOptionValue("solver", "simplex")
-        highs.clearSolver()
-        highs.run()
-        status = highs.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise NoOptimum(f"shares: HiGHS ends with '{highs.modelStatusToString(status)}', without an optimum")
-    solution = highs.getSolution()
-    return np.asarray(solution.col_value), np.asarray(solution.row_dual)
+    # Presolve would fix what it can at a bound. The interior-point method may end short of an optimum; the simplex
+    # method does not, at a vertex.
+    for solver in (Highs(Method.INTERIOR_POINT, crossover=False, presolve=False), Highs(presolve=False)):
+        found = solver.solve(program)
+        if found.status is Status.OPTIMAL and found.x is not None and found.row_dual is not None:
+            return found.x, found.row_dual
+    raise NoOptimum(f"shares: HiGHS ends as {found.status}, without an optimum")

@@ -1,7 +1,7 @@
 """Compiling what a policy's rounds call before the first of them has to wait for it.
 
-numba compiles a kernel on its first call and keeps it in a cache: once per install, which takes about a minute for
-all of them. Afterwards a process reads them in a second.
+numba compiles a kernel on its first call and keeps it in a cache: once per install, about half a minute for all of
+them. Afterwards a process reads them in a second.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ from ..core.job import Adaptivity, JobSpec
 from ..core.placement import Placement
 from ..estimators.goodput import BatchLimits, JobModel, best_batch
 from ..estimators.throughput import ThroughputModel, ThroughputParams
-from ..optimizer.allocation import ChoiceProgram
-from ..optimizer.copter.engine import ContinualProgram, Row
 from .catalogue import make_policy
 from .choosing.allocation_round import ProgramPolicy
 from .contract.round import JobView, Round
 
-_MANY_JOBS, _LOOSE = 45, 1e-2
-COMPILING = "compiling the solver's kernels, once per install: about a minute"
+_MANY_JOBS = 45
+COMPILING = "compiling the solver's kernels, once per install: about half a minute"
 _OURS = __name__.split(".")[0]
 
 
@@ -71,16 +69,13 @@ def warm_up(policy: str, options: Mapping[str, Any]) -> None:
     with suppress(Exception):
         plan = made.plan(first)
         made.plan(made_up_round(plan.placements))
-        # Many are searched in another way than few, and where little changes the last vertex is gone on from.
-        for later_s in (0.0, 1.0):
-            made.plan(made_up_round(plan.placements, _MANY_JOBS, later_s))
-        # As plans of thousands of jobs are found, those of a few are too where they may be further off.
-        loose = make_policy(policy, **{**options, "gap": _LOOSE})
-        loose.plan(made_up_round(plan.placements, _MANY_JOBS))
-        if isinstance(made, ProgramPolicy) and "structured" in options.get("solver", "structured"):
-            _close_a_program()
-        if isinstance(made, ProgramPolicy) and options.get("solver") == "continual":
-            _change_a_program()
+        if isinstance(made, ProgramPolicy):
+            # No plan is within a gap of 0 at once, so that every step of the solver is taken, cold and warm.
+            exact = make_policy(policy, **{**options, "gap": 0.0})
+            for later_s in (0.0, 1.0):
+                exact.plan(made_up_round(plan.placements, _MANY_JOBS, later_s))
+            if options.get("solver") == "continual":
+                _change_a_program()
     best_batch(_model(), "a", nodes=1, replicas=1)
 
 
@@ -96,22 +91,10 @@ def made_up_round(placements: Mapping[str, Placement], count: int = 5, later_s: 
     return Round(later_s, 60.0, Cluster(nodes), jobs)
 
 
-def _close_a_program() -> None:
-    """Rows that take large parts of seven limits each, whose best plan is far from what the LP says."""
-    count, types, rng = 60, 7, np.random.default_rng(0)
-    sizes = np.concatenate([[1, 2, 4], np.arange(8, 136, 8)])
-    size, group = np.tile(sizes, types), np.repeat(np.arange(types), len(sizes))
-    rate = rng.lognormal(0, 0.6, (count, types))[:, group] * rng.uniform(0.5, 3, types)[group]
-    value = 1.1 + np.sqrt(rate * size ** rng.uniform(0.6, 0.98, (count, 1)))
-    usage = np.where(group == np.arange(types)[:, None], size, 0).astype(float)
-    program = ChoiceProgram(usage, np.full(types, 320.0), group, size.astype(float))
-    ids = [f"{i}" for i in range(count)]
-    program.put(ids, value, np.ones(value.shape, bool), np.zeros(count, bool))
-    program.solve(ids, gap=1e-6, time_limit_s=60.0)
-
-
 def _change_a_program() -> None:
     """Requests of more columns than are all worked on, and so many leave that what stays is moved together."""
+    from ..optimizer.copter.engine import ContinualProgram, Row  # a room that other policies do without
+
     count, sizes, rng = 100, np.arange(1.0, 21.0), np.random.default_rng(0)
     program = ContinualProgram(maximise=True)
     program.set_capacity("gpus", 320.0)

@@ -23,12 +23,13 @@ from ..executor.files.job_log import sources
 from ..executor.protocol.job_events import ExecutorEvent
 from ..policies.catalogue import make_policy
 from ..policies.per_pool import PerPool
-from ..policies.warm_up import COMPILING, telling, warm_up
+from ..policies.warm_up import COMPILING
 from . import job_logs, presenters
 from .clock import SystemClock
 from .cycle import SchedulingCycle
 from .executors import Executors
 from .folders import FolderHook
+from .kernels import load_kernels
 from .machines import Machines
 from .nodes import NodeView
 from .outputs import Outputs
@@ -174,8 +175,8 @@ class SchedulerService:
         return self._nodes.snapshot.ready and self._warm.is_set()
 
     def compiling(self) -> bool:
-        """Whether the first round waits for its kernels, as it does once per install."""
-        return self._compiling and not self._warm.is_set()
+        """Whether the nodes are known and the first round waits for its kernels, as it does once per install."""
+        return self._compiling and self._nodes.snapshot.ready and not self._warm.is_set()
 
     def on_event(self, job_id: str, event: ExecutorEvent) -> None:
         """An executor's event; repeated and late ones do no harm."""
@@ -218,14 +219,13 @@ class SchedulerService:
         self._cycle.step()
 
     def _warm_up(self) -> None:
-        """Compile what rounds call, before anybody waits for the first one."""
+        """Load the kernels that rounds call; where they must be compiled, the service answers meanwhile."""
 
-        def tell() -> None:
+        def compiling() -> None:
             self._compiling = True
             log.info(COMPILING)
 
-        with telling(tell):
-            warm_up(self._settings.policy, self._settings.policy_options)
+        load_kernels(self._settings.policy, self._settings.policy_options, compiling)
 
     def _guard(self, work: Callable[[], None]) -> None:
         """Log what goes wrong; the next cycle is run all the same."""

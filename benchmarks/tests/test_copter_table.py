@@ -13,7 +13,7 @@ from coadapt.benchmarks import copter_table
 from coadapt.benchmarks.copter_table import Run
 from coadapt.benchmarks.programs import read
 from coadapt.optimizer.allocation import ChoiceProgram
-from coadapt.optimizer.allocation.milp import solve
+from coadapt.optimizer.copter.baselines.milp import solve
 from coadapt.policies.catalogue import make_policy
 from coadapt.simulator import resume
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from coadapt.benchmarks.lp_exactness import compare, highs
 from coadapt.optimizer.copter.engine import ContinualProgram
-from coadapt.optimizer.copter.linear_program import Status
+from coadapt.optimizer.linear_program import Status
 
 from tests.support.lp_instances import FAMILIES, GpuAllocation, Instance, generated
 

@@ -1,59 +1,115 @@
-"""What HiGHS does for a choice program: who of those required can be served, and what nothing else closes."""
+"""Branch and bound by HiGHS over what reduced costs leave open, for programs of few options."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from . import milp
-from .problem import ChoiceProblem
-from .rows import NOTHING, Floats, Ints, columns_of
-from .snapshot import Snapshot
+from ..highs import Highs, Method
+from ..linear_program import Status
+from .candidates import Candidates
+from .options import Floats, Ints
+from .problem import TOLERANCE
 
-SLACK = 1e-9  # by which rounding may exceed a capacity
+# HiGHS's own tolerance, 1e-6, is more of a limit of 35,000 than some columns take: plans would not fit.
+_FEASIBILITY = 1e-9
+_MOST_S = 10.0  # to find which of the required rows can be served
 
 
-def meet_required(snapshot: Snapshot, time_limit_s: float) -> tuple[Ints, tuple[int, ...]]:
-    """Picks that serve the required rows, and the places in the order of those that cannot be, last ones first.
+def serve_required(options: Candidates, time_limit_s: float) -> tuple[Ints, tuple[int, ...]]:
+    """Return a plan of the required rows alone, and those of them that go without, the last ones first.
 
-    Of what HiGHS is content with a little beyond a capacity, the last rows go without.
-
-    Half of the time limit is what is spent on it at most, and ten seconds.
+    As many rows are served as can be; of as many, earlier rows before later ones. At most half of the time limit
+    is spent on it, and ten seconds.
     """
-    order = snapshot.rows.order
-    places = np.flatnonzero(snapshot.rows.required[order])
-    value, pick = snapshot.dense(order[places])
-    problem = ChoiceProblem(value, pick != NOTHING, snapshot.usage, snapshot.capacity)
-    choice, _ = milp.meet_required(problem, time_limit_s)
-    over = _used(snapshot, choice) > snapshot.capacity + SLACK
-    for i in range(len(choice) - 1, -1, -1):
-        if choice[i] >= 0 and (snapshot.usage[over, choice[i]] > 0).any():
-            choice[i] = -1
-            over = _used(snapshot, choice) > snapshot.capacity + SLACK
-    picks = snapshot.no_picks()
-    met = np.flatnonzero(choice >= 0)
-    picks[order[places[met]]] = pick[met, choice[met]]
-    return picks, tuple(int(i) for i in places[choice < 0][::-1])
+    plan = np.full(len(options.required), -1, np.int64)
+    if not options.required.any():
+        return plan, ()
+    mine = np.flatnonzero(options.required[options.row])
+    alone, count = options.only(mine), int(options.required.sum())
+    ranks = np.cumsum(options.required) - 1
+    # On ties the plan that takes less of the limits.
+    size = alone.usage.sum(axis=0)
+    weight = 2.0 - ranks[alone.row] / count**2 - 1e-3 * size / max(size.sum(initial=0.0), 1.0) / count
+    optional = np.zeros_like(options.required)
+    alone = Candidates(alone.row, alone.column, weight, alone.usage, optional, options.capacity)
+    chosen = alone.filled(plan)
+    if (chosen[options.required] < 0).any() and len(alone):
+        found = _branch(alone, chosen, 0.0, min(time_limit_s / 2.0, _MOST_S))
+        chosen = found[0] if found is not None else chosen
+    served = chosen >= 0
+    plan[served] = mine[chosen[served]]
+    return plan, tuple(int(r) for r in np.flatnonzero(options.required & ~served)[::-1])
 
 
-def _used(snapshot: Snapshot, choice: Ints) -> Floats:
-    """(limits,) what the columns that are picked, -1: none, take of each."""
-    used: Floats = snapshot.usage[:, choice[choice >= 0]].sum(axis=1)
-    return used
+def close_gap(
+    options: Candidates, prices: Floats, plan: Ints, bound: float, gap: float, time_limit_s: float
+) -> tuple[Ints, float]:
+    """Return a plan at least as good as `plan`, and a bound of all plans, at most `gap` apart if time allows.
+
+    prices: (limits,) >= 0, multipliers of the limits. bound: of all plans, as far as it is known.
+
+    A plan that falls short of the Lagrangian bound by less than `plan` does contains no option whose reduced cost
+    is larger than that, and leaves out no row that would lose more by it. Such options and rows are fixed.
+    """
+    reduced, idle, dual = options.dual(prices)
+    bound, value = min(bound, dual), options.value(plan)
+    # The gap is relative to the bound that is returned, which is nearer to 0 where all gains are negative.
+    wanted = gap * min(abs(bound), abs(value) / (1.0 + gap))
+    if bound - value <= wanted + TOLERANCE:
+        return plan, bound
+    rest, enough = dual - value - wanted + TOLERANCE, value + wanted
+    kept = reduced <= rest
+    kept[plan[plan >= 0]] = True  # HiGHS begins with this plan
+    keep = np.flatnonzero(kept)
+    must = options.required | ((idle > rest) & (plan >= 0))
+    fixed_rows = must & (np.bincount(options.row[keep], minlength=len(must)) == 1)
+    is_fixed = fixed_rows[options.row[keep]]
+    fixed, open_ = keep[is_fixed], keep[~is_fixed]
+    room = options.capacity - options.usage[:, fixed].sum(axis=1)
+    if not len(open_) or (room < -TOLERANCE).any():
+        return plan, min(bound, enough)  # nothing that is still open beats `plan` by so much
+    left = options.only(open_)
+    left = Candidates(left.row, left.column, left.gain, left.usage, must & ~fixed_rows, np.maximum(room, 0.0))
+    place = np.full(len(options), -1, np.int64)
+    place[open_] = np.arange(len(open_))
+    found = _branch(left, np.where(plan >= 0, place[plan], -1), wanted, time_limit_s)
+    if found is None:
+        return plan, bound
+    part, part_bound = found
+    bound = min(bound, max(part_bound + float(options.gain[fixed].sum()), enough))
+    better = np.full(len(plan), -1, np.int64)
+    better[options.row[fixed]] = fixed
+    picked = part >= 0
+    better[picked] = open_[part[picked]]
+    return (better if options.value(better) > value else plan), bound
 
 
-def branch(
-    snapshot: Snapshot, prices: Floats, picks: Ints, value: float, bound: float, gap: float, time_limit_s: float
-) -> tuple[float, float]:
-    """(objective, bound) by branch and bound from `picks`; a plan better than their `value` is written to them."""
-    order = snapshot.rows.order
-    dense, pick = snapshot.dense(order)
-    required = snapshot.rows.required[order]
-    problem = ChoiceProblem(dense, pick != NOTHING, snapshot.usage, snapshot.capacity, required)
-    found = milp.solve(problem, time_limit_s, gap, columns_of(snapshot.rows, picks), prices)
-    served = found.choice >= 0
-    fits = (_used(snapshot, found.choice) <= snapshot.capacity + SLACK).all()
-    if not found.unmet and found.objective > value and fits:
-        picks[order] = NOTHING
-        picks[order[served]] = pick[np.flatnonzero(served), found.choice[served]]
-        value = found.objective
-    return value, max(min(bound, found.bound), value)
+def _branch(
+    options: Candidates, start: Ints, absolute_gap: float, time_limit_s: float
+) -> tuple[Ints, float] | None:
+    """Return a plan and a bound by branch and bound; None if nothing was found in time.
+
+    If the program has no solution, as nothing in it is better, the plan is empty and the bound -inf.
+    """
+    if time_limit_s <= 0:
+        return None
+    program, _ = options.linear_program(integer=True)
+    solver = Highs(
+        Method.EXACT,
+        time_limit_s=max(time_limit_s, 1e-3),
+        gap=1e-12,
+        absolute_gap=max(absolute_gap, 1e-6),
+        feasibility=_FEASIBILITY,
+    )
+    point = np.zeros(len(options))
+    point[start[start >= 0]] = 1.0
+    found = solver.solve(program, point)
+    plan = np.full(len(options.required), -1, np.int64)
+    if found.status is Status.INFEASIBLE:
+        return plan, -np.inf
+    if found.x is None:
+        return None
+    chosen = np.flatnonzero(found.x > 0.5)
+    plan[options.row[chosen]] = chosen
+    # The bound also holds of plans that exceed a limit a little.
+    return plan if options.fits(plan, 1e-6) else start, -found.bound

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compiled import kernel
-from .options import FULL_BEGIN, FULL_END
-from .rows import Flags, Floats, Ints
+from .options import Flags, Floats, Ints
+
+
+@dataclass(frozen=True)
+class Entries:
+    """All options of some rows, flat and sorted by row: row (its place in the order asked for), column, gain."""
+
+    row: Ints
+    column: Ints
+    gain: Floats
 
 
 @kernel
@@ -22,13 +32,15 @@ def list_options(
     column: NDArray[np.int32],
     value: Floats,
     barred: Flags,
+    columns: int,
     out_row: Ints,
     out_column: Ints,
     out_gain: Floats,
 ) -> int:
-    """Row i's options are those of the pools at begin[i] .. end[i] and where it may stay; returns their number.
+    """Write the options of rows, by row and column, and return their number.
 
-    begin, end: (rows,); offset, scale, stay_column, stay_gain: by slot. Written by rising row, and column within.
+    Row i's options are those of the pool at begin[i] .. end[i], and staying where it is. begin, end: (rows,);
+    offset, scale, stay_column, stay_gain: by slot. columns: how many there are of each kind of row.
     """
     count = 0
     for i in range(len(slots)):
@@ -43,6 +55,7 @@ def list_options(
                 c, gain = stays, stay_gain[slot]
             if c < 0 or barred[c]:
                 continue
+            c %= columns
             at = count
             while at > first and out_column[at - 1] > c:
                 out_column[at], out_gain[at] = out_column[at - 1], out_gain[at - 1]
@@ -50,48 +63,3 @@ def list_options(
             out_row[count], out_column[at], out_gain[at] = i, c, gain
             count += 1
     return count
-
-
-@kernel
-def lists(ranges: NDArray[np.int32], column: NDArray[np.int32], wanted: Ints) -> Flags:
-    """(rows,) whether the row's options hold the wanted column, as they all hold -1.
-
-    ranges: (rows, groups, 4), of which the last two are where the options begin and end.
-    """
-    found = wanted < 0
-    for i in range(len(wanted)):
-        for g in range(ranges.shape[1]):
-            for k in range(ranges[i, g, FULL_BEGIN], ranges[i, g, FULL_END]):
-                found[i] |= column[k] == wanted[i]
-    return found
-
-
-@kernel
-def differ(
-    slots: Ints,
-    start: Ints,
-    ranges: NDArray[np.int32],
-    column: NDArray[np.int32],
-    new_ranges: NDArray[np.int32],
-    new_counts: Ints,
-    new_column: NDArray[np.int32],
-) -> Flags:
-    """(rows,) whether options are of other columns than before, or there were none; start: -1 of new rows.
-
-    ranges: (slots, groups, 4), of which the last two are where the options begin and end; new_ranges: (rows,
-    groups, 4), counted from the row's first of new_counts in new_column.
-    """
-    found = start < 0
-    first = 0
-    for i in range(len(start)):
-        slot = slots[i]
-        for g in range(ranges.shape[1]):
-            size = ranges[slot, g, FULL_END] - ranges[slot, g, FULL_BEGIN]
-            if found[i] or size != new_ranges[i, g, FULL_END] - new_ranges[i, g, FULL_BEGIN]:
-                found[i] = True
-                break
-            old, new = ranges[slot, g, FULL_BEGIN], first + new_ranges[i, g, FULL_BEGIN]
-            for k in range(size):
-                found[i] |= column[old + k] != new_column[new + k]
-        first += new_counts[i]
-    return found

@@ -1,50 +1,51 @@
-"""What one solve of a choice program leaves for the next."""
+"""What one solve of a program leaves for the next."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from .near import Box, Near, furthest, near_around, no_box
+import numpy as np
+
+from .box import NO_BOX, Box, Known, Near, Program, near_around
+from .options import Floats
 from .problem import TOLERANCE
-from .rows import Floats
-from .simplex import Entering
-from .snapshot import Snapshot
 
-# How far prices are expected to go, as a part of them: so many times as far as at last, within limits.
+# Prices are expected to move this many times as far as at the last solve, within these limits.
 _AHEAD, _LEAST_REACH, _MOST_REACH = 2.0, 0.02, 0.15
+_FLOOR = 0.5  # every price counts as larger by this part of a typical one
 
 
 @dataclass(eq=False)
 class Memory:
-    """Prices, the box in which the states of the program's rows hold, a basis.
+    """The last prices, and the box in which the rows' states hold.
 
-    worth: of a row, on average; moved: by what part prices changed at last; left: (limits,) by the plan.
+    worth: what a row gains on average; moved: the largest relative change of a price at the last solve.
     """
 
     prices: Floats | None = None
     worth: float = 1.0
     moved: float = 0.0
-    held: Box = field(default_factory=no_box)
-    basic: Entering | None = None
-    left: Floats | None = None
-
-    def near(self, snapshot: Snapshot, prices: Floats, reach: float) -> Near:
-        """Around `prices`, by so large a part of them; in the box there was while it serves."""
-        given = *snapshot.frame, *snapshot.known
-        near, self.held = near_around(*given, self.held, prices, reach, self.typical(snapshot))
-        return near
+    held: Box = NO_BOX
 
     @property
     def ahead(self) -> float:
-        """By how large a part of them prices are expected to move."""
+        """How far prices are expected to move, as a part of each."""
         return min(max(_AHEAD * self.moved, _LEAST_REACH), _MOST_REACH)
 
-    def learn(self, snapshot: Snapshot, prices: Floats, dual: float) -> None:
-        """What the rows are worth now, and how far prices are from the last ones."""
-        if self.prices is not None:
-            self.moved = furthest(self.prices, prices, self.typical(snapshot))
-        self.worth = max(abs(dual) / max(len(snapshot.rows.order), 1), TOLERANCE)
+    def near(self, program: Program, known: Known, prices: Floats, reach: float) -> Near:
+        """Return what is open around prices, in the box there was while it serves."""
+        near = near_around(program, known, self.held, prices, reach, self.typical(program))
+        self.held = near.box
+        return near
 
-    def typical(self, snapshot: Snapshot) -> float:
-        """What a unit of a limit costs, about."""
-        return self.worth * len(snapshot.rows.order) / max(sum(snapshot.capacity.tolist()), 1.0)
+    def learn(self, program: Program, prices: Floats, bound: float) -> None:
+        """Remember the prices, how far they are from the last ones, and what rows are worth now."""
+        if self.prices is not None:
+            scale = np.maximum(prices + _FLOOR * self.typical(program), TOLERANCE)
+            self.moved = float((np.abs(prices - self.prices) / scale).max(initial=0.0))
+        self.prices = prices
+        self.worth = max(abs(bound) / max(len(program.rows.order), 1), TOLERANCE)
+
+    def typical(self, program: Program) -> float:
+        """Return what a unit of a limit costs, about."""
+        return self.worth * len(program.rows.order) / max(float(program.capacity.sum()), 1.0)

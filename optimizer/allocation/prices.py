@@ -1,20 +1,124 @@
-"""Prices at which demand meets capacity: Newton's method in trusted regions, on a dual smoothed less and less."""
+"""Prices that minimise the Lagrangian bound: Newton's method in a trust region, on a dual smoothed less and less.
+
+A row's worth at given prices is the maximum over its options. It is smoothed as in a logit model: at a width w
+it is w * log(sum over options of exp(worth / w)), and an option that is worth less than the best by w has 1/e
+of its share.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from ..compiled import kernel, step
-from .rows import Columns, Floats, Rows, costs, foresee
-from .shares import Shares, no_shares, shares
+from .options import WORST, Columns, Floats, Ints, Rows, costs, peak
 
-_SHRINK, _STEPS = 0.3, 24  # from width to width; at most, at each
-_FLOOR = 0.05  # of a typical price, by which each counts as more than it is, as 0 may become a price too
-_GOOD = 0.75  # of what a step promised, for the model to be trusted further than it was
-_FORGOTTEN = 0.3  # of a bend there is left so much after such a step
-_STIFF = 1e-5  # of a limit's capacity: so much less is wanted at twice the price, where nobody is torn about it
-_IN_VAIN = 0.1  # of enough: what a last step may promise and not be taken
-_SWEEPS, _SETTLED = 60, 1e-3  # over the prices, at most; until one gains no more than this part of all
+_MOST_SHARES = 256  # options of a row that may have a share
+# Options worth less than the best by more than this many widths have none. At 5 large first solves end far from
+# their bound, as the smoothed dual jumps where options drop out.
+_BAND = 8.0
+_SHRINK, _STEPS = 0.3, 24  # factor from width to width; most steps at each
+_FLOOR = 0.05  # every price counts as larger by this part of a typical one, as prices of 0 may become positive
+_GOOD = 0.75  # part of a step's promise that it must keep for the trust region to grow
+_FORGOTTEN = 0.3  # part of a learnt bend that is left after such a step
+_STIFF = 1e-5  # least curvature: part of a limit's capacity that is demanded less at twice the price
+_IN_VAIN = 0.1  # a step that promises less than this part of `enough` is not taken
+_SWEEPS, _SETTLED = 60, 1e-3  # of coordinate descent: at most; until one gains no more than this part of all
+
+
+class Shares(NamedTuple):
+    """Scratch space for one row: options with a share, their columns, their loss against the best, their odds.
+
+    top: (groups,) the best option of each concave group, else the first; best: (groups,) its worth, else infinity.
+    """
+
+    column: Ints
+    loss: Floats
+    odds: Floats
+    top: Ints
+    best: Floats
+
+
+def no_shares(groups: int) -> Shares:
+    """Return scratch space for rows with so many groups of options."""
+    column = np.empty(_MOST_SHARES, np.int64)
+    return Shares(
+        column, np.empty(_MOST_SHARES), np.empty(_MOST_SHARES), np.empty(groups, np.int64), np.empty(groups)
+    )
+
+
+@step
+def _best(rows: Rows, row: int, cost: Floats, top: Ints, best: Floats) -> float:
+    """Return the worth of a row's best option and write `top` and `best`; WORST if it must pick and cannot."""
+    most = WORST if rows.required[row] else 0.0
+    stay = rows.stay_column[row]
+    if stay >= 0:
+        most = max(most, rows.stay_gain[row] - cost[stay])
+    scale, offset = rows.scale[row], rows.offset[row]
+    for g in range(len(rows.concave)):
+        begin, end = rows.begin[row, g], rows.end[row, g]
+        best[g] = WORST
+        if begin == end:
+            continue
+        if rows.concave[g]:
+            top[g] = peak(rows, row, g, begin, cost)
+            best[g] = offset + scale * rows.value[top[g]] - cost[rows.column[top[g]]]
+            most = max(most, best[g])
+        else:
+            top[g], best[g] = begin, np.inf
+            for k in range(begin, end):
+                most = max(most, offset + scale * rows.value[k] - cost[rows.column[k]])
+    return most
+
+
+@step
+def _shares(rows: Rows, row: int, cost: Floats, width: float, own: Shares) -> tuple[int, float, float]:
+    """Write the shares of a row's options; return their number, the best worth, and what smoothing adds to it."""
+    best = _best(rows, row, cost, own.top, own.best)
+    if best <= WORST:
+        return 0, best, 0.0
+    column, loss, odds = own.column, own.loss, own.odds
+    band, n = _BAND * width, 0
+    stay = rows.stay_column[row]
+    if stay >= 0 and best - (rows.stay_gain[row] - cost[stay]) <= band:
+        column[n], loss[n] = stay, best - (rows.stay_gain[row] - cost[stay])
+        n += 1
+    if not rows.required[row] and best <= band:
+        column[n], loss[n] = -1, best
+        n += 1
+    scale, offset = rows.scale[row], rows.offset[row]
+    for g in range(len(rows.concave)):
+        if best - own.best[g] > band:
+            continue
+        # Up from the best of the group, then down from it; in a concave group worth falls on either side.
+        up = True
+        k = own.top[g]
+        while True:
+            if up and k >= rows.end[row, g]:
+                up, k = False, own.top[g] - 1
+            if not up and k < rows.begin[row, g]:
+                break
+            less = best - (offset + scale * rows.value[k] - cost[rows.column[k]])
+            if less <= band:
+                if n < len(column):
+                    column[n], loss[n] = rows.column[k], less
+                    n += 1
+            elif rows.concave[g]:
+                if not up:
+                    break
+                up, k = False, own.top[g]
+            k += 1 if up else -1
+    if n == 1:
+        odds[0] = 1.0
+        return 1, best, 0.0
+    total = 0.0
+    for i in range(n):
+        odds[i] = np.exp(-loss[i] / width)
+        total += odds[i]
+    for i in range(n):
+        odds[i] /= total
+    return n, best, width * np.log(total)
 
 
 @kernel
@@ -24,42 +128,35 @@ def smoothed_dual(
     capacity: Floats,
     prices: Floats,
     width: float,
-    cost: Floats,
     own: Shares,
     gradient: Floats,
     hessian: Floats,
     with_slopes: bool,
 ) -> tuple[float, float]:
-    """prices · capacity + sum over rows of width · log(sum over options of exp(worth / width)), and the dual.
+    """Return the smoothed Lagrangian bound, and the bound itself.
 
-    At most width · log(options) per row lie between the two. with_slopes: gradient and Hessian of the smoothed one
-    are written into the arrays given; cost and own are written too, and of no use to others.
+    The latter is smaller by at most width * log(options) a row.
+
+    with_slopes: gradient (limits,) and Hessian (limits, limits) of the smoothed bound are written. own: scratch.
     """
-    size = len(capacity)
+    size, cost = len(capacity), np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
     dual = 0.0
     for i in range(size):
         dual += prices[i] * capacity[i]
         gradient[i] = capacity[i]
+        for j in range(size):
+            hessian[i, j] = 0.0
     value = dual
-    hessian[:] = 0.0
     column, odds = own.column, own.odds
-    mean, some = np.zeros(size), np.empty(size, np.int64)  # what a row takes on average, and the limits of which
-    for at in range(len(rows.order)):
-        foresee(rows, at)
-        row = rows.order[at]
-        n, best, more = shares(rows, row, cost, width, own)
+    mean, some = np.zeros(size), np.empty(size, np.int64)  # a row's mean usage, and the limits it uses
+    for row in rows.order:
+        n, best, more = _shares(rows, row, cost, width, own)
         dual += best
         if n == 0:
             continue
         value += best + more
         if not with_slopes:
-            continue
-        if n == 1:
-            c = column[0]
-            if c >= 0:
-                for e in range(columns.begin[c], columns.begin[c + 1]):
-                    gradient[columns.limit[e]] -= columns.amount[e]
             continue
         count = 0
         for i in range(n):
@@ -68,6 +165,9 @@ def smoothed_dual(
                 continue
             for e in range(columns.begin[c], columns.begin[c + 1]):
                 u, part = columns.limit[e], odds[i] * columns.amount[e]
+                if n == 1:
+                    gradient[u] -= part
+                    continue
                 if mean[u] == 0.0:
                     some[count] = u
                     count += 1
@@ -87,15 +187,10 @@ def smoothed_dual(
     return value, dual
 
 
-@step
-def _least_between(
-    system: Floats, gradient: Floats, prices: Floats, low: Floats, high: Floats, trial: Floats
-) -> None:
-    """trial: where a quadratic model around the prices is least between low and high, by coordinate descent."""
-    size = len(prices)
-    for i in range(size):
-        trial[i] = prices[i]
-    gained = 0.0
+@kernel
+def _least_between(system: Floats, gradient: Floats, prices: Floats, low: Floats, high: Floats) -> Floats:
+    """Return where a quadratic model around the prices is least between low and high, by coordinate descent."""
+    size, trial, gained = len(prices), prices.copy(), 0.0
     for _ in range(_SWEEPS):
         before = gained
         for i in range(size):
@@ -108,77 +203,52 @@ def _least_between(
             trial[i] = better
         if gained - before <= _SETTLED * gained:
             break
+    return trial
 
 
-@step
-def _learn_bends(
-    gradient: Floats, hessian: Floats, prices: Floats, next_gradient: Floats, trial: Floats, bend: Floats
-) -> None:
-    """Raise `bend` to the curvature that a step met in each price beyond what the Hessian at its start tells."""
-    for i in range(len(prices)):
-        change = trial[i] - prices[i]
-        if change != 0.0:
-            more = next_gradient[i] - gradient[i]
-            for j in range(len(prices)):
-                more -= hessian[i, j] * (trial[j] - prices[j])
-            bend[i] = max(bend[i], more / change)
+class Aim(NamedTuple):
+    """How exactly prices are sought: to a smoothing `width`, until a step gains less than `enough`.
 
-
-@kernel
-def find_prices(
-    rows: Rows,
-    columns: Columns,
-    capacity: Floats,
-    low: Floats,
-    high: Floats,
-    prices: Floats,
-    first_width: float,
-    last_width: float,
-    enough: float,
-    reach: float,
-    typical: float,
-) -> tuple[int, float]:
-    """Improve `prices` in place, from the first width to the last; (passes over the rows, the dual at the prices).
-
-    low, high: (limits,) between which they stay. A step goes to where a quadratic model is least in the region in
-    which it is trusted: at first within `reach` of every price, and of a little of a `typical` one, then in a
-    larger or smaller one as its promises are kept or not. Where a step leads uphill it is mostly a single price
-    that went too far, to where rows turn that are not torn yet; the next step knows of that bend. A width is done
-    with where a step promises less than `enough`.
+    first_width: the width to start with. reach: the largest relative change of a price in the first step. typical:
+    what a unit of a limit costs, about.
     """
-    size = len(capacity)
-    cost, own = np.empty(len(columns.begin) - 1), no_shares(len(rows.concave))
+
+    first_width: float
+    width: float
+    enough: float
+    reach: float
+    typical: float
+
+
+def find_prices(
+    rows: Rows, columns: Columns, capacity: Floats, low: Floats, high: Floats, prices: Floats, aim: Aim
+) -> tuple[int, float]:
+    """Improve `prices` in place, within low and high: (limits,); return passes over the rows and the bound.
+
+    A step goes to the minimum of a quadratic model within a trust region, which grows and shrinks as steps keep
+    their promises. A step that leads uphill has mostly moved one price too far, to where other rows change their
+    mind; the curvature it met there is added to the model for the next steps.
+    """
+    own, width, reach, passes = no_shares(len(rows.concave)), aim.first_width, aim.reach, 0
+    size, enough = len(capacity), aim.enough
     gradient, hessian = np.empty(size), np.empty((size, size))
     next_gradient, next_hessian = np.empty(size), np.empty((size, size))
-    trial, system, bend = np.empty(size), np.empty((size, size)), np.empty(size)
-    scale, least, most = np.empty(size), np.empty(size), np.empty(size)
-    passes, width = 0, first_width
     while True:
-        is_last = False  # with a constant the pass would be compiled twice
-        given = prices, width, cost, own, gradient, hessian, not is_last
-        value, dual = smoothed_dual(rows, columns, capacity, *given)
+        given = rows, columns, capacity
+        value, dual = smoothed_dual(*given, prices, width, own, gradient, hessian, True)
         passes += 1
-        bend[:] = 0.0
-        was_uphill = False
+        bend, was_uphill = np.zeros(size), False
         for _ in range(_STEPS):
-            for i in range(size):
-                for j in range(size):
-                    system[i, j] = hessian[i, j]
-                scale[i] = prices[i] + _FLOOR * typical + 1e-12
-                system[i, i] += bend[i] + _STIFF * max(capacity[i], 1e-12) / scale[i]
-                least[i] = max(prices[i] - reach * scale[i], low[i])
-                most[i] = min(prices[i] + reach * scale[i], high[i])
-            _least_between(system, gradient, prices, least, most, trial)
-            promised, furthest = 0.0, 0.0
-            for i in range(size):
-                change = trial[i] - prices[i]
-                furthest = max(furthest, abs(change) / scale[i])
-                promised -= gradient[i] * change
-                for j in range(size):
-                    promised -= 0.5 * change * hessian[i, j] * (trial[j] - prices[j])
+            scale = prices + _FLOOR * aim.typical + 1e-12
+            system = hessian + np.diag(bend + _STIFF * np.maximum(capacity, 1e-12) / scale)
+            least, most = np.maximum(prices - reach * scale, low), np.minimum(prices + reach * scale, high)
+            trial = _least_between(system, gradient, prices, least, most)
+            change = trial - prices
+            furthest = float((np.abs(change) / scale).max())
+            promised = -float(gradient @ change + 0.5 * change @ hessian @ change)
             held_back = furthest > 0.99 * reach
             if promised < enough and not was_uphill and (held_back or bend.any()):
-                # Farther away, or without bends, more may be promised.
+                # Farther away, or without the bends, more may be promised.
                 if held_back:
                     reach *= 2.0
                 else:
@@ -187,29 +257,25 @@ def find_prices(
             if promised < _IN_VAIN * enough:
                 break
             is_last = promised < enough and not held_back
-            given = trial, width, cost, own, next_gradient, next_hessian, not is_last
-            found, found_dual = smoothed_dual(rows, columns, capacity, *given)
+            found, found_dual = smoothed_dual(*given, trial, width, own, next_gradient, next_hessian, not is_last)
             passes += 1
             was_uphill = found >= value
             if was_uphill:
                 if is_last:
                     break
-                _learn_bends(gradient, hessian, prices, next_gradient, trial, bend)
+                met = next_gradient - gradient - hessian @ change
+                moved = change != 0.0
+                bend[moved] = np.maximum(bend[moved], met[moved] / change[moved])
                 reach = 0.5 * furthest
                 continue
-            kept = (value - found) / promised
-            for i in range(size):
-                prices[i] = trial[i]
-            value, dual = found, found_dual
+            kept, value, dual = (value - found) / promised, found, found_dual
+            prices[:] = trial
             if is_last:
                 break
-            gradient, next_gradient = next_gradient, gradient
-            hessian, next_hessian = next_hessian, hessian
+            gradient, next_gradient, hessian, next_hessian = next_gradient, gradient, next_hessian, hessian
             if kept > _GOOD:
-                if held_back:
-                    reach *= 2.0
-                for i in range(size):
-                    bend[i] *= _FORGOTTEN
-        if width <= last_width:
+                reach = 2.0 * reach if held_back else reach
+                bend *= _FORGOTTEN
+        if width <= aim.width:
             return passes, dual
-        width = max(_SHRINK * width, last_width)
+        width = max(_SHRINK * width, aim.width)

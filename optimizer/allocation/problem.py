@@ -1,4 +1,4 @@
-"""Each row picks at most one column, and what is picked fits: the program, and what a solver says of it."""
+"""The allocation program as plain arrays, and what a solver says of it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ TOLERANCE = 1e-7
 
 @dataclass(frozen=True)
 class ChoiceProblem:
-    """value, allowed: (rows, columns); usage: (limits, columns) >= 0; capacity: (limits,); required: (rows,).
+    """A multiple-choice knapsack with several limits: each row picks at most one column, and all picks fit.
 
-    `value` is the gain over picking nothing for the row; only allowed entries are read.
+    value, allowed: (rows, columns); only allowed values are read, each a gain over picking nothing.
+    usage: (limits, columns) >= 0, what a column takes of each limit; or (kinds, limits, columns), where it depends
+    on the kind of the row. capacity: (limits,). required: (rows,) rows that must pick something. kind: (rows,) the
+    kind of each row; 0 by default.
 
     Raises:
-        ValueError: for shapes that do not agree, values that are not finite where allowed, and
+        ValueError: for shapes that do not agree, allowed values that are not finite, kinds that do not exist, and
             usages or capacities that are negative or not finite.
     """
 
@@ -25,16 +28,19 @@ class ChoiceProblem:
     usage: np.ndarray
     capacity: np.ndarray
     required: np.ndarray | None = None
+    kind: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.value.ndim != 2:
             raise ValueError(f"value: has shape {self.value.shape}, not (rows, columns)")
         rows, columns = self.value.shape
+        kinds = self.usage.shape[:1] if self.usage.ndim == 3 else ()
         expected = {
             "allowed": (rows, columns),
-            "usage": (len(self.capacity), columns),
+            "usage": (*kinds, len(self.capacity), columns),
             "capacity": (len(self.capacity),),
             "required": (rows,),
+            "kind": (rows,),
         }
         for name, shape in expected.items():
             array = getattr(self, name)
@@ -49,18 +55,45 @@ class ChoiceProblem:
             array = getattr(self, name)
             if not np.isfinite(array).all() or (array < 0).any():
                 raise ValueError(f"{name}: has entries that are negative or not finite; 0 or more is accepted")
+        checked_kinds(self.kind, rows, kinds[0] if kinds else 1)
+
+    @property
+    def kinds(self) -> np.ndarray:
+        """(rows,) the kind of each row."""
+        return np.zeros(len(self.value), np.int64) if self.kind is None else self.kind
+
+    @property
+    def usage_by_kind(self) -> np.ndarray:
+        """(kinds, limits, columns)."""
+        return self.usage[None] if self.usage.ndim == 2 else self.usage
+
+    def usage_of(self, row: np.ndarray, column: np.ndarray) -> np.ndarray:
+        """Return (limits, picks) what rows take of each limit in the columns they pick."""
+        if self.usage.ndim == 2:
+            return self.usage[:, column]
+        return self.usage[self.kinds[row], :, column].T
+
+
+def checked_kinds(kind: np.ndarray | None, rows: int, kinds: int) -> np.ndarray:
+    """Return the kinds of rows, 0 by default; raise ValueError unless they are 0 to kinds - 1."""
+    if kind is None:
+        return np.zeros(rows, np.int64)
+    if np.shape(kind) != (rows,):
+        raise ValueError(f"kind: has shape {np.shape(kind)}, not ({rows},)")
+    if kind.dtype.kind not in "iu" or not ((kind >= 0) & (kind < kinds)).all():
+        raise ValueError(f"kind: must be whole numbers from 0 to {kinds - 1}, as usage says")
+    return kind.astype(np.int64)
 
 
 @dataclass(frozen=True)
 class ChoiceSolution:
-    """choice: (rows,) picked column or -1; always within capacity, to 1e-9 of what they take (HiGHS alone: 1e-6).
+    """A plan that fits the limits to 1e-9 of what it takes (HiGHS alone: 1e-6), and what is proven of it.
 
-    objective <= optimum <= bound; gap = (bound - objective) / |bound|. What is worth less than 1e-7 of what a row
-    gains on average is not told from nothing.
-    prices: (limits,) duals of the LP relaxation, what one more unit of each capacity would add to the objective;
-    where a plan within the gap was found before its optimum, those that prove the bound.
-    unmet: required rows that could not all be satisfied, the last ones first. solver_s: seconds of `seconds` spent
-    in the solver proper.
+    choice: (rows,) the picked column, -1 for none. objective <= optimum <= bound; gap = (bound - objective) /
+    |bound|. A gain below 1e-7 of a row's average gain counts as none.
+    prices: (limits,) the multipliers that prove the bound: about what one more unit of each limit would add.
+    unmet: required rows that could not all be satisfied, the last ones first. solver_s: the part of `seconds` that
+    the solver proper took.
     """
 
     choice: np.ndarray
@@ -74,4 +107,4 @@ class ChoiceSolution:
     solver_s: float = 0.0
     entries: int = 0  # options of all rows, after dominated ones were left out
     passes: int = 0  # over the rows that are open, to find prices
-    pivots: int = 0  # from there to the LP's optimum, where that is needed
+    pivots: int = 0  # of the simplex method, where the LP's vertex was needed

@@ -1,9 +1,9 @@
-"""The LP relaxation from a plan near its optimum, by a simplex method with a basis as small as the limits are few.
+"""Solve the LP relaxation from a plan near its optimum, by a simplex method with a basis of the limits alone.
 
-Generalised upper bounding (Dantzig and Van Slyke, 1967): one basic variable of every row, its *key*, is eliminated
-by the row's own constraint, and of the basis K x K are left for K limits, whatever the number of rows. A row that
-changes its mind between two whole picks, as in nearly all pivots, changes neither basis nor prices. At a vertex
-at most K rows are not whole, which is why so little is lost in making it one of integers.
+Generalised upper bounding (Dantzig and Van Slyke, 1967): the row's own constraint eliminates one basic variable
+of every row, its *key*. For K limits a basis of K x K is left, whatever the number of rows. Nearly all pivots
+move one row between two whole picks and change neither basis nor prices. At a vertex at most K rows are
+fractional, so that rounding it loses little.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiled import constant, kernel, step
-from .plan import move
-from .rows import STAY, UNKNOWN_PICK, Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of, holds
+from .options import Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of
+from .rounding import move
 
 SLACK = constant(-1)  # instead of a row: the basic variable is what a limit leaves free
 _ZERO = 1e-11
@@ -23,9 +23,10 @@ _MINOR = 50  # sweeps over the rows that pivoted before all are looked at again
 
 
 class Basis(NamedTuple):
-    """key: (rows,) picks. row, pick, level, prices: (K,) and inverse: (K, K) of the other basic variables.
+    """The basic variables: key: (rows,) picks; row, pick, level: (K,) of the others, with their inverse: (K, K).
 
-    A basic variable of row `SLACK` is the slack of limit `pick`. room: (K,) what the keys, taken whole, leave.
+    A basic variable of row `SLACK` is the slack of limit `pick`. prices: (K,). room: (K,) what the keys, taken
+    whole, leave of the capacity.
     """
 
     key: Ints
@@ -37,14 +38,19 @@ class Basis(NamedTuple):
     room: Floats
 
 
-@kernel
 def from_plan(picks: Ints, room: Floats) -> Basis:
-    """The basis of a plan: its picks as keys, and all slacks. `picks` and `room` are changed by what follows."""
+    """Return the basis of a plan: its picks as keys, and all slacks. What follows changes `picks` and `room`."""
     size = len(room)
-    row, pick, inverse = np.empty(size, np.int64), np.empty(size, np.int64), np.zeros((size, size))
-    for i in range(size):
-        row[i], pick[i], inverse[i, i] = SLACK, i, 1.0
-    return Basis(picks, row, pick, room.copy(), np.zeros(size), inverse, room)
+    row, pick = np.full(size, SLACK, np.int64), np.arange(size)
+    return Basis(picks, row, pick, room.copy(), np.zeros(size), np.eye(size), room)
+
+
+@step
+def _holds(array: Ints, item: int) -> bool:
+    found = False
+    for other in array:
+        found = found or other == item
+    return found
 
 
 @step
@@ -60,7 +66,7 @@ def _cost_of(columns: Columns, column: int, prices: Floats) -> float:
 
 @kernel
 def _invert(matrix: Floats, inverse: Floats) -> bool:
-    """Gauss-Jordan with partial pivoting; False where the matrix is singular."""
+    """Write the inverse, by Gauss-Jordan with partial pivoting; return False where the matrix is singular."""
     size = len(matrix)
     work = matrix.copy()
     inverse[:] = 0.0
@@ -92,7 +98,7 @@ def _invert(matrix: Floats, inverse: Floats) -> bool:
 
 @step
 def _change(columns: Columns, old: int, new: int, out: Floats) -> None:
-    """out: what of each limit a row takes more in one column than in another (-1: none)."""
+    """Write what a row takes more of each limit in one column than in another (-1: none)."""
     out[:] = 0.0
     if new >= 0:
         for e in range(columns.begin[new], columns.begin[new + 1]):
@@ -104,7 +110,7 @@ def _change(columns: Columns, old: int, new: int, out: Floats) -> None:
 
 @kernel
 def _refresh(rows: Rows, columns: Columns, basis: Basis) -> bool:
-    """Inverse, levels and prices from the basic variables; False where they are no basis."""
+    """Make inverse, levels and prices anew from the basic variables; return False where they are no basis."""
     size = len(basis.row)
     matrix, change = np.zeros((size, size)), np.empty(size)
     for i in range(size):
@@ -123,7 +129,7 @@ def _refresh(rows: Rows, columns: Columns, basis: Basis) -> bool:
 
 @step
 def _settle(rows: Rows, basis: Basis) -> None:
-    """Levels and prices that follow from the inverse."""
+    """Write the levels and prices that follow from the inverse."""
     size = len(basis.row)
     basis.prices[:] = 0.0
     for i in range(size):
@@ -142,10 +148,10 @@ def _settle(rows: Rows, basis: Basis) -> None:
 def _enter(
     rows: Rows, columns: Columns, basis: Basis, row: int, pick: int, direction: Floats, change: Floats
 ) -> int:
-    """A pivot: `pick` of `row`, or the slack of limit `pick`, becomes basic.
+    """Pivot: `pick` of `row`, or the slack of limit `pick`, becomes basic.
 
-    0: a whole row changed its pick; 1: another variable left the basis; 2: a row's key did, so that inverse,
-    levels and prices must be made anew; -1: nothing limits the step, which rounding alone can bring about.
+    Returns 0 where a whole row changed its pick, 1 where another variable left the basis, 2 where a row's key did:
+    inverse, levels and prices must then be made anew. Returns -1 where nothing limits the step, a rounding error.
     """
     size = len(basis.row)
     if row == SLACK:
@@ -221,41 +227,26 @@ def _enter(
 def _pivot(
     rows: Rows, columns: Columns, basis: Basis, row: int, pick: int, direction: Floats, change: Floats
 ) -> int:
-    """As `_enter`, with all that follows from it; -1 too where what is left is no basis, by rounding."""
+    """Pivot as `_enter` does and make anew what must be; return -1 also where rounding errors leave no basis."""
     done = _enter(rows, columns, basis, row, pick, direction, change)
     return -1 if done == 2 and not _refresh(rows, columns, basis) else done
 
 
 class Entering(NamedTuple):
-    """Picks that are to be basic, of rows (`SLACK`: none of any)."""
+    """Rows and picks that are to become basic; row `SLACK`: none."""
 
     row: Ints
     pick: Ints
 
 
-@kernel
-def nothing_first() -> Entering:
-    return Entering(np.empty(0, np.int64), np.empty(0, np.int64))
-
-
-@kernel
-def those_before(rows: Rows, before: Entering, key: Ints) -> Entering:
-    """What was basic before, of rows that still know their key at that time: (rows,), UNKNOWN_PICK where not."""
-    row_of = before.row.copy()
-    for i in range(len(row_of)):
-        row = row_of[i]
-        if row == SLACK:
-            continue
-        if key[row] == UNKNOWN_PICK or (before.pick[i] == STAY and rows.stay_column[row] < 0):
-            row_of[i] = SLACK
-    return Entering(row_of, before.pick)
+NONE_FIRST = Entering(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 @kernel
 def cheapest_growth(rows: Rows, columns: Columns, basis: Basis, prices: Floats) -> Entering:
-    """For every limit that has a price the row and pick that take more of it and lose least a unit.
+    """Return for every limit with a price the row and pick that take more of it at the least loss per unit.
 
-    With these the basis has about the prices given.
+    With these in the basis, its prices are about those given.
     """
     size = len(prices)
     cost = np.empty(len(columns.begin) - 1)
@@ -291,9 +282,9 @@ def cheapest_growth(rows: Rows, columns: Columns, basis: Basis, prices: Floats) 
 def _wanted(
     rows: Rows, columns: Columns, basis: Basis, row: int, cost: Floats, tolerance: float
 ) -> tuple[int, float]:
-    """What is best for a row at `cost`, maybe some pivots old, if it still gains; the row's key: it does not.
+    """Return a row's best pick at `cost`, which may be some pivots old, and what the row would gain at `cost`.
 
-    Also returned: what the row would gain at `cost`.
+    Return the row's key where that pick no longer gains at the basis' own prices.
     """
     key = basis.key[row]
     column = column_of(rows, row, key)
@@ -310,26 +301,20 @@ def _wanted(
 
 @kernel
 def optimise(
-    rows: Rows,
-    columns: Columns,
-    basis: Basis,
-    first: Entering,
-    tolerance: float,
-    enough: float,
-    most_pivots: int,
+    rows: Rows, columns: Columns, basis: Basis, first: Entering, tolerance: float, enough: float, most_pivots: int
 ) -> tuple[bool, int]:
-    """Pivot to the optimum, or to where no more than `enough` is left to gain; (whether that was reached, pivots).
+    """Pivot to the optimum, or to where at most `enough` is left to gain; return whether it is, and pivots.
 
-    In the latter case the prices are those at which so little was left, and not of the last few pivots' basis.
-    What is to be `first` enters before all. Then all rows are swept over, again and again those that ever pivoted,
-    until nothing changes any more.
+    In the latter case the prices are those at which so little was left, not those of the last few pivots. What is
+    to be `first` enters before all. Then all rows are swept over, and again those that ever pivoted, until nothing
+    changes any more.
     """
     size = len(basis.row)
     cost = np.empty(len(columns.begin) - 1)
     direction, change = np.empty(size), np.empty(size)
     for i in range(len(first.row)):
         row, pick = first.row[i], first.pick[i]
-        if row == SLACK or pick == basis.key[row] or holds(basis.row, row):
+        if row == SLACK or pick == basis.key[row] or _holds(basis.row, row):
             continue
         if _pivot(rows, columns, basis, row, pick, direction, change) < 0:
             return False, 0
@@ -345,7 +330,8 @@ def optimise(
                     if _pivot(rows, columns, basis, SLACK, u, direction, change) < 0:
                         return False, pivots
                     moved += 1
-            swept[:] = basis.prices
+            for u in range(size):
+                swept[u] = basis.prices[u]
             costs(columns, swept, cost)
             total = len(rows.order) if sweep == 0 else count
             for i in range(total):
@@ -370,23 +356,13 @@ def optimise(
             if pivots > most_pivots:
                 return False, pivots
             if sweep == 0 and (moved == 0 or left <= enough):
-                basis.prices[:] = swept
+                for u in range(size):
+                    basis.prices[u] = swept[u]
                 return True, pivots
             if moved == 0 or left <= enough:
                 break
 
 
-@kernel
-def torn_rows(basis: Basis) -> Ints:
-    """Rows that are not whole, each once, in rising order."""
-    found, n = np.empty(len(basis.row), np.int64), 0
-    for row in basis.row:
-        if row == SLACK or holds(found[:n], row):
-            continue
-        k = n
-        while k > 0 and found[k - 1] > row:
-            found[k] = found[k - 1]
-            k -= 1
-        found[k] = row
-        n += 1
-    return found[:n]
+def split_rows(basis: Basis) -> Ints:
+    """Return the rows that are fractional, in rising order."""
+    return np.unique(basis.row[basis.row != SLACK])

@@ -1,96 +1,118 @@
-"""A choice program as it is when it is solved: flat arrays, read by everything that solves it."""
+"""A program as it is when it is solved: flat arrays, read by everything that solves it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .plan import take
-from .rows import NOTHING, STAY, Columns, Floats, Ints, Rows, count_options, total_best
+from .box import UNKNOWN, Known, Program
+from .listing import Entries, list_options
+from .options import NOTHING, STAY, Floats, Ints, columns_of, count_options, dual_value
+from .problem import TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """rows: with the envelopes where they are all that matters; everything: with all options.
+    """A program and what the last solve left of its rows.
 
-    Both have the same rows and pools. usage: (limits, columns); capacity: (limits,). Picks are by row, as the
-    arrays of `rows` are; of rows that are not in `rows.order` they are NOTHING. The last four are the program's,
-    written by who solves it, by row: what is known of it near the last prices, its pick there (`near.py`), its
-    pick at the last vertex, and in the last plan.
+    program: its rows with their concave envelopes where only these matter; everything: with all options. Both have
+    the same pools. Picks are by row, as the rows' arrays are; they are NOTHING for rows that are not in the order.
+    usage: (kinds, limits, columns), counted in the program's units; kind: the kind of each row, by row.
+    known: states of rows near the last prices (`box.py`), written.
     """
 
-    rows: Rows
-    everything: Rows
-    columns: Columns
+    program: Program
+    everything: Program
     usage: Floats
-    capacity: Floats
-    state: NDArray[np.int8]
-    settled: Ints
-    key: Ints
-    plan: Ints
+    kind: Ints
+    known: Known
 
     @property
-    def frame(self) -> tuple[Rows, Columns, Floats]:
-        """As kernels take what the program is."""
-        return self.rows, self.columns, self.capacity
-
-    @property
-    def known(self) -> tuple[NDArray[np.int8], Ints]:
-        """As kernels take what is known of rows near the last prices."""
-        return self.state, self.settled
+    def order(self) -> Ints:
+        return self.program.rows.order
 
     @property
     def options(self) -> int:
-        """Of all rows together."""
-        return count_options(self.everything)
+        """How many options all rows have together."""
+        return count_options(self.everything.rows)
 
-    @property
-    def cells(self) -> int:
-        """Of what `dense` makes of all rows."""
-        return len(self.rows.order) * self.usage.shape[1]
-
-    def worth_of_a_row(self) -> float:
-        """What one would gain on average if all had their best; what required ones lose by that counts as well."""
-        return float(total_best(self.rows, self.columns)) / max(len(self.rows.order), 1)
+    def gain_per_row(self) -> float:
+        """Return what a row would gain, or lose, on average if all had their best."""
+        free = np.zeros(len(self.program.capacity))
+        return float(dual_value(*self.program, free)[1]) / max(len(self.order), 1)
 
     def no_picks(self) -> Ints:
-        return np.full(len(self.rows.required), NOTHING, np.int64)
+        return np.full(len(self.program.rows.required), NOTHING, np.int64)
 
-    def room(self, picks: Ints) -> Floats:
-        """(limits,) what the picks leave of the capacity."""
-        room = self.capacity.copy()
-        take(self.rows, self.columns, picks, room)
-        return room
+    def columns_of(self, picks: Ints) -> Ints:
+        """Return (rows,) the columns that are picked, -1 for none."""
+        columns = columns_of(self.program.rows, picks)
+        return np.where(columns < 0, -1, columns % max(self.usage.shape[2], 1))
 
-    def dense(self, rows: Ints) -> tuple[Floats, Ints]:
-        """(rows, columns) gain and pick of what each row may pick, NOTHING where it may not."""
-        of = self.everything
-        shape = (len(rows), self.usage.shape[1])
-        gain, pick = np.zeros(shape), np.full(shape, NOTHING, np.int64)
-        for i, row in enumerate(rows if shape[1] else ()):
-            begin, end = of.begin[row, 0], of.end[row, -1]
-            columns = of.column[begin:end]
-            gain[i, columns] = of.offset[row] + of.scale[row] * of.value[begin:end]
-            pick[i, columns] = np.arange(begin, end)
-            stay = of.stay_column[row]
-            if stay >= 0 and (pick[i, stay] == NOTHING or gain[i, stay] < of.stay_gain[row]):
-                gain[i, stay], pick[i, stay] = of.stay_gain[row], STAY
-        return gain, pick
+    def without_requirements(self, places: Sequence[int]) -> Snapshot:
+        """Return a program in which the rows at these places are not required; forget required rows' states."""
+        rows = self.program.rows
+        required = rows.required.copy()
+        required[self.order[list(places)]] = False
+        self.known.state[self.order[rows.required[self.order]]] = UNKNOWN
+        return replace(
+            self,
+            program=self.program._replace(rows=rows._replace(required=required)),
+            everything=self.everything._replace(rows=self.everything.rows._replace(required=required)),
+        )
+
+    def entries(self) -> Entries:
+        """Return all options of the rows in the order."""
+        rows = self.everything.rows
+        if not len(rows.concave):
+            return Entries(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+        begin, end = rows.begin[rows.order, 0], rows.end[rows.order, -1]
+        most = int((end - begin).sum()) + len(rows.order)
+        row, column, gain = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+        arrays = rows.offset, rows.scale, rows.stay_column, rows.stay_gain, rows.column, rows.value
+        barred = self.program.columns.barred
+        count = list_options(rows.order, begin, end, *arrays, barred, self.usage.shape[2], row, column, gain)
+        return Entries(row[:count], column[:count], gain[:count])
+
+    def picks_of(self, choice: Ints) -> Ints:
+        """Return picks, by row, from (rows,) columns, -1 for none.
+
+        Each column must be an option of its row. If the row may also stay there, the better pick counts.
+        """
+        rows, picks = self.everything.rows, self.no_picks()
+        for i in np.flatnonzero(choice >= 0).tolist():
+            row = rows.order[i]
+            begin, end = int(rows.begin[row, 0]), int(rows.end[row, -1])
+            columns = self.usage.shape[2]
+            where = np.flatnonzero(rows.column[begin:end] % columns == choice[i])
+            stays = rows.stay_column[row] >= 0 and rows.stay_column[row] % columns == choice[i]
+            if len(where):
+                picks[row] = begin + where[0]
+                gain = rows.offset[row] + rows.scale[row] * rows.value[picks[row]]
+                stays = stays and rows.stay_gain[row] > gain
+            if stays:
+                picks[row] = STAY
+        return picks
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """picks: by row; left: (limits,) of the capacity by them; objective <= optimum <= bound; prices: (limits,).
+    """A plan and what is proven of it: objective <= optimum <= bound.
 
-    And how many passes over the rows were made, and pivots.
+    picks: by row; prices: (limits,), at which the bound holds. passes: over the rows, to find prices; pivots: of
+    the simplex method.
     """
 
     picks: Ints
-    left: Floats
     objective: float
     bound: float
     prices: Floats
     passes: int
     pivots: int
+
+    def is_within(self, gap: float) -> bool:
+        """Return whether the relative gap is proven to be at most `gap`."""
+        smaller = min(abs(self.bound), abs(self.objective))
+        return self.bound - self.objective <= gap * smaller + TOLERANCE

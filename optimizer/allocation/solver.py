@@ -1,162 +1,143 @@
-"""Solving a choice program: prices, the LP's vertex, what is whole of it, and a search over what is not."""
+"""Solve a program: prices, a plan rounded at them, the LP's vertex, and HiGHS where few options are left.
+
+1. Find prices of the limits that minimise the Lagrangian bound, from the last solve's prices.
+2. Round at these prices: each row takes its best option that fits, and what is left is given away.
+3. Where the plan is not within the gap, pivot to a vertex of the LP relaxation and round that.
+4. Where it still is not, and the program is small, HiGHS closes the gap over what reduced costs leave open.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from .at_prices import take_at
-from .closing import FAR, bound_by_rows, close
-from .exact import branch
+from .box import REACH, SMALL_REACH, Near, everywhere, seek
+from .candidates import Candidates
+from .exact import close_gap, serve_required
 from .memory import Memory
-from .mend import mend
-from .near import NOWHERE, REACH, SMALL_REACH, Near, Priced, dual_near, everywhere, knows_most
-from .plan import objective
-from .prices import find_prices
+from .options import Floats, Ints, objective
+from .prices import Aim, find_prices
 from .problem import TOLERANCE
-from .rows import Ints
-from .search import EXACT_ROWS, Sought, is_within, search, search_briefly
-from .seek import Aim, seek
-from .simplex import nothing_first
+from .rounding import SLACK, round_at, round_vertex
 from .snapshot import Found, Snapshot
 from .vertex import find_vertex
-from .whole import make_whole
 
-_COLD, _ROUGH, _FINE = 0.3, 5e-3, 1e-3  # widths of the smoothed dual, in units of a row's worth
-_ENOUGH = 8e-3  # of a width, that a step must gain a row for the prices to be worth another
-_NEAR_BY, _FAR_OFF = 0.1, np.inf  # by what part of a price a first step may go: from the last prices, from nothing
-_BY_ROUGH = 2.5e-4  # a gap that a plan at rough prices may keep
-_BRIEFLY = 600  # rows up to which a search for chains costs less than the vertex, and is mostly enough
-_NEARLY = 1.5  # times the gap, that a plan may lack for better prices of rows to come before wider searches
-_LOOSE = 2e-3  # a gap that a plan at the last round's prices mostly keeps
-_NO_PICKS = np.empty(0, np.int64)
-_LEFT = 0.01  # of the gap that is asked for, to be left to the LP's optimum
-# What nothing else closes HiGHS may in the time that is left, where options are so few; down to the gap that is
-# asked for only where they are fewer still. It is given a full array: rows x columns cells.
-_MOST_FOR_HIGHS, _FEW, _MOST_CELLS = 50_000, 2_000, 4_000_000
+# Widths of the smoothed dual, in units of an average row's gain.
+_COLD_WIDTH, _ROUGH_WIDTH, _FINE_WIDTH = 0.3, 5e-3, 1e-3
+_ENOUGH = 8e-3  # a price step must improve the bound by this part of a width per row to be worth another
+_FIRST_STEP, _ANY_STEP = 0.1, np.inf  # largest relative change of a price in the first step: warm, cold
+_VERTEX_GAP = 0.01  # part of the gap that the vertex may leave
+# HiGHS closes the gap to what is asked where a program has at most `_FEW_OPTIONS`, and else to `_LOOSE_GAP`.
+_MOST_OPTIONS, _FEW_OPTIONS, _LOOSE_GAP = 50_000, 2_000, 1e-3
 
 
 def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, time_limit_s: float) -> Found:
-    """The best plan found, to a relative gap; no search is begun after the time limit.
+    """Return the best plan found; stop at the relative gap `gap`, or start no further step after the time limit.
 
-    memory: of the last solve; that of this one is written into it. base: picks that serve the required rows, None:
+    memory: what the last solve left; it is updated. base: picks, by row, that serve the required rows; None if
     there are no such rows.
     """
     until_s = time.perf_counter() + time_limit_s
-    found = mend(snapshot, memory, gap, until_s) if base is None else None
-    if found is None:
-        found = _anew(snapshot, memory, base, gap, until_s)
-    snapshot.plan[:] = found.picks
-    memory.prices, memory.left = found.prices, found.left
-    return found
+    near, prices, bound, passes = _find_prices(snapshot, memory)
+    memory.learn(snapshot.program, prices, bound)
+    if base is None:
+        picks = round_at(snapshot.program, snapshot.everything, near, snapshot.known, prices)
+        found = Found(picks, objective(snapshot.program.rows, picks), bound, prices, passes, 0)
+    else:
+        found = Found(base, -np.inf, bound, prices, passes, 0)
+    if not found.is_within(gap):
+        found = _round_vertex(snapshot, memory, near, found, base, gap)
+    if not found.is_within(gap):
+        found = _close(snapshot, found, gap, until_s)
+    return replace(found, bound=max(found.bound, found.objective))
 
 
-def _anew(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, until_s: float) -> Found:
-    plan: Found | None = None
-    for priced in _ever_finer(snapshot, memory, gap if base is None else 0.0):
-        near, prices, dual, passes, _ = priced
-        # Finer prices may show that the plan at hand is better than rougher ones could.
-        if base is None and (plan is None or not is_within(gap, plan.objective, dual)):
-            plan = _better(plan, take_at(snapshot, priced, gap))
-        if plan is not None and is_within(gap, plan.objective, dual):
-            memory.learn(snapshot, prices, dual)
-            return replace(plan, bound=max(dual, plan.objective), prices=prices, passes=passes)
-    memory.learn(snapshot, prices, dual)
-    if plan is not None and len(snapshot.rows.order) <= _BRIEFLY:
-        sought = Sought(snapshot, near, prices, dual, gap, until_s)
-        value = search_briefly(sought, plan.objective, dual, plan.picks)
-        plan = replace(plan, objective=value)
-        if is_within(gap, value, dual):
-            left = snapshot.room(plan.picks)
-            return replace(plan, left=left, bound=max(dual, value), prices=prices, passes=passes)
-    picks, prices, dual, torn, pivots, memory.basic = find_vertex(
-        *snapshot.frame,
-        *snapshot.known,
-        snapshot.key,
-        near,
-        prices,
-        dual,
-        memory.typical(snapshot),
-        _NO_PICKS if base is None else base,
-        memory.basic if memory.moved < SMALL_REACH and memory.basic is not None else nothing_first(),
-        _LEFT * gap * max(dual, 0.0),
-    )
-    make_whole(snapshot, near, prices, picks, torn, base)
-    if plan is not None and plan.objective > objective(snapshot.rows, picks):
-        picks = plan.picks
-    sought = Sought(snapshot, near, prices, dual, gap, until_s)
-    value, bound = objective(snapshot.rows, picks), dual
-    lacks_little = not is_within(gap, value, dual) and is_within(_NEARLY * gap, value, dual)
-    if lacks_little and len(snapshot.rows.order) > EXACT_ROWS:
-        bound = bound_by_rows(sought, value, bound)
-    value, bound = search(sought, value, bound, picks)
-    if sought.in_time and not is_within(gap, value, bound):
-        value, bound = close(sought, picks, bound)
-    few = snapshot.options <= _MOST_FOR_HIGHS and snapshot.cells <= _MOST_CELLS
-    aim, left_s = gap if snapshot.options <= _FEW else max(gap, FAR), until_s - time.perf_counter()
-    if few and left_s > 0 and not is_within(aim, value, bound):
-        value, bound = branch(snapshot, prices, picks, value, bound, aim, left_s)
-    return Found(picks, snapshot.room(picks), value, max(bound, value), prices, passes, pivots)
+def serve(snapshot: Snapshot, time_limit_s: float) -> tuple[Ints, tuple[int, ...]]:
+    """Return picks, by row, that serve the required rows, and the places in the order of those that go without.
+
+    Where HiGHS is content with a little more than a capacity, the last rows go without.
+    """
+    options = _candidates(snapshot)
+    plan, _ = serve_required(options, time_limit_s)
+    for row in np.flatnonzero(plan >= 0)[::-1]:
+        over = options.used(plan) > options.capacity + SLACK
+        if not over.any():
+            break
+        if (options.usage[over, plan[row]] > 0).any():
+            plan[row] = -1
+    unmet = np.flatnonzero(options.required & (plan < 0))[::-1]
+    return snapshot.picks_of(options.choice(plan)), tuple(unmet.tolist())
 
 
-def _better(plan: Found | None, other: Found | None) -> Found | None:
-    """That of more worth, the first one of equals."""
-    if plan is None or (other is not None and other.objective > plan.objective):
-        return other
-    return plan
-
-
-def _ever_finer(snapshot: Snapshot, memory: Memory, gap: float) -> Iterator[Priced]:
-    """The last prices, where they may do, rough ones, where they may, and fine ones."""
-    if gap >= _LOOSE and memory.prices is not None and memory.prices.any():
-        known = knows_most(snapshot.state, snapshot.rows.order)
-        near = memory.near(snapshot, memory.prices, memory.ahead) if known else _everywhere(snapshot)
-        dual = dual_near(snapshot.rows, snapshot.columns, near, memory.prices)
-        # The last prices are not known as well as that, but shares of wider ones move more jobs, for nothing.
-        yield Priced(near, memory.prices, dual, 0, _FINE * memory.worth)
-    # Prices that hardly moved at last are near enough to begin with what is fine, where rough ones prove nothing.
-    straight = gap < _BY_ROUGH and memory.prices is not None and memory.moved < SMALL_REACH
-    first = _first_prices(snapshot, memory, _FINE if straight else _ROUGH)
-    if straight or gap >= _BY_ROUGH:
-        yield first
-    if not straight:
-        yield _fine_prices(snapshot, memory, first)
-
-
-def _first_prices(snapshot: Snapshot, memory: Memory, width: float) -> Priced:
-    """From the last ones, or from nothing."""
+def _find_prices(snapshot: Snapshot, memory: Memory) -> tuple[Near, Floats, float, int]:
+    """Return the rows that are open near the prices, the prices, the bound they prove and the passes over rows."""
+    program, known = snapshot.program, snapshot.known
     if memory.prices is None or memory.worth <= TOLERANCE:
-        memory.worth = snapshot.worth_of_a_row() or 1.0
-        prices, aim = np.full(len(snapshot.capacity), memory.typical(snapshot)), _aim(snapshot, memory, width)
-        near = _everywhere(snapshot)
-        box, first = (near.low, near.high), _COLD * memory.worth
-        passes, dual = find_prices(
-            *snapshot.frame, *box, prices, first, aim.width, aim.enough, _FAR_OFF, aim.typical
-        )
-        return Priced(memory.near(snapshot, prices, REACH), prices, dual, passes, aim.width)
-    prices, aim = memory.prices.copy(), _aim(snapshot, memory, width)
-    given = *snapshot.frame, *snapshot.known, NOWHERE, memory.held, memory.ahead, REACH, aim
-    near, memory.held, passes, dual = seek(*given, prices)
-    return Priced(near, prices, dual, passes, aim.width)
-
-
-def _fine_prices(snapshot: Snapshot, memory: Memory, rough: Priced) -> Priced:
-    """Near the optimum's."""
-    prices, aim = rough.prices, _aim(snapshot, memory, _FINE)
-    given = *snapshot.frame, *snapshot.known, rough.near, memory.held, 0.0, REACH, aim
-    near, memory.held, passes, dual = seek(*given, prices)
-    return Priced(near, prices, dual, rough.passes + passes, aim.width)
+        memory.worth = snapshot.gain_per_row() or 1.0
+        prices, box = np.full(len(program.capacity), memory.typical(program)), everywhere(program).box
+        aim = _aim(snapshot, memory, _FINE_WIDTH)
+        aim = aim._replace(first_width=_COLD_WIDTH * memory.worth, reach=_ANY_STEP)
+        passes, bound = find_prices(*program, box.low, box.high, prices, aim)
+        return memory.near(program, known, prices, REACH), prices, bound, passes
+    prices, passes, ahead = memory.prices.copy(), 0, memory.ahead
+    # Prices that hardly moved at the last solve are near enough to start with the fine width.
+    for width in (_FINE_WIDTH,) if memory.moved < SMALL_REACH else (_ROUGH_WIDTH, _FINE_WIDTH):
+        aim = _aim(snapshot, memory, width)
+        near, more, bound = seek(program, known, memory.held, ahead, REACH, aim, prices)
+        memory.held, passes, ahead = near.box, passes + more, REACH
+    return near, prices, bound, passes
 
 
 def _aim(snapshot: Snapshot, memory: Memory, width: float) -> Aim:
-    """Prices of a width, in units of a row's worth."""
+    """Return how exactly prices are sought at a width, given in units of an average row's gain."""
     width *= memory.worth
-    enough = _ENOUGH * width * max(len(snapshot.rows.order), 1)
-    return Aim(width, enough, _NEAR_BY, memory.typical(snapshot))
+    enough = _ENOUGH * width * max(len(snapshot.order), 1)
+    return Aim(width, width, enough, _FIRST_STEP, memory.typical(snapshot.program))
 
 
-def _everywhere(snapshot: Snapshot) -> Near:
-    return everywhere(snapshot.rows, snapshot.capacity)
+def _round_vertex(
+    snapshot: Snapshot, memory: Memory, near: Near, found: Found, base: Ints | None, gap: float
+) -> Found:
+    """Return the better of the plan found and the rounded vertex of the LP relaxation."""
+    program = snapshot.program
+    picks, prices, bound, split, pivots = find_vertex(
+        program,
+        snapshot.known,
+        near,
+        found.prices,
+        found.bound,
+        memory.typical(program),
+        base,
+        _VERTEX_GAP * gap * max(found.bound, 0.0),
+    )
+    round_vertex(program, snapshot.everything, near, prices, picks, split, base)
+    value = objective(program.rows, picks)
+    if value < found.objective:
+        picks, value = found.picks, found.objective
+    return Found(picks, value, bound, prices, found.passes, pivots)
+
+
+def _close(snapshot: Snapshot, found: Found, gap: float, until_s: float) -> Found:
+    """Let HiGHS close the gap in the time that is left, where the program is small."""
+    count, left_s = snapshot.options, until_s - time.perf_counter()
+    aim = gap if count <= _FEW_OPTIONS else max(gap, _LOOSE_GAP)
+    if count > _MOST_OPTIONS or left_s <= 0 or found.is_within(aim):
+        return found
+    options = _candidates(snapshot)
+    plan = options.plan_of(snapshot.columns_of(found.picks))
+    better, bound = close_gap(options, found.prices, plan, found.bound, aim, left_s)
+    value = options.value(better)
+    served = not (options.required & (better < 0)).any()
+    if value <= found.objective or not served or not options.fits(better, SLACK):
+        return replace(found, bound=bound)
+    return replace(found, picks=snapshot.picks_of(options.choice(better)), objective=value, bound=bound)
+
+
+def _candidates(snapshot: Snapshot) -> Candidates:
+    """Return all options of the program's rows as flat arrays."""
+    entries, order = snapshot.entries(), snapshot.order
+    usage = snapshot.usage[snapshot.kind[order][entries.row], :, entries.column].T
+    required = snapshot.program.rows.required[order]
+    return Candidates(entries.row, entries.column, entries.gain, usage, required, snapshot.program.capacity)

@@ -1,94 +1,75 @@
-"""The LP's optimum from prices that are near its own: what nearly all rows pick is known of there; compiled."""
+"""The LP's optimal vertex, from prices that are near its own: most rows are fixed there and take no part."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..compiled import kernel
-from .near import Near, dual_near, everywhere, is_inside, nearest, settled_picks
-from .plan import take_again, take_best
-from .rows import NOTHING, Columns, Floats, Ints, Rows, some_of
-from .simplex import Entering, cheapest_growth, from_plan, nothing_first, optimise, those_before, torn_rows
-from .whole import around, lifted, unserved
+from .box import SMALL_REACH, UNKNOWN, Known, Near, Program, bound_at, box_around, everywhere, nearer
+from .options import NOTHING, Floats, Ints
+from .rounding import around, take_best, unserved
+from .simplex import NONE_FIRST, cheapest_growth, from_plan, optimise, split_rows
 
-_LIFT, _TOLERANCE = 1e-6, 1e-9  # of capacities; of prices and gains
-_PIVOTS = 50  # at most, a row
+_LIFT, _GOLDEN = 1e-6, 0.618  # capacities count as larger by this part, by amounts unlike each other
+_TOLERANCE = 1e-9  # of prices and gains
+_PIVOTS = 50  # per row, at most
 
 
 class Vertex(NamedTuple):
-    """picks: the keys, by row; prices: (limits,); the dual there; torn: its rows.
-
-    basic: what is basic beside the keys.
-    """
+    """picks: one basic option of each row; prices: (limits,) and the bound they prove; split: fractional rows."""
 
     picks: Ints
     prices: Floats
-    dual: float
-    torn: Ints
+    bound: float
+    split: Ints
     pivots: int
-    basic: Entering
 
 
-@kernel
 def find_vertex(
-    rows: Rows,
-    columns: Columns,
-    capacity: Floats,
-    state: NDArray[np.int8],
-    settled: Ints,
-    key: Ints,
+    program: Program,
+    known: Known,
     near: Near,
     prices: Floats,
-    dual: float,
+    bound: float,
     typical: float,
-    base: Ints,
-    before: Entering,
+    base: Ints | None,
     enough: float,
 ) -> Vertex:
-    """The optimum of the relaxation, or what is within `enough` of it.
+    """Return a vertex of the LP relaxation whose value is within `enough` of the optimum.
 
-    prices, dual, typical: with which it begins, and what a unit costs, about. base: picks of required rows, or
-    nothing. before: what was basic at the last vertex, where that may be near, or nothing. key: picks there,
-    written.
+    prices, bound: to begin with; typical: what a unit of a limit costs, about. base: picks of required rows, if
+    there are any.
     """
-    picks = settled_picks(state, settled)
-    level = nearest(rows, columns, near, prices, typical, picks)
-    # A little more than the capacity, so that no two basic variables tie.
-    room, step = lifted(level.room, _LIFT), 0
-    fits = True
-    for left in level.room:
-        fits = fits and left >= 0.0
-    if not fits:
-        level, step, room = everywhere(rows, capacity), 2, lifted(capacity, _LIFT)
-        picks[:] = NOTHING
-    rest = level.order
-    if len(before.row) > 0:
-        rest = take_again(some_of(rows, level.order), columns, key, picks, room)
-    take_best(some_of(rows, rest), columns, prices, picks, room)
-    if len(base) > 0 and unserved(rows, picks):
-        level, step = everywhere(rows, capacity), 2
-        picks, room = around(rows, columns, capacity, prices, base, _LIFT)
-    basis, began = from_plan(picks, room), level.order
-    if len(before.row) > 0:
-        first = those_before(rows, before, key)
-    else:
-        first = cheapest_growth(some_of(rows, level.order), columns, basis, prices)
-    pivots, most, better = 0, _PIVOTS * len(rows.order), np.empty(len(prices))
+    rows, columns, capacity = program
+    picks = known.picks()
+    level = nearer(
+        program, near, box_around(prices, SMALL_REACH, typical), Known(np.full_like(known.state, UNKNOWN), picks)
+    )
+    wider = [near, everywhere(program)]
+    if not level.is_possible:
+        level, wider, picks[:] = everywhere(program), [], NOTHING
+    room = lifted(level.room)
+    take_best(program.only(level.order), columns, prices, picks, room)
+    if base is not None and unserved(rows, picks).any():
+        level, wider = everywhere(program), []
+        picks, room = around(program, lifted(capacity), prices, base)
+    basis, pivots = from_plan(picks, room), 0
+    first = cheapest_growth(program.only(level.order), columns, basis, prices)
     while True:
-        _, more = optimise(some_of(rows, level.order), columns, basis, first, _TOLERANCE, enough, most)
+        most = _PIVOTS * len(rows.order)
+        _, more = optimise(program.only(level.order), columns, basis, first, _TOLERANCE, enough, most)
         pivots += more
-        for u in range(len(prices)):
-            better[u] = max(basis.prices[u], 0.0)
-        if step == 2 or is_inside(better, level.low, level.high):
+        better = np.maximum(basis.prices, 0.0)
+        if not wider or level.box.holds(better):
             break
-        step += 1
-        level, first = (near if step == 1 else everywhere(rows, capacity)), nothing_first()
-    for row in began:
-        key[row] = picks[row]
-    found = dual_near(rows, columns, level, better)
-    if found < dual:
-        prices, dual = better, found
-    return Vertex(picks, prices, dual, torn_rows(basis), pivots, Entering(basis.row, basis.pick))
+        level, first = wider.pop(0), NONE_FIRST
+    found = bound_at(program, level, better)
+    if found < bound:
+        prices, bound = better, found
+    return Vertex(picks, prices, bound, split_rows(basis), pivots)
+
+
+def lifted(room: Floats) -> Floats:
+    """Return a little more than `room`, by amounts unlike each other, so that no two basic variables tie."""
+    return room + _LIFT * (1.0 + np.arange(len(room)) * _GOLDEN % 1.0)

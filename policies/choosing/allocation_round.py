@@ -13,7 +13,6 @@ from ...core.job import JobSpec
 from ...core.placement import Placement
 from ...estimators.goodput import goodput_matrix
 from ...optimizer.allocation import ChoiceProgram, ChoiceSolution
-from ...optimizer.copter.gpu_allocation import allocation_solver, allocation_solvers
 from ...optimizer.interrupts import InterruptsWait
 from ..contract.configuration import Configuration, ConfigurationSet, Limits
 from ..contract.round import JobView, Plan, Round
@@ -24,6 +23,7 @@ from .decided import ProgramReasons, decisions_of, no_configuration
 from .goodput_rows import GoodputRows
 from .lazy import LazyMapping
 from .recent_needs import RecentNeeds
+from .solvers import SOLVERS, allocation_solver
 
 # Among equals: stay, then who came first. Far below any difference that means something.
 TIE = 1e-6
@@ -37,7 +37,7 @@ class ProgramOptions(BaseModel):
 
     timeshare_window_s: float | None = Field(default=None, gt=0)  # τ of section 3.5.6; None: no time sharing
     time_limit_s: float = Field(default=5.0, gt=0)
-    gap: float = Field(default=1e-4, ge=0, lt=1)  # relative; how far from the optimum a plan may be
+    gap: float = Field(default=1e-3, ge=0, lt=1)  # relative; how far from the optimum a plan may be
     solver: str = "structured"
     # Relative change of a job's goodput that is not worth working out its values again.
     tolerance: float = Field(default=0.01, ge=0, lt=1)
@@ -45,8 +45,8 @@ class ProgramOptions(BaseModel):
     @field_validator("solver")
     @classmethod
     def _is_known(cls, solver: str) -> str:
-        if solver not in allocation_solvers():
-            raise ValueError(f"it is one of {', '.join(allocation_solvers())}")
+        if solver not in SOLVERS:
+            raise ValueError(f"it is one of {', '.join(SOLVERS)}")
         return solver
 
 

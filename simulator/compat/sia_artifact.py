@@ -21,7 +21,8 @@ from ...core.cluster import Cluster
 from ...core.placement import NodeShare, Placement
 from ...estimators.blas import one_thread
 from ...estimators.goodput import JobModel
-from ...optimizer.allocation.milp import ChoiceProblem, solve
+from ...optimizer.allocation import ChoiceProblem
+from ...optimizer.copter.baselines.milp import solve
 from ...policies.contract.round import Plan, Round
 from ..jobs.adaptive import Batch, Observation
 from ..jobs.applications import SUFFIXES, Application

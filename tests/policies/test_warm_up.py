@@ -64,14 +64,28 @@ def test_after_the_warm_up_a_simulation_has_nothing_left_to_compile(policy: str,
 
 
 @pytest.mark.parametrize(("policy", "options", "does"), [("sia", {}, True), ("fifo", {}, False)])
-def test_what_closes_gaps_is_compiled_for_policies_that_have_gaps_to_close(
+def test_the_solver_is_compiled_for_the_policies_that_use_it(
     policy: str, options: dict[str, float], does: bool
 ) -> None:
     code = [sys.executable, "-c", COMPILED, policy, json.dumps(options)]
     done = subprocess.run(code, capture_output=True, text=True, check=True)
     kernels = json.loads(done.stdout.splitlines()[-1])
-    for name in ("pack", "improve", "sweep", "row_by_row"):
+    for name in ("smoothed_dual", "optimise", "take_again", "cheapest_growth"):
         assert (name in kernels) == does
+
+
+NOT_LOADED = """
+import sys
+import coadapt.scheduler.service
+from coadapt.policies.warm_up import warm_up
+warm_up("coadapt", {})
+print([name for name in sys.modules if name.startswith("coadapt.optimizer.copter")])
+"""
+
+
+def test_the_scheduler_and_its_policies_do_without_the_solvers_for_comparison() -> None:
+    done = subprocess.run([sys.executable, "-c", NOT_LOADED], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_an_unknown_policy_is_named() -> None:

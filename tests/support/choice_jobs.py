@@ -28,4 +28,4 @@ def jobs_that_scale(rng: np.random.Generator, count: int, types: int, per_type: 
 def snapshot_of(instance: Instance) -> Snapshot:
     """As a solver is given it, every row in its place."""
     program = instance.program()
-    return program._snapshot(program._slots(instance.ids))
+    return program._snapshot(program._rows.slots(instance.ids))

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from coadapt.optimizer.copter.engine import ContinualProgram, Row
-from coadapt.optimizer.copter.linear_program import LinearProgram, Status
+from coadapt.optimizer.linear_program import LinearProgram, Status
 from scipy import sparse
 
 NETLIB = Path(os.environ.get("COADAPT_NETLIB", Path.home() / ".cache" / "coadapt" / "netlib"))

@@ -7,29 +7,25 @@ change costs what it changes, and every solve starts from the last one's primal 
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 from scipy import sparse
 
-from ..linear_program import LinearProgram, Status
+from ...linear_program import LinearProgram, Status
 from . import inputs
-from .blocks import COLUMN, COLUMNS, ROW, ROWS
-from .inputs import LARGEST, Coefficients, Row, Triplets
+from .blocks import COLUMN, COLUMNS, ROWS
+from .inputs import Coefficients, Row
 from .shim import Shim, checked
 from .solution import Solution
 from .solver import Solver
-from .storage import CAPACITY, CONSTRAINT, OWN, Storage
-from .uses import Users, Uses
+from .structure import Structure
 
 ALL = "x"  # the request that holds all of a plain LP
 
 
-class ContinualProgram:
-    """minimise (or maximise) cost @ x over requests' variables, within capacities, constraints and requests' rows.
+class ContinualProgram(Structure):
+    """Minimise, or maximise, cost @ x over requests' variables, within capacities, constraints and requests' rows.
 
     Every change costs what it changes and is either made whole or refused with the program left as it was.
     The columns of `linear_program` and `Solution.values` are the requests' in the order in which they were added;
@@ -45,117 +41,8 @@ class ContinualProgram:
     """
 
     def __init__(self, maximise: bool = False) -> None:
-        self.maximise = maximise
-        self._storage = Storage()
-        self._blocks: dict[Hashable, int] = {}  # numbers in the storage
-        self._terms: dict[Hashable, set[str]] = {}  # constraints that requests are part of
-        self._capacities: dict[str, int] = {}
-        self._users: dict[str, Users] = {}
-        self._constraints: dict[str, int] = {}
-        self._members: dict[str, set[Hashable]] = {}
+        super().__init__(maximise)
         self._solver = Solver(self._storage)
-        self._busy = threading.Lock()
-
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name != "_busy"}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        self._busy = threading.Lock()
-
-    def __repr__(self) -> str:
-        of = f"requests={len(self._blocks)}, variables={len(self)}, resources={len(self._capacities)}"
-        return f"{type(self).__name__}({of}, constraints={len(self._constraints)}, maximise={self.maximise})"
-
-    def __len__(self) -> int:
-        """Live variables."""
-        return self._storage.columns.live
-
-    def __contains__(self, id: Hashable) -> bool:
-        return id in self._blocks
-
-    @property
-    def requests(self) -> tuple[Hashable, ...]:
-        return tuple(self._blocks)
-
-    # Resources and constraints
-
-    def set_capacity(self, resource: str, upper: float, lower: float = -math.inf) -> None:
-        """lower <= what all requests use of `resource` <= upper; a resource not seen before is added."""
-        inputs.hashable("resource", resource)
-        sides = inputs.sides_of(f"capacity of {resource!r}", lower, upper)
-        with self._changing():
-            if resource not in self._capacities:
-                self._capacities[resource] = self._storage.take_rows(1, CAPACITY)
-                self._users[resource] = Users()
-            self._set_sides(self._capacities[resource], sides)
-
-    def remove_capacity(self, resource: str) -> None:
-        """The resource, and what requests use of it, is no longer part of the program."""
-        with self._changing():
-            self._known(self._capacities, "resource", resource)
-            users = self._users.pop(resource).among(self._blocks)
-            self._drop_row(self._capacities.pop(resource), users)
-
-    def add_constraint(
-        self,
-        name: str,
-        terms: Mapping[tuple[Hashable, int], float],
-        lower: float = -math.inf,
-        upper: float = math.inf,
-    ) -> None:
-        """lower <= sum of coefficient * variable <= upper, over {(request, index): coefficient}.
-
-        A request that is removed takes its terms along; the constraint stays.
-        """
-        inputs.hashable("constraint", name)
-        with self._changing():
-            if name in self._constraints:
-                raise ValueError(f"constraint {name!r}: is there already; a name that is not taken is accepted")
-            sides = inputs.sides_of(f"constraint {name!r}", lower, upper)
-            by_request: dict[Hashable, list[tuple[int, float]]] = {}
-            inputs.mapping(f"terms of constraint {name!r}", terms, "{(request, index): coefficient}")
-            for term, given in terms.items():
-                if not (isinstance(term, tuple) and len(term) == 2):
-                    raise ValueError(f"constraint {name!r}: term {term!r} is not of (request, index)")
-                id, index = term
-                columns = self._columns(self._block(id))
-                if not (isinstance(index, int | np.integer) and 0 <= index < columns):
-                    raise ValueError(
-                        f"constraint {name!r}: {id!r} has no variable {index}, only 0 to {columns - 1}"
-                    )
-                value = inputs.number(f"constraint {name!r}: coefficient of {term}", given)
-                if not abs(value) < LARGEST:
-                    raise ValueError(
-                        f"constraint {name!r}: coefficient of {term} is {value}; numbers below {LARGEST:g} in size"
-                        " are accepted"
-                    )
-                if value:
-                    by_request.setdefault(id, []).append((index, value))
-            slot = self._storage.take_rows(1, CONSTRAINT)
-            self._constraints[name], self._members[name] = slot, set(by_request)
-            self._set_sides(slot, sides)
-            for id, mine in by_request.items():
-                block = np.array([self._blocks[id]])
-                at = np.array([i for i, _ in mine], dtype=np.int64)
-                added = at, np.full(len(mine), slot), np.array([v for _, v in mine], dtype=float)
-                self._storage.write(block, *inputs.joined([self._storage.read(block), added]))
-                self._terms.setdefault(id, set()).add(name)
-
-    def change_constraint(self, name: str, lower: float = -math.inf, upper: float = math.inf) -> None:
-        """New sides for a constraint."""
-        with self._changing():
-            self._known(self._constraints, "constraint", name)
-            sides = inputs.sides_of(f"constraint {name!r}", lower, upper)
-            self._set_sides(self._constraints[name], sides)
-
-    def remove_constraint(self, name: str) -> None:
-        with self._changing():
-            self._known(self._constraints, "constraint", name)
-            members = self._members.pop(name)
-            for id in members:
-                self._terms[id].discard(name)
-            self._drop_row(self._constraints.pop(name), members)
 
     # Requests
 
@@ -168,7 +55,10 @@ class ContinualProgram:
         lower: float | Sequence[float] | np.ndarray = 0.0,
         upper: float | Sequence[float] | np.ndarray = math.inf,
     ) -> None:
-        """One variable per cost; uses: {resource: coefficients}; rows: over these variables alone."""
+        """Add a request of one variable per cost.
+
+        uses: {resource: coefficients}; rows: over these variables alone.
+        """
         inputs.hashable("request", id)
         costs = inputs.finite(f"cost of {id!r}", cost)
         self._add([id], repr(id), [len(costs)], costs, uses, rows, lower, upper)
@@ -183,7 +73,7 @@ class ContinualProgram:
         lower: float | Sequence[float] | np.ndarray = 0.0,
         upper: float | Sequence[float] | np.ndarray = math.inf,
     ) -> None:
-        """Many requests at once, of sizes[i] variables each; everything else is given one request behind another.
+        """Add many requests, of sizes[i] variables each; everything else is given one request behind another.
 
         Each of `rows` is a row of every request, over those of its coefficients that are the request's.
         """
@@ -199,7 +89,7 @@ class ContinualProgram:
         lower: float | Sequence[float] | np.ndarray | None = None,
         upper: float | Sequence[float] | np.ndarray | None = None,
     ) -> None:
-        """Whatever is given replaces what the request had; the number of variables stays."""
+        """Replace what is given of a request; its number of variables stays."""
         with self._changing():
             storage = self._storage
             first, count = storage.blocks[self._block(id), [COLUMN, COLUMNS]].tolist()
@@ -223,7 +113,7 @@ class ContinualProgram:
                 self._note_users([id], alone, used)
 
     def change_costs(self, ids: Sequence[Hashable], costs: Sequence[np.ndarray] | np.ndarray) -> None:
-        """New costs of many requests at once: an array for each, or all of them one behind another."""
+        """Give many requests new costs: an array for each, or all of them one behind another."""
         ids = inputs.ids_of(ids)
         with self._changing():
             blocks = self._several(ids)
@@ -245,9 +135,9 @@ class ContinualProgram:
             self._storage.cost[columns] = -flat if self.maximise else flat
 
     def change_uses(self, ids: Sequence[Hashable], uses: Mapping[str, Coefficients]) -> None:
-        """What many requests use of some resources, over all their variables, one request behind another.
+        """Replace what many requests use of some resources, over all their variables, one request behind another.
 
-        It replaces what these requests used of the resources that are named; of others they use what they did.
+        What they use of resources that are not named stays.
         """
         ids = inputs.ids_of(ids)
         with self._changing():
@@ -262,9 +152,11 @@ class ContinualProgram:
             self._note_users(ids, sizes, used)
 
     def remove_request(self, id: Hashable) -> None:
+        """Remove a request and all its variables."""
         self.remove_requests([id])
 
     def remove_requests(self, ids: Sequence[Hashable]) -> None:
+        """Remove many requests."""
         ids = inputs.ids_of(ids)
         with self._changing():
             blocks = self._several(ids)
@@ -324,7 +216,7 @@ class ContinualProgram:
         return solution.with_integral(checked(shim(solution), solved, names))
 
     def linear_program(self) -> LinearProgram:
-        """What is solved, as plain arrays to be minimised (costs are negated where the program maximises)."""
+        """Return what is solved, to be minimised: costs are negated where the program maximises."""
         storage = self._storage
         blocks = self._all_blocks()
         columns, rows = storage.columns_of(blocks), np.concatenate([self._single_rows(), storage.own_rows(blocks)])
@@ -344,7 +236,7 @@ class ContinualProgram:
 
     @classmethod
     def of(cls, program: LinearProgram) -> ContinualProgram:
-        """A plain LP as one request `ALL` whose own rows are the LP's rows; `integer` is not looked at."""
+        """Return a plain LP as one request `ALL` whose own rows are the LP's rows; `integer` is ignored."""
         if not isinstance(program, LinearProgram):
             raise ValueError(f"program: is of type {type(program).__name__}; a LinearProgram is accepted")
         made = cls()
@@ -362,17 +254,6 @@ class ContinualProgram:
         return made
 
     # Inside
-
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        if not self._busy.acquire(blocking=False):
-            raise RuntimeError(
-                "the program is being solved or changed; changes are accepted once that has returned"
-            )
-        try:
-            yield
-        finally:
-            self._busy.release()
 
     def _add(
         self,
@@ -396,119 +277,3 @@ class ContinualProgram:
             own, sides = inputs.rows_of(what, rows, counts)
             self._place(ids, counts, costs, bounds, self._entries(used), own, sides)
             self._note_users(ids, counts, used)
-
-    def _place(
-        self,
-        ids: Sequence[Hashable],
-        sizes: np.ndarray,
-        costs: np.ndarray,
-        bounds: tuple[np.ndarray, np.ndarray],
-        used: Triplets,
-        own: Triplets,
-        sides: tuple[np.ndarray, np.ndarray],
-    ) -> None:
-        """own: rows counted over all the requests', as many of each; sides: of all of them."""
-        storage = self._storage
-        blocks = storage.take_blocks(sizes.tolist(), len(sides[0]) // len(ids) if len(ids) else 0)
-        self._blocks.update(zip(ids, blocks.tolist(), strict=True))
-        columns, rows = storage.columns_of(blocks), storage.own_rows(blocks)
-        storage.cost[columns] = -costs if self.maximise else costs
-        storage.lower[columns], storage.upper[columns] = bounds
-        storage.row_lower[rows], storage.row_upper[rows] = sides
-        column, row, value = own
-        storage.write(blocks, *inputs.joined([used, (column, rows[row], value)]))
-
-    def _rewrite(
-        self,
-        id: Hashable,
-        used: Triplets | None,
-        defined: tuple[Triplets, tuple[np.ndarray, np.ndarray]] | None,
-    ) -> None:
-        """Replace the request's use of resources, its own rows, or both; what is None stays."""
-        storage, block = self._storage, self._blocks[id]
-        alone, where = np.array([block]), storage.blocks[block]
-        column, row, value = storage.read(alone)
-        kind = storage.kind[row]
-        keep = np.ones(len(row), dtype=bool)
-        if used is not None:
-            keep &= kind != CAPACITY
-        if defined is not None:
-            keep &= kind != OWN
-        parts = [(column[keep], row[keep], value[keep])]
-        if used is not None:
-            parts.append(used)
-        if defined is not None:
-            (own_column, own_row, own_value), (low, high) = defined
-            if len(low) != where[ROWS]:
-                storage.free_rows(int(where[ROW]), int(where[ROWS]))
-                where[ROW], where[ROWS] = storage.take_rows(len(low), OWN), len(low)
-            mine = storage.own_rows(alone)
-            storage.row_lower[mine], storage.row_upper[mine] = low, high
-            parts.append((own_column, own_row + where[ROW], own_value))
-        storage.write(alone, *inputs.joined(parts))
-
-    def _uses(self, what: str, uses: Mapping[str, Coefficients], count: int) -> Uses:
-        parts = []
-        inputs.mapping(f"uses of {what}", uses, "{resource: coefficients}")
-        for resource, given in uses.items():
-            if resource not in self._capacities:
-                raise ValueError(f"uses of {what}: resource {resource!r} is unknown; set_capacity makes it known")
-            parts.append(inputs.coefficients_of(f"uses of {what}, {resource!r}", given, count))
-        return Uses.of([*uses], parts)
-
-    def _entries(self, used: Uses) -> Triplets:
-        return used.entries([self._capacities[name] for name in used.resources])
-
-    def _note_users(self, ids: Sequence[Hashable], sizes: np.ndarray, used: Uses) -> None:
-        for resource, users in zip(used.resources, used.users(ids, sizes), strict=True):
-            self._users[resource].add(users, self._blocks)
-
-    def _set_sides(self, slot: int, sides: tuple[float, float]) -> None:
-        self._storage.row_lower[slot], self._storage.row_upper[slot] = sides
-
-    def _drop_row(self, slot: int, members: Collection[Hashable]) -> None:
-        storage, blocks = self._storage, np.sort(self._several(members))
-        column, row, _ = storage.read(blocks)
-        owner = np.repeat(np.arange(len(blocks)), storage.blocks[blocks, COLUMNS])
-        blocks = blocks[np.unique(owner[column[row == slot]])]
-        column, row, value = storage.read(blocks)
-        keep = row != slot
-        storage.write(blocks, column[keep], row[keep], value[keep])
-        storage.free_rows(slot, 1)
-
-    def _compact(self, always: bool = False) -> None:
-        if not (always or self._storage.wasteful):
-            return
-        self._storage.compact(self._all_blocks(), self._single_rows())
-        self._blocks = {id: number for number, id in enumerate(self._blocks)}
-        for users in self._users.values():
-            users.among(self._blocks)
-        self._capacities = {name: i for i, name in enumerate(self._capacities)}
-        first = len(self._capacities)
-        self._constraints = {name: first + i for i, name in enumerate(self._constraints)}
-
-    def _single_rows(self) -> np.ndarray:
-        return np.array([*self._capacities.values(), *self._constraints.values()], dtype=np.int64)
-
-    def _all_blocks(self) -> np.ndarray:
-        return np.fromiter(self._blocks.values(), np.int64, len(self._blocks))
-
-    def _block(self, id: Hashable) -> int:
-        self._known(self._blocks, "request", id)
-        return self._blocks[id]
-
-    def _columns(self, block: int) -> int:
-        return int(self._storage.blocks[block, COLUMNS])
-
-    def _several(self, ids: Collection[Hashable]) -> np.ndarray:
-        try:
-            return np.fromiter(map(self._blocks.__getitem__, ids), np.int64, len(ids))
-        except KeyError as error:
-            self._block(error.args[0])  # which says that it is unknown
-            raise
-
-    @staticmethod
-    def _known(among: Mapping[Any, Any], what: str, name: Hashable) -> None:
-        inputs.hashable(what, name)
-        if name not in among:
-            raise ValueError(f"{what} {name!r}: is unknown; one of the {len(among)} that were added is accepted")

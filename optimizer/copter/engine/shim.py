@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ..linear_program import LinearProgram
+from ...linear_program import LinearProgram
 from .inputs import numbers
 
 if TYPE_CHECKING:

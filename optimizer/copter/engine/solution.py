@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..linear_program import Status
+from ...linear_program import Status
 from . import blocks as lie
 from .blocks import COLUMN, COLUMNS, ROW, ROWS
 from .inputs import hashable

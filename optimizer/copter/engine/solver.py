@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ..linear_program import Status
+from ...linear_program import Status
 from . import kernels
 from .certificates import Certificates
 from .own_prices import improve_own_prices

@@ -1,9 +1,4 @@
-"""Which jobs get how many GPUs of which type (Sia's program, COpter section 4.4), by different solvers.
+"""A round of GPU allocation by solvers that ours is compared with: HiGHS, POP, the continual engine and a shim.
 
-Every solver takes the same `ChoiceProgram`, whose rows are jobs and whose columns are configurations. Only
-`structured` works on it as it is; the others read all of it, which is part of what they cost.
+Each takes a `ChoiceProgram` and answers with a `ChoiceSolution`; `policies/choosing/solvers.py` names them.
 """
-
-from .solvers import AllocationSolver, allocation_solver, allocation_solvers
-
-__all__ = ["AllocationSolver", "allocation_solver", "allocation_solvers"]

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...allocation import ChoiceProgram, ChoiceSolution
+from ...allocation.listing import Entries
 from ...compiled import kernel
 from ..engine import ContinualProgram, Row
 from .program import Reading
@@ -19,8 +20,8 @@ from .shim import largest_weights
 class Continual:
     """The LP relaxation by the continual engine, told what changed since the last round, and COpter's shim.
 
-    Jobs are its requests, by the stamps of their options: one whose options are others leaves, and comes anew; of
-    all others the costs are written over, as ageing alone changes them in every round.
+    Jobs are its requests, each with the columns it may pick. A job with other columns leaves, and comes anew. The
+    costs of all others are written over, as ageing alone changes them in every round.
     """
 
     tolerance: float = 1e-4
@@ -30,6 +31,7 @@ class Continual:
     _known: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # requests there are, rising
     _limits: tuple[np.ndarray, np.ndarray] | None = None  # usage, capacity
     _names: tuple[str, ...] = ()  # of limits
+    _serial: dict[str, int] = field(default_factory=dict)  # numbers that stay a job's own
 
     def solve(
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
@@ -42,6 +44,13 @@ class Continual:
         prices = np.maximum([found.price(name) for name in self._names], 0.0)
         return reading.plan(choice, found.bound, prices, gap, found.seconds)
 
+    def _requests(self, order: Sequence[str], entries: Entries, required: np.ndarray) -> np.ndarray:
+        """Return (rows,) numbers that are the same as long as a job's columns, and whether it is required, are."""
+        serial = np.array([self._serial.setdefault(id, len(self._serial)) for id in order], np.int64)
+        columns = _MIX[entries.column % len(_MIX)]
+        mixed = np.bincount(entries.row, columns, len(order)).astype(np.int64) + (1 << 39) * required
+        return (serial << _HASH_BITS) + (mixed & ((1 << _HASH_BITS) - 1))
+
     def tell(self, program: ChoiceProgram, order: Sequence[str], reading: Reading) -> np.ndarray:
         """Bring the engine to this round; returns its request of each row."""
         entries, usage, capacity, required = reading.entries, reading.usage, reading.capacity, reading.required
@@ -53,7 +62,7 @@ class Continual:
             if self._limits is None or self._limits[1][i] != most:
                 self.engine.set_capacity(self._names[i], most)
         self._limits = usage, capacity
-        requests = 2 * program.stamps(order) + required
+        requests = self._requests(order, entries, required)
         place = np.searchsorted(self._known, requests)
         stays = np.append(self._known, -1)[place] == requests
         self.engine.remove_requests(np.delete(self._known, place[stays]).tolist())
@@ -66,6 +75,10 @@ class Continual:
         one = Row(1.0, np.where(required[~stays], 1.0, -np.inf), 1.0)
         self.engine.add_requests(requests[~stays].tolist(), sizes[~stays], coming, uses, [one])
         return requests
+
+
+_HASH_BITS = 40
+_MIX = np.random.default_rng(0).integers(0, 1 << 38, 1 << 12)  # one for each column; sums are exact as floats
 
 
 @kernel

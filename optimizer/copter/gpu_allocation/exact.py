@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...allocation import ChoiceProgram, ChoiceSolution, milp
-from ..baselines.highs import Highs, Method
+from ...allocation import ChoiceProgram, ChoiceSolution
+from ...highs import Highs, Method
+from ..baselines import milp
 from .program import Reading, dense, picked
 
 
@@ -29,7 +30,7 @@ class Ilp:
 
 @dataclass(frozen=True)
 class Reduced:
-    """The integer program by HiGHS, of what the LP's reduced costs leave open (`optimizer/allocation/milp.py`)."""
+    """The integer program by HiGHS, of what the LP's reduced costs leave open (`baselines/milp.py`)."""
 
     def solve(
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...allocation import ChoiceProgram, ChoiceSolution
-from ...allocation.program import Entries
-from ..baselines.highs import Highs, Method
+from ...allocation.listing import Entries
+from ...highs import Highs, Method
 from ..baselines.pop import solve_parts
 from .program import dense, linear_program, objective, picked, satisfiable, unmet
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from ...allocation import ChoiceProblem, ChoiceProgram, ChoiceSolution, milp
-from ...allocation.program import Entries
-from ..linear_program import LinearProgram
+from ...allocation import ChoiceProblem, ChoiceProgram, ChoiceSolution
+from ...allocation.listing import Entries
+from ...linear_program import LinearProgram
+from ..baselines import milp
 
 
 def dense(entries: Entries, usage: np.ndarray, capacity: np.ndarray, required: np.ndarray) -> ChoiceProblem:
@@ -29,7 +30,7 @@ def satisfiable(entries: Entries, required: np.ndarray, usage: np.ndarray, capac
     rows = np.flatnonzero(required)
     mine = required[entries.row]
     alone = Entries(np.searchsorted(rows, entries.row[mine]), entries.column[mine], entries.gain[mine])
-    _, unmet = milp.meet_required(dense(alone, usage, capacity, np.ones(len(rows), bool)))
+    unmet = milp.serve(dense(alone, usage, capacity, np.ones(len(rows), bool)))
     can = required.copy()
     can[rows[list(unmet)]] = False
     return can

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...allocation import ChoiceProgram, ChoiceSolution
-from ...allocation.program import Entries
-from ..baselines.highs import HotHighs, LpSolver
-from ..linear_program import LinearProgram, LinearSolution
+from ...allocation.listing import Entries
+from ...linear_program import LinearProgram, LinearSolution
+from ..baselines.hot_highs import HotHighs, LpSolver
 from .program import Reading
 from .shim import largest_weights
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...allocation.program import Entries
+from ...allocation.listing import Entries
 from ...compiled import kernel
 
 

@@ -1,39 +1,19 @@
-"""Solvers of a round, by name."""
+"""Solvers of a round that ours is compared with, by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
 
-from ...allocation import ChoiceProgram, ChoiceSolution
-from ..baselines.highs import Highs, HotHighs, Method
+from ...highs import Highs, Method
+from ..baselines.hot_highs import HotHighs
 from .engine import Continual
 from .exact import Ilp, Reduced
 from .pop import Pop
 from .relaxed import Relaxed
 
+ComparedSolver = Reduced | Ilp | Relaxed | Pop | Continual
 
-class AllocationSolver(Protocol):
-    """Decides a round; may keep what it likes from the one before."""
-
-    def solve(
-        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
-    ) -> ChoiceSolution: ...
-
-
-@dataclass(frozen=True)
-class Structured:
-    """Prices, the LP's vertex and a search over what is torn (`optimizer/allocation`)."""
-
-    def solve(
-        self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
-    ) -> ChoiceSolution:
-        return program.solve(order, gap, time_limit_s)
-
-
-_SOLVERS: dict[str, Callable[[], AllocationSolver]] = {
-    "structured": Structured,
+_SOLVERS: dict[str, Callable[[], ComparedSolver]] = {
     "milp": Reduced,
     "ilp": Ilp,
     "highs": lambda: Relaxed(Highs(Method.SIMPLEX)),
@@ -48,12 +28,10 @@ _SOLVERS: dict[str, Callable[[], AllocationSolver]] = {
 }
 
 
-def allocation_solvers() -> tuple[str, ...]:
+def compared_solvers() -> tuple[str, ...]:
     return tuple(_SOLVERS)
 
 
-def allocation_solver(name: str) -> AllocationSolver:
-    """A new solver; raises ValueError for an unknown name."""
-    if name not in _SOLVERS:
-        raise ValueError(f"solver: {name!r} is unknown; accepted: {', '.join(_SOLVERS)}")
+def compared_solver(name: str) -> ComparedSolver:
+    """Return a new solver; raise KeyError for an unknown name."""
     return _SOLVERS[name]()

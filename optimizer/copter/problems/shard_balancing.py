@@ -20,8 +20,8 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from ..baselines.highs import LpSolver
-from ..linear_program import LinearProgram
+from ...linear_program import LinearProgram
+from ..baselines.hot_highs import LpSolver
 
 # A share of a shard's load below this is no replica; simplex leaves such dust at a vertex.
 DUST = 1e-7

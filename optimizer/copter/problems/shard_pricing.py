@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from ..baselines.highs import HotHighs
-from ..linear_program import LinearProgram
+from ...linear_program import LinearProgram
+from ..baselines.hot_highs import HotHighs
 from .shard_balancing import DUST, Assignment, ShardProblem, keep_idle, place
 
 # What missing the load range by one mean load, or the memory by one mean size, costs, in replicas of mean size;

@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from ..baselines.highs import LpSolver
-from ..linear_program import LinearProgram
+from ...linear_program import LinearProgram
+from ..baselines.hot_highs import LpSolver
 from .paths import Paths
 from .topology import Topology
 

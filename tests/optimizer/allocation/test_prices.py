@@ -5,10 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from coadapt.optimizer.allocation import ChoiceProgram
-from coadapt.optimizer.allocation.at_prices import take_shares
-from coadapt.optimizer.allocation.prices import find_prices, smoothed_dual
-from coadapt.optimizer.allocation.rows import NOTHING
-from coadapt.optimizer.allocation.shares import no_shares
+from coadapt.optimizer.allocation.prices import Aim, find_prices, no_shares, smoothed_dual
 from coadapt.optimizer.allocation.snapshot import Snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,24 +21,22 @@ def smoothed(snapshot: Snapshot, prices: np.ndarray, width: float) -> tuple[floa
     """The smoothed dual and the dual at prices, what demand leaves of each limit, and how that moves with them."""
     size = len(prices)
     left, slopes = np.empty(size), np.empty((size, size))
-    cost = np.empty(snapshot.usage.shape[1])
-    own = no_shares(len(snapshot.rows.concave))
-    given = snapshot.rows, snapshot.columns, snapshot.capacity, prices, width, cost, own, left, slopes, True
-    return (*smoothed_dual(*given), left, slopes)
+    own = no_shares(len(snapshot.program.rows.concave))
+    return (*smoothed_dual(*snapshot.program, prices, width, own, left, slopes, True), left, slopes)
 
 
 @given(st.sampled_from([*FAMILIES, *LARGER]), seeds, st.sampled_from([0.01, 0.1, 1.0]))
 @settings(max_examples=60)
 def test_what_is_said_to_be_left_is_the_slope_of_the_smoothed_dual(family: str, seed: int, width: float) -> None:
     snapshot, rng = snapshot_of(draw(family, seed)), np.random.default_rng(seed)
-    size = len(snapshot.capacity)
+    size = len(snapshot.program.capacity)
     prices, way = rng.uniform(0.1, 1.0, size), rng.normal(size=size)
     change = 1e-2 * width / snapshot.usage.max(initial=1.0) * way
     value, dual, left, slopes = smoothed(snapshot, prices, width)
     after, _, left_after, _ = smoothed(snapshot, prices + change, width)
     before, _, left_before, _ = smoothed(snapshot, prices - change, width)
     # What is worth less than the best by eight widths counts no more: e^-8 of a width a row.
-    cut = 1e-3 * len(snapshot.rows.order)
+    cut = 1e-3 * len(snapshot.order)
     assert value >= dual - 1e-12 * abs(dual)
     assert after - before == pytest.approx(2 * left @ change, rel=1e-3, abs=cut * width)
     moved = 2 * slopes @ change
@@ -53,7 +48,7 @@ def test_what_is_left_out_of_the_smoothed_dual_is_less_than_a_thousandth_of_a_wi
     # Where it jumps by more, for all of 100,000 rows, no step of Newton's leads on.
     program, width = ChoiceProgram(np.ones((1, 1)), np.ones(1)), 0.1
     program.put(["a"], np.full((1, 1), worth * width), np.ones((1, 1), bool))
-    value, _, _, _ = smoothed(program._snapshot(program._slots(["a"])), np.zeros(1), width)
+    value, _, _, _ = smoothed(program._snapshot(program._rows.slots(["a"])), np.zeros(1), width)
     assert value == pytest.approx(width * np.logaddexp(0.0, worth), rel=0, abs=1e-3 * width)
 
 
@@ -69,8 +64,7 @@ def test_demand_meets_capacity_wherever_the_search_begins(
     snapshot = snapshot_of(replace(instance, capacity=capacity))
     width, prices = 0.02, start * rng.uniform(0, 1, TYPES)
     none, all_ = np.zeros(TYPES), np.full(TYPES, np.inf)
-    given = snapshot.rows, snapshot.columns, snapshot.capacity, none, all_, prices
-    find_prices(*given, 0.3, width, 1e-6 * count, 1.0, start)
+    find_prices(*snapshot.program, none, all_, prices, Aim(0.3, width, 1e-6 * count, 1.0, max(start, 0.5)))
     value, _, left, _ = smoothed(snapshot, prices, width)
     assert (prices >= 0.0).all()
     # What is wanted beyond what there is, and left of what has a price, at the prices.
@@ -86,8 +80,7 @@ def test_prices_that_would_fall_below_0_do_not_keep_the_others_from_moving() -> 
     values = []
     for seed in range(50):
         prices = np.random.default_rng(seed).uniform(0.0, 1.0, TYPES)
-        given = snapshot.rows, snapshot.columns, snapshot.capacity, none, all_, prices
-        find_prices(*given, 0.02, 0.02, 0.01, 0.1, 0.5)
+        find_prices(*snapshot.program, none, all_, prices, Aim(0.02, 0.02, 0.01, 0.1, 0.5))
         values.append(smoothed(snapshot, prices, 0.02)[0])
         assert prices[3] == 0.0
     assert max(values) <= 1.001 * min(values)
@@ -101,11 +94,11 @@ def test_prices_that_are_a_third_off_are_found_in_some_ten_passes_over_the_rows(
         instance = jobs_that_scale(rng, count, TYPES, 1.0, spread=0.5)
         capacity = np.floor(rng.dirichlet(np.full(TYPES, 3.0)) * count)
         snapshot = snapshot_of(replace(instance, capacity=capacity))
-        within = snapshot.rows, snapshot.columns, snapshot.capacity, none, all_
+        within = *snapshot.program, none, all_
         best = np.full(TYPES, 0.5)
-        find_prices(*within, best, 0.3, width, 1e-6 * count, 1.0, 0.5)
+        find_prices(*within, best, Aim(0.3, width, 1e-6 * count, 1.0, 0.5))
         prices = best * np.exp(0.3 * rng.normal(size=TYPES))
-        passes.append(find_prices(*within, prices, width, width, 4e-5 * count, 0.1, 0.5)[0])
+        passes.append(find_prices(*within, prices, Aim(width, width, 4e-5 * count, 0.1, 0.5))[0])
         assert smoothed(snapshot, prices, width)[0] <= (1 + 5e-5) * smoothed(snapshot, best, width)[0]
     assert np.mean(passes) <= 11
 
@@ -130,21 +123,3 @@ def test_prices_are_found_as_fast_in_any_units(unit: float) -> None:
                 assert found.proven
                 passes[size] += found.passes
     assert passes[unit] <= 1.5 * passes[1.0]
-
-
-def test_rows_that_are_all_alike_share_what_there_is() -> None:
-    """At the price at which four GPUs are worth what they cost every other row takes them; too dear, fewer do."""
-    count = 100
-    program = ChoiceProgram(np.array([[4.0]]), np.array([201.0]))
-    ids = [f"job-{i}" for i in range(count)]
-    program.put(ids, np.ones((count, 1)), np.ones((count, 1), bool))
-    snapshot = program._snapshot(program._slots(ids))
-    for price, taken in ((0.249, 50), (0.25, 50), (0.251, 40)):
-        picks, room = snapshot.no_picks(), snapshot.capacity.copy()
-        given = snapshot.rows, snapshot.columns, np.array([price]), 0.01
-        assert take_shares(*given, 1.0, picks, room)
-        assert (picks != NOTHING).sum() == taken
-        assert (picks[snapshot.rows.order[:taken]] != NOTHING).all()  # those that come first
-        assert room[0] == 201.0 - 4.0 * taken
-        # At prices that are off rows lose by having shares; who cannot afford that is told so.
-        assert take_shares(*given, 1e-9, snapshot.no_picks(), snapshot.capacity.copy()) == (price == 0.25)

@@ -4,9 +4,10 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from coadapt.optimizer.copter.baselines.highs import Highs, HotHighs, Method, dual_bound
+from coadapt.optimizer.copter.baselines.hot_highs import HotHighs
 from coadapt.optimizer.copter.baselines.pop import makespan_s, solve_parts
-from coadapt.optimizer.copter.linear_program import LinearProgram, Status
+from coadapt.optimizer.highs import Highs, Method, dual_bound
+from coadapt.optimizer.linear_program import LinearProgram, Status
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -88,7 +89,7 @@ def test_a_mask_of_numbers_is_refused() -> None:
 
 
 def test_a_rebuilt_model_keeps_its_basis(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coadapt.optimizer.copter.baselines.highs.MAX_CHANGED_COEFFICIENTS", 0)
+    monkeypatch.setattr("coadapt.optimizer.copter.baselines.hot_highs.MAX_CHANGED_COEFFICIENTS", 0)
     rng = np.random.default_rng(0)
     program = packing(rng, 60, 300)
     hot = HotHighs()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from coadapt.optimizer.copter.engine import ContinualProgram, Row
 from coadapt.optimizer.copter.engine.certificates import Certificates
-from coadapt.optimizer.copter.linear_program import Status
+from coadapt.optimizer.linear_program import Status
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from coadapt.optimizer.copter.linear_program import Status
+from coadapt.optimizer.linear_program import Status
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "continual_program.py"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from coadapt.optimizer.copter.engine import ContinualProgram, Row
-from coadapt.optimizer.copter.linear_program import LinearProgram
+from coadapt.optimizer.linear_program import LinearProgram
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule

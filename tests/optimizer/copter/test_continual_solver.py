@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from coadapt.optimizer.copter.engine import ContinualProgram, Row, Solution, solver
-from coadapt.optimizer.copter.linear_program import LinearProgram, Status
+from coadapt.optimizer.linear_program import LinearProgram, Status
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from coadapt.optimizer.copter.baselines.highs import Highs, Method
 from coadapt.optimizer.copter.engine import ContinualProgram, factorization, proximal
 from coadapt.optimizer.copter.engine.factorization import Factorization, envelope_work
 from coadapt.optimizer.copter.engine.kernels import SparseColumns
-from coadapt.optimizer.copter.linear_program import LinearProgram, Status
+from coadapt.optimizer.highs import Highs, Method
+from coadapt.optimizer.linear_program import LinearProgram, Status
 from scipy import sparse
 
 

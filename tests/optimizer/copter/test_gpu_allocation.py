@@ -8,13 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from coadapt.optimizer.allocation import ChoiceProgram, ChoiceSolution, milp
-from coadapt.optimizer.allocation.program import Entries
-from coadapt.optimizer.copter.gpu_allocation import allocation_solver, allocation_solvers
+from coadapt.optimizer.allocation import ChoiceProgram, ChoiceSolution
+from coadapt.optimizer.allocation.listing import Entries
+from coadapt.optimizer.copter.baselines import milp
 from coadapt.optimizer.copter.gpu_allocation.engine import Continual
 from coadapt.optimizer.copter.gpu_allocation.pop import Pop
 from coadapt.optimizer.copter.gpu_allocation.program import linear_program
 from coadapt.optimizer.copter.gpu_allocation.shim import largest_weights
+from coadapt.optimizer.copter.gpu_allocation.solvers import compared_solvers
+from coadapt.policies.choosing.solvers import COMPARED, SOLVERS, allocation_solver
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +28,7 @@ VERTEX = ("highs", "highs-ipm", "highs-hot")
 FIRST_ORDER = ("highs-pdlp", "highs-pdlp-hot", "continual")
 SPLIT = ("pop", "pop-structured")
 BY_RAY = ("pop-ray",)  # `pop`, side by side: looked at once, as it starts a Ray
-IN_PROCESS = tuple(name for name in allocation_solvers() if name not in BY_RAY)
+IN_PROCESS = tuple(name for name in SOLVERS if name not in BY_RAY)
 families = st.sampled_from(list(FAMILIES))
 seeds = st.integers(0, 10**6)
 
@@ -48,7 +50,8 @@ def assert_fits(instance: Instance, solution: ChoiceSolution) -> None:
 
 
 def test_all_solvers_there_are_are_looked_at_here() -> None:
-    assert set(allocation_solvers()) == {*EXACT, *VERTEX, *FIRST_ORDER, *SPLIT, *BY_RAY}
+    assert set(SOLVERS) == {*EXACT, *VERTEX, *FIRST_ORDER, *SPLIT, *BY_RAY}
+    assert compared_solvers() == COMPARED
 
 
 @pytest.mark.parametrize("name", IN_PROCESS)
@@ -306,7 +309,7 @@ BY_RAY_ALONE = """
 import json, time
 import ray
 from tests.support.choice_instances import draw
-from coadapt.optimizer.copter.gpu_allocation import allocation_solver
+from coadapt.policies.choosing.solvers import allocation_solver
 
 instance, by_ray, rounds = draw("sia's, with moves", 7), allocation_solver("pop-ray"), []
 program = instance.program()

@@ -6,7 +6,6 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from coadapt.optimizer.copter.baselines.highs import Highs
 from coadapt.optimizer.copter.engine import ContinualProgram
 from coadapt.optimizer.copter.engine.program import Coefficients
 from coadapt.optimizer.copter.problems.continual import add_shards, add_traffic, change_shards, change_traffic
@@ -24,6 +23,7 @@ from coadapt.optimizer.copter.problems.traffic_engineering import (
     traffic_matrix,
     traffic_program,
 )
+from coadapt.optimizer.highs import Highs
 
 
 class Engine(ContinualProgram):

@@ -5,7 +5,6 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from coadapt.optimizer.copter.baselines.highs import Highs, Method
 from coadapt.optimizer.copter.baselines.pop import solve_parts
 from coadapt.optimizer.copter.problems.shard_balancing import (
     Assignment,
@@ -22,6 +21,7 @@ from coadapt.optimizer.copter.problems.shard_balancing import (
     zipf_loads,
 )
 from coadapt.optimizer.copter.problems.shard_pricing import PairPricing
+from coadapt.optimizer.highs import Highs, Method
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from coadapt.optimizer.copter.baselines.highs import Highs
 from coadapt.optimizer.copter.baselines.pop import solve_parts
 from coadapt.optimizer.copter.problems import path_flow
 from coadapt.optimizer.copter.problems.path_flow import PathFlow
@@ -23,6 +22,7 @@ from coadapt.optimizer.copter.problems.traffic_engineering import (
     traffic_matrix,
     traffic_program,
 )
+from coadapt.optimizer.highs import Highs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

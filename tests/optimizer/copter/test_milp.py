@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from coadapt.optimizer.allocation import ChoiceProblem, ChoiceSolution
-from coadapt.optimizer.allocation.milp import solve
+from coadapt.optimizer.copter.baselines.milp import solve
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, milp
@@ -61,57 +61,11 @@ def test_the_optimum_is_found(seed: int, rows: int, limits: int, columns: int) -
     assert solution.proven
 
 
-@given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 4), st.integers(1, 9))
-@settings(max_examples=100)
-def test_from_a_known_plan_it_only_gets_better(seed: int, rows: int, limits: int, columns: int) -> None:
-    problem = random_problem(seed, rows, limits, columns, required=0.3)
-    known = solve(problem, gap=0.0)
-    some = known.choice.copy()
-    some[np.random.default_rng(seed).random(rows) < 0.2] = -1
-    again = solve(problem, gap=0.3, known=known.choice)
-    check(problem, again)
-    assert again.unmet == known.unmet
-    assert again.objective >= known.objective - 1e-6 * (1 + abs(known.objective))
-    at_once = solve(problem, time_limit_s=0.0, known=known.choice)
-    check(problem, at_once)
-    if not known.unmet:  # who of them goes without takes time to find
-        assert at_once.objective >= known.objective - 1e-6 * (1 + abs(known.objective))
-    part = solve(problem, gap=0.0, known=some)
-    check(problem, part)
-    assert part.objective == pytest.approx(known.objective, abs=1e-5)
-
-
 def test_the_gap_that_is_asked_for_is_relative_to_the_bound_that_is_returned() -> None:
     """The relaxation's bound, which is larger, would let it end too early."""
     found = solve(random_problem(334910, 7, 2, 8), gap=0.05)
     assert found.proven
     assert found.gap <= 0.05 + 1e-7
-
-
-def test_a_known_plan_that_does_not_fit_is_not_taken() -> None:
-    problem = random_problem(3, 6, 2, 4)
-    greedy = np.where(problem.allowed, problem.value, -np.inf).argmax(axis=1)
-    assert (problem.usage[:, greedy].sum(axis=1) > problem.capacity).any()
-    found = solve(problem, gap=1.0, known=greedy)
-    check(problem, found)
-
-
-@given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 4), st.integers(1, 9), st.floats(0, 0.2))
-@settings(max_examples=150)
-def test_prices_however_far_from_the_relaxations_cost_time_but_no_certainty(
-    seed: int, rows: int, limits: int, columns: int, gap: float
-) -> None:
-    problem = random_problem(seed, rows, limits, columns, required=0.2)
-    best = reference(problem)
-    rng = np.random.default_rng(seed)
-    for prices in (np.zeros(limits), rng.exponential(1.0, limits), rng.exponential(100.0, limits)):
-        found = solve(problem, gap=gap, known=np.full(rows, -1), prices=prices)
-        check(problem, found)
-        assert found.proven
-        assert found.gap <= gap + 1e-7
-        if best is not None:  # all that is required can be met
-            assert not found.unmet
-            assert found.objective <= best + 1e-6 <= found.bound + 2e-6
 
 
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 3))
