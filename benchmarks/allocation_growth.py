@@ -75,7 +75,7 @@ class Allocation:
     made: int = 0
 
     def gains(self, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """(rows, columns) what each row gains in each column now, and where it may be."""
+        """Return (rows, columns): what each row gains in each column now, and where it may be."""
         entries = self.program.entries(ids)
         gain = np.zeros((len(ids), self.program.usage.shape[1]))
         allowed = np.zeros(gain.shape, bool)
@@ -83,7 +83,7 @@ class Allocation:
         return gain, allowed
 
     def cold_s(self) -> float:
-        """Seconds of the same program from nothing."""
+        """Return the seconds that the same program takes from nothing."""
         parts = [self.order[at : at + AT_ONCE] for at in range(0, len(self.order), AT_ONCE)]
         rows = [(ids, *self.gains(ids)) for ids in parts]
         usage, capacity = self.program.usage, self.program.capacity
@@ -95,7 +95,7 @@ class Allocation:
         return time.perf_counter() - began
 
     def change(self, fraction: float) -> tuple[float, float, float, float]:
-        """A round in which so much changes: (seconds of the changes, of the solution, without searches, gap)."""
+        """Run a round of such changes; return (seconds of changes, of solution, without searches, gap)."""
         count = round(fraction * len(self.order))
         which = np.sort(self.rng.choice(len(self.order), count, replace=False))
         ids = [self.order[i] for i in which]
@@ -127,7 +127,7 @@ class Allocation:
 
 
 def without_searches(program: ChoiceProgram, order: Sequence[str], gap: float) -> float:
-    """Seconds of a copy's solution: prices, a plan and, where that is not within the gap, the LP's vertex."""
+    """Return the seconds in which a copy is solved without searches."""
     beside = copy.deepcopy(program)
     began = time.perf_counter()
     beside.solve(order, gap, time_limit_s=0.0)
@@ -154,7 +154,7 @@ class Kept(Measured):
 def rounds_of_sia(
     gpus: int, jobs: int, types: int, rounds: int, seed: int, gap: float = 1e-4
 ) -> tuple[Kept, Allocation]:
-    """What was measured of so many rounds and those left out, and the last one's program."""
+    """Return what was measured of so many rounds and those left out, and the last one's program."""
     measured = Kept()
     policy = make_policy("sia", tolerance=0.01, gap=gap)
     assert isinstance(policy, ProgramPolicy)
@@ -188,7 +188,7 @@ def point(x: float, gpus: int, jobs: int, types: int, args: argparse.Namespace) 
 
 
 def changes(gpus: int, jobs: int, args: argparse.Namespace) -> list[tuple[Point, float]]:
-    """A point for each fraction, and of its time that of the changes."""
+    """Return a point for each fraction; its time is that of the changes."""
     _, allocation = rounds_of_sia(gpus, jobs, 7, 1, args.seed, args.gap)
     measured, cold = [], []
     for fraction in FRACTIONS:
@@ -205,7 +205,7 @@ def changes(gpus: int, jobs: int, args: argparse.Namespace) -> list[tuple[Point,
 
 
 def fit(points: Sequence[Point], least: float = 1e-12, *, lp: bool = False) -> tuple[float, float]:
-    """(a, b) of seconds = a x^b, from x = `least` on; nan of fewer than two points."""
+    """Return (a, b) of seconds = a x^b, from x = `least` on; nan of fewer than two points."""
     some = [p for p in points if p.x >= least]
     if len(some) < 2:
         return float("nan"), float("nan")
@@ -238,7 +238,7 @@ def show(title: str, name: str, points: Sequence[Point], changes_s: Sequence[flo
 
 
 def draw(folder: Path, name: str, label: str, series: dict[str, Sequence[Point]], least: float) -> None:
-    """Points and, from x = `least` on, the power law fitted to those that are warm."""
+    """Draw points, and from x = `least` on the power law fitted to the warm ones."""
     import matplotlib
 
     matplotlib.use("Agg")

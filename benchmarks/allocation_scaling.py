@@ -119,7 +119,7 @@ class Measured:
 
 
 def measure(args: argparse.Namespace) -> dict[str, float]:
-    """One method, in this process."""
+    """Measure one method, in this process."""
     measured = Measured(args.method)
     _warm_up(args)
     policy = make_policy("sia", tolerance=0.01)
@@ -146,7 +146,7 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
 
 
 def _warm_up(args: argparse.Namespace) -> None:
-    """Kernels are loaded, or compiled; those of the structured solver too, which decides."""
+    """Load or compile the kernels, those of the structured solver too, which decides."""
     for solver in dict.fromkeys(("structured", args.method)):
         warm_up("sia", {"solver": solver})
     policy = make_policy("sia", solver=args.method)

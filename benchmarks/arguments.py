@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """Whole numbers from `least` on."""
+    """Accept whole numbers from `least` on."""
 
     def count(text: str) -> int:
         try:
@@ -23,7 +23,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def share(text: str) -> float:
-    """A part of a whole."""
+    """Accept a part of a whole."""
     try:
         found = float(text)
     except ValueError:
@@ -34,7 +34,7 @@ def share(text: str) -> float:
 
 
 def numbers(kind: Callable[[str], int]) -> Callable[[str], list[int]]:
-    """Numbers of a kind with commas between them, each of them once."""
+    """Accept numbers of a kind with commas between them, each of them once."""
 
     def listed(text: str) -> list[int]:
         return list(dict.fromkeys(kind(part) for part in text.split(",")))
@@ -43,7 +43,7 @@ def numbers(kind: Callable[[str], int]) -> Callable[[str], list[int]]:
 
 
 def some_of(accepted: Sequence[str]) -> Callable[[str], list[str]]:
-    """Names with commas between them, each of them accepted."""
+    """Accept names with commas between them, each of them known."""
 
     def names(text: str) -> list[str]:
         found = text.split(",")
@@ -56,7 +56,7 @@ def some_of(accepted: Sequence[str]) -> Callable[[str], list[str]]:
 
 
 def file(text: str) -> Path:
-    """A file that is there."""
+    """Accept a file that is there."""
     if not Path(text).is_file():
         raise argparse.ArgumentTypeError(f"{text!r} is no file")
     return Path(text)

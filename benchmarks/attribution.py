@@ -123,7 +123,7 @@ class Compared:
         return linear, time.perf_counter() - began
 
     def _names(self, program: ChoiceProgram, order: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Of columns and rows, the same in every round."""
+        """Return names of columns and rows, the same in every round."""
         entries, (limits, columns) = program.entries(order), program.usage.shape
         serial = np.array([self.serial.setdefault(id, len(self.serial)) for id in order], np.int64)
         return serial[entries.row] * columns + entries.column, np.concatenate([limits + serial, np.arange(limits)])

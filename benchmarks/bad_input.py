@@ -62,7 +62,7 @@ def clusters() -> list[Row]:
 
 
 def write_job(folder: Path, index: int, case: BadScript) -> Path:
-    """The script and its job file in `folder`."""
+    """Write the script and its job file into `folder`."""
     (folder / f"script_{index}.py").write_text(case.script)
     job = {
         "name": f"bad-{index}",
@@ -106,7 +106,7 @@ def scripts(timeout_s: float = 240.0) -> list[Row]:
 
 
 def submitted(client: Client, path: Path) -> str:
-    """The job's id, or the sentence by which `coadapt submit` refuses it."""
+    """Return the job's id, or the sentence by which `coadapt submit` refuses it."""
     return mistaken(jobfile.load(path)) or client.submit(path)
 
 
@@ -115,7 +115,7 @@ def _expected(case: BadScript) -> str:
 
 
 def _answer(refused: str, job: JobRow | None) -> str:
-    """How the job ended, and why; node names change from run to run."""
+    """Return how the job ended, and why; node names change from run to run."""
     if job is None:
         return f"refused, 0 errors: {refused}"
     return f"{job['phase']}, {job['failures']} errors: " + re.sub(r"on node \w+", "on node N", job["reason"])

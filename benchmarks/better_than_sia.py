@@ -88,7 +88,7 @@ def run(trace: Path, variant: Variant) -> dict[str, float]:
 def run_all(
     traces: Sequence[Path], variants: Sequence[Variant], processes: int
 ) -> dict[str, dict[Path, dict[str, float]]]:
-    """Variant's label -> trace -> figures; what is done is printed as it ends."""
+    """Run all variants: label -> trace -> figures; print each as it ends."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of the processes: their matrices are small
     found: dict[str, dict[Path, dict[str, float]]] = {variant.label: {} for variant in variants}
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -101,7 +101,7 @@ def run_all(
 
 
 def traces_of(name: str) -> list[Path]:
-    """workload-2 before workload-10."""
+    """Return the traces of a folder, workload-2 before workload-10."""
     return sorted((SIA / "workloads" / name).glob("*.csv"), key=lambda path: (len(path.stem), path.stem))
 
 
@@ -112,7 +112,7 @@ def name_of(trace: Path) -> str:
 def ratios(
     ours: Mapping[Path, Mapping[str, float]], theirs: Mapping[Path, Mapping[str, float]]
 ) -> dict[str, float]:
-    """Of the means over the traces."""
+    """Return ratios of the means over the traces."""
 
     def mean(of: Mapping[Path, Mapping[str, float]], key: str) -> float:
         return float(np.mean([figures[key] for figures in of.values()]))
@@ -121,7 +121,7 @@ def ratios(
 
 
 def rows(found: Mapping[str, Mapping[Path, Mapping[str, float]]], base: str) -> list[list[object]]:
-    """A row for each variant: its figures, means over the traces, and their ratio to the base's."""
+    """Return a row for each variant: its figures, means over the traces, and their ratio to the base's."""
     out: list[list[object]] = []
     for label, runs in found.items():
         over = ratios(runs, found[base])

@@ -42,7 +42,7 @@ class HotSimplex:
         self.solver.setOptionValue("solver", "simplex")
 
     def step(self, change: Round) -> float:
-        """Apply a round's change and solve; seconds of both."""
+        """Apply a round's change and solve; return the seconds of both."""
         began = time.perf_counter()
         width, types = self.columns, self.allocation.TYPES
         gone = (change.left[:, None] * width + np.arange(width)).ravel().astype(np.int32)

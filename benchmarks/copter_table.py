@@ -93,7 +93,7 @@ def cluster(scale: int) -> Cluster:
 
 
 def workload(jobs: int, seed: int) -> Workload:
-    """The first published workload of so many jobs, or one drawn from the largest; ValueError: it is not there."""
+    """Return the first published workload of so many jobs, or one drawn from the largest; ValueError: none."""
     published = COPTER / "workloads" / f"{jobs // 1000}kjobs_24hrs_pai" / "workload-1.csv"
     if jobs == PUBLISHED or published.exists():
         return read_trace(published)
@@ -101,7 +101,7 @@ def workload(jobs: int, seed: int) -> Workload:
 
 
 def drawn(base: Workload, jobs: int, seed: int) -> Workload:
-    """Whole copies of `base` and a part of another, without repeating a job in it; each time jittered."""
+    """Draw whole copies of `base` and a part of another, without repeating a job in it; each time jittered."""
     rng = np.random.default_rng((seed, jobs))
     copies, rest = divmod(jobs, len(base))
     part = np.sort(rng.choice(len(base), rest, replace=False))
@@ -199,7 +199,7 @@ class Run:
 
     @property
     def is_done(self) -> bool:
-        """With these options; what was run with others is run again."""
+        """Return whether it was run with these options; what was run with others is run again."""
         return self.done.exists() and self.about().items() <= json.loads(self.done.read_text()).items()
 
     def about(self) -> dict[str, Any]:
@@ -257,7 +257,7 @@ def _recorded(simulated: Simulation) -> Recorded:
 
 
 def figures_of(outcome: Outcome, rounds: np.ndarray) -> dict[str, float]:
-    """Hours and seconds; of the rounds 99th percentiles, and the largest program."""
+    """Return hours and seconds: of rounds the 99th percentiles, and of the largest program."""
     jobs, pairs, policy_s, decided_s, solver_s, gap = rounds[:, 1:].T
     return {
         "jobs": float(len(outcome.workload)),
@@ -281,7 +281,7 @@ def figures_of(outcome: Outcome, rounds: np.ndarray) -> dict[str, float]:
 
 
 def dump(args: argparse.Namespace) -> None:
-    """Jobs from `--skip-hours` on, until so many rounds from `--from-hour` on are written."""
+    """Write jobs from `--skip-hours` on, until so many rounds from `--from-hour` on are written."""
     scale, method = args.scales[0], args.methods[0]
     args.dump_rounds.mkdir(parents=True, exist_ok=True)
     every = workload(JOBS[scale], args.seed)
@@ -350,7 +350,7 @@ def main() -> None:
 
 
 def compared(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """How methods of one scale stand to each other, by name; only what was run.
+    """Return how methods of one scale stand to each other, by name; only what was run.
 
     `next_over_structured_*`: the fastest of the other methods takes so many times as long as structured;
     `peer_over_structured_*`: the fastest of those that are not ours; `scratch_over_continual_*`: HiGHS from

@@ -34,7 +34,7 @@ class Run:
 
     @property
     def kept(self) -> int:
-        """No run that failed keeps all of them."""
+        """Return how many promises were kept; no run that failed keeps all of them."""
         seen = sum(text is not None for text in self.promises.values())
         return seen if self.status == 0 else min(seen, max(len(self.promises) - 1, 0))
 
@@ -45,7 +45,7 @@ class Run:
 
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """So many processes that only compute."""
+    """Run so many processes that only compute."""
     spinning = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(processes)]
     try:
         yield
@@ -56,7 +56,7 @@ def busy(processes: int) -> Iterator[None]:
 
 
 def run(beside: int) -> Run:
-    """The command itself, its output passed on."""
+    """Run the command itself and pass its output on."""
     told = ROOT / "out" / "demo.json"
     told.unlink(missing_ok=True)
     began_s = time.monotonic()
@@ -67,7 +67,7 @@ def run(beside: int) -> Run:
 
 
 def figures(runs: Sequence[Run]) -> dict[str, float | int]:
-    """Of runs beside one number of busy processes."""
+    """Return the figures of runs beside one number of busy processes."""
     jobs = [job for run in runs for job in run.told.get("jobs", [])]
     jct_s = [job["finished_s"] - job["submitted_s"] for job in jobs if job["finished_s"] is not None]
     found = {

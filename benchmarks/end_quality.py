@@ -81,7 +81,7 @@ class FastGroup(TrainingGroup):
 
 
 def alone(name: str, seed: int, folder: Path) -> Run:
-    """`python train.py`."""
+    """Run `python train.py`."""
     folder.mkdir(parents=True)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("COADAPT")}
     process = Process(run_alone, _script(name), environment, folder, ["--seed", str(seed)])
@@ -92,7 +92,7 @@ def alone(name: str, seed: int, folder: Path) -> Run:
 
 
 def adapted(name: str, seed: int, times: int, count: Count, folder: Path) -> Run:
-    """A job that is given `times` its batch once its noise is known."""
+    """Run a job that is given `times` its batch once its noise is known."""
     folder.mkdir(parents=True)
     training = TrainingConfig(
         max_batch_size=1 << 20,
@@ -129,7 +129,7 @@ def _script(name: str) -> Path:
 
 
 def compared(name: str, runs: Sequence[Run], references: Sequence[Run]) -> dict[str, float]:
-    """Figures of one example."""
+    """Return the figures of one example."""
     ours, theirs = [run.metric for run in runs], [run.metric for run in references]
     spread = statistics.stdev(theirs)
     worse = EXAMPLES[name].sign * (statistics.mean(ours) - statistics.mean(theirs))

@@ -28,7 +28,7 @@ TRAINING = TrainingConfig(report_interval_s=0.05, checkpoint=CheckpointConfig(at
 
 
 def resized(folder: Path, batch_size: int, optimizer: str) -> tuple[dict[str, torch.Tensor], int, int]:
-    """Parameters after five warm resizes, a warm and two cold moves; samples repeated and skipped."""
+    """Return parameters after five warm resizes, a warm and two cold moves; samples repeated and skipped."""
     args = [
         f"--out={folder}",
         f"--epochs={EPOCHS}",
@@ -123,7 +123,7 @@ if coadapt.is_main():
 
 
 def quadratic(kind: str, replicas: int, passes: int) -> list[object]:
-    """Noise scale and AdaScale's gain at four times the batch size, and their relative errors."""
+    """Return noise scale and AdaScale's gain at four times the batch size, and their relative errors."""
     batch_size, steps = 24, 1500
     with tempfile.TemporaryDirectory() as name:
         folder, script = Path(name), Path(name) / "train.py"

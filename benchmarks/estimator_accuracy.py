@@ -36,7 +36,7 @@ Predict = Callable[[Profile], np.ndarray]
 
 
 def even(profile: Profile) -> Profile:
-    """The same rows as if replicas had been spread evenly, which is all that (nodes, replicas) tell."""
+    """Return the same rows as if replicas had been spread evenly, which is all that (nodes, replicas) tell."""
     columns = {name: getattr(profile, name) for name in Profile.__dataclass_fields__}
     return Profile(**columns | {"densest": -(-profile.replicas // profile.nodes)})
 
@@ -55,7 +55,7 @@ def ours_even(profile: Profile) -> Predict:
 
 
 def published(profile: Profile) -> Predict:
-    """Sia's seven parameters and its loss (spec: AdaptDL's fit), by bounded L-BFGS."""
+    """Fit Sia's seven parameters by its loss (spec: AdaptDL's fit), with bounded L-BFGS."""
     n, k, m = (x.astype(float) for x in (profile.nodes, profile.replicas, profile.local_bsz))
     compute = np.maximum(profile.step_time_s - profile.sync_time_s, 1e-8)
     single, several = (k > 1) & (n == 1), n > 1
@@ -96,7 +96,7 @@ class Errors:
     taus: list[float] = field(default_factory=list)
 
     def half_all(self, quantile: float) -> float:
-        """Mean over splits of a quantile over all rows."""
+        """Return mean over splits of a quantile over all rows."""
         splits = [np.abs(np.concatenate([e[i] for e in self.half.values()])) for i in range(SPLITS)]
         return float(np.mean([np.quantile(split, quantile) for split in splits]))
 
@@ -118,7 +118,7 @@ def by_size(model: str, gpu_type: str) -> tuple[Profile, Profile]:
 
 
 def best_goodputs(model: str, rows: Profile, step_s: np.ndarray) -> dict[tuple[int, int, int], float]:
-    """Best goodput per (nodes, replicas, densest) over the local batch sizes that were measured there."""
+    """Return best goodput per (nodes, replicas, densest) over the local batch sizes that were measured there."""
     first, last = initial_batch_size(model), max_batch_size(model)
     batch = rows.replicas * rows.local_bsz
     goodput = batch / step_s * efficiency(batch, first, noise_scale(model))
@@ -154,7 +154,7 @@ def evaluate(name: str, method: Callable[[Profile], Predict]) -> Errors:
 
 
 def with_prior() -> dict[tuple[str, str], np.ndarray]:
-    """From 4 replicas, the links of the GPU type learned from all rows of the other four models."""
+    """Predict from 4 replicas; the GPU type's links are learned from all rows of the other four models."""
     errors = {}
     for gpu_type in GPU_TYPES:
         everything = {model: fit(measured(model, gpu_type).profile) for model in PARAMETERS}
@@ -168,7 +168,7 @@ def with_prior() -> dict[tuple[str, str], np.ndarray]:
 
 
 def bootstrapped() -> dict[tuple[str, str], np.ndarray]:
-    """One-replica rows of a GPU type, and all rows of each other type in turn: multi-replica rows predicted."""
+    """Predict multi-replica rows from one-replica rows of a GPU type and all rows of each other type in turn."""
     errors: dict[tuple[str, str], list[np.ndarray]] = {}
     for model in PARAMETERS:
         full = {t: measured(model, t) for t in GPU_TYPES}

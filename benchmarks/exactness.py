@@ -75,7 +75,7 @@ class Optimum:
 
 
 def optimum(problem: ChoiceProblem, required: np.ndarray) -> Optimum:
-    """By HiGHS, of all options as they are; (rows,) required.
+    """Solve by HiGHS, over all options as they are; (rows,) required.
 
     Raises:
         RuntimeError: if HiGHS brings no plan, or one that does not fit.
@@ -99,7 +99,7 @@ def optimum(problem: ChoiceProblem, required: np.ndarray) -> Optimum:
 
 
 def fits(problem: ChoiceProblem, solution: ChoiceSolution) -> bool:
-    """Within capacity, of allowed columns, worth what it says, and required rows picked or named."""
+    """Return whether a plan is within capacity, of allowed columns, worth what it says, and complete."""
     row = np.flatnonzero(solution.choice >= 0)
     column = solution.choice[row]
     value = float(problem.value[row, column].sum())
@@ -113,7 +113,7 @@ def fits(problem: ChoiceProblem, solution: ChoiceSolution) -> bool:
 
 
 def after_changes(instance: Instance, gap: float) -> ChoiceSolution:
-    """By a program that was solved for half of the rows and other capacities, then for another gain of one row."""
+    """Solve a program that was solved for half of the rows and other capacities before, and other gains."""
     program = instance.program()
     later = instance.ids[::2]
     program.set_capacity(np.ceil(instance.capacity * 1.5))
@@ -157,7 +157,7 @@ def check_all(job: tuple[str, int, int, float]) -> list[Checked]:
 
 
 def general_programs() -> dict[str, float | int]:
-    """What `lp_exactness` says of the programs it generates, and of Netlib's where they were fetched."""
+    """Return what `lp_exactness` says of the programs it generates, and of Netlib's where they were fetched."""
     published = list(netlib())
     if not published:
         print("without Netlib's programs: `python -m tests.support.lp_instances --fetch` brings them")

@@ -27,7 +27,7 @@ OUTPUT = Path(__file__).resolve().parents[1] / "core" / "pace_profiles.json"
 
 
 def pace_profiles() -> tuple[dict[str, object], float]:
-    """The file's content, and the median relative error of all its models on the rows they were fitted to."""
+    """Return the file's content, and the median relative error of its models on the rows they fit."""
     models: dict[str, object] = {}
     profiles: dict[str, object] = {}
     errors = []

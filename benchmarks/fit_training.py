@@ -23,7 +23,7 @@ KNOTS = 11
 
 
 def training(model: str) -> tuple[dict[str, object], float]:
-    """A model's entry, and the median relative error of its gains at all batch sizes and epochs."""
+    """Return a model's entry, and the median relative error of its gains at all batch sizes and epochs."""
     statistics = TrainingStatistics.read(TRACES / model)
     pipeline = PIPELINES.get(model)
     if pipeline is not None:
@@ -61,7 +61,7 @@ def training(model: str) -> tuple[dict[str, object], float]:
 
 
 def throughput(model: str) -> tuple[dict[str, dict[str, float]], float]:
-    """Parameters of a pipeline by GPU type, and the median relative error of its step times at all placements."""
+    """Return parameters of a pipeline by GPU type, and the median relative error of its step times."""
     known = Application.read(TRACES / model, PIPELINES[model].stages).step_times
     fitted, errors = {}, []
     for gpu_type, times in known.items():

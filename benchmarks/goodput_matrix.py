@@ -30,7 +30,7 @@ CANDIDATES = 50
 
 
 def configurations(count: int) -> ConfigurationArrays:
-    """Powers of two within a node, then whole nodes, `count` in all over three GPU types."""
+    """Return powers of two within a node, then whole nodes, `count` in all over three GPU types."""
     rows: list[tuple[int, int, int]] = []
     for index, gpu_type in enumerate(TYPES):
         share = count // len(TYPES) + (index < count % len(TYPES))
@@ -45,7 +45,7 @@ def configurations(count: int) -> ConfigurationArrays:
 
 
 def jobs(count: int, seed: int = 0) -> list[JobModel]:
-    """Jobs of the five measured models, each with its own noise scale; a third of the types is bootstrapped."""
+    """Return jobs of the five measured models; a third of their GPU types is bootstrapped."""
     rng = np.random.default_rng(seed)
     fitted = {
         (model, gpu_type): ThroughputModel(
@@ -74,7 +74,7 @@ def jobs(count: int, seed: int = 0) -> list[JobModel]:
 
 
 def grid_search(models: list[JobModel], arrays: ConfigurationArrays) -> np.ndarray:
-    """The published search: 50 geometric candidates, all configurations of a job and GPU type at once."""
+    """Return the published search: 50 geometric candidates, all configurations of a job and GPU type at once."""
     result = np.zeros((len(models), len(arrays)))
     for i, job in enumerate(models):
         throughput = with_bootstrap(job.throughput)

@@ -26,7 +26,7 @@ def needs(*paths: Path) -> None:
 
 
 def machine() -> str:
-    """One line that says what the figures were measured on."""
+    """Return one line that says what the figures were measured on."""
     cpu = platform.processor() or platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
         if line.startswith("model name"):

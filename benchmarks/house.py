@@ -50,7 +50,7 @@ def decorator_name(node: ast.expr) -> str:
 
 
 def classes() -> list[tuple[int, str]]:
-    """(lines, file and name) of every class, the longest first."""
+    """Return (lines, file and name) of every class, the longest first."""
     found = [
         (node.end_lineno - node.lineno + 1, f"{path}: {node.name}")
         for path in sources()
@@ -61,7 +61,7 @@ def classes() -> list[tuple[int, str]]:
 
 
 def modules_without_a_test() -> list[str]:
-    """Modules that no test file names by `import`, where there is none of their own name either."""
+    """Return modules that no test file names by `import`, where there is none of their own name either."""
     named, imported = set[str](), set[str]()
     for path in [*(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks" / "tests").rglob("*.py")]:
         named.add(path.stem.removeprefix("test_"))
@@ -78,7 +78,7 @@ def modules_without_a_test() -> list[str]:
 
 
 def compile_cpu_s(policy: str) -> float:
-    """CPU seconds that a first start needs more than a second one."""
+    """Return CPU seconds that a first start needs more than a second one."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
         spent = [_cpu_s([sys.executable, "-c", WARM_UP.format(policy=policy)], environment) for _ in range(2)]

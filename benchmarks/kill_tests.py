@@ -150,7 +150,7 @@ def _spec(folder: Path) -> JobSpec:
 
 
 def _finish(client: Client, jobs: list[str], timeout_s: float) -> list[dict[str, object]]:
-    """Each job's phase and last metrics, after all have ended or the time is up."""
+    """Return each job's phase and last metrics, after all have ended or the time is up."""
     with suppress(TimeoutError):
         client.wait(jobs, timeout_s=timeout_s)
     details = [client.describe(job) for job in jobs]
@@ -182,7 +182,7 @@ class Killer:
             yield from ORDER
 
     def _wait_for_progress(self, client: Client, jobs: list[str], timeout_s: float) -> bool:
-        """Until some job has trained further than it had when this was asked."""
+        """Wait until some job has trained further than it had when this was asked."""
         before = {row["id"]: (row["steps"], row["phase"]) for row in client.list()}
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
@@ -220,7 +220,7 @@ class Killer:
         return record
 
     def _writer(self, deadline: float) -> psutil.Process | None:
-        """A process that is writing a checkpoint: data is there, its manifest is not yet."""
+        """Return a process that is writing a checkpoint: data is there, its manifest is not yet."""
         root = Path(self.settings.state_dir) / "checkpoints"
         writers = {_url(process): process for process in _training() if _rank(process) == "0"}
         while time.monotonic() < deadline:
@@ -246,7 +246,7 @@ class Killer:
 
 
 def _training() -> list[psutil.Process]:
-    """Training processes of jobs that train (not of profile runs)."""
+    """Return training processes of jobs that train (not of profile runs)."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         with suppress(psutil.Error):
@@ -276,7 +276,7 @@ def _parent(process: psutil.Process) -> psutil.Process | None:
 
 
 def _named(record: local_cluster.ClusterRecord, title: str) -> list[psutil.Process]:
-    """Actors by their process title."""
+    """Return actors by their process title."""
     return [p for p in _descendants(record) if _title(p).startswith(title)]
 
 
@@ -287,7 +287,7 @@ def _title(process: psutil.Process) -> str:
 
 
 def _descendants(record: local_cluster.ClusterRecord) -> list[psutil.Process]:
-    """Every process of our own cluster, and of no other on this machine."""
+    """Return every process of our own cluster, and of no other on this machine."""
     found = []
     for recorded in [*record.head, *(p for node in record.nodes for p in node.processes)]:
         root = recorded.alive()

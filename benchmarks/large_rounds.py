@@ -46,7 +46,7 @@ LEARN = 0.15  # and of one that learns something
 
 
 def cluster(gpus: int, types: int = len(TYPES)) -> Cluster:
-    """A cluster of about so many GPUs of the first `types` types; beyond seven, types alike under other names."""
+    """Return a cluster of about so many GPUs of `types` types; beyond seven they repeat under other names."""
     names = [
         (f"{t}{'' if i < len(TYPES) else f'-{i // len(TYPES)}'}", TYPES[t]) for i, t in enumerate(kinds(types))
     ]
@@ -59,7 +59,7 @@ def cluster(gpus: int, types: int = len(TYPES)) -> Cluster:
 
 
 def kinds(types: int) -> list[str]:
-    """The type in `TYPES` that each of so many types is like."""
+    """Return the type in `TYPES` that each of so many types is like."""
     names = list(TYPES)
     return [names[i % len(names)] for i in range(types)]
 
@@ -98,7 +98,7 @@ class Workload:
         return Round(self.now, ROUND_S, self.cluster, self.jobs)
 
     def step(self, plan: Plan) -> None:
-        """One round later."""
+        """Move on to one round later."""
         self.now += ROUND_S
         fate = self.rng.random(len(self.jobs))
         drift = self.rng.normal(0, 1, len(self.jobs))
@@ -111,7 +111,7 @@ class Workload:
             self._lose_nodes()
 
     def _lose_nodes(self) -> None:
-        """Nodes fail and return, and jobs that ran on those that fail have nothing."""
+        """Fail nodes and bring others back; jobs on those that fail have nothing."""
         nodes = self.whole.nodes
         failed = [nodes[i].id for i in np.flatnonzero(self.rng.random(len(nodes)) < self.fail).tolist()]
         away = {id: rounds - 1 for id, rounds in self.away.items() if rounds > 1} | dict.fromkeys(failed, AWAY)
@@ -126,7 +126,7 @@ class Workload:
         ]
 
     def _spec(self, most: int) -> JobSpec:
-        """Of any kind, a plain one with up to `most` GPUs."""
+        """Make a job of any kind, a plain one with up to `most` GPUs."""
         kind = str(self.rng.choice(list(KINDS), p=list(KINDS.values())))
         gpus, replica = int(self.rng.choice(COUNTS)), int(self.rng.choice(PIPELINES))
         gpu_type = str(self.rng.choice(self.whole.gpu_types))

@@ -37,13 +37,13 @@ JITTER_S = 1.0
 
 
 def replay(workload: Workload) -> Outcome:
-    """The recorded jobs under the live cluster's nodes, policy and rounds."""
+    """Replay the recorded jobs under the live cluster's nodes, policy and rounds."""
     under = Conditions(Timing(ROUND_S, early_s=EARLY_S))
     return simulate.run(workload, CLUSTER, {"sia": {}}, under)["sia"]
 
 
 def jittered(workload: Workload) -> Iterator[Workload]:
-    """The same jobs, each a little later, again and again."""
+    """Yield the same jobs, each a little later, again and again."""
     draw = np.random.default_rng(0)
     while True:
         yield replace(
@@ -61,7 +61,7 @@ def run_live(trace: Path) -> None:
 
 
 def phases(ran: dict[str, Any], outcome: Outcome, mean_s: np.ndarray) -> None:
-    """Job by job: when it was ready and first trained, how often it moved, its most GPUs, its end."""
+    """Print, job by job, when it was ready and first trained, its moves, its most GPUs and its end."""
     rows, held = {row["id"]: row for row in ran["jobs"]}, ran["timeline"]
     cells: list[list[object]] = []
     workload = outcome.workload

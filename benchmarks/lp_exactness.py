@@ -47,7 +47,7 @@ def model(program: LinearProgram) -> highspy.HighsLp:
 
 
 def highs(program: LinearProgram, solver: str = "choose", time_limit_s: float = 600.0) -> LinearSolution:
-    """HiGHS from scratch, on one thread; STOPPED for whatever else it says."""
+    """Solve by HiGHS from scratch, on one thread; STOPPED for whatever else it says."""
     began = time.perf_counter()
     solver_ = highspy.Highs()
     solver_.silent()
@@ -76,7 +76,7 @@ class Compared:
 
     @property
     def solved(self) -> bool:
-        """As HiGHS says; what HiGHS did not solve either is known to no one."""
+        """Return whether it is as HiGHS says; what HiGHS did not solve either is known to no one."""
         has_error = not np.isnan(self.error) or self.expected is not Status.OPTIMAL
         return self.status is self.expected and has_error and not self.error > EXACT
 

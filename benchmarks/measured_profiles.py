@@ -41,7 +41,7 @@ class Measured:
 
 @cache
 def measured(model: str, gpu_type: str) -> Measured:
-    """All placements of at most 16 GPUs, one row per placement and local batch size, in the file's order.
+    """Return all placements of at most 16 GPUs, one row per placement and local batch size, in the file's order.
 
     Placements of the same (nodes, replicas, densest node) are distinct rows here, as in the published evaluation.
     """
@@ -65,7 +65,7 @@ def measured(model: str, gpu_type: str) -> Measured:
 
 
 def initial_batch_size(model: str) -> int:
-    """The smallest total batch size that the model was validated with."""
+    """Return the smallest total batch size that the model was validated with."""
     return min(_validation_sizes(model))
 
 
@@ -74,7 +74,7 @@ def max_batch_size(model: str) -> int:
 
 
 def noise_scale(model: str) -> float:
-    """φ = var / sqr in samples: median over all epochs of all validation runs.
+    """Return φ = var / sqr in samples: median over all epochs of all validation runs.
 
     `grad_var` is the variance at the initial batch size, so φ is the ratio times that size.
     """

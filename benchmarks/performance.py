@@ -43,7 +43,7 @@ class Figure:
     target: str = ""
 
     def met(self, value: Any) -> bool | None:
-        """None where nothing was promised or nothing measured."""
+        """Return whether the target is met; None where nothing was promised or nothing measured."""
         if not self.target or not isinstance(value, int | float):
             return None
         sign, bound = self.target.split()
@@ -490,7 +490,7 @@ def run(benchmark: Benchmark, previous: Result) -> Result:
 
 
 def of_logs(name: str, logs: Sequence[tuple[str, str]]) -> Result:
-    """Of the outputs of runs: (arguments, file) of each. Raises OSError, and ValueError as `parse`."""
+    """Read the outputs of runs: (arguments, file) of each. Raises OSError, and ValueError as `parse`."""
     figures: dict[str, Any] = {}
     machines = []
     for arguments, path in logs:
@@ -506,7 +506,7 @@ def failed(previous: Result, reason: str) -> Result:
 
 
 def parse(lines: Sequence[str], name: str) -> tuple[dict[str, Any], str]:
-    """Figures and machine from a benchmark's output. Raises ValueError without a last line of JSON."""
+    """Return figures and machine from a benchmark's output. Raises ValueError without a last line of JSON."""
     machine = next(
         (line.removeprefix("machine: ") for line in reversed(lines) if line.startswith("machine: ")), ""
     )
@@ -612,7 +612,7 @@ def load() -> dict[str, Result]:
 
 
 def write(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Write a file whole or not at all."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_text(text)
     beside.replace(path)

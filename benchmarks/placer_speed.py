@@ -79,7 +79,7 @@ class Drawer:
         return None
 
     def takes(self, column: int) -> bool:
-        """Whether the configuration fits beside the others; it is one of them from then on."""
+        """Return whether the configuration fits beside the others; it is one of them from then on."""
         if any(self.room[row] < gpus for row, gpus in self.usage[column]):
             return False
         self._change(column, -1)
@@ -103,7 +103,7 @@ class Case:
 
 
 def changing(where: Cluster, jobs: int, part: float, seed: int) -> Case:
-    """A full cluster in its second round, of whose jobs a part changes configuration or ends."""
+    """Make a full cluster in its second round, of whose jobs a part changes configuration or ends."""
     rng = np.random.default_rng(seed)
     drawer = Drawer(ConfigurationSet(where, most_gpus=MOST_GPUS), jobs, rng)
     drawn = ((f"job-{i:06d}", drawer.fitting()) for i in range(jobs))
@@ -120,7 +120,7 @@ def changing(where: Cluster, jobs: int, part: float, seed: int) -> Case:
 
 
 def scattered(where: Cluster, seed: int) -> Case:
-    """One or two of every node's jobs stay; the rest of the cluster is for configurations as large as fit."""
+    """Make a cluster of which one or two jobs of every node stay; the rest gets configurations as large as fit."""
     rng = np.random.default_rng(seed)
     small = {
         f"s-{t}-{i:06d}": Configuration(1, 1 + i % 2, t)
@@ -148,7 +148,7 @@ def scattered(where: Cluster, seed: int) -> Case:
 
 
 def measured(case: Case, repeats: int) -> tuple[np.ndarray, PlacementResult]:
-    """(repeats, 2) seconds by the clock and of the CPU, which other processes of the machine do not stretch."""
+    """Return (repeats, 2) seconds: by the clock, and of the CPU."""
     seconds = []
     for _ in range(repeats):
         began = time.perf_counter(), time.process_time()
@@ -160,12 +160,12 @@ def measured(case: Case, repeats: int) -> tuple[np.ndarray, PlacementResult]:
 
 
 def full(case: Case) -> str:
-    """What part of the cluster's GPUs the round hands out."""
+    """Return what part of the cluster's GPUs the round hands out."""
     return f"{sum(c.gpus for c in case.wanted.values()) / sum(case.cluster.capacity().values()):.1%}"
 
 
 def moved_anew(case: Case) -> tuple[float, int]:
-    """(seconds, jobs that would move although their configuration did not change) of placing without memory."""
+    """Return (seconds, jobs that move for nothing) of placing without memory."""
     began = time.perf_counter()
     anew = Placer().place(case.wanted, {}, case.cluster).placements
     took = time.perf_counter() - began

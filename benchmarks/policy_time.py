@@ -26,7 +26,7 @@ from .harness import finish, table
 
 
 def whole_program_s(plan: Plan) -> tuple[float, float]:
-    """(seconds, objective) of the peer: every pair a binary variable, no reduction, no start."""
+    """Return (seconds, objective) of the peer: every pair a binary variable, no reduction, no start."""
     if plan.configurations is None:
         raise ValueError("the plan has no configurations")
     gains = np.stack(list(plan.gains.values()))

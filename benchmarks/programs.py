@@ -77,7 +77,7 @@ def write(path: Path, now_s: float, plan: Plan, before: dict[str, Placement | No
 
 
 def read(path: Path) -> tuple[tuple[str, ...], ChoiceProblem]:
-    """The ids of a round's jobs, and its program with a row for each."""
+    """Return the ids of a round's jobs, and its program with a row for each."""
     with np.load(path) as found:
         ids = tuple(found["ids"].tolist())
         gains = np.full((len(ids), found["usage"].shape[1]), -np.inf)

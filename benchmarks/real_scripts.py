@@ -28,7 +28,7 @@ from .real.trials import ALL_SCENARIOS, Trials, Verdict
 
 
 def tried(names: Sequence[str], scenarios: Sequence[str], jobs: int, folder: Path) -> Iterable[Verdict]:
-    """Verdicts of each script in each scenario, as they come; `jobs` runs are made at a time."""
+    """Yield verdicts of each script in each scenario, as they come; `jobs` runs are made at a time."""
     trials = {name: Trials(scripts()[name], folder) for name in names}
     with ThreadPoolExecutor(jobs) as pool:
         waiting = [pool.submit(trials[name].verdict, scenario) for name in names for scenario in scenarios]
@@ -37,7 +37,7 @@ def tried(names: Sequence[str], scenarios: Sequence[str], jobs: int, folder: Pat
 
 
 def of_script(verdicts: Iterable[Verdict]) -> str:
-    """The worst outcome of a script's scenarios."""
+    """Return the worst outcome of a script's scenarios."""
     found = {verdict.outcome for verdict in verdicts}
     return next(outcome for outcome in (HANG, WRONG, REFUSED, RIGHT) if outcome in found)
 

@@ -54,7 +54,7 @@ Make = Callable[[Workload, Cluster], Engine]
 
 
 def sia_artifact(policy: str, seed: int = 0) -> Make:
-    """The semantics of Sia's published simulator; `seed`: of what its policy leaves to chance."""
+    """Return the semantics of Sia's published simulator; `seed`: of what its policy leaves to chance."""
 
     def make(workload: Workload, cluster: Cluster) -> Engine:
         applications = MeasuredApplications(SIA / "traces", cluster.gpu_types)
@@ -88,7 +88,7 @@ def sia_artifact(policy: str, seed: int = 0) -> Make:
 
 
 def gavel(objective: str) -> Make:
-    """The semantics of Gavel's published simulator, and its policy with this objective."""
+    """Return the semantics of Gavel's published simulator, and its policy with this objective."""
 
     def make(workload: Workload, cluster: Cluster) -> Engine:
         world = gavel_compat.WholeSteps(workload, read_rates(GAVEL / "simulation_throughputs.json.gz"))
@@ -173,7 +173,7 @@ def make_of(row: Replay, seed: int = 0) -> Make:
 
 
 def figures_of(outcome: Outcome, policy: str, compat: str) -> dict[str, float]:
-    """The published simulators' definitions of our figures."""
+    """Return the published simulators' definitions of our figures."""
     found = outcome.summary()
     if compat == "sia-artifact":
         # There a job that ends within a round holds its GPUs to the round's end.
@@ -193,7 +193,7 @@ def figures_of(outcome: Outcome, policy: str, compat: str) -> dict[str, float]:
 
 
 def read(trace: Path, member: str = "") -> Workload:
-    """A trace, or the one that is this member of an archive."""
+    """Read a trace, or the one that is this member of an archive."""
     if not member:
         return read_trace(trace)
     with tempfile.TemporaryDirectory() as folder, tarfile.open(trace) as archive:
@@ -202,7 +202,7 @@ def read(trace: Path, member: str = "") -> Workload:
 
 
 def replay(row: Replay) -> tuple[list[dict[str, float]], float]:
-    """(figures of each draw, CPU seconds of one run)."""
+    """Return (figures of each draw, CPU seconds of one run)."""
     workload, cluster = read(row.trace, row.member), read_cluster(row.cluster)
     draws = DRAWS.get(row.policy, 1) if row.compat == "sia-artifact" else 1
     start = time.process_time()

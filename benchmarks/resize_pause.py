@@ -70,7 +70,7 @@ class Training:
         self._executor = ray.remote(light(AdaptiveExecutor)).options(num_cpus=0, max_concurrency=8).remote(job)
 
     def assign(self, *slots: Slot) -> None:
-        """Ask for these slots and wait until the job trains on them, or has released all."""
+        """Return ask for these slots and wait until the job trains on them, or has released all."""
         self._sequence += 1
         self._executor.assign.remote(list(slots), self._sequence)
         self.settle(slots)
@@ -143,7 +143,7 @@ def warm_pause(job: Training, before: Sequence[Slot], after: Sequence[Slot]) -> 
 
 
 def recovery_pause(job: Training, slots: Sequence[Slot]) -> float:
-    """The second of two processes is killed, and the first goes on by itself until the place is taken again."""
+    """Kill the second of two processes; the first goes on by itself until the place is taken again."""
     job.trained(2, time.time())
     job.settle(slots)
     pids = job.pids()
@@ -168,7 +168,7 @@ def cold_pause(job: Training, after: Slot) -> float:
 
 
 def several(measure: Callable[[int], float], count: int, seconds: float) -> list[float]:
-    """`count` measurements, or as many as are begun in so many seconds; one that does not end is the last."""
+    """Make `count` measurements, or as many as begin in so many seconds; one that does not end is the last."""
     until_s, found = time.monotonic() + seconds, list[float]()
     with suppress(TimeoutError):
         while len(found) < count and time.monotonic() < until_s:
@@ -177,7 +177,7 @@ def several(measure: Callable[[int], float], count: int, seconds: float) -> list
 
 
 def our_pauses(count: int, seconds: float) -> dict[str, list[float]]:
-    """Cold, warm and recovery pauses on one local Ray cluster."""
+    """Return cold, warm and recovery pauses on one local Ray cluster."""
     from ray.cluster_utils import Cluster
 
     # Ray starts its workers with a low priority, torchrun does not: whatever else runs here would tell them apart.
@@ -233,7 +233,7 @@ class Starts:
         return self._cpu_s(None)
 
     def _cpu_s(self, owner: Owner | None) -> float:
-        """CPU seconds from the request on, of this process, of the template and of the one that is started."""
+        """Return CPU seconds from the request on, of this process, the template and the started one."""
         spent: list[float] = []
         before_s = self._own_s(owner)
 

@@ -22,19 +22,19 @@ SCRIPTS = Path(__file__).parent / "scripts"
 
 
 def torchrun_pauses(kills: int, seconds: float) -> list[float]:
-    """Seconds of each pause under `torchrun --standalone --max-restarts`: `kills`, or as many as time allows."""
+    """Return seconds of each pause under `torchrun --max-restarts`: `kills`, or as many as time allows."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     command += [f"--max-restarts={kills + 1}", "--monitor-interval=0.1"]
     return _pauses([*command, str(SCRIPTS / "resize_torchrun.py")], kills, seconds)
 
 
 def ray_train_pauses(kills: int, seconds: float) -> list[float]:
-    """Seconds of each pause under Ray Train's failure restart (health check every 0.5 s), in the same way."""
+    """Return seconds of each pause under Ray Train's failure restart (health check every 0.5 s)."""
     return _pauses([sys.executable, str(SCRIPTS / "resize_ray_train.py")], kills, seconds)
 
 
 def _pauses(command: Sequence[str], kills: int, seconds: float) -> list[float]:
-    """A pause that has begun within `seconds` is seen through for at most `GRACE_S` more."""
+    """Measure pauses; one that has begun within `seconds` is seen through for at most `GRACE_S` more."""
     until_s = time.monotonic() + seconds
     environment = {
         **os.environ,

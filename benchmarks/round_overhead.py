@@ -28,7 +28,7 @@ MOST_ROWS = 5_000  # jobs whose eligibility is computed at once
 
 
 def specs(jobs: int) -> list[JobSpec]:
-    """One object per job, as a service reads them, of two dozen kinds."""
+    """Return one object per job, as a service reads them, of two dozen kinds."""
     adaptive = [{"max_gpus": 2**k} for k in range(12)]
     rigid = [{"gpus": k} for k in range(1, 13)]
     kinds = [
@@ -51,7 +51,7 @@ def least_s(work: Callable[[], object], repeats: int) -> float:
 
 
 def measure(gpus: int, jobs: int, repeats: int, seed: int) -> tuple[int, dict[str, float]]:
-    """Configurations, and CPU seconds of each part."""
+    """Return configurations, and CPU seconds of each part."""
     where = cluster(gpus)
     current = changing(where, jobs, 0.05, seed).current
     model = JobModel({}, None, BatchLimits(32, 4096), {})

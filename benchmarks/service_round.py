@@ -129,7 +129,7 @@ class Service:
         return found
 
     def add(self, count: int, history: int) -> None:
-        """Jobs that were measured and wait in the queue, written in one transaction."""
+        """Add jobs that were measured and wait in the queue, in one transaction."""
         now = self.clock.wall_s()
         with self.store.together():
             self.store.save_all([self._new_job(now, history) for _ in range(count)], [], now)
@@ -161,7 +161,7 @@ class Service:
         )
 
     def answer(self) -> None:
-        """Executors carry out what they were told, and leave what they left."""
+        """Have executors carry out what they were told, and leave what they left."""
         assigned, self.executors.assigned[:] = list(dict.fromkeys(self.executors.assigned)), []
         for job_id in assigned:
             job = self.store.get(job_id)
@@ -174,7 +174,7 @@ class Service:
                 self.cycle.on_event(job_id, Released(job.sequence, gone))
 
     def settle(self, most: int = 5) -> None:
-        """Cycles until everything that was planned runs."""
+        """Run cycles until everything that was planned runs."""
         for _ in range(most):
             if not self.executors.assigned:
                 return
@@ -182,7 +182,7 @@ class Service:
             self.cycle.step()
 
     def report(self) -> list[float]:
-        """Every job that trains reports once; CPU seconds of each."""
+        """Have every job that trains report once; return the CPU seconds of each."""
         seconds = []
         for job in list(self.store.unretired.values()):
             if not job.group or job.measurements is None:
@@ -210,7 +210,7 @@ class Service:
         return Reported(report, measured)
 
     def churned(self) -> None:
-        """A part of the jobs ends and leaves, and as many come."""
+        """End a part of the jobs, and let as many come."""
         running = [job for job in self.store.unretired.values() if job.active and job.group]
         count = int(self.jobs * self.churn)
         for at in sorted(self.rng.choice(len(running), min(count, len(running)), replace=False).tolist()):

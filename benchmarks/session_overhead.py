@@ -102,7 +102,7 @@ def coadapt(script: Path, folder: Path, workers: int, arguments: list[str]) -> l
 
 
 def step_s(kind: str, folder: Path, workers: int, steps: int, warm_up: int) -> float:
-    """Median step time of one run of `kind`."""
+    """Return median step time of one run of `kind`."""
     script = folder / "train.py"
     script.write_text(SCRIPT)
     arguments = [str(steps), str(16 * workers)]

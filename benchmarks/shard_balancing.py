@@ -177,7 +177,7 @@ def measure(balance: Balancer, shards: int, kind: str, rounds: int, skip: int, s
 
 
 def methods(shards: int, args: argparse.Namespace) -> dict[str, tuple[str, Balancer]]:
-    """Key in the figures -> (name in the table, a fresh balancer)."""
+    """Return the key in the figures -> (name in the table, a fresh balancer)."""
     k = {128: 4, 1024: 8, 2048: 16}[shards]
     made: dict[str, tuple[str, Balancer]] = {
         "heuristic": ("Heuristic (E-Store)", heuristic),
@@ -202,7 +202,7 @@ def methods(shards: int, args: argparse.Namespace) -> dict[str, tuple[str, Balan
 
 
 def claims(found: dict[str, Measured], shards: int) -> list[tuple[str, str, bool]]:
-    """(the paper's statement, what was measured, whether it holds)."""
+    """Return (the paper's statement, what was measured, whether it holds)."""
     rows = []
     allowed = 0.1 + 1e-6
     ours = found["ours"]

@@ -33,13 +33,13 @@ POLICY_TIMES, LARGE_MODEL = "figure_3_10", "section_3_5_3"
 
 
 def expense(cell: Cell) -> float:
-    """Seconds, about: by the size of the trace; a genetic search takes longer."""
+    """Estimate seconds by the size of the trace; a genetic search takes longer."""
     path = Path(cell.trace.path or "")
     return path.stat().st_size * (6.0 if cell.policy == "pollux" else 1.0)
 
 
 def in_order(experiments: list[Experiment]) -> list[Cell]:
-    """First traces before others and cheap runs before dear ones, so that a part of the grid says something."""
+    """Put first traces and cheap runs first, so that a part of the grid says something."""
     dear: dict[Cell, float] = {}
     for experiment in experiments:
         for group in experiment.groups:
@@ -49,7 +49,7 @@ def in_order(experiments: list[Experiment]) -> list[Cell]:
 
 
 def policy_times(policies: list[str], out: Path, run: bool, quick: bool) -> tuple[str, dict[str, float]]:
-    """(section, figures) of figure 3.10."""
+    """Return (section, figures) of figure 3.10."""
     scales = runtime.SCALES[:3] if quick else runtime.SCALES
     found = {
         policy: {scale: row for scale in scales if (row := runtime.measured(policy, scale, out, run))}

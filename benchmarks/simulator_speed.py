@@ -40,7 +40,7 @@ SCALES = {"2k": 2, "10k": 10, "40k": 40}
 
 
 def pai(jobs: str, policy: str = "las") -> tuple[Outcome, float, float]:
-    """(outcome, wall seconds, CPU seconds) of one of COpter's traces."""
+    """Return (outcome, wall seconds, CPU seconds) of one of COpter's traces."""
     scale = SCALES[jobs]
     cluster = cluster_of(", ".join(f"{scale * nodes}x {t}:{gpus}" for t, (nodes, gpus) in BASE.items()))
     trace = read_trace(COPTER / "workloads" / f"{jobs}jobs_24hrs_pai" / "workload-1.csv")

@@ -72,7 +72,7 @@ class Measured:
 
 
 def lp_all(method: Method, limit_s: float) -> Router:
-    """The whole program by interior point, here far faster than simplex; without crossover, as flows may split."""
+    """Solve the whole program by interior point, which is far faster than simplex; without crossover."""
     solver = Highs(method, crossover=False, time_limit_s=limit_s)
 
     def route(problem: TrafficProblem) -> tuple[np.ndarray, None]:
@@ -137,7 +137,7 @@ class Continual:
 def measure(
     route: Router, first: TrafficProblem, rounds: int, skip: int, seed: int, *, remembers: bool = True
 ) -> Measured:
-    """The rounds after the first `skip`, in which a method that remembers nothing is not asked either."""
+    """Measure the rounds after the first `skip`, in which a method that remembers nothing is not asked either."""
     flows, seconds, unasked, memory = [], [], 0 if remembers else skip, PeakMemory()
     for demand in islice(perturbed(first.demand, seed), unasked, rounds):
         problem = TrafficProblem(demand, first.capacity, first.paths)
@@ -154,7 +154,7 @@ def measure(
 
 
 def demands_of(topology: Topology, count: int | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(source, target) of `count` random pairs of nodes, or of all of them."""
+    """Return (source, target) of `count` random pairs of nodes, or of all of them."""
     pairs = topology.nodes * (topology.nodes - 1)
     rng = np.random.default_rng(seed)
     every = count is None or count >= pairs
@@ -164,7 +164,7 @@ def demands_of(topology: Topology, count: int | None, seed: int) -> tuple[np.nda
 
 
 def compile_kernels() -> None:
-    """What numba compiles on first use is no part of any time."""
+    """Compile what numba compiles on first use, which is no part of any time."""
     small = Topology(3, np.array([0, 1, 2]), np.array([1, 2, 0]), np.ones(3))
     source, target = np.array([0, 1], dtype=np.int32), np.array([2, 0], dtype=np.int32)
     problem = TrafficProblem(np.ones(2), small.capacity, edge_disjoint_paths(small, source, target, PATHS))
@@ -172,7 +172,7 @@ def compile_kernels() -> None:
 
 
 def claims(found: dict[str, Measured], name: str, matrix: str) -> list[tuple[str, str, bool]]:
-    """(the paper's statement, what was measured, whether it holds), of the methods that were run."""
+    """Return (the paper's statement, what was measured, whether it holds), of the methods that were run."""
     flow = {key: float(m.flow.mean()) for key, m in found.items()}
     time_s = {key: float(m.seconds.mean()) for key, m in found.items()}
     best = flow.get("lp_all", flow["ours"])

@@ -14,7 +14,7 @@ rng = np.random.default_rng(0)
 
 
 def goodputs() -> np.ndarray:
-    """(configurations,) of a new job: faster GPUs and more of them help, each job differently."""
+    """Draw (configurations,) of a new job: faster GPUs and more of them help, each job differently."""
     scaling = rng.uniform(0.4, 0.95)
     return np.concatenate([speed * rng.lognormal(0, 0.2) * COUNTS**scaling for speed in SPEED.values()])
 
@@ -46,7 +46,7 @@ print(f"round 2: goodput {second.objective:.1f}, at most {second.bound:.1f}; {se
 
 # %% From fractions to whole GPUs: each job gets the configuration of its largest share that still fits
 def largest_share(solution: Solution) -> np.ndarray:
-    """A shim: jobs that are surest of their configuration choose first (COpter, section 4.4.1)."""
+    """Round a solution: jobs that are surest of their configuration choose first (COpter, section 4.4.1)."""
     shares = solution.values.reshape(-1, 12)
     gpu_type, gpus = np.repeat(np.arange(3), 4), np.tile(COUNTS, 3)
     left = np.array([96.0, 144.0, 240.0])

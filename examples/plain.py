@@ -14,12 +14,12 @@ DEVICE = 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'
 
 
 def coadapt_lines(source: str) -> list[str]:
-    """The lines that a plain script has to change."""
+    """Return the lines that a plain script has to change."""
     return [line for line in source.splitlines() if "coadapt." in line or line == "import coadapt"]
 
 
 def plain(source: str) -> str:
-    """The script without coadapt."""
+    """Return the script without coadapt."""
     changed = set(coadapt_lines(source))
     lines = []
     for line in source.splitlines():

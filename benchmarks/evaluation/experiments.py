@@ -93,13 +93,13 @@ class Plan:
         return shipped(folder)[: self.traces]
 
     def chosen(self, *names: str) -> list[str]:
-        """Of these policies of the paper, those that are asked for; and those asked for that it does not have."""
+        """Return the paper's policies that are asked for, then those asked for that it does not have."""
         return [name for name in names if name in self.policies] + [
             name for name in self.policies if name not in paper.POLICIES
         ]
 
     def made(self, name: str, traces: Sequence[Trace], make: Make) -> list[Trace]:
-        """Traces made from others by `make(rows, number of the trace)`, each once."""
+        """Make traces from others by `make(rows, number of the trace)`, each once."""
         found = []
         for number, trace in enumerate(traces):
             path = self.derived / name / trace.path.name
@@ -109,14 +109,14 @@ class Plan:
         return found
 
     def slowed(self) -> Path:
-        """The measured profiles at the pace of Sia's simulator."""
+        """Return the measured profiles at the pace of Sia's simulator."""
         models = {name: SLOWDOWN.get(name, SLOWDOWN["*"]) for name in MODELS}
         to = self.derived / "profiles-slowed"
         return to if to.exists() else workloads.slowed(SIA / "traces", models, to)
 
 
 def table_3_3(plan: Plan) -> Experiment:
-    """The mixed cluster of 64 GPUs."""
+    """Build table 3.3: the mixed cluster of 64 GPUs."""
     groups, claims = [], []
     for name, folder in (("philly", "philly"), ("helios", "saturn"), ("newtrace", "newtrace")):
         for policy in plan.chosen("sia", "pollux", "gavel"):
@@ -139,7 +139,7 @@ def table_3_3(plan: Plan) -> Experiment:
 
 
 def table_3_4(plan: Plan) -> Experiment:
-    """16 nodes of T4; jobs of fixed size tuned anew for up to 64 of them."""
+    """Build table 3.4: 16 nodes of T4; jobs of fixed size tuned anew for up to 64 of them."""
     source = MeasuredApplications(SIA / "traces", ("t4",))
     traces = plan.made(
         "philly-tuned-64", plan.of("philly"), lambda rows, n: workloads.tuned(rows, source, "t4", 4, n)
@@ -164,7 +164,7 @@ def table_3_4(plan: Plan) -> Experiment:
 
 
 def figure_3_1(plan: Plan) -> Experiment:
-    """Philly traces: adaptive jobs on one GPU type, on three, and rigid jobs on three."""
+    """Build figure 3.1: Philly traces, adaptive jobs on one GPU type and on three, rigid jobs on three."""
     rigid = plan.made("philly-rigid", plan.of("philly"), lambda rows, n: workloads.limited(rows, "rigid", 1.0))
     homogeneous = {group.key: group.cells for group in table_3_4(plan).groups}
     policies = plan.chosen("sia", "pollux", "gavel")
@@ -194,7 +194,7 @@ def figure_3_1(plan: Plan) -> Experiment:
 
 
 def figure_3_6(plan: Plan) -> Experiment:
-    """Mean JCT over arrival rate."""
+    """Build figure 3.6: mean JCT over arrival rate."""
     policies = plan.chosen("sia", "pollux", "gavel")
     groups = [
         Group(f"{rate} jobs per h/{policy}", runs_of(policy, plan.of(f"scale/rate_{rate}")), ("mean_jct_h",))
@@ -210,7 +210,7 @@ def figure_3_6(plan: Plan) -> Experiment:
 
 
 def figure_3_7(plan: Plan) -> Experiment:
-    """Finish-time fairness and completion times, Helios traces on the mixed cluster."""
+    """Build figure 3.7: finish-time fairness and completion times, Helios traces on the mixed cluster."""
     groups = tuple(
         Group(
             policy,
@@ -226,7 +226,7 @@ def figure_3_7(plan: Plan) -> Experiment:
 
 
 def figure_3_11(plan: Plan) -> Experiment:
-    """Fairness power p and length of a round, Helios traces."""
+    """Build figure 3.11: fairness power p and length of a round, Helios traces."""
     traces = plan.of("saturn")
     powers = [
         Group(f"p = {p:g}", runs_of("sia", traces, options={"p": p} if p != -0.5 else {}), figures)
@@ -246,7 +246,7 @@ def figure_3_11(plan: Plan) -> Experiment:
 
 
 def figure_3_12(plan: Plan) -> Experiment:
-    """Part of the jobs keeps its batch size (strong scaling), or batch size and GPUs (rigid); Philly traces."""
+    """Build figure 3.12: some jobs keep their batch size (strong scaling), or GPUs too (rigid); Philly traces."""
     groups = []
     for kind, category in (("strong scaling", "scale-gpus"), ("rigid", "rigid")):
         for percent in PERCENTAGES:
@@ -266,7 +266,7 @@ def figure_3_12(plan: Plan) -> Experiment:
 
 
 def figure_3_13(plan: Plan) -> Experiment:
-    """What jobs know before they run, Helios traces."""
+    """Build figure 3.13: what jobs know before they run, Helios traces."""
     groups = tuple(
         Group(str(knows), runs_of("sia", plan.of("saturn"), knows=knows), ("mean_jct_h",))
         for knows in (Knows.ORACLE, Knows.BOOTSTRAP, Knows.NO_PROFILE)
@@ -279,7 +279,7 @@ def figure_3_13(plan: Plan) -> Experiment:
 
 
 def spike_240(plan: Plan) -> Experiment:
-    """Time sharing under a burst of jobs (section 3.5.6)."""
+    """Build Spike-240: time sharing under a burst of jobs (section 3.5.6)."""
     figures = ("mean_jct_h", "mean_queueing_h", "p99_jct_h", "makespan_h", "max_contention", "restarts_per_job")
     groups: list[Group] = []
     claims: list[Claim] = []
@@ -313,7 +313,7 @@ def spike_240(plan: Plan) -> Experiment:
 
 
 def section_3_5_3(plan: Plan) -> Experiment:
-    """A GPT of 2.8B parameters in pipelines, beside the jobs of Helios traces on the mixed cluster."""
+    """Build section 3.5.3: a GPT of 2.8B parameters in pipelines, beside Helios traces on the mixed cluster."""
     helios, large = plan.of("saturn"), hybrid.MODEL
     adapts = plan.made("helios-gpt", helios, lambda rows, n: workloads.with_large_model(rows, large))
     fixed = plan.made("helios-gpt-fixed", helios, lambda rows, n: workloads.with_large_model(rows, large, 8, 192))
@@ -335,7 +335,7 @@ def section_3_5_3(plan: Plan) -> Experiment:
 
 
 def artifact_pace(plan: Plan) -> Experiment:
-    """Table 3.3 with every step as much slower as Sia's simulator makes it: an ablation of its calibration."""
+    """Build table 3.3 at the pace of Sia's simulator: an ablation of its calibration."""
     groups = [
         Group(
             f"{name}/{policy}",

@@ -51,7 +51,7 @@ class Value:
 
 
 def shipped(folder: str) -> list[Trace]:
-    """The traces of a folder of the artifact, in the order of their numbers."""
+    """Return the traces of a folder of the artifact, in the order of their numbers."""
     paths = sorted((SIA / "workloads" / folder).glob("workload-*.csv"), key=lambda p: int(p.stem.split("-")[1]))
     if not paths:
         raise SystemExit(f"no traces in {SIA / 'workloads' / folder}; COADAPT_DATA says where the data lies")
@@ -67,7 +67,7 @@ def runs_of(
     knows: Knows = Knows.BOOTSTRAP,
     profiles: Path = SIA / "traces",
 ) -> tuple[Cell, ...]:
-    """One run for each trace. `options` and `round_s`: where they are not the policy's own."""
+    """Return one run for each trace. `options` and `round_s`: where they are not the policy's own."""
     return tuple(
         Cell(
             policy=policy,
@@ -116,12 +116,12 @@ def run_all(
 
 
 def finished(cells: Iterable[Cell], out: Path) -> dict[str, SavedRun]:
-    """The runs that are there, by the name of the trace's file: traces made of another keep its."""
+    """Return the runs that are there, by the name of the trace's file: traces made of another keep its."""
     return {Path(cell.trace_shown).name: load(folder_of(cell, out)) for cell in cells if is_done(cell, out)}
 
 
 def when(cells: Iterable[Cell], out: Path) -> str:
-    """From when to when the runs that are there were made; "" where none is."""
+    """Return from when to when the runs that are there were made; "" where none is."""
     made = sorted(os.path.getmtime(folder_of(cell, out)) for cell in cells if is_done(cell, out))
     if not made:
         return ""
@@ -130,7 +130,7 @@ def when(cells: Iterable[Cell], out: Path) -> str:
 
 
 def values_of(runs: Sequence[SavedRun]) -> dict[str, Value]:
-    """Every figure over several traces. p99 is of all their jobs together, as in the paper; maxima are maxima."""
+    """Return every figure over several traces; p99 is of all their jobs together, as in the paper."""
     if not runs:
         return {}
     count = len(runs)

@@ -43,7 +43,7 @@ class Course:
 
 @cache
 def speeds(gpu_type: str) -> tuple[Speed, ...]:
-    """As measured, in the configurations that Sia chooses from: powers of two in a node, and whole nodes."""
+    """Return speeds as measured, in Sia's configurations: powers of two in a node, and whole nodes."""
     model = MeasuredApplications(TRACES, [gpu_type])[MODEL]
     nodes, size = GPUS[gpu_type]
     stages = model.per_replica(gpu_type)
@@ -61,7 +61,7 @@ def speeds(gpu_type: str) -> tuple[Speed, ...]:
 
 
 def job_of(outcome: Outcome) -> int | None:
-    """The position of the model's job, if the trace has one."""
+    """Return the position of the model's job, if the trace has one."""
     names = outcome.workload.applications
     return names.index(MODEL) if MODEL in names else None
 
@@ -85,7 +85,7 @@ def course(outcome: Outcome, job: int) -> Course:
 
 
 def figures(outcome: Outcome) -> dict[str, float]:
-    """Of the model's job; nothing where the trace has none."""
+    """Return the figures of the model's job; nothing where the trace has none."""
     job = job_of(outcome)
     if job is None:
         return {}
@@ -105,7 +105,7 @@ def figures(outcome: Outcome) -> dict[str, float]:
 
 
 def _over(found: Course, took_s: Floats, order: Floats) -> float:
-    """Mean samples/s over the third of the time that comes first in an order."""
+    """Return mean samples/s over the third of the time that comes first in an order."""
     ranked = np.argsort(order, kind="stable")
     until = np.cumsum(took_s[ranked])
     share = np.clip(until[-1] * _BUSY - (until - took_s[ranked]), 0.0, took_s[ranked])

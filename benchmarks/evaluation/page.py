@@ -42,7 +42,7 @@ def with_spread(mean: float, spread: float) -> str:
 
 
 def rows(experiment: Experiment, values: Values) -> list[tuple[str, str, str, str, str, str]]:
-    """(setting, figure, paper, published simulator, ours, traces); nothing for what was not run."""
+    """Return (setting, figure, paper, published simulator, ours, traces); nothing for what was not run."""
     found = []
     for group in experiment.groups:
         for figure in group.figures:
@@ -69,7 +69,7 @@ def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 
 def speeds() -> str:
-    """How the model of section 3.5.3 scales on each GPU type."""
+    """Return how the model of section 3.5.3 scales on each GPU type."""
     body = [
         (gpu_type, str(one.gpus), str(one.replicas), number(one.samples_s), f"{100 * one.relative:.1f} %")
         for gpu_type in hybrid.GPUS
@@ -79,7 +79,7 @@ def speeds() -> str:
 
 
 def judged(experiment: Experiment, found: Found) -> list[Verdict]:
-    """The claims of which both sides were run, each over the traces that both were run on."""
+    """Return the claims of which both sides were run, each over the traces that both were run on."""
     out = []
     for claim in experiment.claims:
         less, more = found.get(claim.less, {}), found.get(claim.more, {})
@@ -92,7 +92,7 @@ def judged(experiment: Experiment, found: Found) -> list[Verdict]:
 
 
 def alike(found: Mapping[str, Mapping[str, _Run]]) -> dict[str, dict[str, _Run]]:
-    """Of every group that was run at all, the runs on the traces that all of these have."""
+    """Return, of every group that was run at all, the runs on the traces that all of these have."""
     ran = {key: runs for key, runs in found.items() if runs}
     shared = set.intersection(*(set(runs) for runs in ran.values())) if ran else set()
     return {key: {trace: run for trace, run in runs.items() if trace in shared} for key, runs in ran.items()}
@@ -106,7 +106,7 @@ def verdict(claim: Claim, less: float, more: float) -> Verdict:
 
 
 def said_of(claim: Claim, groups: Mapping[str, Group]) -> str:
-    """The paper's difference, by its tables or its words."""
+    """Return the paper's difference, by its tables or its words."""
     if claim.said:
         return claim.said
     pair: list[Said | None] = [
@@ -118,7 +118,7 @@ def said_of(claim: Claim, groups: Mapping[str, Group]) -> str:
 
 
 def orderings(experiment: Experiment, verdicts: Sequence[Verdict]) -> str:
-    """How many hold; a row each for those of mean JCT, what the paper's text speaks of, and what fails."""
+    """Return how many hold; a row each for those of mean JCT, what the paper's text speaks of, and what fails."""
     if not verdicts:
         return ""
     groups = {group.key: group for group in experiment.groups}
@@ -138,7 +138,7 @@ def orderings(experiment: Experiment, verdicts: Sequence[Verdict]) -> str:
 
 
 def section(experiment: Experiment, values: Values, verdicts: Sequence[Verdict]) -> str:
-    """What stands between the markers of an experiment."""
+    """Return what stands between the markers of an experiment."""
     found = rows(experiment, values)
     if not found:
         return "Not run yet."
@@ -152,7 +152,7 @@ def section(experiment: Experiment, values: Values, verdicts: Sequence[Verdict])
 
 
 def flat(experiment: Experiment, values: Values, verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """`experiment/group/figure` -> value, of how many traces, and how many orderings there are and hold."""
+    """Return `experiment/group/figure` -> value, of how many traces, and how many orderings there are and hold."""
     out: dict[str, float] = {}
     for group in experiment.groups:
         for figure in group.figures:
@@ -171,7 +171,7 @@ def slug(key: str) -> str:
 
 
 def between(text: str, key: str, content: str) -> str:
-    """The page with what lies between `<!-- key -->` and `<!-- end of key -->` replaced.
+    """Return the page with what lies between `<!-- key -->` and `<!-- end of key -->` replaced.
 
     Raises ValueError for a page without these markers.
     """

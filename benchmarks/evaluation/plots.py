@@ -25,7 +25,7 @@ _POLICIES = ("sia", "pollux", "gavel", "shockwave")  # in the order of their col
 
 
 def draw(experiment: Experiment, values: Values, runs: Mapping[str, Sequence[SavedRun]], folder: Path) -> None:
-    """The picture of an experiment that has one, if anything of it was run."""
+    """Draw the picture of an experiment that has one, if anything of it was run."""
     if experiment.key == "figure_3_7":
         picture = cdfs({key: found for key, found in runs.items() if found})
     elif experiment.key in (*_PANELS, "section_3_5_3") and values:
@@ -48,7 +48,7 @@ def draw(experiment: Experiment, values: Values, runs: Mapping[str, Sequence[Sav
 
 
 def draw_policy_time(found: Mapping[str, Mapping[int, Mapping[str, float]]], folder: Path) -> None:
-    """`found`: policy -> times 64 GPUs -> quartiles of a decision (`runtime`)."""
+    """Draw decision times. `found`: policy -> times 64 GPUs -> quartiles of a decision (`runtime`)."""
     figure, (axes,) = _figure(1)
     colours = _colours(found)
     for policy, scales in found.items():
@@ -71,7 +71,7 @@ def draw_policy_time(found: Mapping[str, Mapping[int, Mapping[str, float]]], fol
 
 
 def _colours(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each policy, variants ("sia x") behind it; the paper's have the same in every picture."""
+    """Return a colour for each policy and variant; the paper's have the same in every picture."""
     found = set(names)
     order = [*_POLICIES, *sorted(found.difference(_POLICIES))]
     colour = {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(order)}
@@ -82,7 +82,7 @@ def _colours(names: Iterable[str]) -> dict[str, str]:
 
 
 def _bars(values: Values, figure: str, label: str) -> Any:
-    """Groups `setting/policy`: a cluster of bars for each setting, one colour for each policy."""
+    """Draw groups `setting/policy`: a cluster of bars for each setting, one colour for each policy."""
     settings = list(dict.fromkeys(key.split("/")[0] for key in values))
     colours = _colours(key.split("/")[1] for key in values)
     picture, (axes,) = _figure(1)
@@ -143,7 +143,7 @@ def _adaptivity(values: Values) -> Any:
 
 
 def _large_model(runs: Sequence[SavedRun]) -> Any:
-    """Samples/s over GPUs, and on the first trace its GPUs and the active jobs over time; None: was not run."""
+    """Draw samples/s over GPUs, and its GPUs and the active jobs of the first trace; None: was not run."""
     if not runs:
         return None
     picture = plt.figure(figsize=(11, 4.2))

@@ -52,7 +52,7 @@ class _Timed:
 
 
 def measure(policy: str, scale: int) -> dict[str, float]:
-    """Quartiles of one decision in ms of CPU time, over the rounds with at least half of the most active jobs."""
+    """Return quartiles of one decision in ms of CPU time, over rounds of at least half of the most jobs."""
     cluster = cluster_of(", ".join(f"{scale * nodes}x {t}:{gpus}" for t, (nodes, gpus) in _GPUS.items()))
     workload = read_trace(
         SIA / "workloads" / ("saturn" if scale == 1 else f"scale/scale_{scale}x") / "workload-1.csv"
@@ -83,7 +83,7 @@ def measure(policy: str, scale: int) -> dict[str, float]:
 def measured(
     policy: str, scale: int, out: Path, run: bool, say: Callable[[str], None] = print
 ) -> dict[str, float]:
-    """As `measure`, kept in a file of `out`; {} where it is not there and not to be run, or cannot be."""
+    """Measure, or read what is kept in a file of `out`; {} where it is not there and cannot be run."""
     path = out / f"policy-time-{policy}-{scale}.json"
     if not path.exists():
         if not run:

@@ -35,7 +35,7 @@ def write_rows(rows: Sequence[Row], path: Path) -> Path:
 def spike(
     rows: Sequence[Row], seed: int = 0, jobs: int = SPIKE_JOBS, length_s: float = SPIKE_S, burst: int = 0
 ) -> list[Row]:
-    """Spike-240 (section 3.5.6): the busiest hours of a trace, with as many jobs as `jobs`.
+    """Make Spike-240 (section 3.5.6): the busiest hours of a trace, with as many jobs as `jobs`.
 
     The paper samples its production traces at 40 jobs/h, which are not public. Here: of the window of `length_s`
     with most submissions all jobs are taken; where they are fewer, jobs drawn from them are submitted once
@@ -62,14 +62,14 @@ def spike(
 
 
 def limited(rows: Sequence[Row], category: str, fraction: float, seed: int = 0) -> list[Row]:
-    """A fraction of the jobs, drawn by the seed, is `scale-gpus` or `rigid`; a larger one holds a smaller one."""
+    """Make a drawn fraction of the jobs `scale-gpus` or `rigid`; a larger one holds a smaller one."""
     order = np.random.default_rng(seed).permutation(len(rows))
     chosen = set(order[: round(fraction * len(rows))].tolist())
     return [{**row, "category": category if i in chosen else "adaptive"} for i, row in enumerate(rows)]
 
 
 def with_large_model(rows: Sequence[Row], application: str, gpus: int = 0, batch_size: int = 0) -> list[Row]:
-    """The trace, and from its first second on one job of `application`: rigid where it asks for GPUs."""
+    """Add one job of `application` from the trace's first second on; it is rigid where it asks for GPUs."""
     large = {
         "name": f"{application}-0", "time": "0", "application": application, "num_replicas": str(max(gpus, 1)),
         "batch_size": str(batch_size or 1), "category": "rigid" if gpus else "adaptive",
@@ -80,7 +80,7 @@ def with_large_model(rows: Sequence[Row], application: str, gpus: int = 0, batch
 def tuned(
     rows: Sequence[Row], source: ApplicationSource, gpu_type: str, node_gpus: int, seed: int = 0
 ) -> list[Row]:
-    """TunedJobs anew (section 3.4.3): GPUs up to 64 and a batch size at 50 to 80 % of ideal speedup.
+    """Tune jobs anew (TunedJobs, section 3.4.3): up to 64 GPUs, a batch size at 50 to 80 % of ideal speedup.
 
     Over one GPU with the batch size that is best there; of all such combinations one is drawn for each job.
     """
@@ -100,7 +100,7 @@ def tuned(
 def efficient_requests(
     application: Application, isolation: Isolation, gpu_type: str, node_gpus: int, most: int = 64
 ) -> list[tuple[int, int]]:
-    """(GPUs, batch size) that run at 50 to 80 % of ideal speedup; one GPU where there are none."""
+    """Return (GPUs, batch size) that run at 50 to 80 % of ideal speedup; one GPU where there are none."""
     first, last = application.initial_batch_size, application.max_batch_size
     sizes = [first * 2**i for i in range(last.bit_length()) if first * 2**i <= last]
     took: dict[tuple[int, int], float] = {}
@@ -117,7 +117,7 @@ def efficient_requests(
 
 
 def slowed(folder: Path, factors: Mapping[str, float], to: Path) -> Path:
-    """The measured profiles of a folder with every time of a model that many times as long, written to `to`."""
+    """Write the profiles of a folder to `to`, with every time of a model that many times as long."""
     for model, factor in factors.items():
         for path in sorted((folder / model).glob("*.csv")):
             rows = read_rows(path)

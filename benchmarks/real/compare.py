@@ -27,7 +27,7 @@ class Outcome:
 
 
 def read(folder: Path, names: Iterable[str]) -> Outcome:
-    """What a run wrote into its folder; `names` are those of the processes that ended the script."""
+    """Return what a run wrote into its folder; `names` are those of the processes that ended the script."""
     outcome = Outcome()
     for name in names:
         path = folder / f"final-{name}.pt"
@@ -52,7 +52,7 @@ def differences(
     replays: bool,
     tolerance: float,
 ) -> list[str]:
-    """One sentence for each thing that is not as in `reference`; samples are compared with `seen`."""
+    """Return one sentence for each thing that is not as in `reference`; samples are compared with `seen`."""
     found: list[str] = []
     if not got.ends:
         found.append("no process came to save()")
@@ -74,7 +74,7 @@ def differences(
 
 
 def _alike(ends: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Replicas have the same parameters, whatever they are."""
+    """Return what differs between replicas, whose parameters must be the same."""
     (first, *others) = ends or [""]
     return [
         f"{line}, from process {first}"
@@ -132,7 +132,7 @@ def _metrics(
 
 
 def _values(where: str, expected: Any, got: Any) -> list[str]:
-    """Differences of plain values, however nested."""
+    """Return differences of plain values, however nested."""
     if isinstance(expected, torch.Tensor) and isinstance(got, torch.Tensor):
         expected, got = expected.tolist(), got.tolist()
     if isinstance(expected, dict) and isinstance(got, dict) and expected.keys() == got.keys():

@@ -85,7 +85,7 @@ class HeldGroup(TrainingGroup):
         return super().join(members, batch, wait)
 
     def phases(self) -> list[Phase]:
-        """How the group was made up, from which step on."""
+        """Return how the group was made up, from which step on."""
         begun = {event.generation: event.steps for member in self.members for event in member.all(Joined)}
         phases: list[Phase] = []
         for generation, step in sorted(begun.items()):
@@ -93,7 +93,7 @@ class HeldGroup(TrainingGroup):
         return phases
 
     def changed(self) -> None:
-        """The next group is there, and whoever is not of it has left."""
+        """Note that the next group is there, and that whoever is not of it has left."""
         self.wait_joined()
         for member in self._leaving:
             member.wait(Left)
@@ -116,12 +116,12 @@ class HeldGroup(TrainingGroup):
         return ended
 
     def reports(self) -> list[Report]:
-        """Of all members, in the order in which they came."""
+        """Return reports of all members, in the order in which they came."""
         timed = [(member.time_of(report), report) for member in self.members for report in member.all(Report)]
         return [report for _, report in sorted(timed, key=lambda pair: pair[0])]
 
     def finished_metrics(self) -> Mapping[str, float]:
-        """What the job ended with, as its rank 0 says."""
+        """Return what the job ended with, as its rank 0 says."""
         return self.group[0].all(Finished)[0].metrics
 
     # --- waiting ------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class HeldGroup(TrainingGroup):
             self._changed.wait(LOOK_S)
 
     def whereabouts(self, members: Sequence[Member]) -> str:
-        """What the main threads of the processes are doing."""
+        """Return what the main threads of the processes are doing."""
         for member in members:
             member.process.send_signal(signal.SIGUSR1)
         time.sleep(1.0)  # faulthandler says nothing when it is done

@@ -69,7 +69,7 @@ def head_of(script: Path) -> Head:
 
 
 def scripts() -> dict[str, Path]:
-    """All scripts by name."""
+    """Return all scripts by name."""
     return {path.stem: path for path in sorted(SCRIPTS.glob("*.py")) if path.stem not in HELPERS}
 
 

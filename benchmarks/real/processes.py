@@ -79,7 +79,7 @@ class Process:
 
 
 def run_alone(script: Path, environment: Mapping[str, str], folder: Path, args: Sequence[str] = ()) -> None:
-    """`python script args…`, and what it reports, by epoch, in `reported.pickle`."""
+    """Run `python script args…`, and write what it reports, by epoch, into `reported.pickle`."""
     _begin(environment, folder, folder / "alone.log")
     recorded: dict[int, dict[str, Any]] = {}
     _record(recorded)
@@ -89,7 +89,7 @@ def run_alone(script: Path, environment: Mapping[str, str], folder: Path, args: 
 
 
 def run_ddp(script: Path, environment: Mapping[str, str], folder: Path, phases: Sequence[Phase]) -> None:
-    """`python script` as plain DDP would train it."""
+    """Run `python script` as plain DDP would train it."""
     from coadapt.executor.training.sessions.session import AloneSession
 
     _begin(environment, folder, folder / "alone.log")
@@ -104,7 +104,7 @@ def run_ddp(script: Path, environment: Mapping[str, str], folder: Path, phases: 
 
 
 def run_torchrun(script: Path, environment: Mapping[str, str], folder: Path, processes: int) -> None:
-    """`torchrun --nproc-per-node=… script`; its processes are forked from the agent."""
+    """Run `torchrun --nproc-per-node=… script`; its processes are forked from the agent."""
     from torch.distributed.run import main
 
     _begin(environment, folder, folder / "torchrun.log")
@@ -129,7 +129,7 @@ def run_member(
     pause_s: float,
     args: Sequence[str] = (),
 ) -> None:
-    """A process of a managed group, as a worker starts it; without a driver it trains as fast as it can."""
+    """Run a process of a managed group as a worker starts it; without a driver it trains as fast as it can."""
     from coadapt.executor.protocol import messages
     from coadapt.executor.training import process
 
@@ -140,7 +140,7 @@ def run_member(
 
 
 def _begin(environment: Mapping[str, str], folder: Path, log: Path) -> None:
-    """Be as a fresh process with this environment, whose output goes into `log`."""
+    """Make this process a fresh one with this environment, whose output goes into `log`."""
     import numpy as np
     import torch
 
@@ -200,7 +200,7 @@ def _record(recorded: dict[int, dict[str, Any]]) -> None:
 
 
 def _hold_at_steps(driver: Connection, pause_s: float) -> None:
-    """After each optimizer step, pause, and let the driver hold the process of rank 0."""
+    """Pause after each optimizer step, and let the driver hold the process of rank 0."""
     from coadapt.executor.training import api
     from torch.optim.optimizer import register_optimizer_step_post_hook
 

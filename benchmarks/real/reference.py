@@ -24,7 +24,7 @@ class Phase:
 
 
 def append_phase(phases: list[Phase], phase: Phase) -> None:
-    """A group went on from `phase.step`: what came later before it was lost."""
+    """Note that a group went on from `phase.step`: what came later before it was lost."""
     phases[:] = [earlier for earlier in phases if earlier.step < phase.step]
     phases.append(phase)
 
@@ -83,7 +83,7 @@ class PlainDdp:
 
 
 def mean_of(moved: Sequence[tuple[int, Sequence[torch.Tensor]]], place: int) -> torch.Tensor:
-    """The mean of one buffer over passes, by samples; the last one of whole numbers."""
+    """Return the mean of one buffer over passes, by samples; the last one of whole numbers."""
     values = [(samples, buffers[place]) for samples, buffers in moved]
     if not values[-1][1].is_floating_point():
         return values[-1][1]

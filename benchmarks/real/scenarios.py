@@ -35,7 +35,7 @@ def undisturbed(job: HeldGroup) -> Members:
 
 
 def grow(job: HeldGroup) -> Members:
-    """To two replicas, and to three, which no batch of 16 is divided by."""
+    """Grow to two replicas, and to three, which no batch of 16 is divided by."""
     a, b, c = job.start(3)
     job.join([a])
     with job.held(5):
@@ -57,7 +57,7 @@ def shrink(job: HeldGroup) -> Members:
 
 
 def move(job: HeldGroup) -> Members:
-    """From one process to another that overlaps with it for a while; rank 0 leaves."""
+    """Move from one process to another that overlaps with it for a while; rank 0 leaves."""
     a, b = job.start(2)
     job.join([a])
     with job.held(5):
@@ -70,14 +70,14 @@ def move(job: HeldGroup) -> Members:
 
 
 def accumulate(job: HeldGroup) -> Members:
-    """Each batch of the script in two passes of one replica."""
+    """Give each batch of the script in two passes of one replica."""
     (a,) = job.start(1)
     job.join([a], _passes(a, replicas=1, passes=2))
     return job.end()
 
 
 def lose(job: HeldGroup) -> Members:
-    """A replica is killed, the other one goes on alone, and another one joins it."""
+    """Kill a replica; the other one goes on alone, and another one joins it."""
     a, b, c = job.start(3)
     job.join([a, b])
     with job.held(5):
@@ -92,7 +92,7 @@ def lose(job: HeldGroup) -> Members:
 
 
 def restart(job: HeldGroup) -> Members:
-    """Stopped with a checkpoint in the midst of an epoch, and gone on by a process that knows nothing."""
+    """Stop with a checkpoint in the midst of an epoch; a process that knows nothing goes on."""
     a, b = job.start(2)
     job.join([a])
     with job.held(5):
@@ -103,7 +103,7 @@ def restart(job: HeldGroup) -> Members:
 
 
 def crash(job: HeldGroup) -> Members:
-    """All replicas are lost at once, and what came after the last checkpoint is trained again."""
+    """Lose all replicas at once; what came after the last checkpoint is trained again."""
     a, b, c = job.start(3)
     job.join([a, b])
     with job.held(13):
@@ -114,7 +114,7 @@ def crash(job: HeldGroup) -> Members:
 
 
 def chain(job: HeldGroup) -> Members:
-    """Grown, moved, rank 0 lost, two passes, stopped, started again, and two passes with a newcomer as rank 0."""
+    """Grow, move, lose rank 0, use two passes, stop, start again, and use two passes with a newcomer as rank 0."""
     a, b, c, d, e = job.start(5)
     job.join([a])
     with job.held(4):
@@ -152,7 +152,7 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 def _passes(member: Member, replicas: int, passes: int) -> BatchPlan:
-    """A plan of the script's batch, in fewer passes where the job has said that its batches cannot be divided."""
+    """Return a plan of the script's batch, in fewer passes where its batches cannot be divided."""
     ready = member.wait(Ready)
     size = ready.initial_batch_size
     one_pass = any(report.habits and report.habits.one_pass for report in member.group.reports())  # type: ignore[attr-defined]
@@ -161,7 +161,7 @@ def _passes(member: Member, replicas: int, passes: int) -> BatchPlan:
 
 
 def _survivor(job: HeldGroup, member: Member) -> Member:
-    """The member that goes on where the group lost one: a new one where a loop cannot do a batch again."""
+    """Return the member that goes on where the group lost one: a new one where a loop cannot do a batch again."""
     generation = job.generation
     try:
         member.wait(Broken, lambda event: event.generation == generation)

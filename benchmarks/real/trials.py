@@ -107,7 +107,7 @@ class Trials:
         return self.run(DDP + " " + " ".join(f"{p.step}:{p.replicas}x{p.passes}" for p in got.phases), got.phases)
 
     def run(self, name: str, phases: Sequence[Phase] = ()) -> Outcome:
-        """The outcome of a run by its name, which is made when it is first asked for.
+        """Return the outcome of a run by its name; it is run when it is first asked for.
 
         Groups that changed alike share a run of `phases`.
         """
@@ -176,7 +176,7 @@ def _last_frames(crash: Crash) -> str:
 
 
 def _is_refusal(crash: Crash) -> bool:
-    """Whether Coadapt said it, in one sentence: no error that comes out of torch or the script."""
+    """Return whether Coadapt said it, in one sentence: no error that comes out of torch or the script."""
     summary, trace = str(crash).strip(), crash.event.traceback.strip()
     frames = [line for line in trace.splitlines() if line.strip().startswith('File "')]
     said_by_us = _is_ours(frames[-1]) if frames else trace == summary
@@ -184,7 +184,7 @@ def _is_refusal(crash: Crash) -> bool:
 
 
 def refusal_in(log: str) -> str:
-    """The sentence that Coadapt ended a process with, by what it wrote; "" where it was something else."""
+    """Return the sentence that Coadapt ended a process with, by what it wrote; "" where it was something else."""
     lines = [re.sub(r"^\[\w+\]:", "", line).strip() for line in log.splitlines()]
     errors = [i for i, line in enumerate(lines) if re.match(r"\w*Error: \S", line)]
     for i in errors:

@@ -17,7 +17,7 @@ WIDTH = 48
 
 
 def manual() -> tuple[TensorDataset, TensorDataset, int]:
-    """2,048 pieces of text to train on, 128 to validate with, and the number of different characters."""
+    """Return 2,048 pieces of text to train on, 128 to validate with, and the number of different characters."""
     text = "".join(topics[name] for name in sorted(topics)).encode("ascii", "ignore")
     codes = torch.tensor(list(text))
     alphabet, tokens = torch.unique(codes, return_inverse=True)
@@ -40,7 +40,7 @@ class CharTransformer(nn.Module):
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(CONTEXT))
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """(batch, CONTEXT) characters -> (batch, characters, CONTEXT) logits of the next ones."""
+        """Map (batch, CONTEXT) characters to (batch, characters, CONTEXT) logits of the next ones."""
         hidden = self.blocks(self.embed(tokens) + self.position, mask=self.mask, is_causal=True)
         return self.head(hidden).transpose(1, 2)
 

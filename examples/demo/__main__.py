@@ -17,7 +17,7 @@ OUT = Path(__file__).resolve().parents[2] / "out"
 
 
 def main() -> int:
-    """0: all was seen; 1: it was not, or Ray did not start; 130: interrupted."""
+    """Run the demo. 0: all was seen; 1: it was not, or Ray did not start; 130: interrupted."""
     began_s = time.time()
     cores = carried.cores()
     pace = cast.pace(cores)

@@ -18,7 +18,7 @@ print(time.process_time())
 
 
 def cores() -> float:
-    """What `PROCESSES` busy processes get in all; at most the machine's (or the container's) cores."""
+    """Return what `PROCESSES` busy processes get in all; at most the machine's (or the container's) cores."""
     command = [sys.executable, "-S", "-c", _SPIN.format(seconds=SPIN_S)]
     spinning = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(PROCESSES)]
     return sum(float(process.communicate()[0]) for process in spinning) / SPIN_S

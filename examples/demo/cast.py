@@ -27,7 +27,7 @@ class Role:
     time_scale: float
 
     def spec(self, pace: float = 1.0, act: int = 1) -> JobSpec:
-        """`pace`: how much faster still."""
+        """Return the job. `pace`: how much faster still."""
         spec = jobfile.load(EXAMPLES / self.example / "job.yaml")
         emulation = spec.emulation.model_copy(update={"time_scale": self.time_scale * pace})
         training = spec.training.model_copy(update={"report_interval_s": 2.0})
@@ -47,12 +47,12 @@ ROLES = (
 
 
 def pace(cores: float) -> float:
-    """How much faster than the roles say GPUs are where the machine carries so many cores' worth of work."""
+    """Return how much faster GPUs are than the roles say, on a machine that carries so many cores."""
     return min(max(cores / CORES_NEEDED, 0.5), 1.0)
 
 
 def comes(rows: Sequence[JobRow], missing: Collection[str]) -> tuple[Role, int] | None:
-    """The role that enters now, and in which act; `missing`: phenomena that have not been seen yet.
+    """Return the role that enters now, and in which act; `missing`: phenomena that have not been seen yet.
 
     All roles play again, up to `MOST_ACTS` times, where everybody has ended well and something is missing.
     """
@@ -69,12 +69,12 @@ def comes(rows: Sequence[JobRow], missing: Collection[str]) -> tuple[Role, int] 
 
 
 def finished(rows: Sequence[JobRow], missing: Collection[str]) -> bool:
-    """Everybody has entered and left."""
+    """Return whether everybody has entered and left."""
     return bool(rows) and all(row["finished_s"] is not None for row in rows) and comes(rows, missing) is None
 
 
 def reached(spec: JobSpec, row: JobRow) -> bool:
-    """The job ended well, at its target metric if it has one."""
+    """Return whether the job ended well, at its target metric if it has one."""
     target = spec.training.target
     ended = row["phase"] == "succeeded"
     return ended and (target is None or target.reached(row["metrics"].get(target.metric, float("nan"))))

@@ -29,7 +29,7 @@ def running(timeline: Sequence[TimelineRow], job: str) -> list[TimelineRow]:
 
 
 def promises(timeline: Sequence[TimelineRow], started_s: float) -> list[Promise]:
-    """The first sight of each phenomenon but the last, `TARGETS`, which is in no timeline."""
+    """Return the first sight of each phenomenon but the last, `TARGETS`, which is in no timeline."""
     jobs = list(dict.fromkeys(i["job_id"] for i in timeline))
     steps = [pair for job in jobs for pair in pairwise(running(timeline, job))]
     steps.sort(key=lambda pair: pair[1]["start_s"])
@@ -62,7 +62,7 @@ def missing(seen: Sequence[Promise]) -> set[str]:
 
 
 def contended(shrunk: TimelineRow, timeline: Sequence[TimelineRow], within_s: float = 15.0) -> bool:
-    """Another job took GPUs of the type about when this one gave some up."""
+    """Return whether another job took GPUs of the type about when this one gave some up."""
     return any(
         other["job_id"] != shrunk["job_id"]
         and other["gpu_type"] == shrunk["gpu_type"]
@@ -72,7 +72,7 @@ def contended(shrunk: TimelineRow, timeline: Sequence[TimelineRow], within_s: fl
 
 
 def follows(old: TimelineRow, new: TimelineRow) -> bool:
-    """The batch size changed, and the learning rate went the same way."""
+    """Return whether the batch size changed and the learning rate went the same way."""
     if not (old["batch_size"] and new["batch_size"] and old["lr"] and new["lr"]):
         return False
     return (new["batch_size"] > old["batch_size"] and new["lr"] > old["lr"]) or (

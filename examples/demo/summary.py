@@ -44,7 +44,7 @@ def first_last(values: Sequence[float | None]) -> str:
 def picture(
     rows: Sequence[JobRow], timeline: Sequence[TimelineRow], started_s: float, cluster: str, path: Path
 ) -> None:
-    """One lane per job: a bar as high as its GPUs, coloured by GPU type, with its batch size."""
+    """Draw one lane per job: a bar as high as its GPUs, coloured by GPU type, with its batch size."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -19,7 +19,7 @@ BODY = Path(tempfile.gettempdir()) / f"finetune-digits-{os.getuid()}.pt"
 
 
 def digits(first: int) -> tuple[TensorDataset, TensorDataset]:
-    """Five digits from `first` on, labelled 0-4: three quarters to train on, a quarter to test with."""
+    """Return five digits from `first` on, labelled 0-4: three quarters to train on, a quarter to test with."""
     data = load_digits()
     labels = torch.tensor(data.target) - first
     chosen = (labels >= 0) & (labels < 5)
@@ -45,7 +45,7 @@ def pretrain(body: nn.Module) -> None:
 
 
 def pretrained_body() -> nn.Module:
-    """The body as 0-4 left it: the same weights on every start."""
+    """Return the body as 0-4 left it: the same weights on every start."""
     body = new_body()
     if not BODY.exists():
         with torch.random.fork_rng():  # the head is drawn alike whether or not there was a body

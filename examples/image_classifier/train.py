@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 def digits() -> tuple[TensorDataset, TensorDataset]:
-    """1,437 images to train on and 360 to test with."""
+    """Return 1,437 images to train on and 360 to test with."""
     data = load_digits()
     images = torch.tensor(data.images, dtype=torch.float32).unsqueeze(1) / 16
     labels = torch.tensor(data.target)

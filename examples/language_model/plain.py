@@ -17,13 +17,13 @@ EVAL_EVERY = 50
 
 
 def make_grammar() -> torch.Tensor:
-    """Probabilities of the next word after each word; word 0 begins and ends a sentence."""
+    """Return probabilities of the next word after each word; word 0 begins and ends a sentence."""
     generator = torch.Generator().manual_seed(0)
     return torch.softmax(2.5 * torch.randn(VOCABULARY, VOCABULARY, generator=generator), dim=1)
 
 
 def make_sentences(grammar: torch.Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
-    """(count, LONGEST + 1) words; PAD behind the end of each sentence."""
+    """Return (count, LONGEST + 1) words; PAD behind the end of each sentence."""
     words = torch.full((count, LONGEST + 1), PAD)
     words[:, 0] = END
     going = torch.ones(count, dtype=torch.bool)

@@ -17,7 +17,7 @@ WIDTH, BLOCKS, MICRO_BATCHES, CPU_STAGES = 64, 8, 4, 2
 
 
 def digits() -> tuple[TensorDataset, TensorDataset]:
-    """1,437 images to train on and 360 to test with."""
+    """Return 1,437 images to train on and 360 to test with."""
     data = load_digits()
     images, labels = torch.tensor(data.data, dtype=torch.float32) / 16, torch.tensor(data.target)
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
@@ -26,7 +26,7 @@ def digits() -> tuple[TensorDataset, TensorDataset]:
 
 
 def stage_devices() -> list[torch.device]:
-    """One device per stage: the GPUs this process can see, else the CPU several times."""
+    """Return one device per stage: the GPUs this process can see, else the CPU several times."""
     gpus = torch.cuda.device_count()
     return [torch.device("cuda", i) for i in range(gpus)] or [torch.device("cpu")] * CPU_STAGES
 

@@ -16,7 +16,7 @@ NOISE = 0.2
 
 
 def digits() -> tuple[TensorDataset, TensorDataset]:
-    """Pairs of noisy and clean images, 1,437 to train on and 360 to test with."""
+    """Return pairs of noisy and clean images, 1,437 to train on and 360 to test with."""
     generator = torch.Generator().manual_seed(0)
     clean = torch.tensor(load_digits().data, dtype=torch.float32) / 16
     clean = clean[torch.randperm(len(clean), generator=generator)]

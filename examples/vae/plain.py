@@ -14,7 +14,7 @@ SIZE, LATENT = 10, 6
 
 
 def make_pictures(count: int, seed: int) -> torch.Tensor:
-    """(count, SIZE * SIZE) values between 0 and 1: two blobs each."""
+    """Return (count, SIZE * SIZE) values between 0 and 1: two blobs each."""
     generator = torch.Generator().manual_seed(seed)
     rows, columns = torch.meshgrid(torch.arange(SIZE), torch.arange(SIZE), indexing="ij")
     picture = torch.zeros(count, SIZE, SIZE)

@@ -290,7 +290,7 @@ BAD_JOBS = [
 
 
 def one_line(case: BadJob, folder: Path) -> str:
-    """What a user of `case` reads, written out in `folder`; "" where nothing was found wrong."""
+    """Return what a user of `case` reads, written out in `folder`; "" where nothing was found wrong."""
     for name, text in case.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,7 @@ class BadTrace:
 
 
 def job(**fields: object) -> str:
-    """A JSON line, of which some fields are others."""
+    """Return a JSON line, of which some fields are others."""
     return json.dumps({"id": "a", "submit_s": 0, "duration_s": 1} | fields) + "\n"
 
 
@@ -202,7 +202,7 @@ def _sparse(path: Path) -> None:
 
 
 def _repeated(unit: bytes, start: bytes = b"") -> Callable[[Path], None]:
-    """Packed, so that 10 GiB are some 10 MB on disk: gzip streams one after the other are one."""
+    """Write a packed file, so that 10 GiB are some 10 MB on disk: several gzip streams in a row are one."""
 
     def write(path: Path) -> None:
         block = 1 << 26
@@ -248,7 +248,7 @@ def _write(case: BadTrace, folder: Path) -> Path:
 
 
 def refusal(case: BadTrace, folder: Path) -> str:
-    """What reading it raises; "" where it is read."""
+    """Return what reading it raises; "" where it is read."""
     path = _write(case, folder)
     try:
         read_trace(path)
@@ -271,7 +271,7 @@ except ValueError as error:
 
 
 def refusal_in_little_memory(case: BadTrace, folder: Path) -> str:
-    """The same in a process that has `MOST_GIB` of memory and `MOST_S`."""
+    """Return the same of a process that has `MOST_GIB` of memory and `MOST_S`."""
     path = _write(case, folder)
     try:
         ended = subprocess.run(

@@ -38,7 +38,7 @@ class Workload:
         return Round(self.now, ROUND_S, self.cluster, self.jobs)
 
     def step(self, plan: Plan) -> None:
-        """One round later: what was planned runs; some jobs are done, some models know more."""
+        """Move on one round: what was planned runs; some jobs are done, some models know more."""
         self.now += ROUND_S
         self.jobs = [self._next(job, plan) for job in self.jobs if self.rng.random() > LEAVE]
         self.jobs += [self._new() for _ in range(self.count - len(self.jobs))]
@@ -94,7 +94,7 @@ class Workload:
 
 
 def cluster(**nodes: tuple[int, int]) -> Cluster:
-    """cluster(t4=(6, 4)): six nodes of four."""
+    """Make a cluster: cluster(t4=(6, 4)) is six nodes of four."""
     return Cluster(
         tuple(Node(f"{t}-{i:04d}", t, gpus, 4.0 * gpus) for t, (n, gpus) in nodes.items() for i in range(n))
     )

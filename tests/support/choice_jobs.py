@@ -7,7 +7,7 @@ from tests.support.choice_instances import Instance
 
 
 def jobs_that_scale(rng: np.random.Generator, count: int, types: int, per_type: float, spread: float) -> Instance:
-    """More or less well, on 1 to 8 GPUs of types that are `spread` apart in speed; any job may have any."""
+    """Draw jobs that scale well or badly on 1 to 8 GPUs, of types that are `spread` apart in speed."""
     gpus, group = np.tile([1, 2, 4, 8], types), np.repeat(np.arange(types), 4)
     speed = rng.lognormal(0, spread, (count, types))[:, group]
     return Instance(
@@ -26,6 +26,6 @@ def jobs_that_scale(rng: np.random.Generator, count: int, types: int, per_type: 
 
 
 def snapshot_of(instance: Instance) -> Snapshot:
-    """As a solver is given it, every row in its place."""
+    """Return a snapshot as a solver is given it, every row in its place."""
     program = instance.program()
     return program._snapshot(program._rows.slots(instance.ids))

@@ -65,7 +65,7 @@ class StubNodes:
 
 
 def nodes_of(where: Cluster, draining: frozenset[str] = frozenset()) -> NodesSnapshot:
-    """Nodes that are alive and leased; those that drain take no part in rounds."""
+    """Return nodes that are alive and leased; those that drain take no part in rounds."""
     ids = [node.id for node in where.nodes]
     return NodesSnapshot(
         cluster=Cluster(tuple(node for node in where.nodes if node.id not in draining)),
@@ -173,7 +173,7 @@ class FaultyHook(CycleHook):
 
 
 def short(job_id: str) -> str:
-    """The name of a story's job: its id is "a-1"."""
+    """Return the name of a story's job: its id is "a-1"."""
     return job_id.rsplit("-", 1)[0]
 
 
@@ -229,7 +229,7 @@ class World:
                 self.tell(words[0], words[1:])
 
     def tell(self, what: str, words: list[str]) -> None:
-        """One line of a story."""
+        """Tell one line of a story."""
         getattr(self, f"on_{what}")(*words)
 
     def check(self, words: list[str], line: str) -> None:
@@ -263,7 +263,7 @@ class World:
     # --- what users, time and nodes do ----------------------------------------------------------------------
 
     def on_submit(self, name: str, *options: str) -> None:
-        """`submit a types=t4 same=key fingerprint=f unprofiled rigid=2 kept most_failures=0`."""
+        """Do `submit a types=t4 same=key fingerprint=f unprofiled rigid=2 kept most_failures=0`."""
         given = dict(option.partition("=")[::2] for option in options)
         resources: dict[str, Any] = {"max_gpus": 8}
         if "types" in given:
@@ -344,7 +344,7 @@ class World:
     # --- what executors say -----------------------------------------------------------------------------------
 
     def on_measured(self, name: str, *gpu_types: str) -> None:
-        """The runs on these types end well, one after another, and leave their GPUs."""
+        """End the runs on these types well, one after another; they leave their GPUs."""
         for gpu_type in gpu_types:
             known = set((self.job(name).measurements or Measurements()).profiles)
             self._end_run(name, gpu_type, ok=True, measurements=measured(*sorted(known | {gpu_type})))
@@ -368,7 +368,7 @@ class World:
         self._say(name, Released(self.job(name).sequence, (slot,)))
 
     def on_runs(self, name: str, *flags: str) -> None:
-        """It trains on what it shall have, and has left everything else."""
+        """Let the job train on what it shall have; it has left everything else."""
         job = self.job(name)
         pause_s = 2.0 if job.state.started_s is not None else None
         self._say(
@@ -377,7 +377,7 @@ class World:
         self.on_left(name)
 
     def on_left(self, name: str) -> None:
-        """It has left the GPUs that it shall not have."""
+        """Let the job leave the GPUs that it shall not have."""
         job = self.job(name)
         if gone := tuple(sorted(set(job.held) - set(job.target))):
             self._say(name, Released(job.sequence, gone))

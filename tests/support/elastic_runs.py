@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).with_name("elastic_script.py")
 
 
 def run_script(out: Path, *args: str, processes: int = 0) -> dict[str, object]:
-    """Final state of the script: alone, or under torchrun with so many processes."""
+    """Run the script and return its final state: alone, or under torchrun with so many processes."""
     out.mkdir()
     launch = [sys.executable]
     if processes:

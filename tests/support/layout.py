@@ -77,7 +77,7 @@ def modules() -> frozenset[str]:
 
 
 def own_imports(path: Path) -> Iterator[str]:
-    """Modules of ours that a file imports, as dotted names below the root."""
+    """Yield modules of ours that a file imports, as dotted names below the root."""
     package = path.parent.parts
     for node in ast.walk(tree(path)):
         if not isinstance(node, ast.ImportFrom) or not node.level:
@@ -91,7 +91,7 @@ def own_imports(path: Path) -> Iterator[str]:
 
 
 def libraries(path: Path) -> set[str]:
-    """Top-level names of what a file imports absolutely."""
+    """Return top-level names of what a file imports absolutely."""
     found = set()
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
@@ -102,7 +102,7 @@ def libraries(path: Path) -> set[str]:
 
 
 def room_of(folder: str) -> str:
-    """The nearest folder upwards that `ROOMS` has."""
+    """Return the nearest folder upwards that `ROOMS` has."""
     while folder not in ROOMS:
         folder, _, _ = folder.rpartition("/")
     return folder
@@ -113,12 +113,12 @@ def folder_of(module: str) -> str:
 
 
 def allowed(room: str, other: str) -> bool:
-    """Whether a room may import another: itself, what is named, and what lies within that."""
+    """Return whether a room may import another: itself, what is named, and what lies within that."""
     return other == room or other in ROOMS[room] or any(other.startswith(f"{one}/") for one in ROOMS[room])
 
 
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:
-    """The strongly connected parts of more than one node."""
+    """Return the strongly connected parts of more than one node."""
     reach: dict[str, set[str]] = {}
     for start in graph:
         seen, ahead = set[str](), [start]
@@ -134,7 +134,7 @@ def circles(graph: dict[str, set[str]]) -> list[set[str]]:
 
 
 def upward_imports() -> list[str]:
-    """Imports of a room by one that may not import it, a line each."""
+    """Return imports of a room by one that may not import it, a line each."""
     found = []
     for path in sources():
         if path.parent == Path():

@@ -80,7 +80,7 @@ def transport(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def assignment(rng: np.random.Generator, size: int) -> LinearProgram:
-    """As many people as tasks; every vertex is degenerate."""
+    """Draw an assignment of as many people as tasks; every vertex is degenerate."""
     count = 8 * 2**size
     rows = sparse.kron(sparse.eye_array(count), np.ones((1, count)))
     columns = sparse.kron(np.ones((1, count)), sparse.eye_array(count))
@@ -88,7 +88,7 @@ def assignment(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def multicommodity(rng: np.random.Generator, size: int) -> LinearProgram:
-    """Flows of several goods over shared arcs; what cannot be carried is paid for."""
+    """Draw flows of several goods over shared arcs; what cannot be carried is paid for."""
     nodes, goods = 6 + 5 * size, 3 + 2 * size
     arcs = [(i, (i + 1) % nodes) for i in range(nodes)]
     arcs += [tuple(rng.choice(nodes, 2, replace=False)) for _ in range(3 * nodes)]
@@ -110,7 +110,7 @@ def multicommodity(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def diet(rng: np.random.Generator, size: int) -> LinearProgram:
-    """Nutrients between limits, at least cost, of foods that hold very different amounts."""
+    """Draw a diet: nutrients between limits, at least cost, of foods that hold very different amounts."""
     foods, nutrients = 20 * 2**size, 8 + 6 * size
     holds = rng.lognormal(0, 1.0, (nutrients, foods)) * (rng.random((nutrients, foods)) < 0.4)
     holds *= 10.0 ** rng.integers(-2, 4, (nutrients, 1))
@@ -119,7 +119,7 @@ def diet(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def blending(rng: np.random.Generator, size: int) -> LinearProgram:
-    """Crudes into fuels whose quality, a ratio, is limited: equations with right side zero."""
+    """Draw crudes blended into fuels whose quality, a ratio, is limited: equations with right side zero."""
     crudes, fuels = 4 * 2**size, 3 * 2**size
     quality, price = rng.uniform(80, 110, crudes), rng.uniform(20, 60, crudes)
     wanted, worth = rng.uniform(88, 100, fuels), rng.uniform(50, 80, fuels)
@@ -133,7 +133,7 @@ def blending(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def production(rng: np.random.Generator, size: int) -> LinearProgram:
-    """A staircase: make, store and sell several goods over periods."""
+    """Draw a staircase: make, store and sell several goods over periods."""
     periods, goods = 6 * 2**size, 4
     count = periods * goods
     demand = rng.integers(5, 30, count) * (1 + 0.5 * np.sin(np.arange(count)))
@@ -149,7 +149,7 @@ def production(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def planted(rng: np.random.Generator, size: int) -> LinearProgram:
-    """Sparse and random, around a known optimal pair: x, y, and reduced costs of the right sign."""
+    """Draw a sparse random program around a known optimal pair: x, y, and reduced costs of the right sign."""
     rows, columns = 30 * 2**size, 50 * 2**size
     matrix = rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < 5.0 / rows)
     x = rng.uniform(0, 3, columns) * (rng.random(columns) < 0.5)
@@ -161,7 +161,7 @@ def planted(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def set_cover(rng: np.random.Generator, size: int) -> LinearProgram:
-    """The relaxation of choosing the cheapest sets that hold everything."""
+    """Draw the relaxation of choosing the cheapest sets that hold everything."""
     items, sets = 25 * 2**size, 50 * 2**size
     holds = rng.random((items, sets)) < 4.0 / items**0.5 / 5.0
     holds[np.arange(items), rng.integers(0, sets, items)] = True
@@ -169,7 +169,7 @@ def set_cover(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def degenerate(rng: np.random.Generator, size: int) -> LinearProgram:
-    """Many more rows through the optimum than it needs, some of them twice."""
+    """Draw many more rows through the optimum than it needs, some of them twice."""
     columns = 15 * 2**size
     rows = 3 * columns
     matrix = rng.integers(-3, 4, (rows, columns)) * (rng.random((rows, columns)) < min(1.0, 6.0 / columns))
@@ -180,7 +180,7 @@ def degenerate(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def free_variables(rng: np.random.Generator, size: int) -> LinearProgram:
-    """A line through points in the least sum of distances: coefficients of any sign, a pair of rows per point."""
+    """Draw a line through points in the least sum of distances: coefficients of any sign, two rows per point."""
     points, features = 30 * 2**size, 3 + 2 * size
     data = np.hstack([rng.normal(size=(points, features)), np.ones((points, 1))])
     seen = data @ rng.normal(size=features + 1) + rng.laplace(size=points)
@@ -193,7 +193,7 @@ def free_variables(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def equations(rng: np.random.Generator, size: int) -> LinearProgram:
-    """Almost all rows are equations, a few of them sums of others."""
+    """Draw almost only equations, a few of them sums of others."""
     rows, columns = 20 * 2**size, 45 * 2**size
     matrix = rng.integers(-2, 3, (rows, columns)) * (rng.random((rows, columns)) < min(1.0, 5.0 / rows))
     extra = np.array([matrix[rng.choice(rows, 3, replace=False)].sum(axis=0) for _ in range(rows // 10)])
@@ -203,7 +203,7 @@ def equations(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def badly_scaled(rng: np.random.Generator, size: int) -> LinearProgram:
-    """A planted program whose rows and columns are in units that are up to ten thousand apart."""
+    """Draw a planted program whose rows and columns are in units that are up to ten thousand apart."""
     program = planted(rng, size)
     rows, columns = program.matrix.shape
     by_row, by_column = 10.0 ** rng.uniform(-2, 2, rows), 10.0 ** rng.uniform(-2, 2, columns)
@@ -212,7 +212,7 @@ def badly_scaled(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def infeasible(rng: np.random.Generator, size: int) -> LinearProgram:
-    """A planted program with a sum of its rows asked to be more than the rows allow."""
+    """Draw a planted program with a sum of its rows asked to be more than the rows allow."""
     program = planted(rng, size)
     rows = program.matrix.shape[0]
     weight = rng.uniform(0.5, 2.0, rows) * np.where(np.isfinite(program.row_upper), 1.0, -1.0)
@@ -224,7 +224,7 @@ def infeasible(rng: np.random.Generator, size: int) -> LinearProgram:
 
 
 def unbounded(rng: np.random.Generator, size: int) -> LinearProgram:
-    """A planted program with one more way to earn that uses nothing up for ever."""
+    """Draw a planted program with one more way to earn that uses nothing up for ever."""
     program = planted(rng, size)
     columns = program.matrix.shape[1]
     ray = np.where(rng.random(columns) < 0.2, rng.uniform(0, 1, columns), 0.0)
@@ -258,7 +258,7 @@ BY_CONSTRUCTION = {"infeasible": Status.INFEASIBLE, "unbounded": Status.UNBOUNDE
 
 
 def generated(sizes: int = 4, draws: int = 3) -> Iterator[Instance]:
-    """`draws` programs of every size of every family."""
+    """Yield `draws` programs of every size of every family."""
     for number, (family, make) in enumerate(FAMILIES.items()):
         status = BY_CONSTRUCTION.get(family, Status.OPTIMAL)
         for size in range(sizes):
@@ -268,7 +268,7 @@ def generated(sizes: int = 4, draws: int = 3) -> Iterator[Instance]:
 
 
 def netlib() -> Iterator[Instance]:
-    """What `fetch` has put into the cache folder; nothing where it was not called."""
+    """Yield what `fetch` has put into the cache folder; nothing where it was not called."""
     for path in sorted(NETLIB.glob("**/*.npz")):
         is_infeasible = path.parent.name == "infeasible"
         program = _netlib_program(path)
@@ -301,7 +301,7 @@ def fetch() -> int:
 
 
 def _netlib_program(path: Path) -> LinearProgram | None:
-    """None for a file that holds something else."""
+    """Read a program; None for a file that holds something else."""
     with np.load(path, allow_pickle=True) as data:
         if "c" not in data.files:
             return None
@@ -326,7 +326,7 @@ def _netlib_program(path: Path) -> LinearProgram | None:
 
 
 def _bound(given: Any, open_: float) -> float:
-    """One side of a bound: a number, an array of one, None or nan."""
+    """Return one side of a bound: a number, an array of one, None or nan."""
     number = None if given is None else np.asarray(given).ravel()[0]
     return open_ if number is None or number != number else float(number)
 
@@ -390,7 +390,7 @@ class GpuAllocation:
         return id
 
     def values(self, id: int) -> np.ndarray:
-        """(configurations,) of the job."""
+        """Return (configurations,) of the job."""
         speed, exponent, weight = self.parameters[id]
         return weight * speed[self.gpu_type] * self.gpus**exponent
 

@@ -21,7 +21,7 @@ WAIT_S = 60.0
 
 
 def on_ranks(count: int, act: Callable[[Group], Result]) -> list[Result]:
-    """What `act(group)` gives on each of `count` ranks; AssertionError with the traceback of one that fails.
+    """Return what `act(group)` gives on each of `count` ranks; AssertionError with a failing one's traceback.
 
     Processes are forked, so that `act` may be a closure and starts from what the test has set up.
     """

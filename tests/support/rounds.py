@@ -19,7 +19,7 @@ from coadapt.policies.contract.round import JobView, Plan, Round
 
 
 def cluster(text: str) -> Cluster:
-    """ "1x a100:4, 2x t4:4": nodes t4-0, t4-1, …"""
+    """Make a cluster: "1x a100:4, 2x t4:4" has nodes t4-0, t4-1, …"""
     nodes: list[Node] = []
     for part in text.split(","):
         count, kind = part.strip().split("x ")
@@ -33,7 +33,7 @@ def cluster(text: str) -> Cluster:
 
 
 def model(speed: Mapping[str, float], link: float = 0.0, most: int = 4096, first: int = 32) -> JobModel:
-    """A model with `speed` samples/s on one GPU of each type; `link` seconds of all-reduce."""
+    """Return a model with `speed` samples/s on one GPU of each type; `link` seconds of all-reduce."""
     throughput = {
         t: ThroughputModel(
             ThroughputParams(alpha_c=1e-4, beta_c=1.0 / s, alpha_r=link, alpha_n=2 * link),
@@ -46,7 +46,7 @@ def model(speed: Mapping[str, float], link: float = 0.0, most: int = 4096, first
 
 
 def left(seconds: float, source: ExpectedSource = ExpectedSource.MEASURED_SPEED) -> Expected:
-    """A job needs exactly so long."""
+    """Return what is expected of a job that needs exactly so long."""
     return Expected.exactly(seconds, source)
 
 
@@ -68,13 +68,13 @@ def spec(name: str = "job", adaptivity: str = "adaptive", preemptible: bool = Tr
 
 
 def on(gpu_type: str, **gpus: int) -> Placement:
-    """on("t4", n0=2): two GPUs of node t4-000."""
+    """Make a placement: on("t4", n0=2) is two GPUs of node t4-000."""
     shares = tuple(NodeShare(f"{gpu_type}-{int(n[1:]):03d}", g) for n, g in gpus.items())
     return Placement(gpu_type, shares)
 
 
 def job(id: str, *, known: bool = True, **view: Any) -> JobView:
-    """A settled job (old, without restarts) that may use any size, unless the view says otherwise."""
+    """Return a settled job (old, without restarts) that may use any size, unless the view says otherwise."""
     names = {
         "adaptivity",
         "preemptible",
@@ -91,7 +91,7 @@ def job(id: str, *, known: bool = True, **view: Any) -> JobView:
 
 
 def tabulated(goodput: Mapping[str, float]) -> TabulatedModel:
-    """A model of {configuration name: goodput}; what is not named cannot run."""
+    """Return a model of {configuration name: goodput}; what is not named cannot run."""
     items = []
     for name in goodput:
         found = re.fullmatch(r"(\d+)x(\S+)(?: \((\d+) nodes\))?", name)
@@ -103,14 +103,14 @@ def tabulated(goodput: Mapping[str, float]) -> TabulatedModel:
 def given(
     where: Cluster | str, jobs: list[JobView], table: Mapping[str, Mapping[str, float]], now: float = 0.0
 ) -> Round:
-    """A round of jobs whose goodput is job id -> {configuration name: goodput}; those without a model stay so."""
+    """Make a round of jobs whose goodput is job id -> {configuration name: goodput}; the others have no model."""
     where = cluster(where) if isinstance(where, str) else where
     views = [j if j.model is None else replace(j, model=tabulated(table.get(j.id, {}))) for j in jobs]
     return Round(now, 60.0, where, views)
 
 
 def held(plan: Plan) -> dict[str, str]:
-    """job id -> configuration, as "4xb"."""
+    """Return job id -> configuration, as "4xb"."""
     return {id: f"{p.gpus}x{p.gpu_type}" for id, p in sorted(plan.placements.items())}
 
 
@@ -125,7 +125,7 @@ def assert_within(plan: Plan, where: Cluster) -> None:
 
 
 def after(jobs: list[JobView], plan: Plan, **changes: Any) -> list[JobView]:
-    """The jobs one round later."""
+    """Return the jobs one round later."""
     return [
         replace(
             j,

@@ -93,7 +93,7 @@ class World:
     # --- what a test does -----------------------------------------------------------------------------------
 
     def assign(self, *slots: Slot, overtaken: Sequence[Slot] | None = None) -> None:
-        """`overtaken`: slots of an assignment that was sent before this one, and arrives after it."""
+        """Assign slots. `overtaken`: slots of an assignment that was sent before and arrives later."""
         if overtaken is not None:
             self.sequence += 1
             self.granted |= set(overtaken)
@@ -105,7 +105,7 @@ class World:
             self.deliver(overtaken, self.sequence - 1)
 
     def deliver(self, slots: Sequence[Slot], sequence: int) -> None:
-        """A command reaches the executor."""
+        """Let a command reach the executor."""
         self._apply(self.machine.assign(slots, sequence, self.now))
 
     def profile(self, where: Slot) -> int:
@@ -119,7 +119,7 @@ class World:
         self._apply(self.machine.end_profile(where, sequence or self.sequence, self.now))
 
     def processes_in(self, where: Slot) -> int:
-        """How many were started there so far."""
+        """Return how many were started there so far."""
         return sum(process.slot == where for process in self.processes.values())
 
     def cancel(self) -> None:
@@ -132,7 +132,7 @@ class World:
         return next(id for id in self.live() if self.processes[id].slot == where)
 
     def die(self, worker: str, code: int | None = -9, outcome: object | None = None) -> None:
-        """The process ends; `code` None: its node goes with it."""
+        """End the process; `code` None: its node goes with it."""
         process = self.processes[worker]
         if not process.alive:
             return
@@ -276,7 +276,7 @@ class World:
         return wanted.local_bsz
 
     def _measure(self, worker: str, local_bsz: int) -> None:
-        """A size is tried: it fits and the next follows, or it ends the process."""
+        """Try a size: it fits and the next follows, or it ends the process."""
         assert self.fits is not None
         if local_bsz > self.fits:
             crashed = Crashed("OutOfMemoryError: no", "", out_of_memory=True)
