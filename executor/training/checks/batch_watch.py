@@ -1,7 +1,7 @@
 """Watches what a script does with a batch that it is given in parts, and whether it may be given one so.
 
-A script may change parameters itself between two steps, keep something of each batch, go on from a hidden state,
-or leave out what is smaller than its own batches.
+A script may change parameters itself between two steps, keep something of each batch, or go on from a hidden
+state. It may leave out what is smaller than its own batches.
 Where that is seen, the batch is done again, in one pass on each replica or as a whole. All later ones are given
 so, too.
 """

@@ -58,8 +58,8 @@ def take_norms() -> list[Tensor]:
 class NormFollowers:
     """Finds out which numbers a script computes from norms: moving averages of them, and sums.
 
-    In each pass of a batch such a number goes the same share of its way to the pass's norm, or grows by the same
-    multiple of it. A number that once did otherwise is none of these.
+    In each pass of a batch an average goes the same share of its way to the pass's norm. A sum grows by the same
+    multiple of the norm. A number that once did otherwise is none of these.
     """
 
     def __init__(self) -> None:
