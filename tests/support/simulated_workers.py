@@ -177,6 +177,9 @@ class World:
     def of(self, kind: type) -> list:
         return [event for event in self.told if isinstance(event, kind)]
 
+    def commands(self, kind: type) -> list:
+        return [command for _, command in self.sent if isinstance(command, kind)]
+
     @property
     def state(self) -> str:
         return self.machine.state.name

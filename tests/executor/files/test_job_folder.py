@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
-import tarfile
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from coadapt.executor.files import job_folder
 from coadapt.executor.files.job_folder import FolderError, JobFolder, profile_key, remove, work_folder
 
-
-def fetched(**files: str) -> Callable[[int], bytes]:
-    """A package that comes in small pieces."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for name, text in files.items():
-            entry = tarfile.TarInfo(f"{name}.py")
-            entry.size, entry.mode = len(text), 0o644
-            archive.addfile(entry, io.BytesIO(text.encode()))
-    data = buffer.getvalue()
-    return lambda offset: data[offset : offset + 50]
-
+from tests.support.packages import fetched
 
 TRAIN = fetched(train="print(1)", model="LAYERS = 2")
 

@@ -19,11 +19,6 @@ from tests.support.simulated_workers import World, slot, trained
 A, B, C, D = slot("n1"), slot("n1", 1), slot("n2"), slot("n3", gpu_type="t4")
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def profiled(world: World) -> list[ProfileFinished]:
     """How profile runs ended, whatever their numbers."""
     return [replace(event, sequence=0) for event in world.of(ProfileFinished)]
