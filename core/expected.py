@@ -16,6 +16,7 @@ class ExpectedSource(StrEnum):
     MEASURED_SPEED = "measured_speed"  # work left over the speed that the job's models give
     EARLIER_RUNS = "earlier_runs"  # what earlier runs of the same script took
     TRACE = "trace"  # the trace of a simulation tells the true length
+    ASSUMED = "assumed"  # what such work usually takes, as a profile run
     UNKNOWN = "unknown"  # nobody can tell
 
 
@@ -23,6 +24,7 @@ _FROM = {
     ExpectedSource.MEASURED_SPEED: "from measured speed",
     ExpectedSource.EARLIER_RUNS: "from earlier runs",
     ExpectedSource.TRACE: "told by the trace",
+    ExpectedSource.ASSUMED: "as such work usually takes",
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.cluster import Cluster
 from ..core.completion import samples_left
-from ..core.expected import Expected
+from ..core.expected import Expected, ExpectedSource
 from ..core.job import JobSpec, Phase, Reservation
 from ..core.settings import Settings
 from ..core.training_config import Adaptivity
@@ -27,6 +27,9 @@ from .record import JobRecord, ProfileRun, placement_of
 from .store import Store
 
 START_S = 900.0  # longest that processes may rightly take to start
+# A profile run takes less than 20 GPU-seconds on average (Sia, section 3.3.2), and some to start. So it is among
+# the first where short work comes first: a newcomer is measured before it has a place of its own.
+PROFILE_RUN = Expected(20.0, 5.0, 60.0, ExpectedSource.ASSUMED)
 MEASURED_IN = (Phase.PROFILING, Phase.QUEUED, Phase.RUNNING)  # phases in which profile runs take part
 TRAINED_IN = (Phase.QUEUED, Phase.RUNNING)  # phases in which a job takes part as itself
 
@@ -148,6 +151,7 @@ def _profile_view(work: ProfileWork, job: JobRecord, run: ProfileRun, now: float
         placement=placement_of((run.slot,)) if run.active and run.slot is not None else None,
         age_s=now - job.state.submitted_s,
         submitted_s=job.state.submitted_s,
+        expected=PROFILE_RUN,
     )
 
 

@@ -34,6 +34,7 @@ LENGTHS = [
     Expected(50.0, 40.0, 65.0, ExpectedSource.MEASURED_SPEED),
     Expected(7000.0, 2000.0, 30_000.0, ExpectedSource.EARLIER_RUNS),
     left(300_000.0, ExpectedSource.TRACE),
+    Expected(20.0, 5.0, 60.0, ExpectedSource.ASSUMED),
 ]
 
 
@@ -240,6 +241,7 @@ SOURCES = {
     "from measured speed": ExpectedSource.MEASURED_SPEED,
     "from earlier runs": ExpectedSource.EARLIER_RUNS,
     "told by the trace": ExpectedSource.TRACE,
+    "as such work usually takes": ExpectedSource.ASSUMED,
 }
 
 

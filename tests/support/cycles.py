@@ -33,7 +33,7 @@ from coadapt.executor.protocol.job_events import (
     Running,
     WorkerLost,
 )
-from coadapt.policies.contract.round import Plan, Round
+from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.scheduler.cycle import CycleResult, SchedulingCycle
 from coadapt.scheduler.hooks import Change, CycleHook, RoundDone
 from coadapt.scheduler.nodes import NodesSnapshot
@@ -188,7 +188,10 @@ def measured(*gpu_types: str, fingerprint: str = "net") -> Measurements:
 class World:
     """A cycle over a real store on disk, and everything around it as stubs."""
 
-    def __init__(self, folder: Path, nodes: str, *, strict: bool = True, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, nodes: str, *, strict: bool = True, planner: Planner | None = None, **settings: Any
+    ) -> None:
+        """`planner`: decides instead of the wishes of the story."""
         self.settings = Settings(state_dir=str(folder), **settings)
         self.clock, self.policy, self.executors, self.hook = (
             ManualClock(),
@@ -196,6 +199,7 @@ class World:
             StubExecutors(),
             FaultyHook(),
         )
+        self.planner = planner or self.policy
         self.all = cluster(nodes)
         self.nodes = StubNodes(nodes_of(self.all))
         self.strict, self.ids, self.last = strict, dict[str, str](), dict[str, int]()
@@ -207,7 +211,7 @@ class World:
         self.store = Store(self.settings.store_path)
         self.cycle = SchedulingCycle(
             self.store,
-            self.policy,
+            self.planner,
             self.nodes,
             self.executors,
             self.clock,
