@@ -38,8 +38,8 @@ TAKEN = (
     'coadapt.prepare(…, loss="mean")'
 )
 LOST_ON_TOP = (
-    "a replica was lost after a backward whose gradients were added to earlier ones; the training goes on from "
-    "its last checkpoint"
+    "a batch has to be done again whose gradients were added to those of earlier batches; the training goes on "
+    "from its last checkpoint"
 )
 
 
@@ -82,7 +82,12 @@ class Gradients:
         self._own = OwnGradients(self._parameters, self._kept, self._reduction, self._sum, meter, self.weights)
         self._plan: PartPlan | None = None
         self._part: PartPlan | None = None  # the last one, even where its step is forgotten
+        self._most_backwards = 0  # of a part; 0 before the first one
+        self._began_empty = True  # whether there were no gradients when the running part began
         self._on_top = False  # whether the running part's gradients are added to earlier ones
+        self._before: dict[int, Tensor] = {}  # copies of these, where several backwards may be added to them
+        self._sets_own = False  # whether the script has put gradients into `.grad` itself
+        self._before_own: dict[int, Tensor] = {}  # copies of what was there when the running part began
         self._redo: dict[int, Tensor] = {}  # what was put aside before a part that is to be done again
 
     # --- the group ------------------------------------------------------------------------------------------
@@ -118,6 +123,10 @@ class Gradients:
         self._kept.take_back()
         self._parameters.put(self._redo)
         self._redo = {}
+        self._began_empty = not self._parameters.gradients
+        self._on_top, self._before = not self._began_empty, {}
+        self._before_own = self.copy_accumulated() if self._sets_own and self.replicas > 1 else {}
+        self._most_backwards = max(self._most_backwards, self.backwards)
         self.undone = False
         self.weights.begin_part(self._part, self.backwards)
         self._plan = self._part = plan
@@ -176,7 +185,7 @@ class Gradients:
         share = self._share_of(losses, plan, ordinal) if fits and not (plan.void or self.undone) else None
         if share is None:
             yield scales
-            self._drop()
+            self._drop(ordinal)
             return
         self._sum.share = share.root if not share.terms else share.weight
         handles = [node.register_prehook(times(factor)) for node, factor in share.terms]
@@ -247,6 +256,8 @@ class Gradients:
         self._sum.begin(plan, ordinal, measured=self._plan is not None)
         if not ordinal:
             self._on_top = bool(self._sum.aside)
+            copied = self._sum.aside if self._most_backwards != 1 else {}
+            self._before = {i: gradient.detach().clone() for i, gradient in copied.items()}
 
     def _finish(self, plan: PartPlan, ordinal: int, weight: Any) -> None:
         stale = self._kept.stale
@@ -257,18 +268,18 @@ class Gradients:
         try:
             self._sum.finish(plan, ordinal, weight, stale)
         except GroupBroken:
-            self._undo()
+            self._undo(self._before_backward_of(ordinal))
         except Again:  # a loss is of another kind than was agreed, so all agree anew
             self.weights.disagreed(ordinal)
-            self._undo()
+            self._undo(self._before_backward_of(ordinal))
 
     # --- what counts for nothing ----------------------------------------------------------------------------
 
-    def _drop(self) -> None:
+    def _drop(self, ordinal: int) -> None:
         """Drop what a backward made. A part that counts has to be done again."""
         self._reduction.listens = False
         if self._plan is not None and not self._plan.void and not self.undone:
-            self._undo()
+            self._undo(self._before_backward_of(ordinal))
             return
         self._kept.show_all()
         self._sum.aside = {}
@@ -276,35 +287,43 @@ class Gradients:
     def undo(self, before: Mapping[int, Tensor] | None = None) -> None:
         """Drop all of the running part, whose backwards are over, and have it done again.
 
-        `before`: copies of what the script had accumulated before the part, where the part may have added to
-        that.
+        `before`: copies of what the script had accumulated before the part, where the part may have added to that.
+        Raises RuntimeError where that is not known any more.
         """
         self._kept.take_back()
-        self._sum.aside = self._parameters.gradients
-        self._undo()
-        if before is not None:
-            self._redo = dict(before)
+        if before is None:
+            before = self._before_own if self._sets_own else self._parameters.gradients
+            before = self._before_backwards() if self.backwards else before
+        self._undo(before)
 
     def give_up(self) -> None:
         """Have a part done again because the group broke during it, whatever the script still makes of it.
 
         Raises RuntimeError where the part's gradients were added to what the script had accumulated.
         """
-        if self.undone:
-            return
-        if self.backwards and self._on_top:
-            raise RuntimeError(LOST_ON_TOP)
-        self.undo()
-        if self.backwards:
-            self._redo = {}
+        if not self.undone:
+            self.undo()
 
-    def _undo(self) -> None:
-        """Drop the running part. What the script had accumulated before is kept until the part is done again."""
+    def _undo(self, before: Mapping[int, Tensor]) -> None:
+        """Drop the running part, and keep `before`, what the script had accumulated, until it is done again."""
         self.undone = True
         self._kept.clear()
         self.meter.drop()
         self._kept.show_all()
-        self._redo, self._sum.aside = self._sum.aside, {}
+        self._redo, self._sum.aside = {} if self._began_empty else dict(before), {}
+
+    def _before_backward_of(self, ordinal: int) -> Mapping[int, Tensor]:
+        """Return what the script had accumulated before the part whose backward number `ordinal` runs."""
+        return self._before_backwards() if ordinal else self._sum.aside
+
+    def _before_backwards(self) -> Mapping[int, Tensor]:
+        """Return what the script had accumulated before the part's backwards.
+
+        Raises RuntimeError where these were added to it and no copy was kept.
+        """
+        if self._on_top and not self._before:
+            raise RuntimeError(LOST_ON_TOP)
+        return self._before
 
     # --- gradients that no backward brought -----------------------------------------------------------------
 
@@ -320,13 +339,14 @@ class Gradients:
         own = self._own.of(parameters)
         if not own:
             return
+        self._sets_own = True
         if self.weights.whole and plan.samples < plan.batch:
             self.undo()
             return
         try:
             self._own.combine(plan, own)
         except GroupBroken:
-            self._undo()
+            self._undo(self._before_backwards() if self.backwards else self._before_own)
 
     def _combine_left(self, plan: PartPlan) -> None:
         """Combine what was kept back of a backward that the last part did not make."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
+from coadapt.executor.protocol.messages import Join
 from coadapt.executor.training.collective.group import Disagreement, Group
 from coadapt.executor.training.data.units import Split
 from coadapt.executor.training.gradients import backward
@@ -136,6 +139,16 @@ def two_backwards(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> N
     model.head(torch.tanh(model.inside(x))).square().sum().backward()
 
 
+def second_is(loss: Callable[[Model, Tensor, Tensor], Tensor]) -> Backward:
+    """A script that makes two backwards, of which the second has the batch done again."""
+
+    def act(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> None:
+        model.loss(x, y).backward()
+        loss(model, x, y).backward()
+
+    return act
+
+
 def with_a_weight(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> None:
     gradients.weights.weigh(float((y > 0).sum()))
     ((model(x).square().sum(1) * (y > 0)).sum() / (y > 0).sum()).backward()
@@ -236,6 +249,10 @@ ACTS: dict[str, Backward] = {
     "terms of several kinds": of(lambda m, x, y: m.loss(x, y) + 0.1 * m(x).square().sum()),
     "a mean and a counted mean": of(lambda m, x, y: m.loss(x, y) + F.cross_entropy(m(x), tokens(x, y))),
     "two backwards": two_backwards,
+    "two backwards, the second an opaque mean": second_is(lambda m, x, y: OpaqueMean.apply(m(x).square())),
+    "two backwards, the second over pairs": second_is(
+        lambda m, x, y: (m(x)[:, None] - m(x)[None]).square().mean()
+    ),
     "a given weight": with_a_weight,
     "an opaque mean": of(lambda m, x, y: OpaqueMean.apply((m(x) - F.one_hot(y, CLASSES)).square())),
     "a root of a mean": of(lambda m, x, y: m.loss(x, y).sqrt()),
@@ -255,7 +272,15 @@ def test_the_gradient_is_that_of_the_whole_batch(name: str, replicas: int, passe
     check(on_all(replicas, passes, ACTS[name]), alone(ACTS[name]))
 
 
-@pytest.mark.parametrize("name", ["a method of the model", "cross_entropy, summed", "targets that are ignored"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a method of the model",
+        "cross_entropy, summed",
+        "targets that are ignored",
+        "two backwards, the second an opaque mean",
+    ],
+)
 def test_what_a_script_accumulates_over_batches_adds_up(name: str) -> None:
     check(on_all(2, 2, ACTS[name], batches=3), alone(ACTS[name], batches=3))
 
@@ -443,3 +468,50 @@ def test_what_must_be_alike_on_all_replicas_is_compared_whenever_gradients_are(w
 
     told = on_ranks(2, act)
     assert told == (["", ""] if words[0] == words[1] else [f"word 0 is {word} here" for word in words])
+
+
+class Breaks:
+    """A guard that aborts the group, as its executor does, when gradients are combined for the `last` time."""
+
+    def __init__(self, group: Group, last: int) -> None:
+        self._group, self._left = group, last
+
+    def words(self) -> Sequence[int]:
+        self._left -= 1
+        if not self._left:
+            self._group.fail()
+        return [0, 0, 0, 0]
+
+    def differs(self, word: int) -> str:
+        return f"word {word}"
+
+
+def after_a_loss(tmp_path: Path, act: Backward, batches: int, last: int) -> list[Any]:
+    """Gradients that two replicas accumulate over batches, of which the last is done again in another group."""
+
+    def train(group: Group) -> tuple[list[Tensor | None], int]:
+        model = Model()
+        gradients, (x, y) = gradients_of(model, group, guard=Breaks(group, last)), data()
+        (part,) = Split(2, SAMPLES, 1).parts(SAMPLES, group.rank)
+        plan = PartPlan(part.samples, SAMPLES, part.copies, 1, 2, SAMPLES)
+        for _ in range(batches):
+            gradients.begin_part(plan)
+            act(gradients, model, part.of(x), part.of(y))
+        assert gradients.undone
+        store = dist.FileStore(str(tmp_path / "store"), 2)
+        join = Join(2, group.rank, 2, 1, group.rank, 2, "", 0)
+        gradients.attach(Group.form(join, torch.device("cpu"), store))
+        gradients.begin_part(plan)
+        act(gradients, model, part.of(x), part.of(y))
+        backward.watch(None)
+        assert not gradients.undone
+        return grads(model), 1
+
+    return on_ranks(2, train)
+
+
+@pytest.mark.parametrize(("batches", "last"), [(1, 1), (1, 2), (2, 3), (2, 4)])
+def test_a_group_that_breaks_in_any_backward_has_nothing_counted_twice(
+    tmp_path: Path, batches: int, last: int
+) -> None:
+    check(after_a_loss(tmp_path, two_backwards, batches, last), alone(two_backwards, batches))

@@ -22,13 +22,15 @@ SAMPLES = 8
 
 
 class Abort:
-    """Abort a group, as its executor does, while its replicas combine gradients."""
+    """Abort a group, as its executor does, while its replicas combine gradients after so many `steps`."""
 
-    def __init__(self, group: Group) -> None:
-        self._group = group
+    def __init__(self, group: Group, steps: int = 0) -> None:
+        self._group, self._steps = group, steps
 
     def words(self) -> Sequence[int]:
-        self._group.fail()
+        if not self._steps:
+            self._group.fail()
+        self._steps -= 1
         return [0, 0, 0, 0]
 
     def differs(self, word: int) -> str:
@@ -49,9 +51,17 @@ def trained_by_hand(gradients: Gradients, model: nn.Linear, x: Tensor, steps: in
     for parameter, found in zip(
         parameters, torch.autograd.grad(model(x).square().mean(), parameters), strict=True
     ):
-        parameter.grad = found
-    gradients.before_step(parameters[:steps])
+        parameter.grad = found if parameter.grad is None else parameter.grad + found
+    if steps:
+        gradients.before_step(parameters[:steps])
     return [parameter.grad for parameter in parameters]
+
+
+def in_next_group(gradients: Gradients, group: Group, folder: Path) -> None:
+    """Go on in a group of the same replicas."""
+    store = dist.FileStore(str(folder / "store"), 2)
+    join = Join(2, group.rank, 2, 1, group.rank, 2, "", 0)
+    gradients.attach(Group.form(join, torch.device("cpu"), store))
 
 
 def test_a_batch_whose_combining_failed_is_done_again_once_in_the_next_group(tmp_path: Path) -> None:
@@ -62,9 +72,7 @@ def test_a_batch_whose_combining_failed_is_done_again_once_in_the_next_group(tmp
         gradients.attach(group)
         trained_by_hand(gradients, model, x)
         failed = gradients.undone
-        store = dist.FileStore(str(tmp_path / "store"), 2)
-        join = Join(2, group.rank, 2, 1, group.rank, 2, "", 0)
-        gradients.attach(Group.form(join, torch.device("cpu"), store))
+        in_next_group(gradients, group, tmp_path)
         found = trained_by_hand(gradients, model, x)
         return failed, gradients.undone, found
 
@@ -75,6 +83,28 @@ def test_a_batch_whose_combining_failed_is_done_again_once_in_the_next_group(tmp
         assert failed
         assert not fails_again
         torch.testing.assert_close(tuple(found), wanted)
+
+
+def test_what_a_script_added_up_by_hand_before_a_batch_that_failed_is_not_lost(tmp_path: Path) -> None:
+    def act(group: Group) -> tuple[bool, list[Tensor | None]]:
+        torch.manual_seed(0)
+        model, x = nn.Linear(3, 1), torch.randn(SAMPLES, 3)
+        gradients = gradients_of(model, Abort(group, steps=1))
+        gradients.attach(group)
+        trained_by_hand(gradients, model, x)
+        model.zero_grad()
+        trained_by_hand(gradients, model, x, steps=0)
+        trained_by_hand(gradients, model, x)
+        failed = gradients.undone
+        in_next_group(gradients, group, tmp_path)
+        return failed, trained_by_hand(gradients, model, x)
+
+    torch.manual_seed(0)
+    model, x = nn.Linear(3, 1), torch.randn(SAMPLES, 3)
+    once = torch.autograd.grad(model(x).square().mean(), list(model.parameters()))
+    for failed, found in on_ranks(2, act):
+        assert failed
+        torch.testing.assert_close(found, [2 * gradient for gradient in once])
 
 
 def test_where_combining_failed_a_script_still_finds_gradients_of_other_optimizers() -> None:
