@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class BatchPlan:
     """Samples of one optimizer step: replicas x local_bsz x (accumulation + 1), or exactly `batch_size`.
 
-    With `batch_size` set the step takes that many samples, split as evenly as replicas and passes allow
-    (strong-scaling and rigid jobs); gradients are weighted by samples, so uneven parts stay exact.
+    With `batch_size` set the step takes that many samples, split as evenly as replicas and passes allow.
+    Strong-scaling and rigid jobs have it. Gradients are weighted by samples, so uneven parts stay exact.
     """
 
     local_bsz: int

@@ -94,7 +94,7 @@ class Cluster:
         return self.by_type.get(gpu_type, ())
 
     def capacity(self) -> dict[str, int]:
-        """GPUs per type."""
+        """Return the GPUs of each type."""
         return dict(self._capacity)
 
     @cached_property

@@ -6,7 +6,7 @@ from .training_config import Count
 
 
 def fraction_done(count: Count, asked: float, progress: float, passes: float) -> float:
-    """Part of `asked` epochs or steps that is done, 0..1.
+    """Return the part of `asked` epochs or steps that is done, 0..1.
 
     `progress`: what was made, in epochs or steps at the initial batch size; `passes`: those over the data, or
     steps, however large the batches.
@@ -16,7 +16,7 @@ def fraction_done(count: Count, asked: float, progress: float, passes: float) ->
 
 
 def samples_left(progress_samples: float, fraction: float) -> float | None:
-    """Samples at the initial batch size to the end, at the progress made in the part that is done; None: unknown.
+    """Return samples at the initial batch size to the end, judged by the part that is done; None: unknown.
 
     Where progress is what counts, that is exact.
     """

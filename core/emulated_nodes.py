@@ -29,7 +29,7 @@ class EmulatedNode:
 
 @cache
 def known_gpu_types() -> tuple[str, ...]:
-    """GPU types with a measured pace: those of core/pace_profiles.json."""
+    """Return the GPU types with a measured pace: those of core/pace_profiles.json."""
     document = json.loads(PACE_PROFILES.read_text())
     models = document.get("profiles", document.get("models", document))
     types = {t for model in models.values() if isinstance(model, dict) for t in model.get("gpu_types", model)}

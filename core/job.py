@@ -138,7 +138,7 @@ class JobSpec(_Strict):
 
     @model_validator(mode="after")
     def _some_gpus_can_hold_the_batch(self) -> JobSpec:
-        """The smallest step must not exceed the largest batch, and the initial batch must fit somewhere."""
+        """Check that the smallest step does not exceed the largest batch, and that the initial batch fits."""
         training, resources = self.training, self.resources
         first = training.initial_batch_size
         most = training.max_batch_size or first
@@ -174,7 +174,7 @@ class JobSpec(_Strict):
         return -(-(self.resources.gpus or self.resources.min_gpus) // widest)
 
     def gpus_per_replica(self, gpu_type: str) -> int | None:
-        """GPUs of one replica on a GPU type; None where the job cannot run on it."""
+        """Return the GPUs of one replica on a GPU type; None where the job cannot run on it."""
         types = self.resources.gpu_types
         if types is not None and gpu_type not in types:
             return None
@@ -206,9 +206,9 @@ class JobState:
     """What became of a job; changed only by a transaction in the store.
 
     Times are seconds since the epoch; `queued_s`: when it could first be scheduled. `reason` is one sentence
-    for a person. `restarts` counts pauses that were not the script's fault: `resizes` while it trained,
-    `recoveries` from lost workers, executors and nodes, returns after `evictions`, in which its GPUs went to other
-    jobs. `failures` counts the script's own errors, also while it was measured.
+    for a person. `restarts` counts pauses that were not the script's fault. They are `resizes` while it
+    trained, `recoveries` from lost workers, executors and nodes, and returns after `evictions`, in which its GPUs
+    went to other jobs. `failures` counts the script's own errors, also while it was measured.
     """
 
     phase: Phase = Phase.SUBMITTED

@@ -15,14 +15,14 @@ _TEXTS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def shown(value: float | None) -> str:
-    """Four digits; `-` for what is not known."""
+    """Return four digits; `-` for what is not known."""
     if value is None:
         return "-"
     return f"{value:.4g}" if math.isfinite(value) else _text(value)
 
 
 def dumps(document: Any, indent: int | None = None) -> str:
-    """Valid JSON of plain data and numpy scalars; what else there is becomes text."""
+    """Return valid JSON of plain data and numpy scalars; what else there is becomes text."""
     separators = (",", ":") if indent is None else None
     try:
         return json.dumps(document, indent=indent, separators=separators, allow_nan=False, default=_other)
@@ -31,7 +31,7 @@ def dumps(document: Any, indent: int | None = None) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The same in JSON's own types."""
+    """Return the same in JSON's own types."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -42,12 +42,12 @@ def plain(value: Any) -> Any:
 
 
 def restored(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Figures that `dumps` has written, as numbers again."""
+    """Return figures that `dumps` has written, as numbers again."""
     return {key: _TEXTS.get(value, value) if isinstance(value, str) else value for key, value in values.items()}
 
 
 def all_finite(document: Any) -> bool:
-    """Whether no number in plain data is NaN or infinite."""
+    """Return whether no number in plain data is NaN or infinite."""
     try:
         json.dumps(document, allow_nan=False, default=_other)
     except ValueError:

@@ -75,17 +75,17 @@ class LeftOut:
 
 
 def is_name(name: Name) -> bool:
-    """Whether it names something below a folder, and nothing else."""
+    """Return whether it names something below a folder, and nothing else."""
     return bool(name) and not any(part in ("", ".", "..") or "/" in part for part in name)
 
 
 def shown(name: str) -> str:
-    """A file name in one line, whatever is in it."""
+    """Return a file name in one line, whatever is in it."""
     return name if name.isprintable() else ascii(name)[1:-1]
 
 
 def entries(root: Path, after: Name = (), at_once: int = 10_000) -> Iterator[tuple[Name, Entry]]:
-    """Everything below `root` that comes after a name, in order; what vanishes meanwhile is left out.
+    """Yield everything below `root` that comes after a name, in order; what vanishes meanwhile is left out.
 
     at_once: of a folder at most so many names are kept in memory.
     Raises: OutputError where something cannot be read, which does not mean that it is gone.
@@ -137,7 +137,7 @@ def _at(root: str, name: Name, after: Name, at_once: int) -> Iterator[tuple[Name
 
 
 def entry_of(root: Path, path: Path) -> Entry:
-    """What lies there now. Raises: OSError."""
+    """Return what lies there now. Raises: OSError."""
     status = path.lstat()
     if stat.S_ISDIR(status.st_mode):
         return Entry(Kind.FOLDER, mode=status.st_mode & 0o777)

@@ -17,7 +17,7 @@ _RAYS = re.compile(rb"^\[\d{4}-\d\d-\d\d[ T][\d:,.]+ [A-Z] \d+ \d+\] (\([^)]*\) 
 
 
 def is_noise(line: bytes) -> bool:
-    """Whether a line is of the log of Ray's C++ part."""
+    """Return whether a line is of the log of Ray's C++ part."""
     return bool(_RAYS.match(line))
 
 

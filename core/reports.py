@@ -109,7 +109,7 @@ class ProfileProgress:
         return replace(self, failed=(*self.failed, local_bsz))
 
     def too_small(self, local_bsz: int) -> ProfileProgress:
-        """The script fails at a local batch size, and may not at twice that."""
+        """Note that the script fails at a local batch size, and may not at twice that."""
         return replace(self, floor=max(self.floor, 2 * local_bsz))
 
     def to_json(self) -> str:

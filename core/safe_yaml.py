@@ -1,8 +1,10 @@
 """YAML from strangers -> plain data, within bounds and with one sentence per problem.
 
-Differences from PyYAML's safe loader: at most `MAX_BYTES`, `MAX_DEPTH` and `MAX_VALUES` (aliases count as
-what they expand to), no duplicate keys, no tags, text keys only, and numbers and booleans as in YAML 1.2
-(`no` is text, `010` is ten, `1:30` is text, `2024-01-01` is text).
+It differs from PyYAML's safe loader:
+
+* A document has at most `MAX_BYTES`, `MAX_DEPTH` and `MAX_VALUES`. An alias counts as what it expands to.
+* Keys are texts, and no key stands twice. There are no tags.
+* Numbers and booleans are those of YAML 1.2: `no`, `1:30` and `2024-01-01` are texts, and `010` is ten.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ for _name, (_pattern, _first) in _SCALARS.items():
 
 
 def read(data: bytes, text_fields: Sequence[str] = ()) -> Any:
-    """The one document in `data`; below the top-level `text_fields` numbers stay as they are written.
+    """Return the one document in `data`; below the top-level `text_fields` numbers stay as they are written.
 
     Raises YamlProblem.
     """
@@ -73,13 +75,13 @@ def read(data: bytes, text_fields: Sequence[str] = ()) -> Any:
 
 
 def told(error: YamlProblem, what: str) -> str:
-    """What is the matter, of a file that is no job file."""
+    """Return what is the matter with a file that is no job file."""
     hint = "; `coadapt schema` prints what a job file holds"
     return str(error).removesuffix(hint).replace("job file", what)
 
 
 def _check_depth(text: str) -> None:
-    """Before the recursive composer runs: events come from a parser that does not recurse."""
+    """Check the depth before the recursive composer runs: events come from a parser that does not recurse."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):

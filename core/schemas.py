@@ -3,7 +3,7 @@
 Times ending in `_s` that are moments are seconds since the epoch. A field that is not known yet is None.
 
 `--json` is valid JSON whatever a script reports: NaN and infinities are the texts "NaN", "Infinity" and
-"-Infinity" there (`figures.py`); Python's `float` and JavaScript's `Number` read them back.
+"-Infinity" there (`json_numbers.py`). Python's `float` and JavaScript's `Number` read them back.
 The client's answers hold floats.
 """
 

@@ -10,16 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 
 def default_home() -> str:
-    """`$COADAPT_HOME`, else `~/.coadapt`."""
+    """Return `$COADAPT_HOME`, else `~/.coadapt`."""
     return os.environ.get("COADAPT_HOME") or str(Path.home() / ".coadapt")
 
 
 class Settings(BaseModel):
     """Options of the scheduler service, fixed while it lives.
 
-    Seconds unless the name says otherwise. `state_dir` is a folder of the node that runs the service: the
-    job store, logs, packages and, without `checkpoint_root`, checkpoints; a cluster of several machines
-    needs a `checkpoint_root` that every node reaches.
+    Seconds unless the name says otherwise. `state_dir` is a folder of the node that runs the service.
+    It holds the job store, logs, packages and, without `checkpoint_root`, checkpoints. A cluster of several
+    machines needs a `checkpoint_root` that every node reaches.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -73,10 +73,10 @@ class Settings(BaseModel):
         return Path(self.state_dir) / "logs" / job_id
 
     def checkpoint_url(self, job_id: str, url: str | None) -> str:
-        """The job's own checkpoint URL, else a folder below the cluster's."""
+        """Return the job's own checkpoint URL, else a folder below the cluster's."""
         root = url or self.checkpoint_root or str(Path(self.state_dir) / "checkpoints")
         return f"{root.rstrip('/')}/{job_id}"
 
     def outputs_url(self, job_id: str, url: str | None) -> str:
-        """Where a job's outputs are kept: with its checkpoints."""
+        """Return where a job's outputs are kept: with its checkpoints."""
         return f"{self.checkpoint_url(job_id, url)}/outputs"

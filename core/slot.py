@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Slot:
     """Room for one replica. Slots sort by node, which keeps the ranks of a node together.
 
-    `index` tells the slots of one job on one node apart; whoever hands out slots keeps it stable, so that
+    `index` tells the slots of one job on one node apart. Whoever hands out slots keeps it stable, so that
     a replica that stays is recognised as the same slot.
     """
 
