@@ -9,7 +9,7 @@ from threadpoolctl import ThreadpoolController
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """While it is open, linear algebra of this process runs on the thread that asks for it."""
+    """Run linear algebra of this process on the thread that asks for it, while this is open."""
     found: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
     return found
 

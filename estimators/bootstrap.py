@@ -11,11 +11,11 @@ from .throughput import ThroughputModel, step_time_s
 
 @lru_cache(maxsize=4096)  # a job's speeds are seldom fitted anew, its noise scale with every report
 def bootstrap(own: ThroughputModel, donor: ThroughputModel) -> ThroughputModel:
-    """`own`'s compute with `donor`'s links, scaled by the ratio of their one-replica step times.
+    """Return `own`'s compute with `donor`'s links, scaled by the ratio of their one-replica step times.
 
-    The step time is homogeneous in compute and link times, so at the largest local batch size that both types hold
-    this is equation 3.1 exactly: est-xput_B(N) = xput_B(1)/xput_A(1) · xput_A(N). At other sizes it keeps B's own
-    measured compute. `donor`'s slowdown of compute by replicas on the same node is taken over as well.
+    The step time is homogeneous in compute and link times. At the largest local batch size that both types hold
+    this is therefore equation 3.1: est-xput_B(N) = xput_B(1)/xput_A(1) · xput_A(N). At other sizes it keeps B's
+    own measured compute. `donor`'s slowdown of compute by replicas on the same node is taken over as well.
     """
     local_bsz = min(own.max_local_bsz, donor.max_local_bsz)
     ratio = float(step_time_s(own.params, 1, 1, local_bsz) / step_time_s(donor.params, 1, 1, local_bsz))
@@ -32,13 +32,13 @@ def bootstrap(own: ThroughputModel, donor: ThroughputModel) -> ThroughputModel:
 
 
 def donor_of(models: Mapping[str, ThroughputModel]) -> str | None:
-    """The GPU type whose links are known best: most replicas measured, ties by name; None without any."""
+    """Return the GPU type whose links are known best: most replicas measured, ties by name; None without any."""
     known = [(-model.max_replicas_measured, name) for name, model in models.items() if model.knows_links]
     return min(known)[1] if known else None
 
 
 def with_bootstrap(models: Mapping[str, ThroughputModel]) -> dict[str, ThroughputModel]:
-    """Every type's model to estimate with; types that have multi-replica measurements keep their own."""
+    """Return every type's model to estimate with; types that have multi-replica measurements keep their own."""
     donor = donor_of(models)
     if donor is None:
         return dict(models)

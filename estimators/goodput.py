@@ -25,7 +25,7 @@ class BatchLimits:
     `min_local_bsz`: no replica's part of a pass is smaller. `accumulation`: passes beyond the script's own, used
     only where memory asks for it (and on one replica, where the noise scale needs two). `fixed`: the batch size
     stays `initial_batch_size` (strong-scaling and rigid jobs). `unit`: the script's loop is given its own batches
-    of so many samples, each split over all replicas, and several initial batches make a larger one; None: batches
+    of so many samples, each split over all replicas. Several initial batches then make a larger one. None: batches
     may be cut in any way. `undivided`: each of those batches is one pass, merged into steps or not.
     """
 
@@ -121,7 +121,7 @@ class JobModel:
         fill(packed, configurations.type_index, configurations.nodes, configurations.gpus, rows, result)
 
     def with_noise_scale(self, noise_scale: float) -> JobModel:
-        """The same job at another noise scale, which is all that most of its reports change."""
+        """Return the same job at another noise scale, which is all that most of its reports change."""
         other = replace(self, noise_scale=noise_scale)
         for gpu_types, rows in self._packed.items():
             rows = rows.copy()
@@ -131,7 +131,7 @@ class JobModel:
         return other
 
     def packed(self, gpu_types: tuple[str, ...]) -> Array:
-        """(types, columns) numbers of this job for the kernel, bootstrapped types included; worked out once."""
+        """Return (types, columns) numbers of this job for the kernel, with bootstrapped types; worked out once."""
         rows = self._packed.get(gpu_types)
         if rows is None:
             rows = self._packed[gpu_types] = self._pack(gpu_types)
@@ -168,8 +168,8 @@ class BatchChoice:
     """The best batch of one configuration.
 
     Each replica takes up to `local_bsz` samples in each of `accumulation + 1` passes, `batch_size` in
-    all; where that is less than their product, samples are split as evenly as possible. `goodput` is in
-    initial-batch-size samples/s.
+    all. Where that is less than their product, samples are split as evenly as possible. `goodput` is in
+    samples/s at the initial batch size.
     """
 
     local_bsz: int
@@ -181,10 +181,12 @@ class BatchChoice:
 
 
 def goodput_matrix(models: Sequence[GoodputModel | None], configurations: ConfigurationArrays) -> Array:
-    """(jobs, configurations) goodput at the best batch, in initial-batch-size samples/s or a table's own unit.
+    """Return (jobs, configurations) goodput at the best batch, in samples/s at the initial batch size.
 
-    0 where a job cannot run: a GPU type it may not use or knows nothing of, GPUs that are not whole replicas, a
-    batch that does not fit memory or the limits, what a table lacks; a row of zeros for None.
+    A table has a unit of its own. A model that is None has a row of zeros. Goodput is 0 where a job cannot run:
+
+    * on a GPU type that it may not use or knows nothing of, or on GPUs that are not whole replicas,
+    * where no batch fits memory and the limits, or where a table has no entry.
     """
     result = np.zeros((len(models), len(configurations)))
     if not len(configurations):
@@ -199,7 +201,7 @@ def goodput_matrix(models: Sequence[GoodputModel | None], configurations: Config
 
 
 def best_batch(model: JobModel, gpu_type: str, nodes: int, replicas: int) -> BatchChoice | None:
-    """The batch that `goodput_matrix` values the same configuration with; None where it values it with 0.
+    """Return the batch that `goodput_matrix` values the same configuration with; None where it values it with 0.
 
     `replicas` counts data-parallel copies (GPUs / gpus per replica).
     """
@@ -226,7 +228,10 @@ def best_batch(model: JobModel, gpu_type: str, nodes: int, replicas: int) -> Bat
 
 
 def goodput_on(model: GoodputModel, gpu_type: str, gpus: int, gpus_per_node: int) -> float:
-    """Goodput in samples/s at the initial batch size on so many GPUs, on as few nodes as can be; 0: cannot run."""
+    """Return goodput on so many GPUs and as few nodes as can be, in samples/s at the initial batch size.
+
+    0: it cannot run there.
+    """
     nodes = -(-gpus // gpus_per_node)
     if not isinstance(model, JobModel):
         columns = (np.array([value]) for value in (gpus_per_node, 0, nodes, gpus))

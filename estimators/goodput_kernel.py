@@ -1,11 +1,11 @@
 """The compiled search for the best batch of a (job, configuration) pair.
 
-1/goodput for a number of passes is made of products and power sums of the local batch size m with positive
-coefficients (compute, link time, noise), so its logarithm is convex in log m: a geometric program in one variable.
-One bracketed Newton search finds the optimum, no grid of candidates is needed.
+For a number of passes, 1/goodput is made of products and power sums of the local batch size m. Their coefficients
+(compute, link time, noise) are positive, so its logarithm is convex in log m: a geometric program in one variable.
+One bracketed Newton search finds the optimum. No grid of candidates is needed.
 
-What costs here are powers and logarithms. They are kept from pass to pass where a batch fills the memory, from
-column to column where only the link differs, and shared between κ and γ through the logarithm of C^κ.
+What costs here are powers and logarithms. They are kept from pass to pass where a batch fills the memory, and from
+column to column where only the link differs. The powers κ and γ share them through the logarithm of C^κ.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Link(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fill(packed: Array, type_index: Ints, nodes: Ints, gpus: Ints, rows: Ints, result: Array) -> None:
-    """Goodput of every pair of `packed` (jobs, types, COLUMNS) and column, into `result[rows]`."""
+    """Write the goodput of every pair of `packed` (jobs, types, COLUMNS) and column, into `result[rows]`."""
     # Logarithms and divisions once per column and not per pair, as long as a replica is one GPU.
     log_nodes, log_gpus, densities = np.empty(len(nodes)), np.empty(len(nodes)), np.empty(len(nodes), np.int64)
     for c in range(len(nodes)):
@@ -119,7 +119,7 @@ def computes_of(row: Array, log_dense: float) -> tuple[Compute, Compute]:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def link_of(row: Array, nodes: int, replicas: int, log_dense: float, log_nodes: float, log_k: float) -> Link:
-    """All-reduce of one pair; times below e^-40 s are none."""
+    """Return the all-reduce of one pair; times below e^-40 s are none."""
     if replicas == 1:
         return Link(0.0, -math.inf)
     if nodes == 1:
@@ -143,7 +143,7 @@ def _pass_of(compute: Compute, link: Link, m: float) -> Pass:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _times_s(compute: Compute, link: Link, of: Pass, s: float) -> tuple[float, float]:
-    """Times of the s accumulation passes together and of the last pass."""
+    """Return the times of the s accumulation passes together and of the last pass."""
     if link.powered > 0.0:
         last = (of.busy + link.powered) ** compute.per_gamma
         return s * math.exp(of.log_powered * compute.per_kappa) if s > 0.0 else 0.0, last
@@ -155,7 +155,7 @@ def _times_s(compute: Compute, link: Link, of: Pass, s: float) -> tuple[float, f
 def _slope(
     compute: Compute, link: Link, of: Pass, noise: float, m: float, passes_s: float, last_s: float
 ) -> tuple[float, float]:
-    """d log(1/goodput) / d log m, which rises with m, and about how fast it rises.
+    """Return d log(1/goodput) / d log m, which rises with m, and about how fast it rises.
 
     The step time's elasticity in m, minus φ/(φ + B); `noise` = φ/(K·(s + 1)). Of the times only the ratio counts.
     """
@@ -180,7 +180,7 @@ def _slope_at(compute: Compute, link: Link, noise: float, m: float, s: float) ->
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _cost_at(compute: Compute, link: Link, noise: float, m: float, s: float) -> float:
-    """T(m)·(noise + m)/m, which is (φ + B0)/goodput."""
+    """Return T(m)·(noise + m)/m, which is (φ + B0)/goodput."""
     passes_s, last_s = _times_s(compute, link, _pass_of(compute, link, m), s)
     return (passes_s + last_s) * (noise + m) / m
 
@@ -189,7 +189,7 @@ def _cost_at(compute: Compute, link: Link, noise: float, m: float, s: float) -> 
 def _best_local(
     compute: Compute, link: Link, full_last_s: float, noise: float, low: float, high: float, s: float, tile: float
 ) -> tuple[float, float, bool]:
-    """The multiple of `tile` in [low, high] with the least cost, and that cost; (0, inf): none.
+    """Return the multiple of `tile` in [low, high] with the least cost, and that cost; (0, inf): none.
 
     `full_last_s`: time of a full last pass, 0 where it is not known yet. The last value says that the minimum over
     all real m is at `high` itself.
@@ -253,7 +253,7 @@ def _best_local(
 def _may_beat(
     compute: Compute, link: Link, noise: float, m: float, low: float, high: float, s: float, cost: float
 ) -> bool:
-    """False where the tangent at `m`, below a convex curve everywhere, proves that no batch beats `cost`."""
+    """Return False where the tangent at `m`, below a convex curve, proves that no batch beats `cost`."""
     if m == 0.0:
         return True
     of = _pass_of(compute, link, m)
@@ -267,7 +267,9 @@ def _may_beat(
 def _best_whole(
     row: Array, compute: Compute, slower: Compute, link: Link, k: float, tile: float
 ) -> tuple[float, float, float, float]:
-    """The same for a loop that is given its own batches: each split over k replicas, u initial batches to a step.
+    """Do the same for a loop that is given its own batches.
+
+    Each is split over k replicas, and u initial batches make a step.
 
     A step takes a·(u·q - 1) + L with q passes for an initial batch, so that the best u is √(φ·(L - a)/(a·q·B0)).
     """
@@ -302,7 +304,7 @@ def _whole_goodput(u: float, q: float, pass_s: float, last_s: float, phi: float,
 def best_of(
     row: Array, compute: Compute, slower: Compute, link: Link, replicas: int
 ) -> tuple[float, float, float, float]:
-    """(goodput, local_bsz, accumulation, batch_size) of one pair; goodput 0 where infeasible."""
+    """Return (goodput, local_bsz, accumulation, batch_size) of one pair; goodput 0 where infeasible."""
     k = float(replicas)
     most, phi, first, last, least = row[MOST], row[PHI], row[FIRST], row[LAST], row[LEAST]
     accumulate, adapts = row[ACCUMULATE] > 0.0, row[ADAPTS] > 0.0

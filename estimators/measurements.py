@@ -21,8 +21,8 @@ EVERY_TYPE = "*"  # in gpus_per_replica: the same count on every GPU type
 class Measurements:
     """Step times per GPU type, what fits its memory, the gradient noise, and the job's own facts.
 
-    Values are never changed, only replaced (`with_…`); fitted parameters are carried along as warm starts and
-    are refitted only for a GPU type whose profile is a new one.
+    Values are never changed, only replaced (`with_…`). Fitted parameters are carried along as warm starts. They
+    are fitted again only for a GPU type whose profile is a new one.
     """
 
     profiles: Mapping[str, Profile] = field(default_factory=dict)  # GPU type -> step times
@@ -61,7 +61,7 @@ class Measurements:
         return noise_scale(self.grad_sqr, self.grad_var)
 
     def with_info(self, said: JobInfo) -> Measurements:
-        """What a process says at `prepare`; what training has shown of the same script stays known."""
+        """Take in what a process says at `prepare`; what training has shown of the same script stays known."""
         known = self.info
         if known is not None and known.fingerprint == said.fingerprint:
             said = replace(
@@ -89,7 +89,7 @@ class Measurements:
         return self if info == self.info else replace(self, info=info)
 
     def of_another_run(self, *, same_script: bool = False) -> Measurements:
-        """What also holds for another script that trains the same model, or for another run of the same one."""
+        """Return what also holds for another script that trains the same model, or for another run of it."""
         info = self.info
         if info is not None:
             info = JobInfo(
@@ -139,7 +139,7 @@ class Measurements:
         return replace(updated, out_of_memory={**self.out_of_memory, gpu_type: least})
 
     def without_room_for(self, gpu_type: str, local_bsz: int) -> Measurements:
-        """Training ran out of memory at a local batch size: what was measured below it is all that fits.
+        """Note that training ran out of memory at a local batch size: what was measured below it is all that fits.
 
         Unchanged where nothing was.
         """
@@ -194,7 +194,7 @@ class Measurements:
         )
 
     def completed_by(self, other: Measurements) -> Measurements:
-        """With what only `other` has measured: GPU types, and rows of those that both know."""
+        """Return these with what only `other` has measured: GPU types, and rows of those that both know."""
         if not self.profiles:
             return other
         both = self.profiles.keys() & other.profiles.keys()
@@ -217,21 +217,21 @@ class Measurements:
         )
 
     def _info_with(self, other: Measurements) -> JobInfo | None:
-        """What the script says of itself; what it asks for also where only the other run has seen that."""
+        """Return what the script says of itself; what it asks for also where only the other run has seen that."""
         if self.info is None or other.info is None or self.info.asked_samples is not None:
             return self.info or other.info
         asked = other.info.asked_samples
         return self.info if asked is None else replace(self.info, asked_samples=asked)
 
     def _largest_with(self, other: Measurements, gpu_type: str) -> int:
-        """What fitted the other job fits this one too, unless this one knows better."""
+        """Return the largest size that fits: that of the other job too, unless this one knows better."""
         mine, theirs = self.largest_local_bsz[gpu_type], other.largest_local_bsz[gpu_type]
         return max(mine, theirs) if theirs < self.out_of_memory.get(gpu_type, theirs + 1) else mine
 
     def job_model(
         self, training: TrainingConfig, gpus_per_replica: Mapping[str, int], fewest_replicas: int = 1
     ) -> JobModel | None:
-        """The goodput model of what is measured so far; None before the batch size of the job is known.
+        """Return the goodput model of what is measured so far; None before the batch size of the job is known.
 
         `gpus_per_replica` maps the GPU types the job may use to the GPUs of one replica there; "*" stands
         for every type that was measured. `fewest_replicas`: that the job asks for.
@@ -247,10 +247,10 @@ class Measurements:
         )
 
     def batch_limits(self, training: TrainingConfig, fewest_replicas: int = 1) -> BatchLimits | None:
-        """The batch sizes the job may use; None before its initial batch size is known.
+        """Return the batch sizes the job may use; None before its initial batch size is known.
 
-        A model or loss with statistics over the batch keeps its local batches large, as far as the fewest replicas
-        and the user's own limit allow.
+        A model or loss with statistics over the batch keeps its local batches large. The fewest replicas and the
+        user's own limit bound that.
         """
         batch = self._script_batch(training)
         if batch is None:
@@ -273,7 +273,7 @@ class Measurements:
         )
 
     def _script_batch(self, training: TrainingConfig) -> int | None:
-        """Samples of one batch of the script's loop; None: not known yet."""
+        """Return samples of one batch of the script's loop; None: not known yet."""
         return training.initial_batch_size or (self.info.initial_batch_size if self.info else None)
 
     def _per_replica(self, gpus_per_replica: Mapping[str, int]) -> dict[str, int]:
@@ -298,7 +298,7 @@ class Measurements:
         )
 
     def max_local_bsz(self, gpu_type: str, training: TrainingConfig) -> int:
-        """The user's limit for this GPU type, else the largest local batch that was seen to fit.
+        """Return the user's limit for this GPU type, else the largest local batch that was seen to fit.
 
         Where memory ran out within that, only what was seen to fit. A batch that cannot be divided is tried whole,
         unless memory is known not to hold it.

@@ -47,7 +47,7 @@ class Pace:
 
     @staticmethod
     def of(profile: str, gpu_type: str, time_scale: float = 1.0) -> Pace:
-        """Raises ValueError for a profile or GPU type that `pace_profiles.json` does not have."""
+        """Return the pace of a GPU type. Raises ValueError for one that `pace_profiles.json` does not have."""
         if not time_scale > 0:
             raise ValueError(f"emulation.time_scale: {time_scale} is not more than 0")
         profiles = _profiles()
@@ -68,7 +68,7 @@ class Pace:
         return float(self.params.step_time_s(nodes, replicas, local_bsz, accumulation)) / self.time_scale
 
     def sync_time_s(self, nodes: int, replicas: int, local_bsz: int, accumulation: int) -> float:
-        """The part of a step that one replica alone would not need."""
+        """Return the part of a step that one replica alone would not need."""
         alone = self.step_time_s(1, 1, local_bsz, accumulation)
         return max(self.step_time_s(nodes, replicas, local_bsz, accumulation) - alone, 0.0)
 
@@ -82,12 +82,12 @@ class Pace:
         self.owed_s = min(max(self.owed_s + late_s, 0.0), MAX_OWED_STEPS * step_time_s)
 
     def forgive(self) -> None:
-        """Nothing is owed any more: the group changed."""
+        """Forget what is owed: the group changed."""
         self.owed_s = 0.0
 
 
 def gpu_types(profile: str) -> list[str]:
-    """GPU types a profile knows; raises ValueError for an unknown profile."""
+    """Return the GPU types a profile knows; raises ValueError for an unknown profile."""
     profiles = _profiles()
     if profile not in profiles:
         raise ValueError(f"emulation.profile: {profile!r} is unknown; there are {_names(profiles)}")

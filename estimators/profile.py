@@ -94,7 +94,7 @@ class Profile:
 
     @classmethod
     def of(cls, rows: Iterable[Row], densest: Sequence[int] | None = None) -> Profile:
-        """Rows as columns; equal keys become one row, their times weighted by `count`."""
+        """Return rows as columns; equal keys become one row, their times weighted by `count`."""
         rows = list(rows)
         columns = {name: np.array([getattr(row, name) for row in rows]) for name in (*_COUNTS, *_TIMES)}
         return cls.from_columns(columns, densest)
@@ -138,19 +138,19 @@ class Profile:
         )  # fmt: skip
 
     def merge(self, other: Profile) -> Profile:
-        """Both profiles; rows with the same key become one, weighted by `count`."""
+        """Return both profiles as one; rows with the same key become one, weighted by `count`."""
         columns = (*_COUNTS, *_TIMES, "densest")
         joined = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in columns}
         return Profile(**joined)._distinct()
 
     def completed_by(self, other: Profile) -> Profile:
-        """With the rows of `other` whose key has none here; this very profile where there are none."""
+        """Return it with the rows of `other` whose key has none here; this very profile where there are none."""
         mine = set(map(tuple, self._keys.tolist()))
         missing = [tuple(key) not in mine for key in other._keys.tolist()]
         return self.merge(other.select(np.array(missing))) if any(missing) else self
 
     def select(self, mask: NDArray[np.bool_]) -> Profile:
-        """The rows where `mask` holds."""
+        """Return the rows where `mask` holds."""
         return Profile(**{name: getattr(self, name)[mask] for name in (*_COUNTS, *_TIMES, "densest")})
 
     @property
@@ -162,7 +162,7 @@ class Profile:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Sequence[float]]) -> Profile:
-        """Raises ValueError for missing columns and for values no step can have measured."""
+        """Read what `to_json` wrote. Raises ValueError for missing columns and impossible values."""
         if missing := sorted({*_COUNTS, *_TIMES} - set(values)):
             raise ValueError(f"profile: columns {missing} are missing")
         return cls.from_columns(values, values.get("densest"))  # type: ignore[arg-type]

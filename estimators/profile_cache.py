@@ -46,7 +46,7 @@ class ProfileLibrary:
         self._known[fingerprint, gpu_type] = Known(profile, max_local_bsz)
 
     def get(self, fingerprint: str) -> dict[str, Known]:
-        """Per GPU type what is known of a model; these types need no profiling."""
+        """Return per GPU type what is known of a model; these types need no profiling."""
         return {gpu_type: known for (name, gpu_type), known in self._known.items() if name == fingerprint}
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ class ProfileLibrary:
 
     @classmethod
     def from_json(cls, entries: list[Mapping[str, Any]]) -> ProfileLibrary:
-        """Raises ValueError (or KeyError for a missing field) for entries that `to_json` cannot have written."""
+        """Read what `to_json` wrote. Raises ValueError for any other text, KeyError for a missing field."""
         library = cls()
         for entry in entries:
             profile = Profile.from_json(entry["profile"])

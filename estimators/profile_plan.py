@@ -2,8 +2,8 @@
 
 One replica on one GPU (Sia, section 3.3.2): about ten sizes, growing geometrically from the smallest, at most
 some twenty GPU-seconds in all. Where memory runs out, the largest size that fits is narrowed down between the
-last that did and the first that did not. The plan is a function of what was measured, so a process that
-replaces one that ran out of memory (or was killed for it) goes on where that one ended.
+last that did and the first that did not. The plan is a function of what was measured. A process
+that replaces one that ran out of memory, or was killed for it, therefore goes on where that one ended.
 """
 
 from __future__ import annotations
@@ -79,15 +79,15 @@ class ProfilePlan:
         return sum(row.step_time_s * (row.count + WARMUP_STEPS) for row in self._rows.values())
 
     def record(self, row: StepRow) -> None:
-        """A size was measured."""
+        """Note that a size was measured."""
         self._rows[row.local_bsz] = row
 
     def out_of_memory(self, local_bsz: int) -> None:
-        """A size did not fit, be it that the process lived to tell or not."""
+        """Note that a size did not fit, whether the process lived to tell or not."""
         self._failures.add(local_bsz)
 
     def next(self) -> ProfileStep | None:
-        """The next size to measure; None when the plan is done.
+        """Return the next size to measure; None when the plan is done.
 
         Done without a single row means that not even the smallest size fits.
         """
@@ -127,7 +127,7 @@ class ProfilePlan:
         return (self.max_local_bsz / self.min_local_bsz) ** (1 / (self.sizes - 1))
 
     def _between(self, fits: int, fails: int) -> int | None:
-        """The geometric middle, while it is worth a process: one that runs out of memory has to be replaced."""
+        """Return the geometric middle while it is worth a process: out of memory, it has to be replaced."""
         if self._bisections >= BISECTIONS or fails - fits < 2:
             return None
         middle = min(max(round(math.sqrt(fits * fails)), fits + 1), fails - 1)
@@ -153,7 +153,7 @@ class ProfilePlan:
 def profile_plan(
     config: TrainingConfig, gpu_type: str, pace: Pace | None, progress: ProfileProgress, least: int = 1
 ) -> ProfilePlan:
-    """The plan of a job on a GPU type, as far as `progress` has come.
+    """Return the plan of a job on a GPU type, as far as `progress` has come.
 
     `least`: the smallest local batch that the model should be given, whatever the job file allows.
     """
@@ -163,7 +163,7 @@ def profile_plan(
 
 
 def largest_local_bsz(config: TrainingConfig, gpu_type: str, pace: Pace | None) -> int | None:
-    """Most samples per pass on this GPU type, as far as anyone said; None: memory decides."""
+    """Return the most samples per pass on this GPU type, as far as anyone said; None: memory decides."""
     limit = config.max_local_batch_size
     limits = [
         limit.get(gpu_type) if isinstance(limit, dict) else limit,

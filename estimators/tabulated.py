@@ -38,7 +38,7 @@ class TabulatedConfigurations:
         return len(self.items)
 
     def at(self, configurations: ConfigurationArrays) -> Ints:
-        """(configurations,) the item of each, that of its very number of nodes before that of any; -1: none."""
+        """Return (configurations,) the item of each: that of its number of nodes, then that of any; -1: none."""
         if self._found and self._found[0][0] is configurations:
             return self._found[0][1]
         place = {item: i for i, item in enumerate(self.items)}
@@ -88,5 +88,5 @@ class TabulatedModel:
 
 
 def scaled(model: TabulatedModel, factor: float | NDArray[np.float64]) -> TabulatedModel:
-    """The same table with every goodput, or each by its own factor, multiplied. Raises ValueError as the model."""
+    """Return the table with every goodput multiplied, or each by its own factor. Raises: ValueError."""
     return TabulatedModel(model.configurations, model.goodput * factor)

@@ -11,7 +11,7 @@ accumulation. Three terms are added because measured profiles ask for them:
 
 for m samples per replica and pass, s accumulation passes, K replicas on N nodes, D of them on the fullest node.
 
-κ > 1 is a GPU that small batches cannot fill, δ_c > 0 replicas that share a node's host; the power laws
+κ > 1 is a GPU that small batches cannot fill, and δ_c > 0 replicas that share a node's host. The power laws
 saturate where Sia's straight line in K overshoots. Every part is log-convex in log m, so goodput has one
 optimum in m (`goodput.py`).
 """
@@ -81,7 +81,7 @@ class ThroughputParams:
     def step_time_s(
         self, nodes: ArrayLike, replicas: ArrayLike, local_bsz: ArrayLike, accumulation: ArrayLike = 0
     ) -> Array:
-        """Seconds of one optimizer step with replicas spread evenly; arguments broadcast."""
+        """Return seconds of one optimizer step with replicas spread evenly; arguments broadcast."""
         return step_time_s(self, nodes, replicas, local_bsz, accumulation)
 
     @cached_property
@@ -118,7 +118,7 @@ def step_time_s(
     accumulation: ArrayLike = 0,
     densest: ArrayLike | None = None,
 ) -> Array:
-    """Seconds of one optimizer step; arguments broadcast.
+    """Return seconds of one optimizer step; arguments broadcast.
 
     `densest` is the number of replicas on the fullest node; by default replicas are spread evenly.
     """
@@ -141,7 +141,7 @@ def throughput(
     local_bsz: ArrayLike,
     accumulation: ArrayLike = 0,
 ) -> Array:
-    """Samples per second; arguments broadcast."""
+    """Return samples per second; arguments broadcast."""
     samples = np.asarray(replicas, float) * np.asarray(local_bsz, float) * (np.asarray(accumulation, float) + 1)
     return samples / step_time_s(params, nodes, replicas, local_bsz, accumulation)
 
@@ -179,7 +179,7 @@ class _Features:
 
 
 def _log_times(theta: Array, f: _Features) -> tuple[Array, Array]:
-    """log compute time of one pass and log step time."""
+    """Return log compute time of one pass and log step time."""
     a, b, kappa, delta, ar, rr, an, rn, dn, en, om, gamma, ragged = theta
     compute = np.logaddexp(kappa * a, kappa * (b + f.log_m)) / kappa + delta * f.log_d + ragged * f.ragged
     across = an + rn * f.half_k + dn * f.log_d + en * f.half_n + om * f.two
@@ -194,7 +194,7 @@ def _residuals(theta: Array, f: _Features, log_step: Array, log_compute: Array, 
 
 
 def _jacobian(theta: Array, f: _Features, weight: Array) -> Array:
-    """d residuals / d θ, (2·rows, parameters)."""
+    """Return d residuals / d θ, (2·rows, parameters)."""
     a, b, kappa, delta, ar, rr, an, rn, dn, en, om, gamma, ragged = theta
     rows = len(f.log_m)
     slope = b + f.log_m
@@ -243,7 +243,7 @@ class LinkPrior:
 
     @classmethod
     def of(cls, fits: Sequence[tuple[ThroughputParams, int]]) -> LinkPrior | None:
-        """From (fitted, number of model parameters) of other models; None without multi-replica fits."""
+        """Make a prior of other models' (fit, number of parameters); None without multi-replica fits."""
         names = ("alpha_r", "rho_r", "alpha_n", "rho_n", "delta_n", "eta_n", "omega_n")
         values: dict[str, float] = {}
         weights: dict[str, float] = {}
@@ -268,10 +268,10 @@ def fit(
     prior: LinkPrior | None = None,
     parameters: int | None = None,
 ) -> ThroughputParams:
-    """Least squares on log step time and log compute time, bounded, robust, with analytic gradients.
+    """Fit by least squares on log step time and log compute time: bounded, robust, with analytic gradients.
 
-    Only what the profile can identify is free: without multi-replica rows scaling is perfect, without multi-node
-    rows links between nodes are those of one node, 10 % slower, and one distinct local batch size is taken as half
+    Only what the profile can identify is free. Without multi-replica rows scaling is perfect. Without multi-node
+    rows links between nodes are those of one node, 10 % slower. One distinct local batch size is taken as half
     constant, half linear. `previous` starts the search (after a new row of a known job). With `prior` and the
     model's number of `parameters`, links that were never measured come from other models on the same GPU type.
 
@@ -327,7 +327,7 @@ def fit(
 def _start(
     profile: Profile, log_compute: Array, previous: ThroughputParams | None
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Where the search starts and which parameters it may move."""
+    """Return where the search starts and which parameters it may move."""
     small, large = int(profile.local_bsz.min()), int(profile.local_bsz.max())
     base, most = (float(np.exp(log_compute[profile.local_bsz == m].mean())) for m in (small, large))
     per_sample = 0.5 * base / small
@@ -378,7 +378,7 @@ def _start(
 
 
 def _finish(theta: Array, profile: Profile, prior: LinkPrior | None, parameters: int | None) -> ThroughputParams:
-    """θ as parameters, with unmeasured links filled in."""
+    """Return θ as parameters, with unmeasured links filled in."""
     values = dict(zip(NAMES, theta.tolist(), strict=True))
     for name in ("alpha_c", "beta_c", "alpha_r", "alpha_n"):
         values[name] = math.exp(values[name])
