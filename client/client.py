@@ -48,7 +48,7 @@ class UnknownJobError(KeyError):
 
 
 def connect(address: str | None = None, *, state_dir: str | Path | None = None) -> Client:
-    """A client of the running scheduler.
+    """Return a client of the running scheduler.
 
     Without an address: `COADAPT_ADDRESS` or `RAY_ADDRESS` of the environment, else the cluster that
     `coadapt up` recorded. Raises: NoClusterError.
@@ -73,7 +73,7 @@ class Client:
 
     @classmethod
     def connect(cls, record: ClusterRecord, timeout_s: float = RETRY_S) -> Client:
-        """Raises: NoClusterError where there is no cluster or no service on it."""
+        """Connect to the service. Raises: NoClusterError where there is no cluster or no service on it."""
         ray = connected_ray(record)
         deadline = time.monotonic() + timeout_s
         try:
@@ -91,7 +91,7 @@ class Client:
 
     @classmethod
     def address_of(cls, record: ClusterRecord) -> str:
-        """Where the cluster really is; connects to it. Raises: NoClusterError where none answers."""
+        """Connect to the cluster; return where it really is. Raises: NoClusterError where none answers."""
         return cast(str, connected_ray(record).get_runtime_context().gcs_address)
 
     # --- verbs --------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class Client:
         """Send a job, given as a spec or as the path of a job file; returns its id.
 
         The working directory travels along. With an idempotency key, a repeated submit makes no second job.
-        tell: is given a sentence for each kind of file that stays behind without being known to.
+        `tell` is called with a sentence for each kind of file that stays behind and is no known kind.
 
         Raises: jobfile.JobFileError for a file or folder that cannot be used, PackageError for a folder that
             is too large.
@@ -128,7 +128,7 @@ class Client:
         return cast("list[JobRow]", self.call("list"))
 
     def describe(self, job_id: str) -> JobDetails:
-        """Raises: UnknownJobError, as do all calls with a job id."""
+        """Return all that is known of a job. Raises: UnknownJobError, as do all calls with a job id."""
         return cast(JobDetails, self.call("describe", job_id))
 
     def cancel(self, job_id: str) -> bool:
@@ -144,7 +144,7 @@ class Client:
         rank: int | Literal["all"] = 0,
         measuring: bool = False,
     ) -> Iterator[str]:
-        """The job's output in pieces, oldest first; with `follow` until the job has ended.
+        """Yield the job's output in pieces, oldest first; with `follow` until the job has ended.
 
         Of one rank as it was written, or of all ranks, or with `measuring` of all profile runs, line by line, each
         after its source.
@@ -162,11 +162,11 @@ class Client:
             offset = following
 
     def log_sources(self, job_id: str) -> Sequence[str]:
-        """What of the job has written something: `rank-0`, `profile-a100`, …"""
+        """Return what of the job has written something: `rank-0`, `profile-a100`, …"""
         return cast("Sequence[str]", self.call("log_sources", job_id))
 
     def outputs(self, job_id: str) -> Iterator[Output]:
-        """What the job's script wrote to its output folder, in order."""
+        """Yield what the job's script wrote to its output folder, in order."""
         after: Name = ()
         while page := cast("list[Output]", self.call("output_page", job_id, after)):
             yield from page
@@ -180,26 +180,26 @@ class Client:
         return fetch(self, job_id, self.outputs(job_id), Path(dest).expanduser())
 
     def output_contents(self, job_id: str, names: Sequence[Name]) -> Sequence[bytes | None]:
-        """The first few of these files' contents, as much as is sent at once."""
+        """Return the first few of these files' contents, as much as is sent at once."""
         return cast("Sequence[bytes | None]", self.call("output_contents", job_id, list(names)))
 
     def output_part(self, job_id: str, name: Name, offset: int) -> bytes | None:
-        """One file from an offset on, as much as is sent at once."""
+        """Return one file from an offset on, as much as is sent at once."""
         return cast("bytes | None", self.call("output_part", job_id, name, offset))
 
     def cluster(self) -> ClusterView:
         return cast(ClusterView, self.call("cluster"))
 
     def explain(self, job_id: str) -> dict[str, Any]:
-        """Why the job has what it has: `lines` for people, the other fields for programs."""
+        """Return why the job has what it has: `lines` for people, the other fields for programs."""
         return cast("dict[str, Any]", self.call("explain", job_id))
 
     def timeline(self, job_id: str | None = None) -> Sequence[TimelineRow]:
-        """Which GPUs each job held when, and with which batch size."""
+        """Return which GPUs each job held when, and with which batch size."""
         return cast("Sequence[TimelineRow]", self.call("timeline", job_id))
 
     def trace(self) -> Sequence[str]:
-        """The jobs that succeeded as JSON lines, a trace that `coadapt simulate` replays."""
+        """Return the jobs that succeeded as JSON lines, a trace that `coadapt simulate` replays."""
         return cast("Sequence[str]", self.call("trace"))
 
     def wait(
@@ -241,7 +241,7 @@ class Client:
     # --- inside -------------------------------------------------------------------------------------------
 
     def call(self, method: str, *args: Any) -> Any:
-        """One call; a service that restarts is waited for (every mutating call is idempotent).
+        """Make one call; a service that restarts is waited for (every mutating call is idempotent).
 
         Raises: NoClusterError after a minute without an answer; what the service raised, by its own type.
         """
@@ -264,7 +264,7 @@ class Client:
 
 
 def _original(error: Any) -> BaseException:
-    """What the service raised."""
+    """Return what the service raised."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, KeyError):
         return UnknownJobError(cause.args[0] if cause.args else str(cause))
@@ -272,7 +272,7 @@ def _original(error: Any) -> BaseException:
 
 
 def _reach(address: str) -> None:
-    """Whether anyone listens at `host:port`; Ray itself tries a dead address for many minutes, aloud.
+    """Check that someone listens at `host:port`; Ray itself tries a dead address for many minutes, aloud.
 
     Raises: NoClusterError.
     """
@@ -286,7 +286,7 @@ def _reach(address: str) -> None:
 
 
 def connected_ray(record: ClusterRecord) -> ModuleType:
-    """Ray, connected to the cluster. Raises: NoClusterError."""
+    """Return Ray, connected to the cluster. Raises: NoClusterError."""
     if record.auth_mode:
         os.environ.update(record.environment())
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -307,7 +307,7 @@ def connected_ray(record: ClusterRecord) -> ModuleType:
             "" if os.environ.get("RAY_AUTH_MODE") == "token" else "; if it takes a token, set RAY_AUTH_MODE=token"
         )
         raise NoClusterError(f"no Ray cluster answers at {record.address}: {reason}{hint}") from None
-    # Ray prints pages to every driver's terminal when any worker of the cluster dies, and has no public switch
-    # for that; a job's events say the same in a line.
+    # Ray prints pages to every driver's terminal when any worker of the cluster dies. It has no public switch
+    # for that. A job's events say the same in a line.
     ray._private.worker._worker_logs_enabled = False
     return ray

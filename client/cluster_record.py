@@ -56,7 +56,7 @@ class ClusterRecord:
 
     @classmethod
     def load(cls, state_dir: str | Path | None = None) -> ClusterRecord | None:
-        """The recorded cluster, None without one."""
+        """Return the recorded cluster, None without one."""
         path = record_path(state_dir)
         try:
             row = json.loads(path.read_text())
@@ -84,7 +84,7 @@ class ClusterRecord:
         return not self.started or (bool(self.head) and self.head[0].alive() is not None)
 
     def environment(self) -> dict[str, str]:
-        """What a process needs in its environment to connect."""
+        """Return what a process needs in its environment to connect."""
         env = {"RAY_AUTH_MODE": self.auth_mode}
         return env | {"RAY_AUTH_TOKEN_PATH": self.token_path} if self.token_path else env
 

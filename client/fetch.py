@@ -77,7 +77,7 @@ class _Destination:
         self._files = self._bytes = self._kept = 0
 
     def takes(self, output: Output) -> bool:
-        """Whether its content is wanted; what has none is made at once."""
+        """Return whether its content is wanted; what has none is made at once."""
         path, entry = self._folder.joinpath(*output.name), output.entry
         if not entry.kind.is_kept:
             self._left_out.add(output.name, entry.kind)
@@ -113,7 +113,7 @@ class _Destination:
         return Fetched(self._files, self._bytes, self._kept, tuple(self._left_out.sentences()))
 
     def _make_room(self, output: Output) -> None:
-        """The folder it lies in, which no link leads out of the destination."""
+        """Make the folder it lies in, which no link leads out of the destination."""
         parent = self._folder.joinpath(*output.name[:-1])
         if not is_name(output.name):
             raise OutputError(f"{shown(output.path)} is no name of an output")
@@ -133,7 +133,7 @@ class _Destination:
 
 
 def is_there(path: Path, entry: Entry) -> bool:
-    """Whether the same file, as far as size and time tell, lies there already."""
+    """Return whether the same file, as far as size and time tell, lies there already."""
     with suppress(OSError):
         here = entry_of(path.parent, path)
         return (here.kind, here.size, here.mtime_ns) == (entry.kind, entry.size, entry.mtime_ns)

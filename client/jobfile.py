@@ -39,7 +39,7 @@ class JobFileError(ValueError):
 
 
 def load(path: str | Path) -> JobSpec:
-    """The job in a file, with `working_dir` made absolute (it is relative to the file).
+    """Return the job in a file, with `working_dir` made absolute (it is relative to the file).
 
     Raises JobFileError for a file, field, folder or script that cannot be used.
     """
@@ -62,12 +62,12 @@ def load(path: str | Path) -> JobSpec:
 
 
 def is_script(path: Path) -> bool:
-    """Whether a user gave the script in place of its job file."""
+    """Return whether a user gave the script in place of its job file."""
     return path.suffix.lower() in (".py", ".pyw")
 
 
 def parse(data: bytes | str, source: str = "job.yaml") -> JobSpec:
-    """The job in YAML text; looks at no folder. Raises JobFileError."""
+    """Return the job in YAML text; looks at no folder. Raises JobFileError."""
     try:
         values = safe_yaml.read(data.encode() if isinstance(data, str) else data, _TEXT_FIELDS)
     except safe_yaml.YamlProblem as error:
@@ -78,7 +78,7 @@ def parse(data: bytes | str, source: str = "job.yaml") -> JobSpec:
 
 
 def from_mapping(values: Mapping[str, Any], source: str = "job") -> JobSpec:
-    """The job with these fields. Raises JobFileError."""
+    """Return the job with these fields. Raises JobFileError."""
     try:
         spec = JobSpec.model_validate(dict(values))
     except ValidationError as error:
@@ -90,7 +90,7 @@ def from_mapping(values: Mapping[str, Any], source: str = "job") -> JobSpec:
 
 
 def locate(spec: JobSpec, base: str | Path, source: str = "job") -> JobSpec:
-    """`spec` with an absolute `working_dir`, after checking that folder and script are there.
+    """Return `spec` with an absolute `working_dir`, after checking that folder and script are there.
 
     Raises JobFileError; symbolic links that leave the folder count as outside.
     """
@@ -105,7 +105,7 @@ def locate(spec: JobSpec, base: str | Path, source: str = "job") -> JobSpec:
 
 
 def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
-    """Why `spec` can never run on the nodes of `cluster`, a sentence each; empty where it can.
+    """Return why `spec` can never run on the nodes of `cluster`, a sentence each; empty where it can.
 
     A cluster without GPU nodes says nothing: its nodes may still come.
     """
@@ -140,7 +140,7 @@ def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema of a job file."""
+    """Return the JSON schema of a job file."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **JobSpec.model_json_schema(),
@@ -201,7 +201,7 @@ def _pool_problem(spec: JobSpec, cluster: Cluster) -> str | None:
 
 
 def _named_types(spec: JobSpec) -> list[tuple[str, str]]:
-    """Every GPU type a job names where naming an unknown one means it waits for ever."""
+    """Return every GPU type a job names where naming an unknown one means it waits for ever."""
     named = [("resources.gpu_types", t) for t in spec.resources.gpu_types or ()]
     if spec.reservation is not None:
         named.append(("reservation.gpu_type", spec.reservation.gpu_type))
@@ -209,7 +209,7 @@ def _named_types(spec: JobSpec) -> list[tuple[str, str]]:
 
 
 def _batch_misfits(spec: JobSpec, usable: Mapping[str, int]) -> list[str]:
-    """A batch that must be held without accumulation and is larger than all GPUs of every type together."""
+    """Return a batch that must be held without accumulation and is larger than all GPUs of every type together."""
     training, resources = spec.training, spec.resources
     first, limit = training.initial_batch_size, training.max_local_batch_size
     if first is None or limit is None or training.gradient_accumulation:
@@ -235,7 +235,7 @@ def _counts(values: Mapping[str, int]) -> str:
 
 @cache
 def pace_profiles() -> tuple[str, ...]:
-    """Models whose measured speed emulated nodes can take."""
+    """Return models whose measured speed emulated nodes can take."""
     values = json.loads(PACE_PROFILES.read_text())
     return tuple(sorted(values.get("models", values)))
 
@@ -253,7 +253,7 @@ _OUR_FIELD = re.compile(r"^[a-z_]+(\.[A-Za-z_]\w*)*: ")
 
 
 def _sentences(error: ValidationError, values: Any) -> list[str]:
-    """One sentence per field, in the order of pydantic's errors (a union reports each of its members)."""
+    """Return one sentence per field, in the order of pydantic's errors (a union reports each of its members)."""
     by_path: dict[tuple[str | int, ...], list[Any]] = {}
     for item in error.errors(include_url=False):
         by_path.setdefault(_path(item, values), []).append(item)
@@ -264,7 +264,7 @@ def _sentences(error: ValidationError, values: Any) -> list[str]:
 
 
 def _path(item: Mapping[str, Any], values: Any) -> tuple[str | int, ...]:
-    """`loc` without the tags pydantic adds for the members of a union."""
+    """Return `loc` without the tags pydantic adds for the members of a union."""
     path: list[str | int] = []
     for i, part in enumerate(item["loc"]):
         last_and_missing = item["type"] == "missing" and i == len(item["loc"]) - 1
@@ -304,7 +304,7 @@ def _model_at(path: Iterable[str | int]) -> type[BaseModel]:
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
-    """The model classes in a field's type, `X` or `X | None`."""
+    """Return the model classes in a field's type, `X` or `X | None`."""
     members = getattr(annotation, "__args__", None) or (annotation,)
     return [member for member in members if isinstance(member, type) and issubclass(member, BaseModel)]
 
@@ -320,7 +320,7 @@ def _choices(items: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _accepted(item: Mapping[str, Any]) -> str:
-    """What would have been accepted, as a noun."""
+    """Return what would have been accepted, as a noun."""
     kind, ctx = str(item["type"]), item.get("ctx", {})
     bounds = {
         "greater_than": "a number above {gt:g}",
@@ -365,7 +365,7 @@ def _show(value: Any) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Printable, without line breaks, at most 60 characters."""
+    """Return a text printable, without line breaks, at most 60 characters."""
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return text if len(text) <= 60 else text[:57] + "…"
 

@@ -74,7 +74,7 @@ class _Walk:
     links: dict[str, str] = field(default_factory=dict)  # folders elsewhere that are sent: name -> where
 
     def items(self, at: Path, prefix: str = "", above: tuple[tuple[int, int], ...] = ()) -> Iterator[Item]:
-        """Everything to send below a folder, sorted; `above` are the folders it is in."""
+        """Yield everything to send below a folder, sorted; `above` are the folders it is in."""
         try:
             names = sorted(os.listdir(at))
         except OSError as error:
@@ -103,7 +103,7 @@ class _Walk:
                 yield from self.items(path, f"{name}/", (*above, here))
 
     def _stays(self, name: str, path: Path, folder: bool) -> bool:
-        """Whether it stays behind; a secret is one by whatever name a link gives it."""
+        """Return whether it stays behind; a secret is one by whatever name a link gives it."""
         as_pattern = f"{name}/" if folder else name
         target = os.path.basename(os.path.realpath(path)) if path.is_symlink() else ""
         secret = _SECRETS.match_file(as_pattern) or bool(target and _SECRETS.match_file(target))
@@ -129,11 +129,10 @@ _SECRETS = GitIgnoreSpec.from_lines(SECRETS)
 
 
 def pack(folder: Path, max_mib: int, script: str | None = None) -> Package:
-    """The folder as a package; equal content gives the same name.
+    """Return the folder as a package; equal content gives the same name.
 
-    Raises: PackageError for a missing folder, one larger than `max_mib` or of more than `MAX_FILES` files, one
-    that
-        cannot be read, and one whose `script` stays behind.
+    Raises: PackageError for a folder that is missing or cannot be read, is larger than `max_mib` or has more than
+        `MAX_FILES` files, or whose `script` stays behind.
     """
     if not folder.is_dir():
         raise PackageError(f"working_dir: {folder} is not a folder")
@@ -164,7 +163,7 @@ def pack(folder: Path, max_mib: int, script: str | None = None) -> Package:
 
 
 def _bounded(walk: _Walk, max_mib: int) -> list[Item]:
-    """All items, unless there are too many to look at."""
+    """Return all items, unless there are too many to look at."""
     items: list[Item] = []
     size = 0
     for item in walk.items(walk.folder, above=(_identity(walk.folder),)):
@@ -215,7 +214,7 @@ _KEEP = "keep large data outside of it, where the nodes reach it"
 
 
 def some(names: Sequence[str]) -> str:
-    """A few names and how many more there are."""
+    """Return a few names and how many more there are."""
     more = len(names) - MAX_NAMED
     return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
@@ -241,6 +240,6 @@ def _fullest(items: Sequence[Item]) -> str:
 
 
 def script_key(package: Package, spec: JobSpec) -> str:
-    """Names what a job trains before it has run: its files, script, arguments, environment and requirements."""
+    """Name what a job trains before it runs, by files, script, arguments, environment and requirements."""
     what = [package.name, spec.script, spec.args, sorted(spec.env.items()), spec.pip]
     return "script-" + hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]

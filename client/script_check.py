@@ -20,7 +20,7 @@ _HIDDEN = frozenset({"importlib", "runpy", "pkgutil", "hydra", "__import__", "ex
 
 
 def mistaken(spec: JobSpec) -> str | None:
-    """One sentence on what is amiss with the script of a located job, as far as it can be seen; None: nothing."""
+    """Return one sentence on what seems amiss with the script of a located job; None: nothing."""
     if "PYTHONPATH" in spec.env:
         return None
     folder = Path(spec.working_dir)
@@ -32,7 +32,7 @@ def mistaken(spec: JobSpec) -> str | None:
 
 
 def _unreported(spec: JobSpec, found: _Seen) -> str | None:
-    """The target is no metric that the script reports."""
+    """Say so where the target is no metric that the script reports."""
     target = spec.training.target
     if target is None or found.reports_others or target.metric in found.reported:
         return None
@@ -61,7 +61,7 @@ class _Seen:
 
 
 def _look(script: Path, roots: list[Path]) -> _Seen | None:
-    """What script and local modules have in common; None where there is more than is read."""
+    """Return what script and local modules have in common; None where there is more than is read."""
     seen, size = _Seen(), 0
     waiting, known = [script], {script.resolve()}
     while waiting:
@@ -89,7 +89,7 @@ def _look(script: Path, roots: list[Path]) -> _Seen | None:
 
 
 def _read(text: bytes) -> _Seen:
-    """One file by itself. One that does not parse says nothing: it may never be imported."""
+    """Read one file by itself. One that does not parse says nothing: it may never be imported."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -127,7 +127,7 @@ def _read(text: bytes) -> _Seen:
 
 
 def _note_reports(tree: ast.AST, modules: set[str], reporters: set[str], seen: _Seen) -> None:
-    """The names of metrics in calls of `report`; another use of it may report whatever."""
+    """Note the names of metrics in calls of `report`; another use of it may report whatever."""
 
     def reports(node: ast.AST) -> bool:
         if isinstance(node, ast.Attribute):
@@ -144,7 +144,7 @@ def _note_reports(tree: ast.AST, modules: set[str], reporters: set[str], seen: _
 
 
 def _local(name: str, level: int, importer: Path, roots: list[Path]) -> Iterator[Path]:
-    """Files that `import name` may run, below the folders where the script finds modules."""
+    """Yield files that `import name` may run, below the folders where the script finds modules."""
     parts = name.split(".") if name else []
     if level:
         above = importer.parents[min(level, len(importer.parents)) - 1]

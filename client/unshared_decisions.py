@@ -1,7 +1,7 @@
 """Lines of a training script at which each replica would decide by its own samples whether training ends.
 
 Only the text is read. What cannot be followed, such as values that go through attributes of other objects, is no
-finding: a decision that replicas do not share is told again when they differ.
+finding. A decision that replicas do not share is told again when they differ.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Walk:
             before = set(self._local)
 
     def _statements(self, body: Iterable[ast.stmt], by_local: bool) -> None:
-        """`by_local`: whether these run is decided by a local value."""
+        """Walk statements. `by_local`: whether these run is decided by a local value."""
         for node in body:
             if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
                 self._assigned(node, by_local)
@@ -127,7 +127,7 @@ class _Walk:
             self._local -= {name for target in targets for name in _whole(target)}
 
     def _added(self, value: ast.expr) -> None:
-        """`losses.append(loss)` and its like."""
+        """Follow `losses.append(loss)` and its like."""
         if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
             return
         if value.func.attr in _ADDS and any(self._is_local(given) for given in value.args):
@@ -155,7 +155,7 @@ class _Walk:
         return _read(value, self._script) & self._local
 
     def _is_local(self, value: ast.expr) -> bool:
-        """Whether a value is of a replica's samples: made of such a name, or by a function given training data."""
+        """Return whether a value is of a replica's samples: by its names, or by a function of training data."""
         if self._read(value):
             return True
         data = self._script.data
@@ -168,7 +168,7 @@ class _Walk:
 
 
 def _batch_names(loop: ast.For | ast.AsyncFor) -> set[str]:
-    """Names of a batch, without the number that `enumerate` gives it."""
+    """Return names of a batch, without the number that `enumerate` gives it."""
     target = loop.target
     if isinstance(loop.iter, ast.Call) and _name(loop.iter.func) == "enumerate" and isinstance(target, ast.Tuple):
         return _names(target.elts[1:])
@@ -176,7 +176,7 @@ def _batch_names(loop: ast.For | ast.AsyncFor) -> set[str]:
 
 
 def _read(value: ast.AST, script: _Script) -> set[str]:
-    """Names that a value is made of, without those of which only what all replicas share is taken."""
+    """Return names that a value is made of, without those of which only what all replicas share is taken."""
     found = set[str]()
     for node in _unshared(value, script):
         if isinstance(node, ast.Name):
@@ -187,7 +187,7 @@ def _read(value: ast.AST, script: _Script) -> set[str]:
 
 
 def _unshared(value: ast.AST, script: _Script) -> Iterator[ast.AST]:
-    """The nodes of an expression, without those that stand in what is the same on all replicas."""
+    """Yield the nodes of an expression, without those that stand in what is the same on all replicas."""
     if isinstance(value, ast.Call) and _name(value.func) in script.sharing | _SHARED | _PLAIN:
         return
     if isinstance(value, ast.Attribute) and value.attr == "shape":
@@ -202,7 +202,7 @@ def _given(call: ast.Call) -> list[ast.expr]:
 
 
 def _names(values: Iterable[ast.expr]) -> set[str]:
-    """Names that stand in these expressions; `self.loss` is one, and so is `loss` of `loss[0]`."""
+    """Return names that stand in these expressions; `self.loss` is one, and so is `loss` of `loss[0]`."""
     found = set[str]()
     for value in values:
         for node in ast.walk(value):
@@ -214,7 +214,7 @@ def _names(values: Iterable[ast.expr]) -> set[str]:
 
 
 def _whole(target: ast.expr) -> Iterator[str]:
-    """The names that an assignment gives new values; none where it changes a part of one, as `best["loss"]`."""
+    """Yield the names that an assignment gives new values; none where it changes a part, as `best["loss"]`."""
     if isinstance(target, ast.Name):
         yield target.id
     elif isinstance(target, ast.Attribute) and getattr(target.value, "id", None) == "self":
@@ -225,7 +225,7 @@ def _whole(target: ast.expr) -> Iterator[str]:
 
 
 def _inside(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    """All nodes of these statements, without those of functions and of loops among them."""
+    """Yield all nodes of these statements, without those of functions and of loops among them."""
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()
@@ -243,5 +243,5 @@ def _calls(value: ast.AST) -> set[str]:
 
 
 def _name(function: ast.expr) -> str:
-    """The last part of what is called: `combine` of `coadapt.combine`."""
+    """Return the last part of what is called: `combine` of `coadapt.combine`."""
     return getattr(function, "attr", getattr(function, "id", ""))
