@@ -109,7 +109,7 @@ def down(state_dir: str | Path | None = None, grace_s: float = 20.0) -> bool:
 
 @contextmanager
 def cluster(emulate: str, *, settings: Settings | None = None) -> Iterator[Client]:
-    """A cluster of emulated nodes for the length of a `with` block; without settings, in a folder of its own."""
+    """Yield a cluster of emulated nodes for a `with` block; without settings, in a folder of its own."""
     own = tempfile.mkdtemp(prefix="coadapt-") if settings is None else None
     settings = settings or Settings(state_dir=str(own), round_interval_s=5.0, restart_cost_s=5.0)
     try:
@@ -131,7 +131,7 @@ def cluster(emulate: str, *, settings: Settings | None = None) -> Iterator[Clien
 
 
 def _start_cluster(nodes: Sequence[EmulatedNode], state_dir: Path) -> ClusterRecord:
-    """Head first, then all nodes at once; everything is ended again if one does not start."""
+    """Start the head first, then all nodes at once; everything is ended again if one does not start."""
     state_dir.mkdir(parents=True, exist_ok=True)
     # Unix sockets have short names, so Ray's files cannot lie below an arbitrary state directory.
     temp_dir = Path(tempfile.mkdtemp(prefix="coadapt-ray-"))
@@ -149,7 +149,7 @@ def _start_cluster(nodes: Sequence[EmulatedNode], state_dir: Path) -> ClusterRec
 
 
 def _auth(state_dir: Path) -> tuple[str, str]:
-    """(mode, token file): the caller's choice in RAY_AUTH_MODE, else a token only this user can read."""
+    """Return (mode, token file): the caller's choice in RAY_AUTH_MODE, else a token only this user can read."""
     if os.environ.get("RAY_AUTH_MODE"):
         return os.environ["RAY_AUTH_MODE"], os.environ.get("RAY_AUTH_TOKEN_PATH", "")
     path = state_dir / "token"
@@ -201,7 +201,7 @@ def add_nodes(record: ClusterRecord, nodes: Sequence[EmulatedNode]) -> list[Node
 
 
 def _node_folder(record: ClusterRecord, index: int) -> Path:
-    """The node's own folder for Ray's files; no earlier node has used it."""
+    """Return the node's own folder for Ray's files; no earlier node has used it."""
     return Path(record.temp_dir) / f"n{index}"
 
 
@@ -237,7 +237,7 @@ def _ray_start(record: ClusterRecord, folder: Path, options: Sequence[str]) -> _
 
 
 def _ray_command() -> str:
-    """Ray's own command line, of the Python that runs this. Raises: LocalClusterError where there is none."""
+    """Return Ray's own command, of the Python that runs this. Raises: LocalClusterError where there is none."""
     python = Path(sys.executable)
     command = python.with_name("ray")
     if not os.access(command, os.X_OK):
@@ -282,7 +282,7 @@ def _last_line(log: Path) -> str:
 
 
 def _free_port() -> int:
-    """A port for Ray's client server, which cannot be left out; two clusters on a machine must not share it."""
+    """Return a port for Ray's client server; two clusters on a machine must not share it."""
     import socket
 
     with socket.socket() as probe:
@@ -291,7 +291,7 @@ def _free_port() -> int:
 
 
 def _marked(mark: str) -> tuple[Process, ...]:
-    """Processes with our mark in their environment, raylet first. (Its agents hide it; they are children.)"""
+    """Return processes with our mark in their environment, raylet first. (Its agents are its children.)"""
     found = []
     for process in psutil.process_iter(["name"]):
         with suppress(psutil.Error):
