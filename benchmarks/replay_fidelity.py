@@ -91,9 +91,9 @@ def gavel(objective: str) -> Make:
     """Return the semantics of Gavel's published simulator, and its policy with this objective."""
 
     def make(workload: Workload, cluster: Cluster) -> Engine:
-        world = gavel_compat.WholeSteps(workload, read_rates(GAVEL / "simulation_throughputs.json.gz"))
+        rates = read_rates(GAVEL / "simulation_throughputs.json.gz")
         policy = make_policy("gavel", objective=objective, **gavel_compat.OPTIONS)
-        return gavel_compat.GavelEngine(world, cluster, policy, Timing(gavel_compat.ROUND_S))
+        return gavel_compat.engine(workload, rates, cluster, policy)
 
     return make
 

@@ -501,6 +501,17 @@ def simulate(
     jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything drawn.")] = 0,
+    explain: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JOB",
+            help="Instead of figures, say why this job has what it has in its last round, or at --at.",
+        ),
+    ] = None,
+    at: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="With --explain: the first round with the job at or after S seconds."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -524,6 +535,10 @@ def simulate(
     options = dict(_policy_option(text) for text in policy_option or ())
     if options and len(names) > 1:
         raise typer.BadParameter("--policy-option goes with one --policy")
+    if at is not None and explain is None:
+        raise typer.BadParameter("--at goes with --explain")
+    if explain is not None and out is not None:
+        raise typer.BadParameter("--explain saves nothing; give it without --out")
     if knows is not None and knows not in list(Knows):
         raise typer.BadParameter(f"--knows: {knows!r}; accepted: {', '.join(Knows)}")
     if lengths not in list(Lengths):
@@ -542,13 +557,20 @@ def simulate(
         asked = simulation.AskedTrace(trace, format, jobs, rate)
         compared = simulation.Comparison(asked, cluster, dict.fromkeys(names, options), under, profiles)
         with telling(lambda: _tell(COMPILING)):
-            figures = compared.run() if out is None else compared.run_kept(out)
+            if explain is not None:
+                said = compared.explain(explain, at)
+            else:
+                figures = compared.run() if out is None else compared.run_kept(out)
     except KeyboardInterrupt:
         kept = "the same command goes on" if out else "with --out the same command would go on later"
         raise Interrupted(f"interrupted; {kept}") from None
     except (ValueError, RunFailed) as error:
         raise typer.BadParameter(str(error)) from None
-    if as_json:  # JSON has no nan
+    if explain is not None and as_json:
+        _print({name: {"round_s": part.time_s} | part.explanation.to_dict() for name, part in said.items()}, True)
+    elif explain is not None:
+        print(simulation.explained(said))
+    elif as_json:  # JSON has no nan
         _print(
             {
                 name: {key: value if value == value else None for key, value in found.items()}

@@ -13,9 +13,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..policies.catalogue import make_policy
 from ..policies.warm_up import warm_up
 from ..simulator import resume
 from ..simulator.conditions import OPEN, Column, Conditions, differing
+from ..simulator.explained import ExplainedRound, explain
 from ..simulator.replay import column_of, isolation_of, kept, simulation, source_of
 from ..simulator.results.identity import MADE_BY, check_same, digest, project
 from ..simulator.results.metrics import MEANING
@@ -75,13 +77,17 @@ class Comparison:
         self._workload = trace.workload(under.seed)
         self._nodes = read_cluster(cluster)
         self._source = source_of(bool(self._workload.steps.any()), profiles, self._nodes)
-        found = {name: self._column(name) for name in policies}
-        self._knows = {name: str(column.knows) for name, (column, _) in found.items()}
-        self.conditions = {name: described for name, (_, described) in found.items()}
+        self._columns = {name: self._column(name) for name in policies}
 
-    def _column(self, policy: str) -> tuple[Column, dict[str, str]]:
-        options = self._policies[policy]
-        return column_of(self._workload, self._nodes, policy, options, self._source, self._under)
+    @property
+    def conditions(self) -> dict[str, dict[str, str]]:
+        """Return the conditions of each policy's run, in words."""
+        pools = self._nodes.pools
+        return {name: column.described(self._under, pools) for name, column in self._columns.items()}
+
+    def _column(self, policy: str) -> Column:
+        traits = make_policy(policy, **self._policies[policy]).traits
+        return column_of(traits, self._workload, self._source, self._under)
 
     def _ready(self, policy: str) -> Simulation:
         options = self._policies[policy]
@@ -96,13 +102,22 @@ class Comparison:
             figures[policy] = made.run().summary()
         return figures
 
+    def explain(self, job: str, at_s: float | None) -> dict[str, ExplainedRound]:
+        """Return what each policy says of a job: at or after a time of the trace, s, or in its last round."""
+        found = {}
+        for policy, options in self._policies.items():
+            made = self._ready(policy)
+            warm_up(policy, options)
+            found[policy] = explain(made, job, at_s)
+        return found
+
     def about(self, policy: str) -> dict[str, Any]:
         """Return what identifies a policy's run, as JSON values."""
         cluster_file = Path(self._cluster) if Path(self._cluster).suffix in FILES else None
         return {
             **self._trace.about(),
             **self._under.about(),
-            "knows": self._knows[policy],
+            "knows": str(self._columns[policy].knows),
             "policy_options": dict(self._policies[policy]),
             "cluster": self._cluster,
             "cluster_sha256": digest(cluster_file),
@@ -155,6 +170,14 @@ def _there(folder: Path, about: Mapping[str, Any]) -> SavedRun | None:
         return load(folder) if found.get(MADE_BY) == about[MADE_BY] else None
     except ValueError:
         return None  # torn: to be made anew
+
+
+def explained(found: Mapping[str, ExplainedRound]) -> str:
+    """Return the policies' explanations as text, each below its round."""
+    return "\n\n".join(
+        "\n".join((f"{policy}, round at {at.time_s:g} s:", *at.explanation.sentences))
+        for policy, at in found.items()
+    )
 
 
 def table(summaries: Mapping[str, Mapping[str, float]]) -> RenderableType:

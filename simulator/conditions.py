@@ -21,7 +21,11 @@ KNOWN = {
     Knows.DEJAVU: "what earlier jobs of its script measured",
     Knows.NO_PROFILE: "nothing",
 }
-LENGTHS = {Lengths.LEARNED: "what earlier runs of its user took", Lengths.UNKNOWN: "nothing"}
+TOLD = {
+    Lengths.TOLD: "what is true",
+    Lengths.LEARNED: "what earlier runs of the same user took",
+    Lengths.UNKNOWN: "nothing",
+}
 ROUNDS, KNOWLEDGE, PROFILE_RUNS = "rounds", "known of a job before it runs", "profile runs"
 OPEN = (ROUNDS, KNOWLEDGE, PROFILE_RUNS)  # what goes by the policy where nothing is asked for
 
@@ -34,7 +38,7 @@ class Conditions:
     noise: relative deviation of what jobs measure.
     seed: of everything drawn.
     profiling_s: seconds that a job which is to know its profiles waits for them, on all GPU types at once.
-    lengths: what policies are told of jobs of known length.
+    lengths: what policies are told of jobs that have a duration.
     same: what is left open is as in the live service, whatever the policy counts on.
     """
 
@@ -62,11 +66,11 @@ class Conditions:
         }
         if self.timing.early_s is not None:
             found["early_s"] = self.timing.early_s
+        if self.lengths is not Lengths.TOLD:
+            found["lengths"] = str(self.lengths)
         if self.failures is not None:
             found["node_mtbf_h"] = self.failures.mean_up_s / 3600
             found["node_repair_h"] = self.failures.repair_s / 3600
-        if self.lengths is not Lengths.TOLD:
-            found["lengths"] = str(self.lengths)
         return found | ({"same_conditions": True} if self.same else {})
 
 
@@ -78,6 +82,7 @@ class Column:
     profiled: a job is measured before its first run.
     fixed_sizes: jobs get the GPUs they ask for.
     restart: what a restart costs a job, in words.
+    has_lengths: jobs have a duration.
     """
 
     timing: Timing
@@ -86,6 +91,7 @@ class Column:
     profiled: bool
     fixed_sizes: bool
     restart: str
+    has_lengths: bool = False
 
     def described(self, under: Conditions, pools: tuple[str, ...] = ()) -> dict[str, str]:
         """Return name -> condition, both in words. `pools`: each has the policy by itself."""
@@ -99,8 +105,8 @@ class Column:
         if self.trains:
             found[KNOWLEDGE] = KNOWN[self.knows]
             found[PROFILE_RUNS] = self._profile_runs(under.profiling_s)
-        elif under.lengths is not Lengths.TOLD:
-            found["known of a job's length"] = LENGTHS[under.lengths]
+        if self.has_lengths:
+            found["told of how long jobs take"] = TOLD[under.lengths]
         found["a restart costs a job"] = self.restart
         found["noise of measurements"] = f"{under.noise:.2%}" if under.noise else "none"
         found["node failures"] = "none"
@@ -119,7 +125,13 @@ class Column:
 
 
 def column(
-    traits: PolicyTraits, under: Conditions, *, trains: bool = True, recorded: bool = False, restart: str = ""
+    traits: PolicyTraits,
+    under: Conditions,
+    *,
+    trains: bool = True,
+    recorded: bool = False,
+    restart: str = "",
+    has_lengths: bool = False,
 ) -> Column:
     """Return the conditions of a policy's run: what is asked for, else what the policy counts on.
 
@@ -127,6 +139,7 @@ def column(
         trains: jobs train models.
         recorded: they ran on a live cluster, so that rounds are early as there.
         restart: what a restart costs a job, in words.
+        has_lengths: jobs have a duration.
     """
     timing, knows = under.timing, under.knows
     early = traits.early_rounds or recorded or under.same
@@ -136,7 +149,7 @@ def column(
         knows = Knows.DEJAVU if traits.profile_cache or under.same else Knows.BOOTSTRAP
     measured = trains and knows in (Knows.BOOTSTRAP, Knows.DEJAVU)
     profiled = measured and (traits.uses_models or under.same)
-    return Column(timing, knows, trains, profiled, traits.fixed_sizes, restart)
+    return Column(timing, knows, trains, profiled, traits.fixed_sizes, restart, has_lengths)
 
 
 def differing(columns: Mapping[str, Mapping[str, str]]) -> tuple[list[str], dict[str, str]]:

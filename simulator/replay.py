@@ -31,7 +31,7 @@ from .jobs.recorded_application import application_of
 from .results.isolation import ApplicationSource, Isolation, finish_time_fairness, work_gpu_s
 from .results.saved import SavedRun
 from .run import Simulation
-from .traces.cluster_file import WHOLE, SimulatedCluster
+from .traces.cluster_file import SimulatedCluster
 from .traces.profile_runs import with_profile_runs
 from .traces.workload import Workload
 
@@ -86,7 +86,7 @@ def simulation(
 
     def engine(part: Workload, on: Cluster) -> Engine:
         made = make_policy(policy, **options)
-        conditions = _column(made.traits, part, source, under)
+        conditions = column_of(made.traits, part, source, under)
         timing, fixed = conditions.timing, conditions.fixed_sizes
         if fixed:
             part = part.tuned()
@@ -126,20 +126,8 @@ def simulation(
     return Simulation(with_profile_runs(workload, nodes), nodes, engine, asked=workload)
 
 
-def column_of(
-    workload: Workload,
-    nodes: SimulatedCluster,
-    policy: str,
-    options: Mapping[str, Any],
-    source: Source,
-    under: Conditions,
-) -> tuple[Column, dict[str, str]]:
-    """Return the conditions of a policy's run, and the same in words."""
-    found = _column(make_policy(policy, **options).traits, workload, source, under)
-    return found, found.described(under, tuple(sorted(name for name in nodes.parts if name != WHOLE)))
-
-
-def _column(traits: PolicyTraits, workload: Workload, source: Source, under: Conditions) -> Column:
+def column_of(traits: PolicyTraits, workload: Workload, source: Source, under: Conditions) -> Column:
+    """Return the conditions of the run of a policy with these traits."""
     trains = not isinstance(source, Rated | Tabulated) and _trains(workload)
     recorded = any(model is not None for model in workload.models)
     restart = "what its application was measured to take" if trains else f"{half_a_minute(1):g} s"
@@ -147,7 +135,8 @@ def _column(traits: PolicyTraits, workload: Workload, source: Source, under: Con
         restart = "what it took live"
     elif isinstance(source, Tabulated):
         restart = "what its table says, at the first start too"
-    return column(traits, under, trains=trains, recorded=recorded, restart=restart)
+    has_lengths = not (trains or isinstance(source, Rated | Tabulated))
+    return column(traits, under, trains=trains, recorded=recorded, restart=restart, has_lengths=has_lengths)
 
 
 def _runs_somewhere(workload: Workload, rates: Rates, gpu_types: Sequence[str]) -> None:

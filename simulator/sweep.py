@@ -84,7 +84,8 @@ def run_cell(cell: Cell, out: Path) -> Done:
             nodes, source, isolation = _source(cell.cluster, cell.profiles, steps, cell.inputs)
             options, under = json.loads(cell.options), cell.under()
             outcome = simulation(workload, nodes, cell.policy, options, source, under).run()
-            _, conditions = column_of(workload, nodes, cell.policy, options, source, under)
+            column = column_of(make_policy(cell.policy, **options).traits, workload, source, under)
+            conditions = column.described(under, nodes.pools)
             save(kept(cell.label, outcome, isolation, cell.about(), conditions), done.folder)
         except (ValueError, RunFailed) as error:
             done = replace(done, problem=str(error))

@@ -55,13 +55,13 @@ class SweepFile(_Strict):
     round_interval_s: float = Field(default=60.0, gt=0, allow_inf_nan=False)
     events: bool = False
     knows: Knows | None = None
+    lengths: Lengths = Lengths.TOLD
     early_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     noise: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     profiling_cost_s: float = Field(default=PROFILING_S, ge=0, allow_inf_nan=False)
     node_mtbf_h: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     node_repair_h: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     profiles: str | None = None
-    lengths: Lengths = Lengths.TOLD
     same_conditions: bool = False
 
     @field_validator("policies", mode="before")

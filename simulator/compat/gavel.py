@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ...core.cluster import Cluster
 from ...core.placement import Placement
-from ..engine.engine import Engine
+from ...policies.contract.round import Planner
+from ..engine.engine import Engine, Timing
+from ..engine.round_clock import Passing
 from ..jobs.measured_rates import MeasuredRatesWorld, Rates
 from ..jobs.world import Motion
 from ..traces.tables import Floats
@@ -33,7 +36,7 @@ def nothing(gpus: int) -> float:
 
 
 class WholeSteps(MeasuredRatesWorld):
-    """Each round a job trains the whole steps that fit it and then waits for the others."""
+    """Train the whole steps that fit a round; then the job has nothing to do (rate 0) and waits for the others."""
 
     learns = True  # so that every round sets motions anew
 
@@ -49,27 +52,17 @@ class WholeSteps(MeasuredRatesWorld):
         return np.where(ended, np.nan, 0.0), np.where(ended, progress, np.inf)
 
 
-class GavelEngine(Engine):
-    """A round ends when the last job has trained its steps."""
+class AfterLastStep:
+    """Hold a round when the last running job has trained its whole steps; with none, when the next job arrives."""
 
-    def _advance(self, until_s: float) -> None:
-        """The time a job waits for the others after its last whole step is not counted as held."""
-        jobs, running = self._jobs, self._running()
-        busy_s = jobs.pause_s[running] + (jobs.boundary[running] - jobs.progress[running]) / jobs.rate[running]
-        waits_s = np.maximum(until_s - self._now - busy_s, 0.0)
-        gpus = jobs.gpus[running].copy()
-        super()._advance(until_s)
-        goes_on = np.isnan(jobs.finished_s[running])
-        jobs.held_s[running[goes_on]] -= waits_s[goes_on]
-        jobs.attained_gpu_s[running[goes_on]] -= (waits_s * gpus)[goes_on]
+    def to_round(self, run: Passing) -> None:
+        """Go on to the end of the last whole step."""
+        boundaries_s = run.boundaries_s()
+        # A little later, so that rounding leaves nobody short of its last step.
+        last_s = float(boundaries_s.max()) + 1e-6 if len(boundaries_s) else max(run.next_arrival_s(), run.now_s)
+        run.pass_until(min(last_s, run.asked_again_s()))
 
-    def _next_round_s(self) -> float:
-        running = self._running()
-        if len(running):
-            jobs = self._jobs
-            left = (jobs.boundary[running] - jobs.progress[running]) / jobs.rate[running]
-            # A little later, so that rounding leaves nobody short of its last step.
-            return float(self._now + left.max()) + 1e-6
-        submit_s = self.world.workload.submit_s
-        arrival = float(submit_s[self._next]) if self._next < len(submit_s) else math.inf
-        return max(arrival, self._now)
+
+def engine(workload: Workload, rates: Rates, cluster: Cluster, policy: Planner) -> Engine:
+    """Return a run of Gavel's published simulator."""
+    return Engine(WholeSteps(workload, rates), cluster, policy, Timing(ROUND_S), clock=AfterLastStep())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +18,12 @@ from ..traces.tables import Floats
 from ..traces.workload import Ints
 from .errors import Stuck
 from .handover import Handovers, Move, Wait
+from .job_states import JobStates, RunLog
 from .outages import Change, Failures
-from .outcome import AllocationChange, Outcome
+from .outcome import Outcome
 from .plan_ledger import PlanLedger
+from .round_clock import AtEvents, AtIntervals, EarlyRounds, RoundClock
+from .views import Views
 
 
 @dataclass(frozen=True)
@@ -48,76 +50,13 @@ class Timing:
         if not 0 <= self.first_s < np.inf:
             raise ValueError(f"first_s: {self.first_s} must be 0 seconds or more")
 
-
-@dataclass
-class _Jobs:
-    """All jobs of the workload as columns; what a running job is doing lies in the last seven."""
-
-    progress: np.ndarray
-    pause_s: np.ndarray
-    attained_gpu_s: np.ndarray
-    held_s: np.ndarray
-    started_s: np.ndarray
-    finished_s: np.ndarray
-    restarts: np.ndarray
-    preemptions: np.ndarray
-    failures: np.ndarray
-    rate: np.ndarray
-    boundary: np.ndarray
-    saved: np.ndarray  # progress at the last end of an epoch, or start
-    saved_s: np.ndarray  # when that was
-    gpus: np.ndarray  # held; 0: none
-    placements: np.ndarray  # of Placement, None where it has none
-    largest: list[dict[str, int]]  # most GPUs ever held, per GPU type
-
-    @classmethod
-    def of(cls, count: int) -> _Jobs:
-        return cls(
-            progress=np.zeros(count),
-            pause_s=np.zeros(count),
-            attained_gpu_s=np.zeros(count),
-            held_s=np.zeros(count),
-            started_s=np.full(count, np.nan),
-            finished_s=np.full(count, np.nan),
-            restarts=np.zeros(count, np.int64),
-            preemptions=np.zeros(count, np.int64),
-            failures=np.zeros(count, np.int64),
-            rate=np.zeros(count),
-            boundary=np.zeros(count),
-            saved=np.zeros(count),
-            saved_s=np.zeros(count),
-            gpus=np.zeros(count, np.int64),
-            placements=np.full(count, None, object),
-            largest=[{} for _ in range(count)],
-        )
-
-
-class _Views(Sequence[JobView]):
-    """The active jobs of a round; a view is built when a policy asks for it."""
-
-    def __init__(self, engine: Engine, active: np.ndarray, now: float, columns: JobColumns) -> None:
-        self._engine, self._active, self._now = engine, active, now
-        self.columns = columns
-        self._made: dict[int, JobView] = {}
-
-    def __len__(self) -> int:
-        return len(self._active)
-
-    @overload
-    def __getitem__(self, index: int) -> JobView: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[JobView]: ...
-    def __getitem__(self, index: int | slice) -> JobView | list[JobView]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        job = int(self._active[index])
-        found = self._made.get(job)
-        if found is None:
-            found = self._made[job] = self._engine._view(job, self._now)
-        return found
-
-    def __iter__(self) -> Iterator[JobView]:
-        return (self[i] for i in range(len(self)))
+    def clock(self) -> RoundClock:
+        """Return the clock that holds rounds at these times."""
+        if self.events:
+            return AtEvents()
+        if self.early_s is not None:
+            return EarlyRounds(self.interval_s, self.early_s)
+        return AtIntervals(self.interval_s, self.first_s)
 
 
 @dataclass
@@ -134,11 +73,13 @@ class Engine:
     timing: Timing = Timing()
     failures: Failures | None = None  # of nodes; a job on one goes on from its last checkpoint, elsewhere
     checkpoint_s: float = 600.0  # seconds between checkpoints, besides those at the ends of epochs
-    _jobs: _Jobs = field(init=False, repr=False)
+    clock: RoundClock | None = None  # None: that of `timing`
+    watch: Callable[[Round, Plan], None] | None = None  # sees every plan before it is carried out
+    _jobs: JobStates = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         workload = self.world.workload
-        self._jobs = _Jobs.of(len(workload))
+        self._jobs = JobStates.of(len(workload))
         self._asked = workload.gpus
         self._order = {id: i for i, id in enumerate(workload.ids)}
         self._ready_s = workload.submit_s + workload.ready_after_s
@@ -153,11 +94,10 @@ class Engine:
         self._now = self.timing.first_s - self.timing.interval_s  # so that the first round may be at first_s
         self._ids = np.array(workload.ids, object)
         self._handovers = Handovers()
+        self._clock = self.clock or self.timing.clock()
         self._held = PlanLedger(self.cluster, name_of(self.policy))
         self._again_s: float | None = None  # when the policy wants to be asked again
-        self._holdings: list[AllocationChange] = []
-        self._policy_s: list[float] = []
-        self._contention: list[tuple[float, int]] = []
+        self._log = RunLog()
 
     def run(self) -> Outcome:
         """Until every job has ended. Raises RunFailed as `step` does."""
@@ -179,10 +119,7 @@ class Engine:
         """Let time pass until the next round, which `decide` then holds; False: every job has ended."""
         if self._next >= len(self.world.workload) and not len(self._active):
             return False
-        if self.timing.early_s is None:
-            self._pass_time(min(self._next_round_s(), self._asked_again_s()))
-        else:
-            self._pass_time_until_early_round(self.timing.early_s)
+        self._clock.to_round(self)
         self._arrive()
         return True
 
@@ -196,7 +133,7 @@ class Engine:
             self._decide()
         total = len(self.world.workload)
         waits = len(self._active) and not self._jobs.gpus[self._active].any()
-        if self._next >= total and waits and not self._down and self._asked_again_s() == np.inf:
+        if self._next >= total and waits and not self._down and self.asked_again_s() == np.inf:
             waiting = [self.world.workload.ids[i] for i in self._active[:3]]
             raise Stuck(
                 f"no job runs and none is to come, but {len(self._active)} wait, first {', '.join(waiting)}: "
@@ -209,43 +146,32 @@ class Engine:
         return self._now
 
     @property
+    def active(self) -> int:
+        """Return how many jobs have arrived and not ended."""
+        return len(self._active)
+
+    @property
     def ended(self) -> int:
         """Jobs so far."""
         return self._next - len(self._active)
 
+    def finished_s(self, job: str) -> float:
+        """Return when a job ended, s of the trace; nan: it has not."""
+        return float(self._jobs.finished_s[self._order[job]])
+
     # --- time -----------------------------------------------------------------------------------------------
 
-    def _asked_again_s(self) -> float:
-        """When the policy asked to be called again, if that is still to come and a job is there."""
+    def next_arrival_s(self) -> float:
+        """Return when the next job arrives, s of the trace; inf: none does."""
+        return float(self._arrival_s[self._next]) if self._next < len(self._arrival_s) else np.inf
+
+    def asked_again_s(self) -> float:
+        """Return when the policy asked to be called again, if that is to come and a job is there; else inf."""
         later = self._again_s is not None and self._again_s > self._now and len(self._active)
         return float(self._again_s) if self._again_s is not None and later else np.inf
 
-    def _next_round_s(self) -> float:
-        arrival = float(self._arrival_s[self._next]) if self._next < len(self._arrival_s) else np.inf
-        step = self.timing.interval_s
-        if self.timing.events:
-            return min(arrival, self._next_end_s())
-        after = self._now + step
-        if len(self._active):
-            return after
-        # Nothing to do until someone arrives: the first round at or after that.
-        first = self.timing.first_s
-        return max(after, float(np.ceil((arrival - first) / step) * step) + first)
-
-    def _pass_time_until_early_round(self, early_s: float) -> None:
-        arrival = float(self._arrival_s[self._next]) if self._next < len(self._arrival_s) else np.inf
-        due = arrival + early_s
-        if len(self._active):
-            due = min(due, self._now + self.timing.interval_s, self._asked_again_s())
-        due, up = max(due, self._now), self._up
-        while self._now < due:
-            count = len(self._active)
-            self._pass_time(min(due, self._expected_end_s()))
-            if len(self._active) < count or self._up is not up:
-                due, up = max(min(due, self._now + early_s), self._now), self._up
-
-    def _expected_end_s(self) -> float:
-        """When the first running job ends, at its rate of now; a little later than now at least."""
+    def expected_end_s(self) -> float:
+        """Return when the first running job ends, at its rate of now; a little later than now at least."""
         jobs, running = self._jobs, self._running()
         if not len(running):
             return np.inf
@@ -253,23 +179,26 @@ class Engine:
             left_s = (self.world.ends(running) - jobs.progress[running]) / jobs.rate[running]
         return max(float((self._now + jobs.pause_s[running] + left_s).min()), self._now + 0.1)
 
-    def _next_end_s(self) -> float:
-        running = self._running()
-        if not len(running):
-            return np.inf
-        jobs = self._jobs
+    def boundaries_s(self) -> Floats:
+        """Return (running jobs,) when each reaches its next boundary, s of the trace."""
+        jobs, running = self._jobs, self._running()
         left = (jobs.boundary[running] - jobs.progress[running]) / jobs.rate[running]
-        return float((self._now + jobs.pause_s[running] + left).min())
+        return self._now + jobs.pause_s[running] + left
 
-    def _pass_time(self, until_s: float) -> None:
-        """Advance to the next round, through what happens to nodes on the way."""
+    def pass_until(self, until_s: float, *, or_change: bool = False) -> bool:
+        """Let time pass, through what happens to nodes on the way; return whether anything happened to them.
+
+        `or_change`: stop after the first of these.
+        """
+        changed = False
         while self._change is not None and self._change.time_s <= until_s:
             self._advance(max(self._change.time_s, self._now))
             self._apply(self._change)
-            self._change = self._next_change()
-            if self.timing.events:
-                return
+            self._change, changed = self._next_change(), True
+            if or_change:
+                return True
         self._advance(until_s)
+        return changed
 
     def _next_change(self) -> Change | None:
         return None if self._changes is None else next(self._changes, None)
@@ -292,7 +221,7 @@ class Engine:
         trained_s = max(self._now - float(jobs.saved_s[job]), 0.0)
         lost = float(jobs.rate[job]) * (trained_s % self.checkpoint_s)
         jobs.progress[job] = max(float(jobs.progress[job]) - lost, float(jobs.saved[job]))
-        self._log(job, None, self._now)
+        self._log.holds(job, None, self._now)
         self._forget(job)
         jobs.placements[job], jobs.gpus[job] = None, 0
         jobs.failures[job] += 1
@@ -328,10 +257,14 @@ class Engine:
             held = np.where(np.isnan(jobs.finished_s[running]), until_s, jobs.finished_s[running]) - self._now
             jobs.held_s[running] += held
             jobs.attained_gpu_s[running] += held * jobs.gpus[running]
+            idle = (jobs.rate[running] == 0) & np.isnan(jobs.finished_s[running])
+            if idle.any():  # it has nothing to do until the next round, and holds nothing meanwhile
+                jobs.held_s[running[idle]] -= left[idle]
+                jobs.attained_gpu_s[running[idle]] -= left[idle] * jobs.gpus[running[idle]]
             ended = running[~np.isnan(jobs.finished_s[running])]
             if len(ended):
                 for job in ended.tolist():
-                    self._log(job, None, float(jobs.finished_s[job]))
+                    self._log.holds(job, None, float(jobs.finished_s[job]))
                     self._forget(job)
                 jobs.placements[ended] = None
                 jobs.gpus[ended] = 0
@@ -374,12 +307,15 @@ class Engine:
             remaining_s=self.world.told.remaining_s(active, jobs.progress[active]),
             preemptible=self.world.workload.preemptible[active],
         )
-        views = _Views(self, active, self._now, columns)
+        views = Views(columns, lambda at: self._view(int(active[at])))
+        round = Round(self._now, self.timing.interval_s, self._up, views)
         with stopwatch() as took_s:
-            plan = self.policy.plan(Round(self._now, self.timing.interval_s, self._up, views))
-        self._policy_s.append(took_s())
+            plan = self.policy.plan(round)
+        self._log.policy_s.append(took_s())
+        if self.watch is not None:
+            self.watch(round, plan)
         self._again_s = plan.again_s
-        self._contention.append((self._now, len(active)))
+        self._log.contention.append((self._now, len(active)))
         wanted = {self._order.get(id, -1): placement for id, placement in plan.placements.items()}
         moved = {
             job: placement
@@ -420,14 +356,14 @@ class Engine:
         free = self._held.idle_without([ids[move.job] for move in moves])
         return self._handovers.waits(moves, free, self._now)
 
-    def _view(self, job: int, now: float) -> JobView:
+    def _view(self, job: int) -> JobView:
         jobs, told, progress = self._jobs, self.world.told, float(self._jobs.progress[job])
         return JobView(
             id=self.world.workload.ids[job],
             spec=self.world.spec(job),
             model=told.model(job),
             placement=jobs.placements[job],
-            age_s=now - float(self.world.workload.submit_s[job]),
+            age_s=self._now - float(self.world.workload.submit_s[job]),
             restarts=int(jobs.restarts[job]),
             restart_cost_s=told.restart_cost_s(job, int(jobs.restarts[job])),
             largest_gpus=jobs.largest[job],
@@ -441,7 +377,7 @@ class Engine:
 
     def _stop(self, job: int) -> None:
         jobs = self._jobs
-        self._log(job, None, self._now)
+        self._log.holds(job, None, self._now)
         self._forget(job)
         jobs.placements[job], jobs.gpus[job] = None, 0
         jobs.preemptions[job] += 1
@@ -460,7 +396,7 @@ class Engine:
             jobs.started_s[job] = self._now
         elif pause_s > left_s:
             jobs.restarts[job] += 1
-        self._log(job, placement, self._now)
+        self._log.holds(job, placement, self._now)
         jobs.saved[job], jobs.saved_s[job] = jobs.progress[job], self._now + jobs.pause_s[job]
         jobs.placements[job] = placement
         jobs.gpus[job] = placement.gpus
@@ -471,27 +407,6 @@ class Engine:
         motion = self.world.moves(job, placement, float(self._jobs.progress[job]))
         self._jobs.rate[job], self._jobs.boundary[job] = motion.rate, motion.boundary
 
-    # --- what is kept ----------------------------------------------------------------------------------------
-
-    def _log(self, job: int, placement: Placement | None, now: float) -> None:
-        """The job's GPUs change at `now`."""
-        gpu_type, gpus = ("", 0) if placement is None else (placement.gpu_type, placement.gpus)
-        self._holdings.append(AllocationChange(job, now, gpu_type, gpus))
-
     def outcome(self) -> Outcome:
-        """What came of a run that is at its end."""
-        jobs = self._jobs
-        return Outcome(
-            workload=self.world.workload,
-            cluster=self.cluster,
-            started_s=jobs.started_s,
-            finished_s=jobs.finished_s,
-            held_s=jobs.held_s,
-            attained_gpu_s=jobs.attained_gpu_s,
-            restarts=jobs.restarts,
-            preemptions=jobs.preemptions,
-            failures=jobs.failures,
-            policy_s=np.array(self._policy_s),
-            contention=np.array(self._contention).reshape(-1, 2),
-            holdings=tuple(self._holdings),
-        )
+        """Return what came of a run that is at its end."""
+        return self._log.outcome(self.world.workload, self.cluster, self._jobs)

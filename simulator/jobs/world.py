@@ -50,7 +50,10 @@ class World(Protocol):
         """The motion from here, after a change of placement and at the start of a round."""
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
-        """Rates and boundaries of jobs that are at a boundary, from there on; rate nan: it has ended."""
+        """Rates and boundaries of jobs that are at a boundary, from there on.
+
+        Rate nan: it has ended; 0: it has nothing to do until the next round, and holds nothing meanwhile.
+        """
 
     def ends(self, jobs: Ints) -> Floats:
         """Progress with which each ends."""

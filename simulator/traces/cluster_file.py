@@ -24,6 +24,11 @@ class SimulatedCluster:
     parts: Mapping[str, Cluster]
 
     @property
+    def pools(self) -> tuple[str, ...]:
+        """Return the names of the pools; none where the cluster is a whole."""
+        return tuple(sorted(name for name in self.parts if name != WHOLE))
+
+    @property
     def gpu_types(self) -> tuple[str, ...]:
         return tuple(sorted({t for part in self.parts.values() for t in part.gpu_types}))
 

@@ -17,7 +17,7 @@ from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.round import JobView, Plan, Round
 from coadapt.policies.gavel import GavelPolicy, Objective
 from coadapt.policies.placing.speeds import rates_of
-from coadapt.simulator.compat.gavel import OPTIONS, ROUND_S, GavelEngine, WholeSteps
+from coadapt.simulator.compat import gavel
 from coadapt.simulator.compat.sia_gavel import ArtifactGavel, AsAsked
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.engine.outcome import Outcome
@@ -302,9 +302,8 @@ def test_jobs_train_whole_steps_and_a_round_ends_with_the_last() -> None:
     )
 
     def replayed(*chosen: TraceJob) -> Outcome:
-        world = WholeSteps(Workload.of(chosen), rates)
-        policy = make_policy("gavel", **OPTIONS)
-        return GavelEngine(world, cluster_of("4x v100:1"), policy, Timing(ROUND_S)).run()
+        policy = make_policy("gavel", **gavel.OPTIONS)
+        return gavel.engine(Workload.of(chosen), rates, cluster_of("4x v100:1"), policy).run()
 
     # Four steps of 80 s fit a round, which then ends; the next has two steps.
     assert replayed(jobs[0]).finished_s.tolist() == pytest.approx([480], abs=1e-4)

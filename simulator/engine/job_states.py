@@ -1,0 +1,90 @@
+"""What has become of the jobs of a run so far, and the log of its rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...core.cluster import Cluster
+from ...core.placement import Placement
+from ..traces.workload import Workload
+from .outcome import AllocationChange, Outcome
+
+
+@dataclass
+class JobStates:
+    """Hold all jobs of the workload as columns; what a running job is doing lies in the last seven."""
+
+    progress: np.ndarray
+    pause_s: np.ndarray
+    attained_gpu_s: np.ndarray
+    held_s: np.ndarray
+    started_s: np.ndarray
+    finished_s: np.ndarray
+    restarts: np.ndarray
+    preemptions: np.ndarray
+    failures: np.ndarray
+    rate: np.ndarray
+    boundary: np.ndarray
+    saved: np.ndarray  # progress at the last end of an epoch, or start
+    saved_s: np.ndarray  # when that was
+    gpus: np.ndarray  # held; 0: none
+    placements: np.ndarray  # of Placement, None where it has none
+    largest: list[dict[str, int]]  # most GPUs ever held, per GPU type
+
+    @classmethod
+    def of(cls, count: int) -> JobStates:
+        """Return the states of jobs that nothing has happened to yet."""
+        return cls(
+            progress=np.zeros(count),
+            pause_s=np.zeros(count),
+            attained_gpu_s=np.zeros(count),
+            held_s=np.zeros(count),
+            started_s=np.full(count, np.nan),
+            finished_s=np.full(count, np.nan),
+            restarts=np.zeros(count, np.int64),
+            preemptions=np.zeros(count, np.int64),
+            failures=np.zeros(count, np.int64),
+            rate=np.zeros(count),
+            boundary=np.zeros(count),
+            saved=np.zeros(count),
+            saved_s=np.zeros(count),
+            gpus=np.zeros(count, np.int64),
+            placements=np.full(count, None, object),
+            largest=[{} for _ in range(count)],
+        )
+
+
+@dataclass
+class RunLog:
+    """Keep what a run shows afterwards: who held what when, and what each round took.
+
+    contention: (time, active jobs) of each round.
+    """
+
+    holdings: list[AllocationChange] = field(default_factory=list)
+    policy_s: list[float] = field(default_factory=list)
+    contention: list[tuple[float, int]] = field(default_factory=list)
+
+    def holds(self, job: int, placement: Placement | None, now_s: float) -> None:
+        """Note that a job's GPUs change."""
+        gpu_type, gpus = ("", 0) if placement is None else (placement.gpu_type, placement.gpus)
+        self.holdings.append(AllocationChange(job, now_s, gpu_type, gpus))
+
+    def outcome(self, workload: Workload, cluster: Cluster, jobs: JobStates) -> Outcome:
+        """Return what came of a run that is at its end."""
+        return Outcome(
+            workload=workload,
+            cluster=cluster,
+            started_s=jobs.started_s,
+            finished_s=jobs.finished_s,
+            held_s=jobs.held_s,
+            attained_gpu_s=jobs.attained_gpu_s,
+            restarts=jobs.restarts,
+            preemptions=jobs.preemptions,
+            failures=jobs.failures,
+            policy_s=np.array(self.policy_s),
+            contention=np.array(self.contention).reshape(-1, 2),
+            holdings=tuple(self.holdings),
+        )

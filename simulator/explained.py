@@ -1,0 +1,83 @@
+"""One job's part of one round of a simulated run, as its policy explains it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import cast
+
+from ..policies.contract.explanation import Explanation
+from ..policies.contract.policy import Policy
+from ..policies.contract.round import JobView, Plan, Round
+from .engine.engine import Engine
+from .engine.errors import Stuck
+from .engine.views import Views
+from .run import Simulation
+
+
+@dataclass(frozen=True)
+class ExplainedRound:
+    """What a policy says of a job in the round at `time_s` of the trace."""
+
+    time_s: float
+    explanation: Explanation
+
+
+def explain(run: Simulation, job: str, at_s: float | None = None) -> ExplainedRound:
+    """Run until a round in which a job waits or runs, and return what its policy says of it there.
+
+    The explanation is made within the round, before its plan is carried out.
+
+    Args:
+        run: at its beginning; only the pool of the job goes on.
+        at_s: the first such round at or after this time, s; None: the last one.
+
+    Raises:
+        ValueError: for a job that the trace does not have, or that had ended.
+        RunFailed: where the run cannot go on to that round.
+    """
+    if at_s is not None and not (math.isfinite(at_s) and at_s >= 0):
+        raise ValueError(f"--at: {at_s} must be 0 seconds or more")
+    engine = _engine_of(run, job)
+    policy = cast(Policy, engine.policy)  # simulations are made with policies of the catalogue
+    found: ExplainedRound | None = None
+
+    def watch(round: Round, plan: Plan) -> None:
+        nonlocal found
+        if (at_s is None or round.now >= at_s) and (round.columns.ids == job).any():
+            named = replace(round, jobs=_named(round, job))
+            found = ExplainedRound(round.now, policy.explain(job, named, plan))
+
+    engine.watch = watch
+    try:
+        while math.isnan(engine.finished_s(job)) and (at_s is None or found is None):
+            engine.step()
+    except Stuck:  # it waits for ever: its last round says why
+        if found is None:
+            raise
+    if found is None:
+        raise ValueError(
+            f"--at: {at_s:g} s: job {job} had ended at {engine.finished_s(job):g} s; give a time before"
+        )
+    return found
+
+
+def _named(round: Round, job: str) -> Views:
+    """Return the jobs of a round; this one's name is its id, as jobs of a trace have no names of their own."""
+
+    def view(at: int) -> JobView:
+        found = round.jobs[at]
+        return found if found.id != job else replace(found, spec=found.spec.model_copy(update={"name": job}))
+
+    return Views(round.columns, view)
+
+
+def _engine_of(run: Simulation, job: str) -> Engine:
+    """Return the engine whose jobs include this one. Raises ValueError where there is none."""
+    for engine in run.engines:
+        if job in engine.world.workload.ids:
+            return engine
+    near = get_close_matches(job, [id for engine in run.engines for id in engine.world.workload.ids], 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ValueError(f"--explain: the trace has no job {job!r}{hint}")
