@@ -193,7 +193,7 @@ def our_pauses(count: int, seconds: float) -> dict[str, list[float]]:
         try:
             nodes = [cluster.add_node(**common, num_cpus=1, num_gpus=1).node_id for _ in range(2)]
             ray.init(address=cluster.address, log_to_driver=False)
-            a, b = (Slot(node, "", 1, "a100", emulated=True) for node in nodes)
+            a, b = (Slot(node, "", (0,), "a100", emulated=True) for node in nodes)
             job = Training(tempfile.mkdtemp(dir=folder), until_s)
 
             def share(parts: int) -> float:

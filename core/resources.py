@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .cluster import Cluster, Node
 from .placement import NodeShare
+from .slot import Slot
 
 # Sums of shares, CPUs and memory are compared with this slack: thirds of a GPU add up to one.
 TOLERANCE = 1e-6
@@ -35,6 +36,11 @@ class Resources:
     def of_share(cls, share: NodeShare) -> Resources:
         """Return what a job holds of one node. The share must name its devices."""
         return cls(dict.fromkeys(share.devices, share.share), share.cpus, share.memory_gib)
+
+    @classmethod
+    def of_slot(cls, slot: Slot) -> Resources:
+        """Return what a worker is given in its slot."""
+        return cls(dict.fromkeys(slot.devices, slot.share), slot.cpus, slot.memory_gib)
 
     @property
     def gpus(self) -> float:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, order=True)
 class Slot:
-    """Room for one replica. Slots sort by node, which keeps the ranks of a node together.
+    """The place of one worker: GPUs of a node, by position. No two slots of a job have a GPU in common.
 
-    `index` tells the slots of one job on one node apart. Whoever hands out slots keeps it stable, so that
-    a replica that stays is recognised as the same slot.
+    Slots are compared by place: other amounts of CPUs and memory, or a partner on the same GPUs, make no other
+    slot. They sort by node, which keeps the ranks of a node together.
     """
 
     node_id: str  # Ray node id, hex
     lease_id: str  # placement group id of the node's lease, hex
-    gpus: int  # of this one replica
+    devices: tuple[int, ...]  # of this one replica
     gpu_type: str
     emulated: bool = False  # trained on CPU, paced
-    cpus: float = 0.0
-    index: int = 0
-    memory_gib: float = 0.0
+    cpus: float = field(default=0.0, compare=False)
+    memory_gib: float = field(default=0.0, compare=False)
+    share: float = field(default=1.0, compare=False)  # of each of its GPUs
+
+    @property
+    def gpus(self) -> int:
+        return len(self.devices)

@@ -38,6 +38,7 @@ from .files.job_folder import FolderError
 from .files.job_log import JobLog
 from .files.site import Site
 from .files.workplace import local_path
+from .gpu_names import GpuNameError
 from .processes import rendezvous_store as store
 from .processes.template_wire import Owner
 from .processes.training_process import Launch
@@ -301,14 +302,15 @@ class AdaptiveExecutor:
             worker_class()
             .options(
                 name=f"{job.id}/{start.worker}",
-                num_gpus=slot.gpus,
-                num_cpus=slot.cpus,
+                # The whole node is leased, and the scheduler says who has what of it.
+                num_gpus=0,
+                num_cpus=0,
                 max_concurrency=2,  # `run` and, beside it, one `send`
                 max_restarts=0,
                 runtime_env=runtime_env,
                 scheduling_strategy=_inside(slot),
             )
-            .remote(start.worker, launch, site, self._self)
+            .remote(start.worker, launch, site, self._self, slot)
         )
         self._actors[start.worker] = actor
         self._sent[start.worker] = 0
@@ -381,6 +383,8 @@ def gone(error: BaseException | None) -> Gone:
         said = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
         return Gone(f"could not set up its environment: {said.removeprefix('ERROR: ')}", setup_failed=True)
     cause = getattr(error, "cause", None)
+    if isinstance(cause, GpuNameError):
+        return Gone(f"could not be given its GPUs: {cause}")
     if isinstance(cause, FolderError):
         return Gone(f"could not set up its folder: {cause}", setup_failed=True)
     if isinstance(error, ActorUnavailableError):

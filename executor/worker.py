@@ -11,9 +11,11 @@ from typing import Any
 
 import ray
 
+from ..core.slot import Slot
 from .files.job_folder import FolderError
 from .files.site import Site
 from .files.workplace import Workplace
+from .gpu_names import first_environment, given_by
 from .processes.template_wire import Owner
 from .processes.training_process import Launch, TrainingProcess
 from .protocol.messages import OUTPUT_DIR, Command, Crashed, Event, Finished, Join, Joined, Left, Saved
@@ -27,14 +29,18 @@ class Worker:
     """Run one training process, relay commands down and events up, and end with it.
 
     `AdaptiveExecutor` makes it a Ray actor, inside the node's lease and in the job's runtime environment. `run` is
-    called once and never returns; its reference fails when the actor is gone, for whatever reason.
+    called once and never returns; its reference fails when the actor is gone, for whatever reason. `slot` says its
+    GPUs and CPUs. Without one, or in an emulated one, the process sees what `launch` says.
     """
 
-    def __init__(self, worker_id: str, launch: Launch, site: Site, executor: Any) -> None:
+    def __init__(
+        self, worker_id: str, launch: Launch, site: Site, executor: Any, slot: Slot | None = None
+    ) -> None:
         self._id = worker_id
         self._launch = launch
         self._site = site
         self._executor = executor
+        self._slot = slot
         self._events: queue.Queue[Event | WorkerEvent] = queue.Queue(WAITING)
         self._place: Workplace | None = None
         self._process: TrainingProcess | None = None
@@ -46,7 +52,10 @@ class Worker:
         self._next = 0
 
     def run(self) -> None:
-        """Run the process to its end. Raises: FolderError if the job's folder cannot be made here."""
+        """Run the process to its end.
+
+        Raises: FolderError if the job's folder cannot be made here, GpuNameError for a GPU that is not seen here.
+        """
         place = self._place = Workplace(self._site, self._package_part, self._tell)
         process = self._process = TrainingProcess(self._placed(place), self._emit)
         relay = threading.Thread(target=self._relay, name="coadapt-relay", daemon=True)
@@ -81,7 +90,8 @@ class Worker:
         """Return the launch with what only this machine knows."""
         owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
         outputs = {} if place.outputs is None else {OUTPUT_DIR: str(place.outputs)}
-        launch = replace(self._launch, env={**self._launch.env, **outputs}, owner=owner)
+        given = {} if self._slot is None else given_by(self._slot, self._launch.env, first_environment())
+        launch = replace(self._launch, env={**self._launch.env, **outputs, **given}, owner=owner)
         return launch if place.cwd is None else replace(launch, cwd=place.cwd, paths=(place.cwd,))
 
     def _package_part(self, offset: int) -> bytes:

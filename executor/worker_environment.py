@@ -6,7 +6,17 @@ import json
 
 from .executor_job import ExecutorJob
 from .processes.template_wire import ONE_THREAD
-from .protocol.messages import CHECKPOINT_URL, GPU_TYPE, JOB_ID, MODE, PACE_JSON, PROFILE_JSON, TRAINING_JSON
+from .protocol.messages import (
+    CHECKPOINT_URL,
+    DEVICES,
+    GPU_TYPE,
+    JOB_ID,
+    MODE,
+    NODE_ID,
+    PACE_JSON,
+    PROFILE_JSON,
+    TRAINING_JSON,
+)
 from .protocol.ranks import Rendezvous
 from .reconciling.effects import StartWorker
 
@@ -40,6 +50,8 @@ def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) 
         TRAINING_JSON: job.training.model_dump_json(),
         CHECKPOINT_URL: job.checkpoint_url,
         GPU_TYPE: start.slot.gpu_type,
+        NODE_ID: start.slot.node_id,
+        DEVICES: ",".join(map(str, start.slot.devices)),
         "PYTHONUNBUFFERED": "1",
     }
     if start.profile:

@@ -34,7 +34,7 @@ from .record import JobRecord, Stopped
 from .records import Records
 from .snapshot import TRAINED_IN, Snapshot, take_snapshot
 from .store import Event, Store
-from .transition import CycleAction, SlotPlanner, StartProfile, Wanted, actions, without_given_up
+from .transition import CycleAction, StartProfile, Wanted, actions, plan_slots, without_given_up
 from .upkeep import steps
 
 MOST_EXECUTOR_LOSSES = 3  # after one more the job fails
@@ -91,7 +91,7 @@ class SchedulingCycle:
         hooks = (IntervalHook(store), PlanLogHook(store), self._known, self.learning, *hooks)
         self._hooks = Hooks(hooks, strict=strict)
         self._records = Records(store, executors, self._hooks, settings)
-        self._models, self._planner = ModelCache(), SlotPlanner()
+        self._models = ModelCache()
         self._wanted: Wanted | None = None
         self._losses: dict[str, int] = {}
         self._observed = NodesSnapshot()
@@ -195,7 +195,7 @@ class SchedulingCycle:
 
     def _place(self, snapshot: Snapshot, plan: Plan, nodes: NodesSnapshot, seconds: float) -> None:
         self._again_s = plan.again_s
-        self._wanted = self._planner.plan(snapshot, plan, nodes, self._store.find, self._failed)
+        self._wanted = plan_slots(snapshot, plan, nodes, self._store.unretired.values(), self._failed)
         self.rounds += 1
         self.last_round = RoundDone(self.rounds, snapshot.round, plan, dict(self._wanted.slots), seconds)
         self._hooks.planned(self.last_round)
@@ -292,7 +292,8 @@ class SchedulingCycle:
             for job in jobs:
                 with self._for_job(job.id):
                     job = self._store.get(job.id)
-                    reattach(job, statuses, self._records, self._executors, self._clock.wall_s())
+                    unnamed, now = job.id in self._store.unnamed, self._clock.wall_s()
+                    reattach(job, statuses, self._records, self._executors, now, unnamed)
 
     def stop_all(self) -> None:
         """Tell every job to save and to leave its GPUs; jobs go on when a new cycle begins."""

@@ -1,21 +1,24 @@
 """From what jobs hold to what a plan wants: which commands to send now. Pure.
 
-`step` is called whenever something changed. It never over-commits: a slot is claimed only when its GPUs
-are held by nobody else, and a job that leaves slots holds them until its executor says they are released. A
-job trains on where it is until its new slots are free; it is stopped or shrunk first only where others
-wait for what it gives up and nothing else would free it (two jobs that swap, for one).
+`step` is called whenever something changed. It never over-commits: a GPU is claimed only when nobody else holds
+it, CPUs and memory only when they are free, and a job that leaves slots holds them until its executor says they
+are released. A job trains on where it is until its new slots are free; it is stopped or shrunk first only where
+others wait for what it gives up and nothing else would free it (two jobs that swap, for one).
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..core.cluster import Cluster
 from ..core.job import JobSpec
 from ..core.placement import Placement
+from ..core.resources import TOLERANCE, Resources
 from ..core.slot import Slot
+
+Amounts = Mapping[str, Resources]  # node id -> what is held, asked for or free there
 
 
 @dataclass(frozen=True)
@@ -57,55 +60,67 @@ Action = Assign | ForceOut
 
 
 def slots_of(
-    placement: Placement,
-    spec: JobSpec,
-    cluster: Cluster,
-    leases: Mapping[str, str],
-    current: Iterable[Slot] = (),
-    others: Iterable[Slot] = (),
+    placement: Placement, spec: JobSpec, cluster: Cluster, leases: Mapping[str, str], current: Iterable[Slot] = ()
 ) -> tuple[Slot, ...]:
-    """One slot per replica; replicas the job already has on a node keep their slots.
+    """Return one slot per replica on the GPUs that a placement names, in order.
 
-    `others` are slots of the same job that something else than these replicas lives in.
+    `current`: slots that the job has; they stay where the placement has their GPUs.
 
-    Raises: ValueError where a share is no whole number of replicas, or its node has no lease.
+    Raises: ValueError where a share is no whole number of replicas or names no GPUs, or its node has no lease.
     """
     per_replica = spec.gpus_per_replica(placement.gpu_type)
     if per_replica is None:
         raise ValueError(f"placement: the job cannot run on {placement.gpu_type}")
-    current = set(current) - (beside := set(others))
+    before = sorted(current)
     slots: list[Slot] = []
     for share in placement.shares:
         node, lease = cluster.by_id.get(share.node_id), leases.get(share.node_id)
         if node is None or lease is None:
             raise ValueError(f"placement: node {share.node_id} is not leased")
-        replicas, rest = divmod(share.gpus, per_replica)
-        if rest:
+        if share.gpus % per_replica:
             raise ValueError(
                 f"placement: {share.gpus} GPUs on node {share.node_id} are no multiple of the {per_replica} "
                 "GPUs of a replica"
             )
-        part = per_replica / node.gpus
-        model = Slot(
-            node_id=node.id,
-            lease_id=lease,
-            gpus=per_replica,
-            gpu_type=node.gpu_type,
-            emulated=node.emulated,
-            cpus=_share(spec.resources.cpus_per_gpu * per_replica, node.cpus * part),
-            memory_gib=_share(spec.resources.memory_gib_per_gpu * per_replica, node.memory_gib * part),
-        )
-        mine = sorted(s for s in current if s.node_id == node.id and replace(s, index=0) == model)
-        taken = {slot.index for slot in current | beside if slot.node_id == node.id}
-        fresh = (i for i in range(len(taken) + replicas) if i not in taken)
-        slots += mine[:replicas]
-        slots += [replace(model, index=next(fresh)) for _ in range(replicas - len(mine))]
+        if (named := len(share.devices)) != share.gpus:
+            raise ValueError(f"placement: {named} GPUs are named of {share.gpus} on node {share.node_id}")
+        part, left = per_replica / share.gpus, set(share.devices)
+        places: list[tuple[int, ...]] = []
+        for slot in before:
+            here = (slot.node_id, slot.lease_id, slot.gpus) == (node.id, lease, per_replica)
+            if here and left.issuperset(slot.devices):
+                places.append(slot.devices)
+                left -= set(slot.devices)
+        new = sorted(left)
+        places += [tuple(new[at : at + per_replica]) for at in range(0, len(new), per_replica)]
+        slots += [
+            Slot(
+                node_id=node.id,
+                lease_id=lease,
+                devices=devices,
+                gpu_type=node.gpu_type,
+                emulated=node.emulated,
+                cpus=share.cpus * part,
+                memory_gib=share.memory_gib * part,
+                share=share.share,
+            )
+            for devices in places
+        ]
     return tuple(sorted(slots))
 
 
-def _share(wanted: float, available: float) -> float:
-    """What a replica asks for, never more than its part of the lease; in whole thousandths, as Ray counts."""
-    return int(min(wanted, available) * 1000) / 1000
+def same_amounts(one: Iterable[Slot], other: Iterable[Slot]) -> bool:
+    """Return whether slots are the same places, each with the same amounts."""
+    mine, theirs = {slot: slot for slot in one}, {slot: slot for slot in other}
+    return mine.keys() == theirs.keys() and not any(_differ(slot, theirs[slot]) for slot in mine)
+
+
+def _differ(one: Slot, other: Slot) -> bool:
+    return one is not other and (
+        abs(one.cpus - other.cpus) > TOLERANCE
+        or abs(one.memory_gib - other.memory_gib) > TOLERANCE
+        or abs(one.share - other.share) > TOLERANCE
+    )
 
 
 def less_given_up(wanted: Sequence[Slot], target: Iterable[Slot], after: Iterable[Slot]) -> tuple[Slot, ...]:
@@ -120,7 +135,7 @@ def less_given_up(wanted: Sequence[Slot], target: Iterable[Slot], after: Iterabl
 def step(
     wanted: Mapping[str, Sequence[Slot]],
     holdings: Mapping[str, Holding],
-    capacity: Mapping[str, int],
+    room: Amounts,
     now: float,
     release_timeout_s: float,
 ) -> list[Action]:
@@ -129,9 +144,9 @@ def step(
     Args:
         wanted: slots each job shall have; a job that holds slots and is absent shall have none.
         holdings: every job (and whatever else occupies slots), in the order in which they are served.
-        capacity: GPUs per living, leased node.
+        room: what each living, leased node has, less what is held there by whom `holdings` does not name.
     """
-    actions = _Step(wanted, holdings, capacity).actions()
+    actions = _Step(wanted, holdings, room).actions()
     redirected = {action.job_id for action in actions}
     late: list[Action] = [
         ForceOut(job_id, tuple(sorted(held.releasing)))
@@ -144,21 +159,22 @@ def step(
     return late + actions
 
 
+NOTHING = Resources()
+OTHERWISE = -1  # in place of a GPU: the CPUs or the memory of a node
+
+
 class _Step:
     """One pass over the jobs that are not where they shall be."""
 
     def __init__(
-        self,
-        wanted: Mapping[str, Sequence[Slot]],
-        holdings: Mapping[str, Holding],
-        capacity: Mapping[str, int],
+        self, wanted: Mapping[str, Sequence[Slot]], holdings: Mapping[str, Holding], room: Amounts
     ) -> None:
         self.holdings = dict(holdings)
         self.wanted = {job_id: frozenset(wanted.get(job_id, ())) for job_id in holdings}
-        self.free = Counter(capacity)
+        self.free = dict(room)
         for holding in holdings.values():
-            self.free.subtract(_gpus(holding.held))
-        self.moving = [j for j, held in self.holdings.items() if self.wanted[j] != held.target]
+            _add(self.free, _total(holding.held), -1.0)
+        self.moving = [j for j, held in self.holdings.items() if not same_amounts(self.wanted[j], held.target)]
 
     def actions(self) -> list[Action]:
         # Pure releases first, then everything that fits; repeated, as nothing else changes `free`.
@@ -166,58 +182,120 @@ class _Step:
         sent: list[Action] = [self.send(j, self.wanted[j]) for j in claims if self.fits(j)]
         return sent + self.break_waits()
 
-    def adds(self, job_id: str) -> frozenset[Slot]:
-        return self.wanted[job_id] - self.holdings[job_id].target
+    def adds(self, job_id: str) -> Amounts:
+        """What it shall have beyond its target."""
+        return _beyond(self.wanted[job_id], self.holdings[job_id].target)
 
     def fits(self, job_id: str) -> bool:
         """Whether nobody else holds what it shall get. What it is leaving itself its executor can wait for."""
-        return _within(_gpus(self.adds(job_id) - self.holdings[job_id].held), self.free)
+        return not _short(_beyond(self.wanted[job_id], self.holdings[job_id].held), self.free)
 
     def send(self, job_id: str, slots: frozenset[Slot]) -> Assign:
         held = self.holdings[job_id]
-        self.free.subtract(_gpus(slots - held.held))
-        self.holdings[job_id] = replace(held, target=slots, held=held.held | slots)
+        _add(self.free, _beyond(slots, held.held), -1.0)
+        self.holdings[job_id] = replace(held, target=slots, held=slots | held.held)
         return Assign(job_id, tuple(sorted(slots)))
 
     def break_waits(self) -> list[Action]:
         """Stop jobs that wait for each other's slots; the others wait for releases already on their way."""
         sent: list[Action] = []
-        waiting = [j for j in self.moving if self.holdings[j].target != self.wanted[j]]
+        waiting = [j for j in self.moving if not same_amounts(self.holdings[j].target, self.wanted[j])]
         while True:
             needed = self.stuck(waiting)
             blocker = next((j for j in waiting if self.gives_up(j) & needed), None)
             if blocker is None:
                 return sent
             held = self.holdings[blocker]
-            kept = held.held & self.wanted[blocker] if held.shrinks else frozenset()
+            kept = _least(self.wanted[blocker], held.held) if held.shrinks else frozenset()
             sent.append(self.send(blocker, kept))
 
-    def stuck(self, waiting: Sequence[str]) -> set[str]:
-        """Nodes short of GPUs even after every release on its way, and every move these make possible."""
-        soon = self.free.copy()
+    def stuck(self, waiting: Sequence[str]) -> set[tuple[str, int]]:
+        """Return what is short even after every release on its way, and every move that these make possible.
+
+        As (node id, GPU), or (node id, OTHERWISE).
+        """
+        soon = dict(self.free)
         for holding in self.holdings.values():
-            soon.update(_gpus(holding.releasing))
-        left = list(waiting)
-        while movable := [j for j in left if _within(_gpus(self.adds(j)), soon)]:
-            job_id = movable[0]
-            left.remove(job_id)
-            soon.subtract(_gpus(self.adds(job_id)))
-            soon.update(_gpus(self.holdings[job_id].target - self.wanted[job_id]))
-        short = (_gpus(self.adds(job_id)) for job_id in left)
-        return {node for needs in short for node in needs if soon[node] < needs[node]}
+            _add(soon, _total(holding.releasing))
+        left = {job_id: self.adds(job_id) for job_id in waiting}
+        looks, blocked = deque(waiting), dict[tuple[str, int], list[str]]()
+        while looks:
+            job_id = looks.popleft()
+            if short := _short(left[job_id], soon):
+                blocked.setdefault(min(short), []).append(job_id)  # it cannot move before that is there
+                continue
+            needs, given_up = left.pop(job_id), _total(self.holdings[job_id].target - self.wanted[job_id])
+            _add(soon, needs, -1.0)
+            _add(soon, given_up)
+            for node in dict.fromkeys((*needs, *given_up)):
+                devices = given_up[node].devices if node in given_up else ()
+                for freed in (OTHERWISE, *devices):
+                    looks += blocked.pop((node, freed), ())
+        return {lack for needs in left.values() for lack in _short(needs, soon)}
 
-    def gives_up(self, job_id: str) -> set[str]:
-        """Nodes on which a waiting job still has slots that it is to leave."""
-        return {slot.node_id for slot in self.holdings[job_id].target - self.wanted[job_id]}
+    def gives_up(self, job_id: str) -> set[tuple[str, int]]:
+        """Return what a waiting job still has and is to leave, in the terms of `stuck`."""
+        wanted, given_up = {slot: slot for slot in self.wanted[job_id]}, set[tuple[str, int]]()
+        for slot in self.holdings[job_id].target:
+            after = wanted.get(slot)
+            if after is None:
+                given_up |= {(slot.node_id, device) for device in (*slot.devices, OTHERWISE)}
+            elif after.cpus < slot.cpus or after.memory_gib < slot.memory_gib:
+                given_up.add((slot.node_id, OTHERWISE))
+        return given_up
 
 
-def _gpus(slots: Iterable[Slot]) -> Counter[str]:
-    """GPUs per node."""
-    total: Counter[str] = Counter()
+def _total(slots: Iterable[Slot]) -> Amounts:
+    """Return what workers are given in slots, by node."""
+    total: dict[str, Resources] = {}
     for slot in slots:
-        total[slot.node_id] += slot.gpus
+        amount = Resources.of_slot(slot)
+        total[slot.node_id] = total[slot.node_id] + amount if slot.node_id in total else amount
     return total
 
 
-def _within(needs: Mapping[str, int], free: Mapping[str, int]) -> bool:
-    return all(free.get(node, 0) >= gpus for node, gpus in needs.items())
+def _beyond(slots: Iterable[Slot], had: Iterable[Slot]) -> Amounts:
+    """Return what slots have more than those that were had. It is below 0 where a slot has less than before."""
+    before, beyond = {slot: slot for slot in had}, dict[str, Resources]()
+    for slot in slots:
+        old = before.get(slot)
+        if old is None:
+            _add(beyond, {slot.node_id: Resources.of_slot(slot)})
+        elif _differ(slot, old):
+            _add(beyond, {slot.node_id: Resources.of_slot(slot) - Resources.of_slot(old)})
+    return beyond
+
+
+def _least(slots: Iterable[Slot], held: Iterable[Slot]) -> frozenset[Slot]:
+    """Return the slots that are held, each with the lesser of both amounts."""
+    mine = {slot: slot for slot in held}
+    return frozenset(
+        replace(
+            slot,
+            cpus=min(slot.cpus, mine[slot].cpus),
+            memory_gib=min(slot.memory_gib, mine[slot].memory_gib),
+            share=min(slot.share, mine[slot].share),
+        )
+        for slot in slots
+        if slot in mine
+    )
+
+
+def _add(to: dict[str, Resources], amounts: Amounts, times: float = 1.0) -> None:
+    for node, amount in amounts.items():
+        to[node] = to.get(node, NOTHING) + (amount if times == 1.0 else amount.scaled(times))
+
+
+def _short(needs: Amounts, free: Amounts) -> set[tuple[str, int]]:
+    """Return what of the needs is not free: (node id, GPU), or (node id, OTHERWISE)."""
+    short: set[tuple[str, int]] = set()
+    for node, amount in needs.items():
+        room = free.get(node, NOTHING)
+        if amount.fits(room):
+            continue
+        for device, share in amount.devices.items():
+            if not Resources({device: share}).fits(room):
+                short.add((node, device))
+        if not replace(amount, devices={}).fits(room):
+            short.add((node, OTHERWISE))
+    return short

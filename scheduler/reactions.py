@@ -434,7 +434,7 @@ def claim(job: JobRecord, slots: tuple[Slot, ...], now: float, why: Stopped = St
         job,
         sequence=sequence,
         target=slots,
-        held=tuple(sorted({*job.held, *slots})),
+        held=tuple(sorted({*slots, *job.held})),  # of the same place what is new counts
         claims=(*job.claims, (sequence, now))[-MOST_CLAIMS:] if slots else job.claims,
         given=(*(given for given in job.given if given[1] not in slots), *((sequence, slot) for slot in slots)),
         pending_since_s=since_s if leaving else None,
@@ -455,6 +455,12 @@ def force_out(job: JobRecord, now: float) -> Reaction:
     text = "did not leave its GPUs in time, its executor is restarted"
     late = (_event(job, EventKind.LATE, now, text),)
     return Reaction(replace(job, pending_since_s=now), late, commands=(RestartExecutor(),))
+
+
+def restart_unnamed(job: JobRecord, now: float) -> Reaction:
+    """The record before the executor of an earlier version is restarted: Ray chose the GPUs of its workers."""
+    text = "its GPUs had no names, its executor is restarted"
+    return Reaction(job, (_event(job, EventKind.LOST, now, text),), commands=(RestartExecutor(),))
 
 
 def start_profile(job: JobRecord, gpu_type: str, slot: Slot, now: float) -> Reaction:

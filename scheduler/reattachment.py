@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..executor.executor_job import ExecutorStatus
 from .backends import ExecutorBackend
-from .reactions import lose_everything
+from .reactions import lose_everything, restart_unnamed
 from .record import JobRecord
 from .records import Records
 
@@ -17,17 +17,20 @@ def reattach(
     records: Records,
     executors: ExecutorBackend,
     now: float,
+    unnamed: bool = False,
 ) -> None:
     """Bring record and executor together again.
 
-    `statuses`: of every executor there is; None for one that did not answer and may never have heard of the last
-    command.
+    `unnamed`: whether the GPUs of its stored slots had no names. `statuses`: of every executor there is; None for
+    one that did not answer and may never have heard of the last command.
     """
     if job.id not in statuses:
         if job.occupied:
             records.apply(lose_everything(job, "its executor is gone", now), now)
     elif not job.active:
         executors.cancel(job)
+    elif unnamed:
+        records.apply(restart_unnamed(job, now), now)
     else:
         status = statuses[job.id]
         _repeat(job, -1 if status is None else status.sequence, executors)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -178,7 +179,7 @@ class JobRecord:
         given = row.pop("given", [(row["sequence"], slot) for slot in row["target"]])
         state = row.pop("state")
         profiles = tuple(
-            ProfileRun(**(run | {"slot": Slot(**run["slot"]) if run["slot"] and _holds(run) else None}))
+            ProfileRun(**(run | {"slot": _slot(run["slot"]) if run["slot"] and _holds(run) else None}))
             for run in row.pop("profiles")
         )
         return cls(
@@ -187,12 +188,12 @@ class JobRecord:
                 "spec": JobSpec.model_validate(row["spec"]),
                 "state": JobState(**(state | {"phase": Phase(state["phase"])})),
                 "profiles": profiles,
-                "target": tuple(Slot(**slot) for slot in row["target"]),
-                "held": tuple(Slot(**slot) for slot in row["held"]),
-                "group": tuple(Slot(**slot) for slot in row["group"]),
+                "target": tuple(_slot(slot) for slot in row["target"]),
+                "held": tuple(_slot(slot) for slot in row["held"]),
+                "group": tuple(_slot(slot) for slot in row["group"]),
                 "machines": tuple(row.get("machines", ())),
                 "claims": tuple((sequence, at) for sequence, at in claims),
-                "given": tuple((sequence, Slot(**slot)) for sequence, slot in given),
+                "given": tuple((sequence, _slot(slot)) for sequence, slot in given),
                 "reached": tuple((at, fraction) for at, fraction in row.get("reached", ())),
                 "report": restored(row["report"]),
                 "metrics": restored(row["metrics"]),
@@ -206,10 +207,26 @@ class JobRecord:
 _WRITTEN = tuple(one.name for one in fields(JobRecord) if one.name != "measurements")
 
 
-@lru_cache(maxsize=65_536)
 def _slot_row(slot: Slot) -> dict[str, Any]:
-    """Return the slot as JSON's own types. Records are written far more often than slots change."""
+    return _row(slot, slot.cpus, slot.memory_gib, slot.share)
+
+
+@lru_cache(maxsize=65_536)
+def _row(slot: Slot, *amounts: float) -> dict[str, Any]:
+    """Return the slot as JSON's own types. Records are written far more often than slots change.
+
+    `amounts`: those of the slot, which equal slots need not share.
+    """
     return asdict(slot)
+
+
+def _slot(row: Mapping[str, Any]) -> Slot:
+    """Return the slot of a row. One of earlier versions names no GPUs: these are below 0 until they get names."""
+    if "devices" in row:
+        return Slot(**{**row, "devices": tuple(row["devices"])})
+    first = row["gpus"] * row.get("index", 0)
+    devices = tuple(-1 - first - at for at in range(row["gpus"]))
+    return Slot(devices=devices, **{name: row[name] for name in row if name not in ("gpus", "index")})
 
 
 def _holds(run: dict[str, Any]) -> bool:
@@ -233,6 +250,8 @@ def placement_of(slots: tuple[Slot, ...]) -> Placement | None:
                 sum(slot.gpus for slot in mine),
                 sum(slot.cpus for slot in mine),
                 sum(slot.memory_gib for slot in mine),
+                mine[0].share,
+                tuple(sorted(device for slot in mine for device in slot.devices)),
             )
             for node_id, mine in nodes.items()
         ),

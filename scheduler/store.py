@@ -25,6 +25,7 @@ from .held_time import TRAINING, HeldTime
 from .job_lifecycle import check
 from .record import JobRecord
 from .transactions import Transactions
+from .unnamed_devices import with_names
 
 SCHEMA_VERSION = 1
 _SCHEMA = """
@@ -99,6 +100,7 @@ class Store:
         self._unretired: dict[str, JobRecord] = {}
         self._held: dict[str, HeldTime] = {}
         self.unreadable: dict[str, str] = {}  # job id -> what is wrong with its record
+        self.unnamed: set[str] = set()  # jobs whose stored slots name no GPUs: those of an earlier version
         self._read_jobs()
         self._read_held_times()
 
@@ -113,6 +115,9 @@ class Store:
                 self.unreadable[job_id] = f"its record cannot be read: {type(error).__name__}: {error}"
                 continue
             self._keep(job)
+        for job in with_names(self._unretired.values()):
+            self._keep(job)
+            self.unnamed.add(job.id)
 
     def _read_held_times(self) -> None:
         rows = self._db.execute("select job_id, start_s, end_s, gpu_type, gpus, phase from intervals order by id")

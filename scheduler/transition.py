@@ -5,13 +5,16 @@ The launcher and `slots_of` are called here only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..core.job import Phase
+from ..core.placement import Placement
+from ..core.resources import Resources
 from ..core.slot import Slot
 from ..policies.contract.round import Plan
-from .launcher import Assign, ForceOut, Holding, less_given_up, slots_of, step
+from ..policies.placing.devices import name_devices
+from .launcher import Assign, ForceOut, Holding, less_given_up, same_amounts, slots_of, step
 from .nodes import NodesSnapshot
 from .profile_work import ProfileWork
 from .record import JobRecord, ProfileRun
@@ -39,48 +42,80 @@ class Wanted:
     work: Mapping[str, ProfileWork]
 
 
-class SlotPlanner:
-    """Realises placements as slots; what it found for the same nodes, placement and holdings stays found."""
+def plan_slots(
+    snapshot: Snapshot,
+    plan: Plan,
+    nodes: NodesSnapshot,
+    jobs: Iterable[JobRecord],
+    failed: Callable[[str, ValueError], None],
+) -> Wanted:
+    """Return the plan as slots; a placement that cannot be realised is told to `failed` and left out.
 
-    def __init__(self) -> None:
-        self._nodes = NodesSnapshot()
-        self._found: dict[str, tuple[tuple[object, ...], tuple[Slot, ...]]] = {}
-
-    def plan(
-        self,
-        snapshot: Snapshot,
-        plan: Plan,
-        nodes: NodesSnapshot,
-        find: Callable[[str], JobRecord | None],
-        failed: Callable[[str, ValueError], None],
-    ) -> Wanted:
-        """Return the plan as slots; a placement that cannot be realised is told to `failed` and left out."""
-        wanted: dict[str, tuple[Slot, ...]] = {}
-        same_nodes = (nodes.cluster, nodes.leases) == (self._nodes.cluster, self._nodes.leases)
-        known, found = self._found if same_nodes else {}, dict[str, tuple[tuple[object, ...], tuple[Slot, ...]]]()
-        specs = {view.id: view.spec for view in snapshot.round.jobs}
-        for view_id, placement in plan.placements.items():
-            work = snapshot.work.get(view_id)
-            job = find(work.job_id if work is not None else view_id)
-            if job is None or not job.active:
-                continue
-            key = (placement, job.held, job.profiles, job.spec)
-            if (before := known.get(view_id)) is not None and before[0] == key:
-                found[view_id] = before
-            else:
-                run = job.profile(work.gpu_type) if work is not None else None
-                mine = job.held if work is None else () if run is None or run.slot is None else (run.slot,)
-                others = set(job.occupied) - set(mine)
-                try:
-                    slots = slots_of(placement, specs[view_id], nodes.cluster, nodes.leases, mine, others)
-                except ValueError as error:
-                    failed(job.id, error)
-                    continue
-                # The same object where nothing changes: comparing it costs nothing from then on.
-                found[view_id] = key, job.target if work is None and slots == job.target else slots
-            wanted[view_id] = found[view_id][1]
-        self._nodes, self._found = nodes, found
+    `jobs`: every job that is active or holds something.
+    """
+    by_id = {job.id: job for job in jobs}
+    placements: dict[str, Placement] = {}
+    wanted: dict[str, tuple[Slot, ...]] = {}
+    for view_id, placement in plan.placements.items():
+        work = snapshot.work.get(view_id)
+        job = by_id.get(work.job_id if work is not None else view_id)
+        if job is None or not job.active:
+            continue
+        placements[view_id] = placement
+        if work is None and placement == job.placement and _leased(job.target, nodes):
+            wanted[view_id] = job.target  # the same object: comparing it costs nothing from then on
+    if len(wanted) == len(placements):
         return Wanted(wanted, snapshot.work)
+    moving = [placement for view_id, placement in placements.items() if view_id not in wanted]
+    touched = {share.node_id for placement in moving for share in placement.shares}
+    near = {id: p for id, p in placements.items() if any(share.node_id in touched for share in p.shares)}
+    held = {view_id: slots for job in by_id.values() for view_id, slots in _held(job, touched)}
+    names = name_devices(near, {view_id: _devices(slots) for view_id, slots in held.items()}, nodes.cluster)
+    for view_id, sentence in names.refused.items():
+        wanted.pop(view_id, None)
+        failed(_job_id(view_id, snapshot), ValueError(sentence))
+    specs = {view.id: view.spec for view in snapshot.round.jobs}
+    for view_id, placement in names.placements.items():
+        if view_id in wanted:
+            continue
+        mine = held.get(view_id, ())
+        try:
+            slots = slots_of(placement, specs[view_id], nodes.cluster, nodes.leases, mine)
+        except ValueError as error:
+            failed(_job_id(view_id, snapshot), error)
+            continue
+        target = by_id[view_id].target if view_id in by_id else ()
+        wanted[view_id] = target if target and same_amounts(slots, target) else slots
+    return Wanted(wanted, snapshot.work)
+
+
+def _job_id(view_id: str, snapshot: Snapshot) -> str:
+    work = snapshot.work.get(view_id)
+    return view_id if work is None else work.job_id
+
+
+def _leased(slots: Iterable[Slot], nodes: NodesSnapshot) -> bool:
+    return all(nodes.leases.get(slot.node_id) == slot.lease_id for slot in slots)
+
+
+def _held(job: JobRecord, nodes: Container[str]) -> Iterator[tuple[str, tuple[Slot, ...]]]:
+    """Yield what a job trains on, where some of it is on these nodes, and what each of its profile runs is in.
+
+    Slots that it is to keep come first.
+    """
+    if any(slot.node_id in nodes for slot in job.held):
+        yield job.id, tuple(dict.fromkeys((*job.target, *job.held)))
+    for run in job.profiles if job.measured_in else ():
+        if run.slot is not None:
+            yield ProfileWork(job.id, run.gpu_type).id, (run.slot,)
+
+
+def _devices(slots: Iterable[Slot]) -> dict[str, list[int]]:
+    """Return the GPUs of slots by node, in the order of the slots."""
+    found: dict[str, list[int]] = {}
+    for slot in slots:
+        found.setdefault(slot.node_id, []).extend(slot.devices)
+    return found
 
 
 def actions(
@@ -93,9 +128,9 @@ def actions(
     planned = wanted.slots if wanted is not None else {}
     holdings: dict[str, Holding] = {}
     shall: dict[str, tuple[Slot, ...]] = {}
+    settled: list[tuple[Slot, ...]] = []  # of jobs that neither move nor leave anything
     runs: list[tuple[JobRecord, ProfileRun]] = []
     by_id: dict[str, JobRecord] = {}
-    settled: list[JobRecord] = []  # they neither move nor leave anything: only their GPUs count
     for job in jobs:
         by_id[job.id] = job
         if job.measured_in:
@@ -104,8 +139,8 @@ def actions(
             continue
         kept = not job.active or job.phase is Phase.PROFILING or wanted is None
         slots = job.target if kept else planned.get(job.id, ())
-        if slots == job.target == job.held:
-            settled.append(job)
+        if job.target == job.held and (slots is job.target or same_amounts(slots, job.target)):
+            settled.append(job.held)
         else:
             holdings[job.id], shall[job.id] = _holding(job), slots
     starts: dict[str, ProfileWork] = {}
@@ -119,17 +154,27 @@ def actions(
             holdings[view_id] = Holding(frozenset(shall[view_id]), frozenset({run.slot}))
     if not holdings:
         return []
-    capacity = {node.id: node.gpus for node in nodes.cluster.nodes}
-    for job in settled:
-        for slot in job.held:
-            capacity[slot.node_id] = capacity.get(slot.node_id, 0) - slot.gpus
     sent: list[CycleAction] = []
-    for action in step(shall, holdings, capacity, now, release_timeout_s):
+    room = _room(nodes, [*shall.values(), *(held.held for held in holdings.values())], settled)
+    for action in step(shall, holdings, room, now, release_timeout_s):
         if action.job_id in by_id:
             sent.append(action)
         elif action.job_id in starts and action.slots:
             sent.append(StartProfile(starts[action.job_id], action.slots[0]))
     return sent
+
+
+def _room(
+    nodes: NodesSnapshot, moving: Iterable[Iterable[Slot]], settled: Iterable[Iterable[Slot]]
+) -> dict[str, Resources]:
+    """Return what settled jobs leave of the nodes that others are on or go to."""
+    looked_at = {slot.node_id for slots in moving for slot in slots}
+    room = {node.id: Resources.of_node(node) for node in nodes.cluster.nodes if node.id in looked_at}
+    for slots in settled:
+        for slot in slots:
+            if slot.node_id in room:
+                room[slot.node_id] -= Resources.of_slot(slot)
+    return room
 
 
 def _startable(job: JobRecord | None, work: ProfileWork, nodes: NodesSnapshot) -> bool:

@@ -20,7 +20,7 @@ from coadapt.scheduler.reactions import Reaction, claim, react
 from coadapt.scheduler.record import JobRecord
 from coadapt.scheduler.store import Event, Store
 
-SLOT = Slot("n1", "l", 1, "t4", emulated=True)
+SLOT = Slot("n1", "l", (0,), "t4", emulated=True)
 
 
 def no_constant(name: str) -> float:

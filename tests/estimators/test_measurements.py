@@ -83,13 +83,13 @@ def test_a_loss_over_whole_batches_gains_nothing_by_more_replicas() -> None:
     assert (limits.min_local_bsz, limits.undivided) == (32, True)
     model = whole.job_model(TrainingConfig(max_batch_size=512), {"t4": 1})
     assert model is not None
-    assert choose_batch(model, [Slot("n", "", 1, "t4")]) is not None
-    assert choose_batch(model, [Slot("n", "", 1, "t4"), Slot("n", "", 1, "t4", index=1)]) is None
+    assert choose_batch(model, [Slot("n", "", (0,), "t4")]) is not None
+    assert choose_batch(model, [Slot("n", "", (0,), "t4"), Slot("n", "", (1,), "t4")]) is None
 
 
 def test_a_loop_that_takes_its_batches_by_next_merges_steps_without_passes() -> None:
     by_next = MEASURED.with_habits(Habits(undivided=True))
-    group = [Slot("n", "", 1, "t4", index=i) for i in range(4)]
+    group = [Slot("n", "", (i,), "t4") for i in range(4)]
     training = TrainingConfig(max_batch_size=512, max_local_batch_size=4)
     model = by_next.job_model(training, {"t4": 1})
     assert model is not None
@@ -108,8 +108,8 @@ def test_a_batch_that_cannot_be_divided_and_does_not_fit_runs_on_no_single_gpu()
     only = only.with_habits(Habits(undivided=True)).with_profile("t4", ProfileProgress((), (20,)))
     model = only.job_model(TrainingConfig(), {"t4": 1})
     assert model is not None
-    assert choose_batch(model, [Slot("n", "", 1, "t4")]) is None
-    assert choose_batch(model, [Slot("n", "", 1, "t4"), Slot("n", "", 1, "t4", index=1)]) is not None
+    assert choose_batch(model, [Slot("n", "", (0,), "t4")]) is None
+    assert choose_batch(model, [Slot("n", "", (0,), "t4"), Slot("n", "", (1,), "t4")]) is not None
 
 
 def test_the_users_largest_local_batch_counts_more_than_a_floor_for_statistics() -> None:
@@ -196,7 +196,7 @@ def test_where_memory_ran_out_within_the_users_limit_only_what_was_seen_to_fit_i
     training = TrainingConfig(max_batch_size=512, max_local_batch_size=512)
     model = found.job_model(training, {"*": 1})
     assert model is not None
-    slots = [Slot(node, "", 1, "t4") for node in ("n1", "n2")]
+    slots = [Slot(node, "", (0,), "t4") for node in ("n1", "n2")]
     plan = choose_batch(model, slots)
     assert plan is not None
     assert plan.local_bsz <= 64, "the batch of a running job"

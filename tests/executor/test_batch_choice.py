@@ -21,7 +21,7 @@ def job(noise_scale: float | None = 1000.0, fixed: bool = False, most: int = 64)
 
 
 def slots(*nodes: str) -> list[Slot]:
-    return [Slot(node, f"lease-{node}", 1, "t4", index=nodes[:i].count(node)) for i, node in enumerate(nodes)]
+    return [Slot(node, f"lease-{node}", (nodes[:i].count(node),), "t4") for i, node in enumerate(nodes)]
 
 
 def test_a_group_is_as_dense_as_its_fullest_node() -> None:

@@ -11,11 +11,14 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from coadapt.core.cluster import Cluster, Node
-from coadapt.core.job import JobSpec, JobState, Phase, Resources
+from coadapt.core.job import JobSpec, JobState, Phase
+from coadapt.core.job import Resources as Asked
 from coadapt.core.placement import NodeShare, Placement
+from coadapt.core.resources import Resources
 from coadapt.core.slot import Slot
 from coadapt.executor.protocol.job_events import ExecutorEvent
 from coadapt.executor.reconciling.timeouts import Timeouts
+from coadapt.policies.placing.devices import name_devices
 from coadapt.scheduler.launcher import Assign, Holding, less_given_up, slots_of, step
 from coadapt.scheduler.reactions import claim, react
 from coadapt.scheduler.record import JobRecord
@@ -27,9 +30,10 @@ from tests.support.simulated_workers import World
 
 CLUSTER = Cluster((Node("n1", "a100", 2), Node("n2", "a100", 2), Node("n3", "a100", 1)))
 CAPACITY = {node.id: node.gpus for node in CLUSTER.nodes}
+ROOM = {node.id: Resources.of_node(node) for node in CLUSTER.nodes}
 LEASES = {node.id: "lease" for node in CLUSTER.nodes}
-SPEC = JobSpec(name="j", script="t.py", resources=Resources(max_gpus=8))
-RIGID = SPEC.model_copy(update={"resources": Resources(gpus=2)})
+SPEC = JobSpec(name="j", script="t.py", resources=Asked(max_gpus=8))
+RIGID = SPEC.model_copy(update={"resources": Asked(gpus=2)})
 TICK_S, QUIET_S = 0.1, 60.0
 COMMAND_S, EVENT_S = (0.0, 0.0, 0.1, 0.5, 3.0), (0.0, 0.0, 0.0, 0.2, 2.0, 6.0)  # how long one may take
 RELEASE_TIMEOUT_S, PATIENCE_S = 30.0, 20.0
@@ -51,11 +55,18 @@ class Live:
 
     def plan(self, counts: Counts) -> None:
         """A round: what each job shall have from now on."""
-        for id, record in self.records.items():
-            shares = tuple(NodeShare(node, gpus) for node, gpus in counts.get(id, {}).items() if gpus)
-            self.wanted[id] = (
-                slots_of(Placement("a100", shares), record.spec, CLUSTER, LEASES, record.held) if shares else ()
-            )
+        placements = {
+            id: Placement("a100", tuple(NodeShare(node, gpus) for node, gpus in mine.items() if gpus))
+            for id, mine in counts.items()
+            if any(mine.values())
+        }
+        held = {id: _devices(record) for id, record in self.records.items()}
+        named = name_devices(placements, held, CLUSTER)
+        assert not named.refused
+        self.wanted = dict.fromkeys(self.records, ())
+        for id, placement in named.placements.items():
+            record = self.records[id]
+            self.wanted[id] = slots_of(placement, record.spec, CLUSTER, LEASES, record.held)
 
     def run(self, seconds: float) -> None:
         until_s = self.now + seconds
@@ -95,7 +106,7 @@ class Live:
             )
             for id, record in self.records.items()
         }
-        for action in step(self.wanted, holdings, CAPACITY, self.now, RELEASE_TIMEOUT_S):
+        for action in step(self.wanted, holdings, ROOM, self.now, RELEASE_TIMEOUT_S):
             assert isinstance(action, Assign), "evicted though it left as soon as it could"
             record = self.records[action.job_id] = claim(self.records[action.job_id], action.slots, self.now).job
             if record.spec.resources.gpus is not None:
@@ -104,14 +115,16 @@ class Live:
             self.commands.append((due_s, record.id, record.sequence, action.slots))
 
     def _check(self) -> None:
-        used: Counter[str] = Counter()
-        counted: Counter[str] = Counter()
+        used: Counter[tuple[str, int]] = Counter()
+        counted: Counter[tuple[str, int]] = Counter()
         for id, world in self.worlds.items():
-            used.update(process.slot.node_id for process in world.processes.values() if process.alive)
-            counted.update(slot.node_id for slot in self.records[id].held)
-        for node, gpus in CAPACITY.items():
-            assert used[node] <= gpus, f"{used[node]} workers on the {gpus} GPUs of {node}"
-            assert counted[node] <= gpus, f"{counted[node]} GPUs of {node} are held, of {gpus}"
+            used.update(
+                gpu for process in world.processes.values() if process.alive for gpu in _gpus(process.slot)
+            )
+            counted.update(gpu for slot in self.records[id].held for gpu in _gpus(slot))
+        for (node, device), workers in (used | counted).items():
+            assert 0 <= device < CAPACITY[node], f"GPU {device} of {node}"
+            assert workers == 1, f"GPU {device} of {node} has {workers} workers"
 
     def check_settled(self) -> None:
         for id, record in self.records.items():
@@ -119,6 +132,18 @@ class Live:
             assert self.worlds[id].training_on == set(self.wanted[id]), id
             assert set(record.group) == set(self.wanted[id]), id
             assert (record.moving_since_s, record.pending_since_s, record.given) == (None, None, ()), id
+
+
+def _gpus(slot: Slot) -> list[tuple[str, int]]:
+    return [(slot.node_id, device) for device in slot.devices]
+
+
+def _devices(record: JobRecord) -> dict[str, list[int]]:
+    """The GPUs that a job is on, those first that it was told to use last."""
+    found: dict[str, list[int]] = {}
+    for slot in dict.fromkeys((*record.target, *record.held)):
+        found.setdefault(slot.node_id, []).extend(slot.devices)
+    return found
 
 
 @st.composite

@@ -14,7 +14,7 @@ from coadapt.executor.worker_environment import worker_environment
 
 def environment(profile: bool = False, emulated: bool = True, **env: str) -> dict[str, Any]:
     job = ExecutorJob("train-7", "train.py", env=env, checkpoint_url="/c/train-7")
-    start = StartWorker("w-1", Slot("n", "l", 1, "t4", emulated=emulated), profile, rank=1, world_size=2)
+    start = StartWorker("w-1", Slot("n", "l", (0, 3), "t4", emulated=emulated), profile, rank=1, world_size=2)
     return worker_environment(job, start, Rendezvous("10.0.0.1", 123))
 
 
@@ -22,6 +22,11 @@ def test_a_script_knows_its_jobs_id_and_trackers_go_on_with_one_run() -> None:
     told = environment()
     assert told["COADAPT_JOB_ID"] == "train-7"
     assert (told["WANDB_RUN_ID"], told["WANDB_RESUME"], told["MLFLOW_RUN_NAME"]) == ("train-7", "allow", "train-7")
+
+
+def test_a_script_knows_its_gpus_by_their_position_on_the_node() -> None:
+    told = environment()
+    assert (told["COADAPT_NODE_ID"], told["COADAPT_DEVICES"]) == ("n", "0,3")
 
 
 def test_what_the_user_set_for_a_tracker_stays() -> None:

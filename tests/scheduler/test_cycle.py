@@ -11,6 +11,7 @@ from coadapt.scheduler.profile_work import ProfileWork
 from coadapt.scheduler.transition import StartProfile
 
 from tests.support.cycles import World
+from tests.support.earlier_records import without_names
 
 # A job "a" that trains on two t4: how most stories begin.
 RUNS = """
@@ -764,6 +765,28 @@ def test_a_record_that_cannot_be_read_ends_no_rounds_and_its_executor_is_ended(t
     world.play("wish b t4-000:4\ngo\nruns b\n? b running\n? sent retire a | assign b 4xt4")
     told = [event.data["text"] for event in world.store.events(world.ids["a"]) if event.kind is EventKind.ERROR]
     assert "its record cannot be read" in told[0]
+
+
+def test_an_executor_whose_workers_have_gpus_without_names_is_restarted(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS + "submit b unprofiled\nwish b t4-000:1\ngo\nruns b\n? sent assign b 1xt4")
+    with sqlite3.connect(world.settings.store_path) as db:
+        earlier = without_names(world.job("a").to_json())
+        db.execute("update jobs set record=? where id=?", (earlier, world.ids["a"]))
+    db.close()
+    world.play("reopen a b\n? sent restart a\ngo\n? sent\nrestarted a\ngo\n? sent assign a 2xt4")
+    assert [slot.devices for slot in world.job("a").held] == [(0,), (1,)]
+    assert [slot.devices for slot in world.job("b").held] == [(2,)]
+    world.play("runs a\nreopen a b\n? sent")
+
+
+def test_a_restart_of_the_service_changes_nobodys_gpus(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS + "submit b unprofiled\nwish b t4-000:2\ngo\nruns b\nwish a\ngo\nleft a\nwish b t4-000:2")
+    before = world.job("b").held
+    assert [slot.devices for slot in before] == [(2,), (3,)]
+    world.play("reopen a b\ngo\n? b running")
+    assert world.job("b").held == before
 
 
 def test_a_policy_that_raises_is_told_in_the_log(tmp_path: Path) -> None:

@@ -1,29 +1,40 @@
 """A plan is applied without ever giving one GPU to two jobs, and without stopping jobs that need not stop."""
 
-from collections import Counter
 from dataclasses import replace
 
 import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import JobSpec
 from coadapt.core.placement import NodeShare, Placement
+from coadapt.core.resources import Resources
 from coadapt.core.slot import Slot
-from coadapt.scheduler.launcher import Action, Assign, ForceOut, Holding, less_given_up, slots_of, step
+from coadapt.scheduler.launcher import (
+    Action,
+    Assign,
+    ForceOut,
+    Holding,
+    less_given_up,
+    same_amounts,
+    slots_of,
+    step,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 SPEC = JobSpec(name="j", script="t.py")
 CLUSTER = Cluster((Node("n1", "a100", 4, cpus=4.0), Node("n2", "t4", 4, cpus=2.0), Node("n3", "t4", 4)))
 LEASES = {"n1": "l1", "n2": "l2", "n3": "l3"}
-CAPACITY = {node.id: node.gpus for node in CLUSTER.nodes}
+ROOM = {node.id: Resources.of_node(node) for node in CLUSTER.nodes}
 TIMEOUT_S = 60.0
 
 
-def slot(node: str, index: int = 0, gpus: int = 1) -> Slot:
-    return Slot(node, f"l{node[1:]}", gpus, CLUSTER.by_id[node].gpu_type, index=index)
+def slot(node: str, *devices: int, cpus: float = 0.0, share: float = 1.0) -> Slot:
+    gpu_type = CLUSTER.by_id[node].gpu_type
+    return Slot(node, f"l{node[1:]}", devices or (0,), gpu_type, cpus=cpus, share=share)
 
 
 def many(node: str, count: int, first: int = 0) -> tuple[Slot, ...]:
+    """Slots of one GPU each."""
     return tuple(slot(node, first + i) for i in range(count))
 
 
@@ -38,12 +49,12 @@ class World:
     def step(self, **wanted: tuple[Slot, ...]) -> list[Action]:
         for job in wanted:
             self.holdings.setdefault(job, Holding())
-        actions = step(wanted, self.holdings, CAPACITY, self.now, TIMEOUT_S)
+        actions = step(wanted, self.holdings, ROOM, self.now, TIMEOUT_S)
         for action in actions:
             held = self.holdings[action.job_id]
             if isinstance(action, Assign):
                 target = frozenset(action.slots)
-                held = replace(held, target=target, held=held.held | target)
+                held = replace(held, target=target, held=target | held.held)
                 since = (held.pending_since_s or self.now) if held.releasing else None
                 self.holdings[action.job_id] = replace(held, pending_since_s=since)
             self.check()
@@ -56,15 +67,15 @@ class World:
             self.holdings[job] = replace(held, held=held.target, pending_since_s=None)
 
     def check(self) -> None:
-        used: Counter[str] = Counter()
+        free = dict(ROOM)
         for holding in self.holdings.values():
             assert holding.target <= holding.held
             for slot in holding.held:
-                used[slot.node_id] += slot.gpus
-        assert all(used[node] <= CAPACITY.get(node, 0) for node in used), used
+                assert Resources.of_slot(slot).fits(free[slot.node_id]), f"{slot} is given twice"
+                free[slot.node_id] -= Resources.of_slot(slot)
 
     def settled(self, **wanted: tuple[Slot, ...]) -> bool:
-        return all(self.holdings[job].held == frozenset(slots) for job, slots in wanted.items())
+        return all(same_amounts(self.holdings[job].held, slots) for job, slots in wanted.items())
 
 
 def names(actions: list[Action]) -> list[str]:
@@ -91,11 +102,11 @@ def test_shrinking_comes_first_and_growing_waits_for_the_release() -> None:
 
 def test_a_migrating_job_trains_on_until_its_new_gpus_are_free() -> None:
     world = World(a=many("n1", 4), b=many("n2", 4))
-    wanted = {"a": many("n2", 4, first=4), "b": many("n3", 4)}
+    wanted = {"a": many("n2", 4), "b": many("n3", 4)}
     assert world.step(**wanted) == [Assign("b", many("n3", 4))]
     assert world.holdings["a"].target == frozenset(many("n1", 4))
     world.release("b")
-    assert world.step(**wanted) == [Assign("a", many("n2", 4, first=4))]
+    assert world.step(**wanted) == [Assign("a", many("n2", 4))]
     world.release("a")
     assert world.settled(**wanted)
 
@@ -119,19 +130,19 @@ def test_going_back_and_growing_waits_for_the_rest() -> None:
 
 def test_two_jobs_that_swap_are_freed_by_stopping_one_of_them() -> None:
     world = World(a=many("n1", 4), b=many("n2", 4))
-    wanted = {"a": many("n2", 4, first=4), "b": many("n1", 4, first=4)}
+    wanted = {"a": many("n2", 4), "b": many("n1", 4)}
     assert world.step(**wanted) == [Assign("a", ())]
     assert world.step(**wanted) == []
     world.release("a")
-    assert world.step(**wanted) == [Assign("b", many("n1", 4, first=4))]
+    assert world.step(**wanted) == [Assign("b", many("n1", 4))]
     world.release("b")
-    assert world.step(**wanted) == [Assign("a", many("n2", 4, first=4))]
+    assert world.step(**wanted) == [Assign("a", many("n2", 4))]
     assert world.settled(**wanted)
 
 
 def test_a_cycle_of_three_stops_one_job_only() -> None:
     world = World(a=many("n1", 4), b=many("n2", 4), c=many("n3", 4))
-    wanted = {"a": many("n2", 4, 4), "b": many("n3", 4, 4), "c": many("n1", 4, 4)}
+    wanted = {"a": many("n2", 4), "b": many("n3", 4), "c": many("n1", 4)}
     for _ in range(6):
         world.step(**wanted)
         world.release()
@@ -143,7 +154,7 @@ def test_a_cycle_of_three_stops_one_job_only() -> None:
 
 def test_what_a_job_keeps_goes_on_while_the_rest_is_exchanged() -> None:
     world = World(a=(slot("n2"), *many("n3", 2)), b=(slot("n3", 2), slot("n3", 3), *many("n2", 3, 1)))
-    wanted = {"a": (slot("n2"), *many("n2", 3, 4)), "b": (slot("n3", 2), slot("n3", 3), *many("n3", 2, 4))}
+    wanted = {"a": (slot("n2"), *many("n2", 3, 1)), "b": (slot("n3", 2), slot("n3", 3), *many("n3", 2))}
     world.step(**wanted)
     assert slot("n2") in world.holdings["a"].target
     assert world.holdings["b"].target >= {slot("n3", 2), slot("n3", 3)}
@@ -152,7 +163,7 @@ def test_what_a_job_keeps_goes_on_while_the_rest_is_exchanged() -> None:
 def test_a_rigid_job_is_stopped_whole() -> None:
     world = World(a=many("n2", 4), b=many("n3", 4))
     world.holdings["a"] = replace(world.holdings["a"], shrinks=False)
-    wanted = {"a": (*many("n2", 2), *many("n3", 2, 4)), "b": (*many("n3", 2), *many("n2", 2, 4))}
+    wanted = {"a": (*many("n2", 2), *many("n3", 2, 2)), "b": (*many("n3", 2), *many("n2", 2, 2))}
     assert world.step(**wanted)[0] == Assign("a", ())
 
 
@@ -162,18 +173,18 @@ def test_a_job_that_is_not_wanted_any_more_is_stopped() -> None:
 
 def test_a_release_that_does_not_come_restarts_the_executor() -> None:
     world = World(a=many("n1", 4))
-    world.step(a=(), b=many("n1", 4, 4))
+    world.step(a=(), b=many("n1", 4))
     world.now = TIMEOUT_S
-    assert world.step(a=(), b=many("n1", 4, 4)) == []
+    assert world.step(a=(), b=many("n1", 4)) == []
     world.now = TIMEOUT_S + 1
-    assert world.step(a=(), b=many("n1", 4, 4)) == [ForceOut("a", many("n1", 4))]
+    assert world.step(a=(), b=many("n1", 4)) == [ForceOut("a", many("n1", 4))]
     world.release("a")
-    assert names(world.step(a=(), b=many("n1", 4, 4))) == ["b"]
+    assert names(world.step(a=(), b=many("n1", 4))) == ["b"]
 
 
 def test_a_job_that_is_late_to_leave_and_is_to_stay_after_all_is_not_forced_out() -> None:
     world = World(a=many("n1", 4))
-    world.step(a=(), b=many("n1", 4, 4))
+    world.step(a=(), b=many("n1", 4))
     world.now = TIMEOUT_S + 1
     assert world.step(a=many("n1", 4), b=()) == [Assign("a", many("n1", 4))]
 
@@ -181,7 +192,7 @@ def test_a_job_that_is_late_to_leave_and_is_to_stay_after_all_is_not_forced_out(
 def test_a_job_that_makes_way_keeps_what_it_has_not_left_and_shall_have() -> None:
     world = World(a=many("n1", 2), b=(*many("n1", 2, 2), *many("n3", 4)))
     world.step(a=many("n2", 4), b=(*many("n1", 2, 2), *many("n3", 4)))
-    wanted = {"a": many("n1", 4), "b": (*many("n3", 4), *many("n2", 4, 4))}
+    wanted = {"a": many("n1", 4), "b": (*many("n3", 4), *many("n2", 4))}
     assert world.step(**wanted) == [Assign("a", many("n1", 2))]
     world.release("a")
     world.step(**wanted)
@@ -198,24 +209,71 @@ def test_only_what_an_executor_gives_up_waits_for_a_new_round() -> None:
 
 def test_a_lost_node_gives_nothing_away() -> None:
     held = {"a": Holding(frozenset(many("n2", 2)), frozenset(many("n2", 2))), "b": Holding()}
-    without = {node: gpus for node, gpus in CAPACITY.items() if node != "n3"}
+    without = {node: room for node, room in ROOM.items() if node != "n3"}
     assert step({"a": many("n2", 2), "b": many("n3", 1)}, held, without, 0.0, TIMEOUT_S) == []
 
 
-def test_replicas_that_stay_keep_their_slots_and_new_ones_take_free_indices() -> None:
-    two = slots_of(Placement("t4", (NodeShare("n2", 2),)), SPEC, CLUSTER, LEASES)
-    four = slots_of(Placement("t4", (NodeShare("n2", 3), NodeShare("n3", 1))), SPEC, CLUSTER, LEASES, two[1:])
-    assert two[1] in four
-    assert len({(s.node_id, s.index) for s in four}) == 4
-    assert [s.cpus for s in four] == [0.5, 0.5, 0.5, 0.0]  # never more than the node's part
+def test_a_gpu_that_somebody_else_is_on_is_waited_for_though_another_one_is_free() -> None:
+    world = World(a=(slot("n1", 2),), b=(slot("n2", 0),))
+    wanted = {"a": (slot("n2", 3),), "b": (slot("n1", 2),)}
+    assert world.step(**wanted) == [Assign("a", (slot("n2", 3),))]
+    world.release("a")
+    assert world.step(**wanted) == [Assign("b", (slot("n1", 2),))]
 
 
-def test_a_pipeline_replica_takes_its_gpus_on_one_node() -> None:
+def test_more_cpus_or_a_partner_on_the_same_gpu_is_no_other_slot() -> None:
+    world = World(a=(slot("n1", 0, cpus=1.0),))
+    alone, shared = slot("n1", 0, cpus=1.0), slot("n1", 0, cpus=3.0, share=0.5)
+    assert shared == alone
+    assert not same_amounts((shared,), (alone,))
+    wanted = {"a": (shared,), "b": (slot("n1", 0, share=0.5),)}
+    (first, second) = world.step(**wanted)
+    assert (first.slots[0].cpus, first.slots[0].share) == (3.0, 0.5)
+    assert names([first, second]) == ["a", "b"]
+    assert world.step(**wanted) == []
+    assert world.settled(**wanted)
+
+
+def test_cpus_that_others_have_are_waited_for() -> None:
+    world = World(a=(slot("n1", 0, cpus=3.0),), b=(slot("n1", 1, cpus=1.0),))
+    wanted = {"a": (slot("n1", 0, cpus=1.0),), "b": (slot("n1", 1, cpus=1.0), slot("n1", 2, cpus=2.0))}
+    assert names(world.step(b=wanted["b"], a=world.holdings["a"].target)) == []
+    assert sorted(names(world.step(**wanted))) == ["a", "b"]
+    assert world.settled(**wanted)
+
+
+def test_replicas_that_stay_keep_their_slots() -> None:
+    resources = SPEC.resources.model_copy(update={"gpus_per_replica": 2})
+    spec = SPEC.model_copy(update={"resources": resources})
+    placement = Placement("t4", (NodeShare("n2", 4, devices=(0, 1, 2, 3)),))
+    found = slots_of(placement, spec, CLUSTER, LEASES, (slot("n2", 0, 3),))
+    assert [s.devices for s in found] == [(0, 3), (1, 2)]
+    moved = slots_of(placement, spec, CLUSTER, {"n2": "another"}, (slot("n2", 0, 3),))
+    assert [s.devices for s in moved] == [(0, 1), (2, 3)]
+
+
+def test_a_worker_is_given_its_part_of_what_the_placement_has_on_the_node() -> None:
+    shares = (NodeShare("n2", 3, 1.5, 6.0, devices=(0, 2, 3)), NodeShare("n3", 1, devices=(1,)))
+    found = slots_of(Placement("t4", shares), SPEC, CLUSTER, LEASES)
+    assert [(s.node_id, s.devices, s.cpus, s.memory_gib) for s in found] == [
+        ("n2", (0,), 0.5, 2.0),
+        ("n2", (2,), 0.5, 2.0),
+        ("n2", (3,), 0.5, 2.0),
+        ("n3", (1,), 0.0, 0.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("share", "sentence"),
+    [
+        (NodeShare("n2", 3, devices=(0, 1, 2)), "3 GPUs on node n2 are no multiple of the 2"),
+        (NodeShare("n2", 2), "0 GPUs are named of 2 on node n2"),
+    ],
+)
+def test_a_placement_without_whole_replicas_or_without_names_is_refused(share: NodeShare, sentence: str) -> None:
     spec = SPEC.model_copy(update={"resources": SPEC.resources.model_copy(update={"gpus_per_replica": 2})})
-    found = slots_of(Placement("t4", (NodeShare("n2", 4),)), spec, CLUSTER, LEASES)
-    assert [s.gpus for s in found] == [2, 2]
-    with pytest.raises(ValueError, match="no multiple of the 2"):
-        slots_of(Placement("t4", (NodeShare("n2", 3),)), spec, CLUSTER, LEASES)
+    with pytest.raises(ValueError, match=sentence):
+        slots_of(Placement("t4", (share,)), spec, CLUSTER, LEASES)
 
 
 def test_a_placement_on_an_unleased_node_is_refused() -> None:
@@ -225,17 +283,15 @@ def test_a_placement_on_an_unleased_node_is_refused() -> None:
 
 @st.composite
 def plans(draw: st.DrawFn) -> list[dict[str, tuple[Slot, ...]]]:
-    """A sequence of plans, each within the capacity of the cluster."""
+    """A sequence of plans, each within what the cluster has; jobs change GPUs and CPUs also within a node."""
     sequence = []
-    for number in range(draw(st.integers(1, 4))):
+    for _ in range(draw(st.integers(1, 4))):
         plan: dict[str, tuple[Slot, ...]] = dict.fromkeys("abcd", ())
-        for node in CAPACITY:
-            left = CAPACITY[node]
-            for job in draw(st.permutations("abcd")):
-                count = draw(st.integers(0, left))
-                left -= count
-                fresh = draw(st.booleans()) * 10 * number
-                plan[job] += tuple(slot(node, fresh + i) for i in range(count))
+        for node in ROOM:
+            for device, job in enumerate(draw(st.lists(st.sampled_from("abcd-"), min_size=4, max_size=4))):
+                cpus = draw(st.sampled_from((0.0, 0.25, 0.5)))
+                if job != "-":
+                    plan[job] += (slot(node, device, cpus=cpus),)
         sequence.append(plan)
     return sequence
 

@@ -25,7 +25,6 @@ from coadapt.executor.protocol.job_events import (
     WorkerLost,
 )
 from coadapt.policies.contract.round import Plan
-from coadapt.scheduler.launcher import slots_of
 from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.presenters import cluster_view, job_details, job_row, why_not_in_round, why_not_measured
 from coadapt.scheduler.profile_reuse import measured_types
@@ -53,7 +52,7 @@ from coadapt.scheduler.unmeasured_types import with_new_types
 
 SPEC = JobSpec(name="j", script="t.py", resources=Resources(max_gpus=8))
 ON_T4 = Placement("t4", (NodeShare("n1", 1),))
-A, B, C = (Slot(node, "l", 1, "t4", emulated=True) for node in ("n1", "n2", "n3"))
+A, B, C = (Slot(node, "l", (0,), "t4", emulated=True) for node in ("n1", "n2", "n3"))
 
 
 def job(phase: Phase = Phase.QUEUED, **changes: object) -> JobRecord:
@@ -460,7 +459,7 @@ def fault(found: JobRecord, gpu_type: str, slot: Slot, reason: str = "ValueError
     return replace(failed, job=react(failed.job, Released(0, (slot,)), 3.0).job)
 
 
-D = Slot("n4", "l", 1, "a100", emulated=True)
+D = Slot("n4", "l", (0,), "a100", emulated=True)
 
 
 def test_the_same_error_on_two_gpu_types_fails_the_job_at_once_with_its_traceback() -> None:
@@ -589,7 +588,7 @@ def test_a_profile_run_under_way_stays_where_it_is() -> None:
 
 # --- GPU types that join later ---------------------------------------------------------------------------
 
-P = Slot("n9", "l", 1, "a100", emulated=True)
+P = Slot("n9", "l", (0,), "a100", emulated=True)
 
 
 def running_and_measured(*slots: Slot) -> JobRecord:
@@ -691,15 +690,6 @@ def test_a_job_has_its_time_to_leave_from_when_it_can() -> None:
     assert claim(moving, (), 440.0).job.pending_since_s == 440.0, "it need not wait for processes any more"
     moved = react(moving, Running(moving.sequence, (B,), warm=False, pause_s=0.5), 440.0).job
     assert moved.pending_since_s == 440.0, "before, its processes were starting"
-
-
-def test_replicas_do_not_move_into_the_slot_of_a_profile_run() -> None:
-    placement = Placement("t4", (NodeShare("n2", 2),))
-    beside = Slot("n2", "l", 1, "t4", index=0)
-    mine = Slot("n2", "l", 1, "t4", index=1)
-    spec = SPEC.model_copy(update={"resources": Resources(max_gpus=8, cpus_per_gpu=0, memory_gib_per_gpu=0)})
-    found = slots_of(placement, spec, CLUSTER, {"n2": "l"}, (mine,), (beside,))
-    assert [slot.index for slot in found] == [1, 2]
 
 
 def test_a_record_survives_being_written() -> None:

@@ -10,7 +10,7 @@ from coadapt.scheduler.reactions import claim, lose_everything, react, start_pro
 from coadapt.scheduler.record import JobRecord, ProfileRun, Stopped
 from coadapt.scheduler.status import POINTS, ends_s, status_of
 
-A, B = (Slot(node, "l", 1, "t4", emulated=True) for node in ("n1", "n2"))
+A, B = (Slot(node, "l", (0,), "t4", emulated=True) for node in ("n1", "n2"))
 SPEC = JobSpec(name="j", script="t.py")
 
 

@@ -20,9 +20,11 @@ from coadapt.scheduler.store import Event, Store, StoreError, UsageInterval
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.earlier_records import without_names
+
 SPEC = JobSpec(name="digits", script="train.py")
 MEASURED = Measurements().with_rows("t4", [StepRow(1, 1, 8, 0, 0.1, 0.0, 5)])
-SLOT = Slot("n1", "l1", 1, "t4", emulated=True, cpus=0.5)
+SLOT = Slot("n1", "l1", (0,), "t4", emulated=True, cpus=0.5)
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def test_a_job_survives_closing_and_opening_the_store(tmp_path: Path) -> None:
         submitted(store),
         sequence=4,
         target=(SLOT,),
-        held=(SLOT, replace(SLOT, index=1)),
+        held=(SLOT, replace(SLOT, devices=(1,))),
         group=(SLOT,),
         pending_since_s=12.0,
         profiles=(ProfileRun("t4", ok=True), ProfileRun("a100", slot=SLOT, started_s=3.0, sequence=2)),
@@ -61,6 +63,37 @@ def test_a_job_survives_closing_and_opening_the_store(tmp_path: Path) -> None:
     again = Store(tmp_path / "jobs.sqlite")
     assert again.get(job.id) == job
     assert [event.kind for event in again.events(job.id)] == ["submit", "running"]
+
+
+def test_slots_of_one_place_are_kept_each_with_its_own_amounts(tmp_path: Path) -> None:
+    store = Store(tmp_path / "jobs.sqlite")
+    jobs = [submitted(store, key) for key in "ab"]
+    for job, cpus in zip(jobs, (1.0, 4.0), strict=True):
+        store.save(replace(job, target=(replace(SLOT, cpus=cpus),)))
+    store.close()
+    again = Store(tmp_path / "jobs.sqlite")
+    assert [again.get(job.id).target[0].cpus for job in jobs] == [1.0, 4.0]
+
+
+def test_slots_of_an_earlier_version_get_the_lowest_gpus_that_no_other_job_has(tmp_path: Path) -> None:
+    store = Store(tmp_path / "jobs.sqlite")
+    first, second, third = (submitted(store, key) for key in "abc")
+    two, pair = tuple(replace(SLOT, devices=(i,)) for i in range(2)), (replace(SLOT, devices=(0, 1)),)
+    run = ProfileRun("t4", slot=replace(SLOT, devices=(2,)), started_s=3.0)
+    store.save(replace(first, target=two[:1], held=two, group=two[:1], given=((1, two[0]),), profiles=(run,)))
+    store.save(replace(second, target=pair, held=pair, group=pair))
+    store.save(replace(third, held=(replace(SLOT, devices=(1,)),)))
+    for job in (first, second):
+        earlier = without_names(store.get(job.id).to_json())
+        store._db.execute("update jobs set record=? where id=?", (earlier, job.id))
+    store.close()
+    again = Store(tmp_path / "jobs.sqlite")
+    found = again.get(first.id)
+    assert [slot.devices for slot in found.occupied] == [(0,), (2,), (3,)]
+    assert found.target == found.group == (found.given[0][1],) == found.held[:1]
+    assert again.get(second.id).held == (replace(SLOT, devices=(4, 5)),)
+    assert [slot.devices for slot in again.get(third.id).held] == [(1,)]
+    assert again.unnamed == {first.id, second.id}
 
 
 def test_submitting_twice_with_one_key_makes_one_job(store: Store) -> None:
@@ -268,21 +301,25 @@ slots = st.builds(
     Slot,
     st.sampled_from(["n1", "n2", "n3"]),
     st.just("lease"),
-    st.just(2),
+    st.integers(0, 5).map(lambda replica: (2 * replica, 2 * replica + 1)),
     st.just("t4"),
-    index=st.integers(0, 5),
+    cpus=st.just(3.0),
+    memory_gib=st.just(8.0),
 )
 
 
 @given(st.sets(slots, max_size=8))
-def test_a_placement_holds_exactly_the_gpus_of_its_slots(chosen: set[Slot]) -> None:
+def test_a_placement_holds_exactly_the_gpus_the_cpus_and_the_memory_of_its_slots(chosen: set[Slot]) -> None:
     placement = placement_of(tuple(chosen))
     if not chosen:
         assert placement is None
         return
     assert placement is not None
-    assert placement.gpus == 2 * len(chosen)
     assert placement.nodes == len({slot.node_id for slot in chosen})
+    for share in placement.shares:
+        mine = [slot for slot in chosen if slot.node_id == share.node_id]
+        assert share.devices == tuple(sorted(device for slot in mine for device in slot.devices))
+        assert (share.gpus, share.cpus, share.memory_gib) == (2 * len(mine), 3.0 * len(mine), 8.0 * len(mine))
 
 
 WRITER = """

@@ -19,4 +19,4 @@ class EmulatedCluster:
     leases: dict[str, str]  # GPU type -> placement group id
 
     def slot(self, gpu_type: str, index: int = 0) -> Slot:
-        return Slot(self.nodes[gpu_type], self.leases[gpu_type], 1, gpu_type, emulated=True, cpus=0.5, index=index)
+        return Slot(self.nodes[gpu_type], self.leases[gpu_type], (index,), gpu_type, emulated=True, cpus=0.5)

@@ -38,7 +38,7 @@ from coadapt.executor.reconciling.timeouts import Timeouts
 
 
 def slot(node: str, index: int = 0, gpu_type: str = "a100") -> Slot:
-    return Slot(node, "", 1, gpu_type, emulated=True, index=index)
+    return Slot(node, "", (index,), gpu_type, emulated=True)
 
 
 @dataclass
