@@ -15,7 +15,7 @@ from rich.text import Text
 from ..core.json_numbers import shown
 
 if TYPE_CHECKING:
-    from ..core.schemas import ClusterView, JobDetails, JobRow
+    from ..core.schemas import ClusterView, JobDetails, JobRow, NodeRow
 
 STATUS_STYLES = {
     "measuring": "cyan",
@@ -131,18 +131,56 @@ def jobs_table(
     return Group(table, Text(f"\n{more}", "dim")) if more else table
 
 
+_AMOUNTS = ("FREE GPUS", "FREE CPUS", "FREE GIB")
+
+
+def _free(free: float | None, total: float) -> str:
+    """`12/16`, or `-` where a node does not say."""
+    return "-" if free is None else f"{round(free, 1):g}/{round(total, 1):g}"
+
+
+def tenants(node: NodeRow) -> str:
+    """`a-1 (0-2), b-2 (0.5 of 3)`: the jobs of a node, each with its GPUs."""
+    held: dict[str, dict[float, list[int]]] = {}
+    for device in node["devices"]:
+        for job, share in device["tenants"].items():
+            held.setdefault(job, {}).setdefault(share, []).append(device["index"])
+    told = []
+    for job, shares in sorted(held.items()):
+        parts = (("" if share >= 1 else f"{share:g} of ") + ranges(devices) for share, devices in shares.items())
+        told.append(f"{job} ({', '.join(parts)})")
+    return ", ".join(told)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`0-3, 5`: ascending numbers, neighbours joined."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
 def cluster_table(cluster: ClusterView) -> RenderableType:
     """Nodes with what runs on them, and the last round in a line."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     pools = any(node["pool"] for node in cluster["nodes"])
-    for name in ("NODE", *(["POOL"] if pools else []), "GPU TYPE", "GPUS", "FREE", "CPUS", "JOBS"):
+    for name in ("NODE", *(["POOL"] if pools else []), "GPU TYPE", *_AMOUNTS, "JOBS (ON GPUS)"):
         table.add_column(name, overflow="fold")
     for node in cluster["nodes"]:
-        held = ", ".join(f"{job} ({gpus})" for job, gpus in sorted(node["jobs"].items()))
         label = f" ({EMULATED})" if node["emulated"] else ""
-        counts = (str(node["gpus"]), str(node["free_gpus"]), f"{node['cpus']:g}")
         pool = [Text(node["pool"] or "-")] if pools else []
-        table.add_row(node["id"][:12], *pool, Text(node["gpu_type"] + label), *counts, Text(held or "-"))
+        table.add_row(
+            node["id"][:12],
+            *pool,
+            Text(node["gpu_type"] + label),
+            f"{node['free_gpus']}/{node['gpus']}",
+            _free(node["free_cpus"], node["cpus"]),
+            _free(node["free_memory_gib"], node["memory_gib"]),
+            Text(tenants(node) or "-"),
+        )
     lines: list[RenderableType] = [table if cluster["nodes"] else Text("no GPU nodes")]
     every = f"{cluster['round_interval_s']:g} s"
     took = (
@@ -180,7 +218,7 @@ def details(job: JobDetails) -> RenderableType:
         ("job", job["id"]),
         ("status", job["status"] + (f": {job['reason']}" if job["reason"] else "")),
         ("script", " ".join([job["spec"]["script"], *job["spec"].get("args", [])])),
-        ("GPUs", where(job) + (f" on {', '.join(node[:12] for node in job['nodes'])}" if job["nodes"] else "")),
+        ("GPUs", where(job) + (f" on {', '.join(_on_nodes(job))}" if job["nodes"] else "")),
         ("batch size", _batch(job)),
         (
             "learning rate",
@@ -210,6 +248,12 @@ def details(job: JobDetails) -> RenderableType:
     if job.get("traceback"):
         parts += [Text("\ntraceback of the script's last error", "bold"), Text(job["traceback"])]
     return Group(*parts)
+
+
+def _on_nodes(job: JobDetails) -> list[str]:
+    """`0123456789ab (0-1)`: each node with the job's GPUs there."""
+    devices = job["devices"]
+    return [f"{node[:12]} ({ranges(devices[node])})" if node in devices else node[:12] for node in job["nodes"]]
 
 
 def interruptions(job: JobRow) -> str:

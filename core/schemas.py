@@ -82,6 +82,7 @@ class JobDetails(JobRow):
 
     spec: dict[str, Any]
     events: list[JobEvent]
+    devices: dict[str, list[int]]  # node id -> its GPUs there by position, those of profile runs included
     profiles: dict[str, str]  # GPU type -> how far its profile run is, or why the type cannot be used
     folder: str | None  # its working directory on each machine it runs on; None: it has ended
     outputs: str  # path or URL of what its script wrote to `coadapt.output_dir()`
@@ -100,16 +101,27 @@ class OutputRow(TypedDict):
     target: str | None  # of a link
 
 
+class DeviceRow(TypedDict):
+    """One GPU of a node."""
+
+    index: int  # by position on the node, from 0
+    free: float  # the share of it that nobody holds
+    tenants: dict[str, float]  # job id -> share held
+
+
 class NodeRow(TypedDict):
     id: str
     gpu_type: str
     pool: str  # "": it belongs to none
     gpus: int
-    free_gpus: int
+    free_gpus: int  # that nobody is on
     cpus: float
+    free_cpus: float | None  # None: the node states none
     memory_gib: float
+    free_memory_gib: float | None  # None: the node states none
     emulated: bool
     jobs: dict[str, int]  # job id -> GPUs held here
+    devices: list[DeviceRow]
 
 
 class ClusterView(TypedDict):

@@ -6,11 +6,23 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..core.cluster import Node
 from ..core.events import shown_kind
 from ..core.job import Phase
 from ..core.json_numbers import plain
-from ..core.schemas import ClusterView, JobDetails, JobEvent, JobRow, MetricPlace, NodeRow, TargetView
+from ..core.resources import Resources
+from ..core.schemas import (
+    ClusterView,
+    DeviceRow,
+    JobDetails,
+    JobEvent,
+    JobRow,
+    MetricPlace,
+    NodeRow,
+    TargetView,
+)
 from ..core.settings import Settings
+from ..core.slot import Slot
 from ..core.training_config import MetricTarget
 from ..policies.contract.explanation import Explanation
 from ..policies.contract.round import Plan
@@ -86,6 +98,7 @@ def job_details(job: JobRecord, events: Iterable[Event], work: str = "", outputs
         **job_row(job),
         spec=job.spec.model_dump(mode="json"),
         events=[job_event(event) for event in events],
+        devices=devices_of(job),
         profiles={run.gpu_type: profile_state(run, job.active) for run in job.profiles},
         folder=None if job.retired or job.package is None else f"{work}/{job.folder}",
         outputs=outputs,
@@ -132,25 +145,11 @@ def cluster_view(
     snapshot: NodesSnapshot, jobs: Sequence[JobRecord], settings: Settings, rounds: int, plan: Plan | None
 ) -> ClusterView:
     """`coadapt cluster`: every usable node with what runs on it."""
-    held: dict[str, dict[str, int]] = {}
+    held: dict[str, list[tuple[str, Slot]]] = {}
     for job in jobs:
         for slot in job.occupied:
-            mine = held.setdefault(slot.node_id, {})
-            mine[job.id] = mine.get(job.id, 0) + slot.gpus
-    nodes = [
-        NodeRow(
-            id=node.id,
-            gpu_type=node.gpu_type,
-            pool=node.pool,
-            gpus=node.gpus,
-            free_gpus=max(node.gpus - sum(held.get(node.id, {}).values()), 0),
-            cpus=node.cpus,
-            memory_gib=node.memory_gib,
-            emulated=node.emulated,
-            jobs=held.get(node.id, {}),
-        )
-        for node in snapshot.cluster.nodes
-    ]
+            held.setdefault(slot.node_id, []).append((job.id, slot))
+    nodes = [node_row(node, held.get(node.id, ())) for node in snapshot.cluster.nodes]
     notes = list(plan.notes) if plan else []
     notes += [f"node {node[:8]} is draining and gets no work" for node in sorted(snapshot.draining)]
     return ClusterView(
@@ -163,6 +162,47 @@ def cluster_view(
         gap=plan.gap if plan and plan.placements and math.isfinite(plan.gap) else None,
         notes=notes,
     )
+
+
+def node_row(node: Node, held: Iterable[tuple[str, Slot]]) -> NodeRow:
+    """Return a node with who holds what of it: slots with the ids of their jobs."""
+    free, gpus = Resources.of_node(node), dict[str, int]()
+    tenants: dict[int, dict[str, float]] = {device: {} for device in range(node.gpus)}
+    for job_id, slot in held:
+        free -= Resources.of_slot(slot)
+        gpus[job_id] = gpus.get(job_id, 0) + slot.gpus
+        for device in slot.devices:
+            tenants.setdefault(device, {})[job_id] = slot.share
+    return NodeRow(
+        id=node.id,
+        gpu_type=node.gpu_type,
+        pool=node.pool,
+        gpus=node.gpus,
+        free_gpus=sum(not tenants[device] for device in range(node.gpus)),
+        cpus=node.cpus,
+        free_cpus=_stated(free.cpus),
+        memory_gib=node.memory_gib,
+        free_memory_gib=_stated(free.memory_gib),
+        emulated=node.emulated,
+        jobs=gpus,
+        devices=[
+            DeviceRow(index=device, free=max(free.devices.get(device, 0.0), 0.0), tenants=tenants[device])
+            for device in range(node.gpus)
+        ],
+    )
+
+
+def _stated(amount: float) -> float | None:
+    """Return an amount as people read it, None where a node states none."""
+    return max(round(amount, 6), 0.0) if math.isfinite(amount) else None
+
+
+def devices_of(job: JobRecord) -> dict[str, list[int]]:
+    """Return the GPUs in which something of a job lives or is to live, by node."""
+    found: dict[str, set[int]] = {}
+    for slot in job.occupied:
+        found.setdefault(slot.node_id, set()).update(slot.devices)
+    return {node: sorted(devices) for node, devices in sorted(found.items())}
 
 
 def why_not_measured(job: JobRecord) -> str:

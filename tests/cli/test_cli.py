@@ -16,7 +16,12 @@ from coadapt.client import jobfile
 from coadapt.client.client import NoClusterError, UnknownJobError
 from coadapt.client.cluster_record import LocalClusterError
 from coadapt.core import emulated_nodes
+from coadapt.core.cluster import Node
+from coadapt.core.job import JobSpec, JobState, Phase
+from coadapt.core.slot import Slot
 from coadapt.deploy.start_service import SettingsError
+from coadapt.scheduler.presenters import job_details, node_row
+from coadapt.scheduler.record import JobRecord, ProfileRun
 from rich.console import Console
 
 from tests.support.bad_jobs import BAD_CLUSTERS
@@ -237,6 +242,34 @@ def test_the_last_round_is_told_with_what_its_plan_is_proven_to_be(
         )
     )
     assert f"policy sia, a round every 60 s, 12 so far{said}" in capsys.readouterr().out
+
+
+def test_a_node_is_shown_with_who_is_on_which_of_its_gpus_and_with_what_is_free() -> None:
+    node = Node("0123456789abcdef", "a100", 6, cpus=12.0)
+    slots = [
+        ("a-1", Slot(node.id, "l", (0, 1), "a100", cpus=2.0)),
+        ("a-1", Slot(node.id, "l", (4,), "a100", cpus=1.0)),
+        ("b-2", Slot(node.id, "l", (3,), "a100", cpus=0.5, share=0.5)),
+        ("c-3", Slot(node.id, "l", (3,), "a100", cpus=0.5, share=0.25)),
+    ]
+    found = node_row(node, slots)
+    assert (found["free_gpus"], found["free_cpus"], found["free_memory_gib"]) == (2, 8.0, None)
+    assert found["jobs"] == {"a-1": 3, "b-2": 1, "c-3": 1}
+    assert found["devices"][3] == {"index": 3, "free": 0.25, "tenants": {"b-2": 0.5, "c-3": 0.25}}
+    assert show.tenants(found) == "a-1 (0-1, 4), b-2 (0.5 of 3), c-3 (0.25 of 3)"
+    assert show.tenants(node_row(node, [])) == ""
+
+
+def test_a_job_is_described_with_its_gpus_on_each_node() -> None:
+    held = (Slot("n1", "l", (1,), "t4"), Slot("n0", "l", (0,), "t4"), Slot("n0", "l", (3,), "t4"))
+    run = ProfileRun("t4", Slot("n0", "l", (2,), "t4"), started_s=1.0)
+    spec = JobSpec(name="a", script="train.py")
+    job = JobRecord("a-1", 1, spec, JobState(Phase.RUNNING, 0.0), target=held, held=held, profiles=(run,))
+    details = job_details(job, [])
+    assert details["devices"] == {"n0": [0, 2, 3], "n1": [1]}
+    with (console := Console(width=200)).capture() as shown:
+        console.print(show.details(details))
+    assert "3 t4 on n0 (0, 2-3), n1 (1)" in shown.get()
 
 
 def test_progress_is_told_at_every_tenth() -> None:
