@@ -255,7 +255,12 @@ def _nodes(client: Client) -> Any:
     from ..core.cluster import Cluster, Node
 
     rows = client.cluster()["nodes"]
-    return Cluster(tuple(Node(row["id"], row["gpu_type"], row["gpus"], pool=row["pool"]) for row in rows))
+    return Cluster(
+        tuple(
+            Node(row["id"], row["gpu_type"], row["gpus"], row["cpus"], row["memory_gib"], pool=row["pool"])
+            for row in rows
+        )
+    )
 
 
 @app.command(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -136,7 +137,7 @@ def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
     wanted = spec.reservation
     if wanted is not None and wanted.gpus > capacity[wanted.gpu_type]:
         return [f"reservation.gpus: {wanted.gpus} is more than the {capacity[wanted.gpu_type]} {wanted.gpu_type}"]
-    return _batch_misfits(spec, usable)
+    return _amount_misfits(spec, cluster) or _batch_misfits(spec, usable)
 
 
 def schema() -> dict[str, Any]:
@@ -208,6 +209,29 @@ def _named_types(spec: JobSpec) -> list[tuple[str, str]]:
     return named
 
 
+def _amount_misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
+    """CPUs or memory beside the GPUs of a replica that no node has; the default of CPUs is no condition."""
+    resources = spec.resources
+    replicas = {t: per for t in cluster.gpu_types if (per := spec.gpus_per_replica(t)) is not None}
+    nodes = [node for t, gpus in replicas.items() for node in cluster.of_type(t) if node.gpus >= gpus]
+    wish = type(resources).model_fields["cpus_per_gpu"].default
+    cpus = 0.0 if resources.cpus_per_gpu == wish else resources.cpus_per_gpu
+    memory_gib = resources.memory_gib_per_gpu
+    for field, asked, of in (("cpus_per_gpu", cpus, "cpus"), ("memory_gib_per_gpu", memory_gib, "memory_gib")):
+        has = {node.id: (getattr(node, of) or math.inf) / replicas[node.gpu_type] for node in nodes}
+        fitting = [node for node in nodes if asked <= has[node.id] + 1e-6]
+        if not fitting:
+            most: dict[str, float] = {}
+            for node in nodes:
+                most[node.gpu_type] = max(most.get(node.gpu_type, 0.0), has[node.id])
+            return [
+                f"resources.{field}: {asked:g} is more than any node has for each GPU of a replica; "
+                f"most that are accepted: {_counts(most)}"
+            ]
+        nodes = fitting
+    return []
+
+
 def _batch_misfits(spec: JobSpec, usable: Mapping[str, int]) -> list[str]:
     """Return a batch that must be held without accumulation and is larger than all GPUs of every type together."""
     training, resources = spec.training, spec.resources
@@ -229,8 +253,8 @@ def _batch_misfits(spec: JobSpec, usable: Mapping[str, int]) -> list[str]:
     ]
 
 
-def _counts(values: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(values.items())) or "none"
+def _counts(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {round(count, 3):g}" for name, count in sorted(values.items())) or "none"
 
 
 @cache

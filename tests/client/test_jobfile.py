@@ -75,6 +75,47 @@ def test_a_job_fits_the_nodes_of_its_pool(pool: str | None, said: str | None) ->
     assert jobfile.misfits(spec, nodes) == ([] if said is None else [said])
 
 
+@pytest.mark.parametrize(
+    ("resources", "said"),
+    [
+        ("{cpus_per_gpu: 8}", None),
+        ("{memory_gib_per_gpu: 64}", None),
+        (
+            "{cpus_per_gpu: 17}",
+            "resources.cpus_per_gpu: 17 is more than any node has for each GPU of a replica; "
+            "most that are accepted: a100 16, t4 4",
+        ),
+        (
+            "{cpus_per_gpu: 10, gpus_per_replica: 2, max_gpus: 4}",
+            "resources.cpus_per_gpu: 10 is more than any node has for each GPU of a replica; "
+            "most that are accepted: a100 8, t4 2",
+        ),
+        (
+            "{memory_gib_per_gpu: 65}",
+            "resources.memory_gib_per_gpu: 65 is more than any node has for each GPU of a replica; "
+            "most that are accepted: a100 64, t4 32",
+        ),
+        (
+            "{cpus_per_gpu: 8, memory_gib_per_gpu: 65}",
+            "resources.memory_gib_per_gpu: 65 is more than any node has for each GPU of a replica; "
+            "most that are accepted: a100 64",
+        ),
+    ],
+)
+def test_cpus_and_memory_beside_the_gpus_of_a_replica_must_be_on_some_node(
+    resources: str, said: str | None
+) -> None:
+    nodes = Cluster((Node("1", "a100", 4, cpus=16.0, memory_gib=64.0), Node("2", "t4", 2, 4.0, 32.0)))
+    spec = jobfile.parse(MINIMAL + f"resources: {resources}\n")
+    assert jobfile.misfits(spec, nodes) == ([] if said is None else [said])
+    assert jobfile.misfits(spec, Cluster((Node("1", "a100", 4),))) == [], "a node that states none has enough"
+
+
+def test_the_default_of_cpus_is_a_wish_that_every_node_meets() -> None:
+    spec = jobfile.parse(MINIMAL)
+    assert jobfile.misfits(spec, Cluster((Node("1", "t4", 4, cpus=0.5),))) == []
+
+
 def test_a_pool_where_there_are_none_is_refused() -> None:
     spec = jobfile.parse(MINIMAL + "pool: a\n")
     said = "pool: a is not a pool of this cluster, which has none; leave it out"
