@@ -1,5 +1,7 @@
 """Kill everything that can be killed, again and again, under real jobs: nothing may be lost or counted twice.
 
+All the while each training and measuring process is looked at: no GPU of a node may have two at any moment.
+
 The training script counts, inside its model, how often each sample has been trained on: a parameter with one
 entry per sample whose gradient is the sample's own, so that after E epochs each entry must be exactly -E. The
 count is part of the state that is saved, restored, handed to newcomers and undone with a broken step; a
@@ -12,11 +14,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -116,7 +120,8 @@ def main() -> int:
     try:
         settings = Settings(state_dir=str(folder / "state"), round_interval_s=5.0, restart_cost_s=5.0)
         spec = _spec(folder / "job")
-        with local_cluster.cluster("1x a100:2, 2x t4:2", settings=settings) as client:
+        watch = DeviceWatch(str(folder))
+        with local_cluster.cluster("1x a100:2, 2x t4:2", settings=settings) as client, watch:
             (reference,) = _finish(client, [client.submit(spec)], 240.0)
             print(f"undisturbed: {json.dumps(reference)}", flush=True)
             killer = Killer(settings, random.Random(arguments.seed))
@@ -127,7 +132,8 @@ def main() -> int:
             rows = {row["id"]: row for row in client.list()}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return _show(reference, results, killer.tally, [rows[job] for job in jobs], time.monotonic() - started)
+    seconds = time.monotonic() - started
+    return _show(reference, results, killer.tally, watch, [rows[job] for job in jobs], seconds)
 
 
 def _spec(folder: Path) -> JobSpec:
@@ -155,6 +161,73 @@ def _finish(client: Client, jobs: list[str], timeout_s: float) -> list[dict[str,
         client.wait(jobs, timeout_s=timeout_s)
     details = [client.describe(job) for job in jobs]
     return [{"id": d["id"], "phase": d["phase"], "reason": d["reason"], **d["metrics"]} for d in details]
+
+
+class DeviceWatch:
+    """Looks all the time which processes are on which GPU of which node, as their environments say.
+
+    `looks`: how often it did. `twice`: a line for each GPU that two processes were on at one moment. `used`: GPUs
+    that some process was on.
+    """
+
+    EVERY_S, BEGINS_S = 0.05, 10.0
+
+    def __init__(self, folder: str) -> None:
+        self.looks, self.twice, self.used = 0, dict[tuple[str, int, int, int], str](), set[tuple[str, int]]()
+        self._folder, self._ended = folder, threading.Event()
+        self._known: dict[tuple[int, float], list[tuple[str, int]]] = {}
+        self._thread = threading.Thread(target=self._run, name="device watch", daemon=True)
+
+    def __enter__(self) -> DeviceWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self.EVERY_S):
+            self.look()
+
+    def look(self) -> None:
+        """Look once. Two processes count only if the first one still lives when the second one has been seen."""
+        seen: dict[tuple[str, int], psutil.Process] = {}
+        for process in psutil.process_iter(["pid", "create_time"]):
+            for gpu in self._gpus(process):
+                self.used.add(gpu)
+                first = seen.setdefault(gpu, process)
+                if first is not process and _lives(process) and _lives(first):
+                    line = f"GPU {gpu[1]} of node {gpu[0][:8]}: processes {first.pid} and {process.pid}"
+                    self.twice[*gpu, first.pid, process.pid] = line
+        self.looks += 1
+
+    def _gpus(self, process: psutil.Process) -> list[tuple[str, int]]:
+        """Return node and position of each GPU of a training process; of others, and of one that begins, none."""
+        key = (process.pid, process.info["create_time"])
+        if key not in self._known:
+            found: list[tuple[str, int]] = []
+            with suppress(psutil.Error, ProcessLookupError):
+                # What a training process starts has its environment, but no session of its own.
+                leads = _trains(process) and os.getsid(process.pid) == process.pid
+                environment = process.environ() if leads else {}
+                if environment.get("COADAPT_CHECKPOINT_URL", "").startswith(self._folder):
+                    node, devices = environment.get("COADAPT_NODE_ID", ""), environment.get("COADAPT_DEVICES", "")
+                    found = [(node, int(device)) for device in devices.split(",") if device]
+            if not found and time.time() - key[1] < self.BEGINS_S:
+                return []  # a forked process shows its own environment after a moment
+            self._known[key] = found
+        return self._known[key]
+
+
+def _lives(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def _trains(process: psutil.Process) -> bool:
+    return "coadapt.executor.training.process" in process.cmdline()
 
 
 class Killer:
@@ -248,9 +321,9 @@ class Killer:
 def _training() -> list[psutil.Process]:
     """Return training processes of jobs that train (not of profile runs)."""
     found = []
-    for process in psutil.process_iter(["cmdline"]):
+    for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if "coadapt.executor.training.process" in (process.info["cmdline"] or []):
+            if _trains(process):
                 environment = process.environ()
                 if environment.get("COADAPT_MODE") == "train" and "coadapt-kill-" in _url(process):
                     found.append(process)
@@ -308,6 +381,7 @@ def _show(
     reference: dict[str, object],
     results: list[dict[str, object]],
     tally: Tally,
+    watch: DeviceWatch,
     rows: list[dict[str, object]],
     seconds: float,
 ) -> int:
@@ -336,8 +410,11 @@ def _show(
             for r, row in zip(results, rows, strict=True)
         ],
     )
+    print(f"{watch.looks} looks at {len(watch.used)} GPUs; used twice: {len(watch.twice)}")
+    print("\n".join(watch.twice.values()))
     figures = {
         "kills": tally.total,
+        "gpus_used_twice": len(watch.twice),
         "jobs_lost": len(lost),
         "samples_wrong": int(wrong) if wrong == wrong else -1,
         "max_loss_diff": max(apart, default=float("nan")),
@@ -345,7 +422,8 @@ def _show(
         "seconds": round(seconds, 1),
     }
     harness.finish("kill_tests", figures)
-    return int(bool(lost) or wrong != 0 or max(apart, default=1.0) > 1e-4)
+    used_twice = bool(watch.twice) or not watch.used
+    return int(bool(lost) or used_twice or wrong != 0 or max(apart, default=1.0) > 1e-4)
 
 
 if __name__ == "__main__":

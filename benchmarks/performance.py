@@ -367,6 +367,7 @@ BENCHMARKS = (
             Figure("kills", "processes killed", ">= 30"),
             Figure("jobs_lost", "jobs that did not finish", "= 0"),
             Figure("samples_wrong", "samples skipped, or repeated beyond the replayed tail", "= 0"),
+            Figure("gpus_used_twice", "GPUs that two processes were on at one moment", "= 0"),
         ),
     ),
     Benchmark(
