@@ -49,6 +49,17 @@ def visible_gpus(devices: Sequence[int], environment: Mapping[str, str]) -> dict
     return {variable: ",".join(names[device] for device in devices)}
 
 
+def names_on_machine(slot: Slot, environment: Mapping[str, str]) -> list[str]:
+    """Return what tells the GPUs of a slot from all others of this machine; emulated ones belong to their node.
+
+    Raises: GpuNameError, as `visible_gpus`.
+    """
+    if slot.emulated:
+        return [f"{slot.node_id}-{device}" for device in slot.devices]
+    (names,) = visible_gpus(slot.devices, environment).values()
+    return names.split(",")
+
+
 def first_environment() -> dict[str, str]:
     """Return the environment that this process was started with: the node agent's.
 

@@ -15,7 +15,8 @@ from ..core.slot import Slot
 from .files.job_folder import FolderError
 from .files.site import Site
 from .files.workplace import Workplace
-from .gpu_names import first_environment, given_by
+from .gpu_locks import hold
+from .gpu_names import first_environment, given_by, names_on_machine
 from .processes.template_wire import Owner
 from .processes.training_process import Launch, TrainingProcess
 from .protocol.messages import OUTPUT_DIR, Command, Crashed, Event, Finished, Join, Joined, Left, Saved
@@ -57,7 +58,10 @@ class Worker:
         Raises: FolderError if the job's folder cannot be made here, GpuNameError for a GPU that is not seen here.
         """
         place = self._place = Workplace(self._site, self._package_part, self._tell)
-        process = self._process = TrainingProcess(self._placed(place), self._emit)
+        launch = self._placed(place)
+        if self._slot is not None:
+            hold(names_on_machine(self._slot, first_environment()), shared=self._slot.share < 1)
+        process = self._process = TrainingProcess(launch, self._emit)
         relay = threading.Thread(target=self._relay, name="coadapt-relay", daemon=True)
         relay.start()
         try:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from coadapt.core.slot import Slot
-from coadapt.executor.gpu_names import GpuNameError, given_by, visible_gpus
+from coadapt.executor.gpu_names import GpuNameError, given_by, names_on_machine, visible_gpus
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,13 @@ def test_what_is_written_over_a_workers_list_later_does_not_count() -> None:
 )
 def test_a_process_is_given_what_its_slot_has(slot: Slot, own: dict[str, str], told: dict[str, str]) -> None:
     assert given_by(slot, own, {}) == told
+
+
+def test_gpus_have_one_name_on_a_machine_and_emulated_ones_one_on_their_node() -> None:
+    slot = Slot("n", "l", (0, 2), "a100")
+    assert names_on_machine(slot, {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,GPU-c"}) == ["GPU-a", "GPU-c"]
+    assert names_on_machine(slot, {}) == ["0", "2"]
+    assert names_on_machine(Slot("n", "l", (1,), "t4", emulated=True), {}) == ["n-1"]
 
 
 def test_threads_that_the_node_says_stay() -> None:
