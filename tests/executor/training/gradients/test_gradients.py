@@ -22,6 +22,7 @@ from coadapt.executor.training.losses.loss_kind import Kind
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tests.support.breaking_guard import BreakingGuard
 from tests.support.opaque import OpaqueMean
 from tests.support.ranks import on_ranks
 
@@ -470,28 +471,12 @@ def test_what_must_be_alike_on_all_replicas_is_compared_whenever_gradients_are(w
     assert told == (["", ""] if words[0] == words[1] else [f"word 0 is {word} here" for word in words])
 
 
-class Breaks:
-    """A guard that aborts the group, as its executor does, when gradients are combined for the `last` time."""
-
-    def __init__(self, group: Group, last: int) -> None:
-        self._group, self._left = group, last
-
-    def words(self) -> Sequence[int]:
-        self._left -= 1
-        if not self._left:
-            self._group.fail()
-        return [0, 0, 0, 0]
-
-    def differs(self, word: int) -> str:
-        return f"word {word}"
-
-
 def after_a_loss(tmp_path: Path, act: Backward, batches: int, last: int) -> list[Any]:
     """Gradients that two replicas accumulate over batches, of which the last is done again in another group."""
 
     def train(group: Group) -> tuple[list[Tensor | None], int]:
         model = Model()
-        gradients, (x, y) = gradients_of(model, group, guard=Breaks(group, last)), data()
+        gradients, (x, y) = gradients_of(model, group, guard=BreakingGuard(group, last - 1)), data()
         (part,) = Split(2, SAMPLES, 1).parts(SAMPLES, group.rank)
         plan = PartPlan(part.samples, SAMPLES, part.copies, 1, 2, SAMPLES)
         for _ in range(batches):

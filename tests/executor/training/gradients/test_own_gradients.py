@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -16,28 +15,13 @@ from coadapt.executor.training.gradients.part_plan import PartPlan
 from coadapt.executor.training.gradients.step_timer import StepTimer
 from torch import Tensor, nn
 
+from tests.support.breaking_guard import BreakingGuard
 from tests.support.ranks import on_ranks
 
 SAMPLES = 8
 
 
-class Abort:
-    """Abort a group, as its executor does, while its replicas combine gradients after so many `steps`."""
-
-    def __init__(self, group: Group, steps: int = 0) -> None:
-        self._group, self._steps = group, steps
-
-    def words(self) -> Sequence[int]:
-        if not self._steps:
-            self._group.fail()
-        self._steps -= 1
-        return [0, 0, 0, 0]
-
-    def differs(self, word: int) -> str:
-        return f"word {word}"
-
-
-def gradients_of(model: nn.Module, guard: Abort) -> Gradients:
+def gradients_of(model: nn.Module, guard: BreakingGuard) -> Gradients:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     meter = NoiseMeter(GradientNoise(initial_batch_size=SAMPLES), Preconditioner(optimizer))
     timer = StepTimer(torch.device("cpu"))
@@ -68,7 +52,7 @@ def test_a_batch_whose_combining_failed_is_done_again_once_in_the_next_group(tmp
     def act(group: Group) -> tuple[bool, bool, list[Tensor | None]]:
         torch.manual_seed(0)
         model, x = nn.Linear(3, 1), torch.randn(SAMPLES, 3)
-        gradients = gradients_of(model, Abort(group))
+        gradients = gradients_of(model, BreakingGuard(group))
         gradients.attach(group)
         trained_by_hand(gradients, model, x)
         failed = gradients.undone
@@ -89,7 +73,7 @@ def test_what_a_script_added_up_by_hand_before_a_batch_that_failed_is_not_lost(t
     def act(group: Group) -> tuple[bool, list[Tensor | None]]:
         torch.manual_seed(0)
         model, x = nn.Linear(3, 1), torch.randn(SAMPLES, 3)
-        gradients = gradients_of(model, Abort(group, steps=1))
+        gradients = gradients_of(model, BreakingGuard(group, times=1))
         gradients.attach(group)
         trained_by_hand(gradients, model, x)
         model.zero_grad()
@@ -110,7 +94,7 @@ def test_what_a_script_added_up_by_hand_before_a_batch_that_failed_is_not_lost(t
 def test_where_combining_failed_a_script_still_finds_gradients_of_other_optimizers() -> None:
     def act(group: Group) -> list[Tensor | None]:
         model, x = nn.Linear(3, 1), torch.ones(SAMPLES, 3)
-        gradients = gradients_of(model, Abort(group))
+        gradients = gradients_of(model, BreakingGuard(group))
         gradients.attach(group)
         return trained_by_hand(gradients, model, x, steps=1)
 
