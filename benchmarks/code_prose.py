@@ -42,6 +42,7 @@ Remember Remove Rename Repair Repeat Replace Report Reserve Reset Resize Resolve
 Round Run Sample Save Say Scale Search See Select Send Serve Set Settle Share Show Shrink Simulate Skip Solve
 Sort Spend Split Start State Stop Store Submit Subtract Sum Swap Synchronise Take Tell Test Time Track Train
 Translate Treat Try Turn Undo Unpack Update Use Validate Wait Wake Walk Warn Watch Weigh Work Wrap Write Yield
+Block Conclude Expect Iterate Know Listen Meet Overwrite Seed Shut Surround
 """
 VERBS = frozenset(_VERBS.split())
 

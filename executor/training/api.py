@@ -48,9 +48,9 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
     Give it everything of the run that has state, in one call. That is models, optimizers and the training
     DataLoader, or `coadapt.batches(…)`. Where the script has them, it is LR schedulers, a GradScaler, averages
     and teachers, too. So is any object with `state_dict` and `load_state_dict` that a checkpoint should hold.
-    The loader's `batch_size` is the total one. `loss` says what losses are over the samples of a batch: "mean",
-    "sum", "batch" or "auto". "batch" means that only the whole batch gives their gradient, as with negatives of
-    the batch. "auto" looks.
+    The loader's `batch_size` is the total one. `loss` says what losses are over the samples of a batch.
+    It is "mean", "sum", "batch" where only the whole batch gives their gradient, or "auto", which looks. Losses
+    with negatives of the batch are an example of "batch".
 
     Raises ValueError or TypeError, in one sentence, for what cannot be trained; RuntimeError when called twice.
     """

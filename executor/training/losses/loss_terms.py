@@ -1,7 +1,7 @@
 """Reads from a loss's autograd graph the terms that it is the sum of, and how each depends on the samples.
 
-A term is a reduction: a mean over samples, a sum over them, a mean over items that are counted, or a value of
-the parameters alone.
+A term is a reduction. It is a mean over samples, a sum over them, a mean over items that are counted, or a value
+of the parameters alone.
 What stands between the terms and the loss must be linear, so that the loss of a batch is a sum over its parts.
 What stands above a term must treat each sample by itself.
 """
