@@ -43,7 +43,7 @@ class ExecutorJob:
 
 @dataclass(frozen=True)
 class ExecutorStatus:
-    """A snapshot; `state` is the name of one of `reconciling.states`."""
+    """Show a snapshot of an executor; `state` is the name of one of `reconciling.states`."""
 
     state: str
     sequence: int  # the highest `assign` seen

@@ -1,4 +1,4 @@
-"""From where a job's workers are to where they should be: the pure heart of an `AdaptiveExecutor`.
+"""Move a job's workers from where they are to where they should be: the pure heart of an `AdaptiveExecutor`.
 
 Every input (a new assignment, an event of a worker, the passing of time) may change the state and yields effects
 for a thin shell to carry out. Nothing here knows a clock, Ray or a thread, so each path can be tested by itself.

@@ -31,7 +31,7 @@ LOOK_S = 0.1
 
 
 class FolderError(RuntimeError):
-    """A job's folder cannot be made on this machine; one sentence for a person."""
+    """Say in one sentence why a job's folder cannot be made on this machine."""
 
 
 def machine_name() -> str:

@@ -153,7 +153,7 @@ class Trying:
 
 @dataclass(frozen=True)
 class Profiled:
-    """One more local batch size measured in profile mode; the last one has `done`.
+    """Report one more local batch size measured in profile mode; the last report has `done`.
 
     `asked_samples`: of the script's epochs or steps together, at the initial batch size; None: not known.
     """

@@ -1,4 +1,4 @@
-"""The profile runs of one job, beside whatever trains.
+"""Profile runs of one job, beside whatever trains.
 
 Each run is one worker at a time in a slot of its own. Where memory runs out another process goes on with the plan.
 """

@@ -20,7 +20,7 @@ NEVER = float("inf")
 
 @dataclass(frozen=True)
 class Group:
-    """A process group that trains, or is about to."""
+    """Describe a process group that trains, or is about to."""
 
     generation: int
     ranks: tuple[str, ...]  # worker ids
@@ -31,7 +31,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Pause:
-    """Why nothing trains; handed on from state to state until a group trains again."""
+    """Say why nothing trains; each state hands it on until a group trains again."""
 
     since_s: float | None = None  # None: no group has trained yet
     recovered: bool = False  # a worker was lost
@@ -44,7 +44,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Idle:
-    """No group, and no slot to start one in."""
+    """Wait for slots: there is no group and nothing to start."""
 
     name: ClassVar[str] = "idle"
     deadline_s: ClassVar[float] = NEVER
@@ -54,7 +54,7 @@ class Idle:
 
 @dataclass(frozen=True)
 class Starting:
-    """Workers start, and nothing trains."""
+    """Start workers; nothing trains."""
 
     name: ClassVar[str] = "starting"
     deadline_s: ClassVar[float] = NEVER
@@ -64,7 +64,7 @@ class Starting:
 
 @dataclass(frozen=True)
 class Forming:
-    """`Join` is sent, and not everyone has joined."""
+    """Wait until everyone has joined; `Join` is sent."""
 
     name: ClassVar[str] = "forming"
     group: Group
@@ -75,6 +75,8 @@ class Forming:
 
 @dataclass(frozen=True)
 class Training:
+    """Train, with newcomers starting beside the group if it is to grow or move."""
+
     name: ClassVar[str] = "training"
     pause: ClassVar[Pause] = Pause()
     deadline_s: ClassVar[float] = NEVER
@@ -83,7 +85,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Recovering:
-    """A member is lost, and the survivors undo their step."""
+    """Wait until the survivors of a lost member have undone their step."""
 
     name: ClassVar[str] = "recovering"
     group: Group
@@ -93,7 +95,7 @@ class Recovering:
 
 @dataclass(frozen=True)
 class Stopping:
-    """The group saves and ends."""
+    """Wait until the group has saved and ended."""
 
     name: ClassVar[str] = "stopping"
     group: Group
@@ -103,7 +105,7 @@ class Stopping:
 
 @dataclass(frozen=True)
 class Finishing:
-    """A member has reached the end of the script."""
+    """Wait for the others after a member has reached the end of the script."""
 
     name: ClassVar[str] = "finishing"
     group: Group
@@ -119,7 +121,7 @@ class JobEnd(StrEnum):
 
 @dataclass(frozen=True)
 class Ended:
-    """Nothing starts any more; the workers that are left are on their way out."""
+    """Start nothing any more; the workers that are left are on their way out."""
 
     pause: ClassVar[Pause] = Pause()
     deadline_s: ClassVar[float] = NEVER

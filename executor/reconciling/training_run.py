@@ -55,7 +55,7 @@ class TrainingRun:
 
     @property
     def group(self) -> Group | None:
-        """The group that forms, trains or ends; None between groups."""
+        """Return the group that forms, trains or ends; None between groups."""
         return self.state.group if isinstance(self.state, Grouped) else None
 
     @property
@@ -64,13 +64,13 @@ class TrainingRun:
 
     @property
     def members(self) -> list[TrainingWorker]:
-        """Live workers of the group, by rank."""
+        """Return live workers of the group, by rank."""
         members = [self.workers[id] for id in self.ranks if id in self.workers]
         return [member for member in members if member.lives and not member.killed]
 
     @property
     def targets(self) -> set[Slot]:
-        """Slots where workers should be."""
+        """Return slots where workers should be."""
         return set(self.desired) - self.tries.given_up
 
     @property
@@ -79,7 +79,7 @@ class TrainingRun:
 
     @property
     def occupied(self) -> set[Slot]:
-        """Slots with any worker of this job."""
+        """Return slots with any worker of this job."""
         return self.slots | self.measured()
 
     @property
@@ -88,7 +88,7 @@ class TrainingRun:
 
     @property
     def standby(self) -> list[TrainingWorker]:
-        """Workers that wait for their first `Join`, in a slot that is wanted."""
+        """Return workers that wait for their first `Join`, in a slot that is wanted."""
         targets = self.targets
         return [
             worker
@@ -101,7 +101,7 @@ class TrainingRun:
         return max((member.steps for member in self.members), default=0)
 
     def has_gathered(self, now: float) -> bool:
-        """Whether somebody is ready and has waited long enough for the others."""
+        """Return whether somebody is ready and has waited long enough for the others."""
         return any(now >= worker.ready_s + self.timeouts.gather_s for worker in self.standby)
 
     def pause(self, now: float) -> Pause:
@@ -123,7 +123,7 @@ class TrainingRun:
 
     @property
     def beyond_growth(self) -> set[Slot]:
-        """Desired slots that a job which no newcomer can join cannot use, while it trains."""
+        """Return desired slots that no worker can use, since no newcomer can join the job while it trains."""
         members = {member.slot for member in self.members}
         return set(self.desired) - members if self.cannot_grow and members else set()
 

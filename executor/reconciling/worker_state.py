@@ -15,7 +15,7 @@ from .timeouts import Timeouts
 
 
 class Stage(StrEnum):
-    """How far one worker is."""
+    """Say how far one worker is."""
 
     REQUESTED = "requested"  # its actor is asked for
     STARTING = "starting"  # its process runs, the script has not reached `prepare`
@@ -84,6 +84,8 @@ class WorkerState:
 
 @dataclass
 class TrainingWorker(WorkerState):
+    """Add what generations a worker has seen, and its steps."""
+
     profile: ClassVar[bool] = False
 
     sent: int = 0  # generation of the last `Join`
@@ -103,6 +105,8 @@ class TrainingWorker(WorkerState):
 
 @dataclass
 class ProfileWorker(WorkerState):
+    """Add what a worker measures in its profile run."""
+
     profile: ClassVar[bool] = True
 
     sequence: int = 0  # of its run
@@ -113,7 +117,7 @@ class ProfileWorker(WorkerState):
 
     @property
     def tries_less_than_the_script(self) -> bool:
-        """Whether it measures a smaller batch than the script's own; an error there says nothing of training."""
+        """Return whether it measures a smaller batch than the script's own, at which training may not fail."""
         if self.trying is None or self.initial_batch_size is None:
             return False
         return self.trying < self.initial_batch_size
