@@ -36,13 +36,13 @@ Compute Connect Continue Copy Count Cover Cut Decide Deliver Describe Detect Dis
 End Enter Estimate Evaluate Exchange Expand Explain Express Extend Factor Fail Fetch Fill Find Finish Fit Follow
 Forget Form Format Free Generate Get Give Go Group Grow Guess Hand Handle Have Hold Ignore Improve Include
 Insert Join Judge Keep Kill Lay Lease Leave Let Limit Link List Load Lock Log Look Lose Make Map Mark Mask
-Measure Merge Move Name Narrow Note Open Order Pack Parse Pass Pay Perform Pick Place Plan Play Point Prepare
-Price Print Project Prove Publish Put Raise Read Rebuild Receive Record Reduce Refuse Register Reject Release
-Remember Remove Rename Repair Repeat Replace Report Reserve Reset Resize Resolve Restart Restore Retire Return
-Round Run Sample Save Say Scale Search See Select Send Serve Set Settle Share Show Shrink Simulate Skip Solve
-Sort Spend Split Start State Stop Store Submit Subtract Sum Swap Synchronise Take Tell Test Time Track Train
-Translate Treat Try Turn Undo Unpack Update Use Validate Wait Wake Walk Warn Watch Weigh Work Wrap Write Yield
-Block Conclude Expect Iterate Know Listen Meet Overwrite Seed Shut Surround
+Block Conclude Expect Iterate Know Listen Measure Meet Merge Move Name Narrow Note Offer Open Order Overwrite
+Pack Parse Pass Pay Perform Pick Place Plan Play Point Preempt Prepare Price Print Project Prove Publish Put
+Raise Read Rebuild Receive Record Reduce Refuse Register Reject Release Remember Remove Rename Repair Repeat
+Replace Report Reserve Reset Resize Resolve Restart Restore Retire Return Round Run Sample Save Say Scale Search
+See Seed Select Send Serve Set Settle Share Show Shrink Shut Simulate Skip Solve Sort Spend Split Start State
+Stop Store Submit Subtract Sum Surround Swap Synchronise Take Tell Test Time Track Train Translate Treat Try
+Turn Undo Unpack Update Use Validate Value Wait Wake Walk Warn Watch Weigh Work Wrap Write Yield
 """
 VERBS = frozenset(_VERBS.split())
 

@@ -58,8 +58,8 @@ class CoadaptPolicy(ProgramPolicy):
     * Goodput is that of the gradient noise soon to come, so that a job starts on as many GPUs as it will want a
       minute later. It may start on `first_replicas` and grow by `reach`, since each doubling is a restart.
     * p near 0 values relative progress alike in jobs that scale well and in jobs that do not.
-    * Room is kept for jobs that are expected, judged by those that came lately, where nobody gains much by it:
-      fewer jobs have to give way to a newcomer, which costs each of them a restart or two.
+    * Room is kept for jobs that are expected, judged by those that came lately, where nobody gains much by it.
+      Fewer jobs then have to give way to a newcomer, which costs each of them a restart or two.
     * Rounds come early where a job arrives or ends, as the live service's do.
     * Jobs know what earlier ones that trained the same model measured, as those of the live service do.
     """
@@ -108,7 +108,7 @@ class CoadaptPolicy(ProgramPolicy):
         return Weights(offset, np.ones(len(jobs)), offset + stay_base + 2 * TIE)
 
     def to_come(self, jobs: Sequence[JobView], configurations: ConfigurationSet, now: float) -> np.ndarray:
-        """Gains of jobs to come over one smallest configuration, by how likely they are."""
+        """Return the gains of jobs to come over one smallest configuration, by how likely they are."""
         options = self.options
         self._newcomers.note(jobs, configurations, lambda job: self.value_of(job, configurations).rows[0], now)
         found = self._newcomers.expected(now, options.room_s, MOST_EXPECTED) if options.room else None
@@ -139,7 +139,7 @@ class CoadaptPolicy(ProgramPolicy):
         return model.with_noise_scale(soon)
 
     def _lasting(self, jobs: Sequence[JobView], goodput: np.ndarray, current: np.ndarray) -> np.ndarray:
-        """(jobs, configurations) goodput over the time a job will stay there, the pause of a move included."""
+        """Return (jobs, configurations) goodput over the time a job will stay there, with the pause of a move."""
         options = self.options
         age_s = np.array([max(job.age_s, 0.0) for job in jobs])
         restarts = np.array([job.restarts for job in jobs])

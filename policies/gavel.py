@@ -134,7 +134,7 @@ class GavelPolicy:
         return explained(job, round, plan, standing, facts)
 
     def _figures(self, jobs: Sequence[JobView], types: int) -> dict[str, Floats]:
-        """Shares of time, the time served since they were worked out, and the priority of both, by GPU type.
+        """Return shares of time, the time served since they were worked out, and the priority of both, by type.
 
         A job without a share has nan.
         """
@@ -146,7 +146,7 @@ class GavelPolicy:
         return {"share": share, "received_s": received_s, "priority": np.where(able, share / received_s, np.nan)}
 
     def _account(self, round: Round, jobs: Sequence[JobView], gpus: NDArray[np.int64]) -> None:
-        """What every job had since the last round; who arrived and who ended."""
+        """Take in what every job had since the last round, who arrived and who ended."""
         capacity = round.cluster.capacity()
         if capacity != self._capacity:
             self._accounts.clear()
@@ -171,7 +171,7 @@ class GavelPolicy:
             account.attained_gpu_s = job.attained_gpu_s
 
     def _share(self, round: Round, jobs: Sequence[JobView], gpus: NDArray[np.int64], held_s: float) -> None:
-        """New shares, and accounts that start anew."""
+        """Work out new shares, and accounts that start anew."""
         accounts = [self._accounts[job.id] for job in jobs]
         for job, count, account in zip(jobs, gpus.tolist(), accounts, strict=True):
             account.rates = rates_of(job, count, round.cluster)
@@ -187,7 +187,7 @@ class GavelPolicy:
     def _choose(
         self, cluster: Cluster, jobs: Sequence[JobView], gpus: NDArray[np.int64]
     ) -> dict[str, list[tuple[JobView, int]]]:
-        """GPU type -> the jobs that run on it and their GPUs, first in priority first."""
+        """Return GPU type -> the jobs that run on it and their GPUs, first in priority first."""
         types, left = cluster.gpu_types, cluster.capacity()
         accounts = [self._accounts[job.id] for job in jobs]
         taken: set[int] = set()
@@ -254,7 +254,7 @@ class _Reasons:
 
 
 def shares_of(objective: Objective, rates: Floats, gpus: NDArray[np.int64], capacity: Floats) -> Floats:
-    """(jobs, types) shares of time. `rates`: (jobs, types), `gpus`: (jobs,), `capacity`: (types,)."""
+    """Return (jobs, types) shares of time. `rates`: (jobs, types), `gpus`: (jobs,), `capacity`: (types,)."""
     asked = gpus.astype(float)
     if objective is Objective.MAX_SUM_THROUGHPUT_PERF:
         return max_sum_shares(rates, asked, capacity)

@@ -54,7 +54,7 @@ class Search:
         self._front = np.zeros((0, 0, 0), np.int16)
 
     def run(self, jobs: Sequence[str], nodes: Sequence[object], problem: Problem, *more: Counts) -> Found:
-        """`more`: matrices to begin with beside the current one and the last population's."""
+        """Return `more`: matrices to begin with beside the current one and the last population's."""
         starts = problem.current, *more
         first = np.zeros((len(starts) + len(self._front), len(jobs), len(nodes)), np.int16)
         first[: len(starts)] = starts
@@ -70,7 +70,7 @@ class Search:
 
 
 def _shared(now: Sequence[object], before: Mapping[object, int]) -> tuple[Ints, Ints]:
-    """Positions now and before of what is in both."""
+    """Return positions now and before of what is in both."""
     pairs = [(i, before[name]) for i, name in enumerate(now) if name in before]
     to, origin = np.array(pairs, np.int64).reshape(-1, 2).T
     return to, origin
@@ -94,7 +94,7 @@ class VirtualNodes:
         return len(self.names)
 
     def placement(self, row: Counts, demand: Demand = WISH) -> Placement:
-        """What a row with GPUs of one type holds, with CPUs and memory."""
+        """Return what a row with GPUs of one type holds, with CPUs and memory."""
         held = np.flatnonzero(row).tolist()
         shares: dict[str, int] = {}
         for n in held:
@@ -106,7 +106,7 @@ class VirtualNodes:
         )
 
     def rows(self, placements: Sequence[Placement | None], known: Sequence[Counts | None]) -> Counts:
-        """(placements, nodes) GPUs held: as is `known`, where it is, else wherever there is room.
+        """Return (placements, nodes) GPUs held: as is `known`, where it is, else wherever there is room.
 
         What the nodes are too small for, or are no longer there for, is left out.
         """
@@ -240,7 +240,7 @@ def _move_factor(job: JobView) -> float:
 
 
 def _served(problem: Problem) -> Counts:
-    """The current matrix with the least that each job can do with for all that wait, as far as GPUs go."""
+    """Return the current matrix with the least that each job can do with for all that wait, as far as GPUs go."""
     rows = problem.current.copy()
     free = problem.room - rows.sum(axis=0)
     for j in np.flatnonzero(~rows.any(axis=1)).tolist():
@@ -260,12 +260,12 @@ def _served(problem: Problem) -> Counts:
 
 
 def _as_before(now: Placement | None, before: Placement) -> bool:
-    """Whether a job holds as many GPUs of each node as it was given; which those are may have been named since."""
+    """Return whether a job holds as many GPUs of each node as it was given, whichever were named since."""
     return now is not None and now.gpu_type == before.gpu_type and now.by_node == before.by_node
 
 
 def _limits(job: JobView, nodes: VirtualNodes) -> tuple[list[int], list[int], list[int]]:
-    """Least and most GPUs and those of a replica, per GPU type; zeros where the job cannot run."""
+    """Return the least and most GPUs and those of a replica, per GPU type; zeros where the job cannot run."""
     resources, reserved = job.spec.resources, job.spec.reservation
     per_replica = [job.spec.gpus_per_replica(t) or 0 for t in nodes.types]
     ever = max(
@@ -310,7 +310,7 @@ def _why(job: JobView, nodes: VirtualNodes, free: Mapping[str, int]) -> Waiting 
 
 
 def _speedups(jobs: Sequence[JobView], nodes: int, gpus: int, fair: int, types: Sequence[str]) -> Floats:
-    """(jobs, nodes + 1, GPUs + 1) goodput over that of a fair share, on as few nodes as hold it.
+    """Return (jobs, nodes + 1, GPUs + 1) goodput over that of a fair share, on as few nodes as hold it.
 
     A job that cannot use just as much is measured by the most it can use of that, or else by its least. One that
     knows nothing yet scales perfectly.
@@ -342,7 +342,7 @@ def _speedups(jobs: Sequence[JobView], nodes: int, gpus: int, fair: int, types: 
 
 
 def _blind(model: GoodputModel | None, types: Sequence[str]) -> JobModel | None:
-    """The job's model as if all GPUs were of the type that it knows best. Raises ValueError for another kind."""
+    """Return the job's model as if all GPUs were of the type it knows best. Raises ValueError for others."""
     if model is None:
         return None
     if not isinstance(model, JobModel):

@@ -186,7 +186,7 @@ class _Reasons:
         return self._never(i) or self._not_now(i) or self._not_worth_it(i)
 
     def _never(self, i: int) -> str | None:
-        """The user's own limits, and the model's."""
+        """Return the user's own limits, and the model's."""
         c, spec = self.configurations[i], self.job.spec
         if not self.may.allowed[0, i]:
             per_replica = spec.gpus_per_replica(c.gpu_type)
@@ -206,7 +206,7 @@ class _Reasons:
         return None
 
     def _not_now(self, i: int) -> str | None:
-        """Constraints of this round."""
+        """Return the constraints of this round."""
         reserved = self.job.spec.reservation
         if np.isfinite(self.gains[i]):
             return None
@@ -221,7 +221,7 @@ class _Reasons:
         return "no option this round"
 
     def _not_worth_it(self, i: int) -> str:
-        """What the objective and the prices say."""
+        """Return what the objective and the prices say."""
         now = self.gains[self.chosen] if self.chosen >= 0 else 0.0
         paid = self.cost[self.chosen] if self.chosen >= 0 else 0.0
         more, dearer = self.gains[i] - now, self.cost[i] - paid

@@ -29,7 +29,7 @@ class QueueingOptions(BaseModel):
 
 
 def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
-    """Nothing is preempted; waiting jobs start in `order` (positions in the round), none before its turn."""
+    """Preempt nothing; waiting jobs start in `order` (positions in the round), none before its turn."""
     columns = round.columns
     ledger = _ledger(round, np.flatnonzero(columns.held > 0))
     tried = np.zeros(len(order), bool)
@@ -45,7 +45,7 @@ def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Pl
 
 
 def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
-    """The jobs first in `order` whose GPUs fit the cluster run; others that run are stopped.
+    """Return the jobs first in `order` whose GPUs fit the cluster run; others that run are stopped.
 
     Whoever runs and may not be stopped is first. A job that does not fit is passed over. One that is to run keeps
     its placement; one that finds no room on few nodes waits, and its GPUs with it.
@@ -134,7 +134,7 @@ class TimeLeftPolicy(QueueingPolicy):
 
 
 def _room(ledger: Ledger, round: Round, job: JobView, gpus: int, type_blind: bool) -> Placement | None:
-    """Where the job may start now."""
+    """Return where the job may start now."""
     demand = Demand.of(job.spec)
     if len(round.cluster.gpu_types) == 1 or (job.rates is None and job.model is None):
         return ledger.find(gpus, job.spec.resources.gpu_types, demand=demand)
@@ -143,7 +143,7 @@ def _room(ledger: Ledger, round: Round, job: JobView, gpus: int, type_blind: boo
 
 
 def _ledger(round: Round, at: np.ndarray) -> Ledger:
-    """What the running jobs at these positions hold, of what still exists."""
+    """Return what the running jobs at these positions hold, of what still exists."""
     columns = round.columns
     held = zip(columns.ids[at].tolist(), columns.placements[at].tolist(), strict=True)
     return Ledger.of(round.cluster, dict(held))

@@ -56,7 +56,7 @@ def name_of(policy: object) -> str:
 
 
 def make_policy(name: str, **options: Any) -> Policy:
-    """A new policy.
+    """Return a new policy.
 
     Raises:
         ValueError: for an unknown name, an unknown option or a value that is not accepted, in one sentence.

@@ -133,7 +133,7 @@ class ShockwavePolicy:
         return explained(job, round, plan, standing, {"planned_rounds": planned, "weight": weight, **expected})
 
     def _solve(self, round: Round, jobs: Sequence[JobView], crowding: Floats) -> bool:
-        """A new plan; whether there was time for one."""
+        """Return a new plan; whether there was time for one."""
         columns, options = round.columns, self.options
         rates = np.array([rates_of(job, int(n), round.cluster) for job, n in zip(jobs, columns.gpus, strict=True)])
         capacity = np.array([round.cluster.capacity()[t] for t in round.cluster.gpu_types], float)
@@ -157,7 +157,7 @@ class ShockwavePolicy:
         return found is not None
 
     def _order(self, round: Round, jobs: Sequence[JobView]) -> list[int]:
-        """Who may not be stopped; then the plan's jobs by Smith's rule; then those with most work left.
+        """Return who may not be stopped; then the plan's jobs by Smith's rule; then those with most work left.
 
         Within the window, jobs of most weight are to come first on average (the published code's second program):
         best is the order by weight over the GPU-rounds that a job is to get.
@@ -176,7 +176,7 @@ class ShockwavePolicy:
         return sorted(range(len(jobs)), key=rank)
 
     def _choose(self, round: Round, jobs: Sequence[JobView]) -> dict[str, list[tuple[JobView, int]]]:
-        """GPU type -> the jobs, given in order, that run on it this round, and their GPUs."""
+        """Return GPU type -> the jobs, given in order, that run on it this round, and their GPUs."""
         types, left = round.cluster.gpu_types, round.cluster.capacity()
         chosen: dict[str, list[tuple[JobView, int]]] = {t: [] for t in types}
         taken: set[str] = set()
@@ -190,7 +190,7 @@ class ShockwavePolicy:
                     chosen[t].append((job, gpus))
 
         def by(values: Floats, job: JobView, least: float) -> list[str]:
-            """Types of at least so much, that of most first; of equals the one it is on."""
+            """Return types of at least so much, that of most first; of equals the one it is on."""
             on = None if job.placement is None else job.placement.gpu_type
             able = [t for t in range(len(types)) if values[t] >= least and values[t] > 0]
             return [types[t] for t in sorted(able, key=lambda t: (-values[t], types[t] != on))]
@@ -224,7 +224,7 @@ class _Crowding:
         self._arrived: dict[str, tuple[float, float]] = {}  # job -> the sum and the time when it was first seen
 
     def seen(self, round: Round) -> Floats:
-        """(jobs,) up to this round."""
+        """Return (jobs,) up to this round."""
         self._sum_s += self._now * (round.now - self._at_s)
         self._now, self._at_s = crowding_now(round), round.now
         first = self._sum_s, round.now
@@ -238,7 +238,7 @@ def crowding_now(round: Round) -> float:
 
 
 def work_s(round: Round) -> tuple[Floats, Floats]:
-    """(jobs,) seconds of work done and left; time served counts as on the type that a job is fastest on."""
+    """Return (jobs,) seconds of work done and left; time served counts as on the type that a job is fastest on."""
     columns = round.columns
     done_s = columns.attained_gpu_s / np.maximum(columns.gpus, 1)
     unknown = np.isnan(columns.remaining_s)
@@ -248,7 +248,7 @@ def work_s(round: Round) -> tuple[Floats, Floats]:
 
 
 def fairness(round: Round, done_s: Floats, left_s: Floats, crowding: Floats) -> Floats:
-    """(jobs,) predicted finish-time fairness ρ, and 1 where it is less.
+    """Return (jobs,) predicted finish-time fairness ρ, and 1 where it is less.
 
     The time in the system, if what is left takes as long as the crowd there is now makes it, over the time that
     the whole job would have taken with a fair share since it arrived.

@@ -36,7 +36,7 @@ class SiaOptions(ProgramOptions):
 
 
 def restart_factors(jobs: Sequence[JobView]) -> np.ndarray:
-    """(jobs,) r = (T - N S) / (T + S), equation 3.3, within [0.1, 1]: T age, N restarts of S seconds each."""
+    """Return (jobs,) r = (T - N S) / (T + S) within [0.1, 1]: age T, N restarts of S s each (equation 3.3)."""
     age = np.maximum([job.age_s for job in jobs], 0.0)
     cost = np.maximum([job.restart_cost_s for job in jobs], 0.0)
     restarts = np.array([job.restarts for job in jobs])
@@ -46,10 +46,10 @@ def restart_factors(jobs: Sequence[JobView]) -> np.ndarray:
 
 
 def normalised(goodput: np.ndarray, may: Eligibility, known: np.ndarray) -> np.ndarray:
-    """(jobs, configurations) goodput over the row's smallest, times the job's minimum GPUs; 0 where not usable.
+    """Return (jobs, configurations) goodput over the row's smallest, times its minimum GPUs; 0: not usable.
 
-    The smallest is taken over all configurations the job can use, not only those it can reach now, so that
-    a job's scale does not change while it grows. A job without a model values its smallest
+    The smallest is taken over all configurations the job can use, not only those it can reach now. A job's
+    scale therefore does not change while it grows. A job without a model values its smallest
     configurations at their minimum.
     """
     rows = np.where(may.usable, goodput, 0.0)
@@ -64,17 +64,17 @@ def normalised(goodput: np.ndarray, may: Eligibility, known: np.ndarray) -> np.n
 class SiaPolicy(ProgramPolicy):
     """Equations 3.2 to 3.5 for a whole round, exactly; then the placer.
 
-    The program is solved as "gain over leaving the job out": for p < 0, minimising sum of A x + λ (1 - |x|) is
-    maximising sum of (λ - A) x with A = (r G)^p; for p > 0, maximising sum of A x - λ (1 - |x|) is maximising
+    The program is solved as "gain over leaving the job out". For p < 0, minimising sum of A x + λ (1 - |x|) is
+    maximising sum of (λ - A) x with A = (r G)^p. For p > 0, maximising sum of A x - λ (1 - |x|) is maximising
     sum of (A + λ) x. A configuration that a job cannot use is no option, rather than one of small value.
     Two readings where the paper leaves room:
 
     * Leaving a running job out interrupts it as moving it does, so for p < 0 its λ carries the same r^p.
       (Otherwise a small r makes idling cheaper than any move, even with GPUs free.) Where a job cannot stay
       as it is, its nodes being gone, it has no factor at all.
-    * Time sharing multiplies λ with 1 + w: for a waiting job that served s of the last τ seconds
-      w = (τ - s) / τ, and up to 1 more while it goes on waiting; 3 for one in the middle of its turn, so that
-      turns are not broken off; 0 for the τ seconds after a full turn. The paper's λ = (τ - s) / τ alone lets
+    * Time sharing multiplies λ with 1 + w. A waiting job that served s of the last τ seconds has
+      w = (τ - s) / τ, and up to 1 more while it goes on waiting. One in the middle of its turn has w = 3, so that
+      turns are not broken off. For the τ seconds after a full turn w is 0. The paper's λ = (τ - s) / τ alone lets
       GPUs idle, since a job's smallest configuration costs A = 1.
     """
 
@@ -109,7 +109,7 @@ class SiaPolicy(ProgramPolicy):
     def weigh(
         self, jobs: Sequence[JobView], current: np.ndarray, stay_base: np.ndarray, shares: np.ndarray
     ) -> Weights:
-        """A move is worth (r G)^p, staying G^p; see the class for what else there is."""
+        """Value a move at (r G)^p and staying at G^p; see the class for what else there is."""
         factor = np.ones(len(jobs))
         if self.options.restart_factor:
             factor = np.where(current >= 0, restart_factors(jobs), 1.0)

@@ -22,7 +22,7 @@ class ThemisOptions(QueueingOptions):
 
 
 def finish_time_fairness(columns: JobColumns, now: float, capacity: int) -> np.ndarray:
-    """(jobs,) ρ = time in the shared cluster over time on a 1/N share of it, N jobs being active.
+    """Return (jobs,) ρ = time in the shared cluster over time on a 1/N share of it, N jobs being active.
 
     A job that runs now is taken to run on to its end; one of unknown length to have as much to go as it has done.
     """

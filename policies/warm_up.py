@@ -44,14 +44,14 @@ class _Listener(event.Listener):
 
 @contextmanager
 def telling(tell: Callable[[], None]) -> Iterator[None]:
-    """`tell` is called before the first kernel that is compiled within, if any is; those in the cache are not."""
+    """Call `tell` before the first kernel that is compiled within, if any is; those in the cache are not."""
     with event.install_listener("numba:compile", _Listener(tell)):
         yield
 
 
 @contextmanager
 def stopwatch() -> Iterator[Callable[[], float]]:
-    """Seconds within, to be asked afterwards; those that compiling or reading kernels took are not counted."""
+    """Yield a clock of the seconds within, less those that compiling or reading kernels took."""
     spent = {"all": 0.0, "compiling": 0.0}
     start = time.perf_counter()
     with event.install_timer("numba:compiler_lock", lambda seconds: spent.update(compiling=seconds)):
@@ -80,7 +80,7 @@ def warm_up(policy: str, options: Mapping[str, Any]) -> None:
 
 
 def made_up_round(placements: Mapping[str, Placement], count: int = 5, later_s: float = 0.0) -> Round:
-    """Jobs of any size, and some of fixed sizes, which fit together so badly that only a search settles it."""
+    """Return jobs of any size and some of fixed sizes that fit so badly that only a search settles it."""
     nodes = tuple(Node(f"{kind}-{i}", kind, 4) for kind in ("a", "b") for i in range(2))
     model = _model()
     sizes = zip(range(count), itertools.cycle((None, 2, 4, 8, 8)))
@@ -92,7 +92,7 @@ def made_up_round(placements: Mapping[str, Placement], count: int = 5, later_s: 
 
 
 def _change_a_program() -> None:
-    """Requests of more columns than are all worked on, and so many leave that what stays is moved together."""
+    """Solve requests of more columns than are all worked on; so many leave that the rest is moved together."""
     from ..optimizer.copter.engine import ContinualProgram, Row  # a room that other policies do without
 
     count, sizes, rng = 100, np.arange(1.0, 21.0), np.random.default_rng(0)

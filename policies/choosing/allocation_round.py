@@ -93,7 +93,7 @@ class ProgramPolicy(ABC):
     """Keeps the program of the last round, changes what changed, solves it, and lets the placer find the GPUs.
 
     A job with a reservation takes exactly that; a placed non-preemptible job keeps its very GPUs. A job's values
-    are worked out again when its goodput, its spec, what it holds or the most it ever held is another, and all are
+    are worked out again when its goodput, its spec, what it holds or the most it ever held is another. All are
     when there are other configurations. Nodes that come or go change limits alone, as long as there are the same.
     """
 
@@ -115,7 +115,7 @@ class ProgramPolicy(ABC):
     def values(
         self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, placed: np.ndarray
     ) -> Values:
-        """Values of some jobs, of nothing but the arguments; goodput: (jobs, configurations), finite.
+        """Return values of some jobs, of nothing but the arguments; goodput: (jobs, configurations), finite.
 
         placed: (jobs,) column that each runs in, -1: none.
         """
@@ -124,14 +124,14 @@ class ProgramPolicy(ABC):
     def weigh(
         self, jobs: Sequence[JobView], current: np.ndarray, stay_base: np.ndarray, shares: np.ndarray
     ) -> Weights:
-        """Weights of all jobs of a round; current, stay_base: (jobs,) of their values."""
+        """Return weights of all jobs of a round; current, stay_base: (jobs,) of their values."""
 
     def to_come(self, jobs: Sequence[JobView], configurations: ConfigurationSet, now: float) -> np.ndarray:
-        """(others, configurations) gains of jobs not there yet, 0: no option; what they take stays free."""
+        """Return (others, configurations) gains of jobs not there yet, 0: no option; what they take stays free."""
         return np.zeros((0, len(configurations)))
 
     def value_of(self, job: JobView, configurations: ConfigurationSet) -> Values:
-        """Values of one job, from its view alone."""
+        """Return values of one job, from its view alone."""
         goodput = goodput_matrix([job.model], configurations.arrays)
         goodput = np.where(np.isfinite(goodput), goodput, 0.0)
         return self.values([job], configurations, goodput, np.array([configurations.index(job.placement)]))
@@ -205,7 +205,7 @@ class ProgramPolicy(ABC):
         )
 
     def _prepare(self, limits: Limits, configurations: ConfigurationSet) -> ChoiceProgram:
-        """The program of the last round with the limits of this one, or a new one where configurations changed."""
+        """Return the last program with the limits of this round, or a new one where configurations changed."""
         if self._program is None:
             arrays = configurations.arrays
             sizes = arrays.gpus.astype(float)
@@ -273,7 +273,7 @@ class ProgramPolicy(ABC):
     def _gains(
         self, job: JobView, place: int, configurations: ConfigurationSet, weights: Weights, held: bool
     ) -> np.ndarray:
-        """(configurations,) what each adds to the objective over leaving the job out; -inf: it is no option."""
+        """Return (configurations,) what each adds to the objective over leaving the job out; -inf: no option."""
         values = self.value_of(job, configurations)
         base, options, _, _ = _constraints([job], values, configurations)
         options = options[0] & (not held)
@@ -284,7 +284,7 @@ class ProgramPolicy(ABC):
         return gains
 
     def _configuration_set(self, round: Round, jobs: Sequence[JobView]) -> ConfigurationSet:
-        """Last round's, if the nodes and what jobs needed lately are the same."""
+        """Return last round's, if the nodes and what jobs needed lately are the same."""
         extra, most = self._needed.with_those_of(round.cluster, (job.spec for job in jobs))
         key = (round.cluster, extra, most)
         if self._configurations is None or self._configurations[0] != key:
@@ -297,7 +297,7 @@ class ProgramPolicy(ABC):
         return self._configurations[1]
 
     def shares(self, jobs: Sequence[JobView], now: float) -> np.ndarray:
-        """(jobs,) what λ is multiplied with: 1 without time sharing, else 1 + w (section 3.5.6)."""
+        """Return (jobs,) what λ is multiplied with: 1 without time sharing, else 1 + w (section 3.5.6)."""
         window = self._options.timeshare_window_s
         if window is None:
             return np.ones(len(jobs))
@@ -331,7 +331,7 @@ def _realised(placement: Placement, configurations: ConfigurationSet) -> Configu
 def _constraints(
     jobs: Sequence[JobView], values: Values, configurations: ConfigurationSet
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str | None]]:
-    """Base values, options and which jobs must be served: those with reservations, and non-preemptible ones.
+    """Return base values, options and which jobs must be served: reserved and non-preemptible ones.
 
     Last, for every job what keeps its reservation from being met.
     """
@@ -358,7 +358,7 @@ def _constraints(
 
 
 def _exact(spec: JobSpec, configurations: ConfigurationSet) -> np.ndarray:
-    """(configurations,) that are what the job reserved."""
+    """Return (configurations,) that are what the job reserved."""
     reserved, arrays = spec.reservation, configurations.arrays
     assert reserved is not None
     if reserved.gpu_type not in arrays.gpu_types:
@@ -383,7 +383,7 @@ def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[str]) -
 
 
 def _prices(solution: ChoiceSolution, limits: Limits, configurations: ConfigurationSet) -> Mapping[str, float]:
-    """Marginal value of one GPU of each type, in units of the objective: that of the dearest configuration."""
+    """Return the marginal value of one GPU of each type in units of the objective, by its dearest option."""
     arrays = configurations.arrays
     each = (solution.prices @ limits.usage) / arrays.gpus
     return {t: float(each[arrays.type_index == i].max(initial=0.0)) for i, t in enumerate(arrays.gpu_types)}

@@ -46,11 +46,11 @@ def eligibility(
     first: int = 0,
     reach: float = 2.0,
 ) -> Eligibility:
-    """What each job may use; `goodput` is (jobs, configurations), zeros for a job without a model.
+    """Return what each job may use; `goodput` is (jobs, configurations), zeros for a job without a model.
 
     A job starts with the smallest configuration of a GPU type and at most doubles its replicas per round,
-    counted from the most it ever held on any type (Sia, section 3.3.2: models of larger configurations
-    are trusted only when there are measurements of smaller ones). `first`: it may start with so many replicas;
+    counted from the most it ever held on any type. Models of larger configurations are trusted only when there
+    are measurements of smaller ones (Sia, section 3.3.2). `first`: it may start with so many replicas;
     `reach`: and grow by this factor.
     """
     arrays = configurations.arrays
@@ -105,7 +105,7 @@ def _allow(
 
 
 def _most_replicas(job: JobView, per_replica: Mapping[str, int]) -> int:
-    """The most the job ever held on any type of the cluster."""
+    """Return the most the job ever held on any type of the cluster."""
     most, placement = 0, job.placement
     for t, gpus in job.largest_gpus.items():
         if each := per_replica.get(t):

@@ -17,7 +17,7 @@ _AT_ONCE = 4096  # jobs whose goodput is worked out together, so that a large ro
 class GoodputRows:
     """Rows of goodput by job, kept while a job's model says the same of a few configurations of every GPU type.
 
-    A job's estimators are fitted anew with each report, and mostly to the same; computing all the goodputs of a
+    A job's estimators are fitted anew with each report, and mostly to the same. Computing all the goodputs of a
     large cluster takes longer than deciding about them.
 
     Args:
@@ -44,7 +44,7 @@ class GoodputRows:
     def update(self, jobs: Sequence[JobView], configurations: ConfigurationSet) -> np.ndarray:
         """Take in the jobs of a round, all of them; (jobs,) whose row is not what it was in the last.
 
-        Of other configurations no row is; computed are those that were not there.
+        If the configurations changed, every row counts as changed. Only new configurations are computed.
         """
         # Sorted, so that which row a place holds next never hangs on the order of a set.
         for id in sorted(self._place.keys() - {job.id for job in jobs}):
@@ -88,7 +88,7 @@ class GoodputRows:
         return True
 
     def of(self, jobs: Sequence[JobView]) -> np.ndarray:
-        """(jobs, configurations) goodput of jobs of this round, 0 where a job cannot run or has no model."""
+        """Return (jobs, configurations) goodput of jobs of this round; 0: it cannot run or has no model."""
         return self._rows[[self._place[job.id] for job in jobs]].astype(float)
 
     def _moved(self, jobs: Sequence[JobView]) -> np.ndarray:
@@ -128,7 +128,7 @@ def _finite(goodput: np.ndarray) -> np.ndarray:
 
 
 def _probes(configurations: ConfigurationSet) -> np.ndarray:
-    """Columns of every GPU type, evenly spread over the logarithm of their GPUs."""
+    """Return columns of every GPU type, evenly spread over the logarithm of their GPUs."""
     chosen: list[int] = []
     gpus = configurations.arrays.gpus
     for columns in configurations.columns_of.values():

@@ -49,7 +49,7 @@ class Newcomers:
         self._known = frozenset(job.id for job in jobs if job.model is not None)
 
     def expected(self, now: float, within_s: float, most: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """The chances that one job comes, that two come, …, up to `most`, and what one's configurations are worth.
+        """Return the chances that 1, 2, …, `most` jobs come, and what configurations are worth to one of them.
 
         Arrivals are taken to be Poisson at the rate of the last hour. None: nothing is known of them.
         """

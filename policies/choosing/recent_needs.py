@@ -16,8 +16,8 @@ Special = tuple[str, int, int]  # GPU type, GPUs, GPUs per replica
 class RecentNeeds:
     """What `ConfigurationSet` must contain for the jobs of this round and of the last 60.
 
-    One large job more or less, or one of an odd count, would else be another set of configurations, of which all
-    that is known by configuration, of every job, is worked out anew.
+    Without it, one large job more or less, or one of an odd count, would make another set of configurations. All
+    that is known by configuration, of every job, would then be worked out anew.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class RecentNeeds:
         self._most: dict[int, int] = {}
 
     def with_those_of(self, cluster: Cluster, specs: Iterable[JobSpec]) -> tuple[frozenset[Special], int]:
-        """`extra` and `most_gpus`, with what the jobs of this round need."""
+        """Return `extra` and `most_gpus`, with what the jobs of this round need."""
         extra, most = needs(cluster, specs)
         self._round += 1
         oldest = self._round - _ROUNDS

@@ -37,7 +37,7 @@ class Configuration:
         return f"{self.gpus}x{self.gpu_type}" + (f" ({self.nodes} nodes)" if self.nodes > 1 else "")
 
     def holds_replicas(self, gpus_per_replica: int) -> bool:
-        """Whether it is whole replicas, none spread over nodes unless larger than its part of one."""
+        """Return whether it is whole replicas, none spread over nodes unless larger than its part of one."""
         if self.gpus % gpus_per_replica:
             return False
         shape = self.shape
@@ -66,12 +66,12 @@ class Limits:
 
 
 def block(gpus: int) -> int:
-    """The smallest power of two that holds `gpus` GPUs."""
+    """Return the smallest power of two that holds `gpus` GPUs."""
     return 1 << (gpus - 1).bit_length()
 
 
 def floor_block(gpus: int) -> int:
-    """The largest power of two not above `gpus`: the biggest virtual node of a node of that size."""
+    """Return the largest power of two not above `gpus`: the biggest virtual node of a node of that size."""
     return 1 << (gpus.bit_length() - 1)
 
 
@@ -125,7 +125,7 @@ class ConfigurationSet:
 
     @classmethod
     def for_jobs(cls, cluster: Cluster, specs: Iterable[JobSpec]) -> ConfigurationSet:
-        """The regular configurations that some job is large enough for, and what special ones the jobs need."""
+        """Return the regular configurations that some job is large enough for, and the special ones."""
         return cls(cluster, *needs(cluster, specs))
 
     def __len__(self) -> int:
@@ -153,7 +153,7 @@ class ConfigurationSet:
         )
 
     def holds_replicas(self, gpus_per_replica: int) -> np.ndarray:
-        """(configurations,) `Configuration.holds_replicas` of each."""
+        """Return (configurations,) `Configuration.holds_replicas` of each."""
         found = self._replicas.get(gpus_per_replica)
         if found is None:
             gpus, each = self.arrays.gpus, self.arrays.gpus // self.arrays.nodes
@@ -170,7 +170,7 @@ class ConfigurationSet:
         return {t: slice(*ends[i : i + 2]) for i, t in enumerate(self.arrays.gpu_types)}
 
     def columns_in(self, other: ConfigurationSet) -> np.ndarray:
-        """(configurations,) column of each in a set of another cluster, -1: it is not there, or of other goodput.
+        """Return (configurations,) column of each in a set of another cluster; -1: absent or of other goodput.
 
         A GPU type whose nodes are of another size now is of other goodput.
         """
@@ -182,18 +182,18 @@ class ConfigurationSet:
         return np.where(np.array(alike, bool)[self.arrays.type_index], np.array(found, np.int64), -1)
 
     def is_like(self, other: ConfigurationSet) -> bool:
-        """Whether what is known by column of the other set holds for this one, however much fits on each."""
+        """Return whether what is known by column of the other set holds here, however much fits on each."""
         if self.items != other.items or not np.array_equal(self.special, other.special):
             return False
         return bool((self.columns_in(other) >= 0).all())
 
     def of(self, placement: Placement) -> Configuration | None:
-        """What a placement realises; None where it is no configuration of this cluster as it is now."""
+        """Return what a placement realises; None where it is no configuration of this cluster as it is now."""
         column = self.index(placement)
         return None if column < 0 else self.items[column]
 
     def index(self, placement: Placement | None) -> int:
-        """Column of the configuration that a placement realises, or -1."""
+        """Return the column of the configuration that a placement realises, or -1."""
         if placement is None:
             return -1
         gpu_type, shares, by_id = placement.gpu_type, placement.shares, self.cluster.by_id
@@ -212,13 +212,14 @@ class ConfigurationSet:
         return column if held == self.items[column].shape else -1
 
     def limits(self, held: Iterable[Placement] = ()) -> Limits:
-        """What fits beside placements that are not to be moved.
+        """Return what fits beside placements that are not to be moved.
 
-        With free GPUs f_v on the nodes v of a type, a set of power-of-two parts and whole nodes can be placed
-        if and only if for every k the parts of at least 2^k GPUs (a whole node counting as its own blocks of at
-        least 2^k) take no more than sum over v of floor(f_v / 2^k) * 2^k, and the whole nodes of each size are
-        no more than there are free. Limits that follow from others are left out: a type whose nodes have
-        one size, a power of two, needs only the first. Without placements, it is the same object every time.
+        Let f_v be the free GPUs on the nodes v of a type. A set of power-of-two parts and whole nodes can
+        be placed if and only if two things hold. For every k, the parts of at least 2^k GPUs take no more
+        than the sum over v of floor(f_v / 2^k) * 2^k. (A whole node counts as its own blocks of at least
+        2^k.) The whole nodes of each size are no more than there are free. Limits that follow from others
+        are left out: a type whose nodes have one size, a power of two, needs only the first. Without
+        placements, it is the same object every time.
         """
         held = tuple(held)
         return self._limits(held) if held else self._empty_limits
@@ -285,7 +286,7 @@ class ConfigurationSet:
 
 
 def needs(cluster: Cluster, specs: Iterable[JobSpec]) -> tuple[frozenset[tuple[str, int, int]], int]:
-    """What `ConfigurationSet` must contain for these jobs: its `extra` and `most_gpus`."""
+    """Return what `ConfigurationSet` must contain for these jobs: its `extra` and `most_gpus`."""
     extra: set[tuple[str, int, int]] = set()
     most = 1
     capacity = cluster.capacity()
@@ -296,7 +297,7 @@ def needs(cluster: Cluster, specs: Iterable[JobSpec]) -> tuple[frozenset[tuple[s
 
 
 def want(spec: JobSpec) -> Hashable:
-    """All that decides which configurations a job may use; of many jobs, few want different things."""
+    """Return all that decides which configurations a job may use; of many jobs, few want different things."""
     resources, reservation = spec.resources, spec.reservation
     types, per_replica = resources.gpu_types, resources.gpus_per_replica
     return (
@@ -310,7 +311,7 @@ def want(spec: JobSpec) -> Hashable:
 
 
 def special_counts(spec: JobSpec, capacity: Mapping[str, int]) -> set[tuple[str, int, int]]:
-    """(GPU type, GPUs, GPUs per replica) that one job may hold besides the regular configurations."""
+    """Return (GPU type, GPUs, GPUs per replica) that one job may hold besides the regular configurations."""
     resources, reservation = spec.resources, spec.reservation
     counts: set[tuple[str, int, int]] = set()
     if reservation is not None:
@@ -343,7 +344,7 @@ def _regular(gpu_type: str, sizes: Counter[int]) -> Iterable[Configuration]:
 
 
 def _special(gpu_type: str, gpus: int, per_replica: int, sizes: Counter[int]) -> Configuration | None:
-    """A count's own configuration: a part of a node, else of one whole node, else of as few nodes as hold it.
+    """Return a count's own configuration: a part of a node, else one whole node, else as few as hold it.
 
     A replica that fits a node is not spread over two.
     """

@@ -53,7 +53,7 @@ class JobView:
         return self.expected.mean_s if self.expected.known else None
 
     def goodput(self, configurations: ConfigurationSet) -> np.ndarray:
-        """Goodput in initial-batch-size samples/s of each configuration, 0 where it cannot run."""
+        """Return goodput in initial-batch-size samples/s of each configuration, 0 where it cannot run."""
         return goodput_matrix([self.model], configurations.arrays)[0]
 
 
@@ -115,7 +115,7 @@ class Round:
         return own if isinstance(own, JobColumns) else JobColumns.of(self.jobs)
 
     def goodput(self, configurations: ConfigurationSet) -> np.ndarray:
-        """(jobs, configurations) goodput in one vectorised call; a job without a model gets zeros."""
+        """Return (jobs, configurations) goodput in one vectorised call; a job without a model gets zeros."""
         return goodput_matrix([job.model for job in self.jobs], configurations.arrays)
 
 

@@ -1,7 +1,7 @@
 """Free room on the nodes of one type: who fits where, and whose leaving makes room with the fewest moves.
 
 Nodes are positions in the order of their ids, so that the lowest position is the lowest id. All is found through
-heaps whose entries may be out of date and are then skipped: neither a change nor a question costs more
+heaps whose entries may be out of date and are then skipped. Neither a change nor a question costs more
 where there are more nodes. Only a job that asks for more CPUs or memory than its GPUs' part looks at all nodes.
 """
 
@@ -65,18 +65,18 @@ class Rooms:
             heappush(self._empty[size], node)
 
     def empties(self, node_gpus: int) -> int:
-        """How many nodes of that size are wholly free."""
+        """Return how many nodes of that size are wholly free."""
         return self._empties.get(node_gpus, 0)
 
     def has(self, node: int, gpus: int, demand: Demand) -> bool:
-        """Whether the CPUs and the memory for so many GPUs are there."""
+        """Return whether the CPUs and the memory for so many GPUs are there."""
         if demand.is_wish and not self.uneven:
             return True
         cpus, memory_gib = demand.on(self.nodes[node], gpus)
         return cpus <= self.cpus[node] + TOLERANCE and memory_gib <= self.memory_gib[node] + TOLERANCE
 
     def best_fit(self, gpus: int, before: Mapping[int, int], demand: Demand) -> int | None:
-        """The node with the least room that is enough, but rather one where the job already is.
+        """Return the node with the least room that is enough, but rather one where the job already is.
 
         before: node -> GPUs the job holds there.
         """
@@ -97,7 +97,7 @@ class Rooms:
     def whole_nodes(
         self, count: int, node_gpus: int, before: Mapping[int, int], demand: Demand
     ) -> list[int] | None:
-        """So many wholly free nodes of that size, ascending: those where the job already is, then the lowest.
+        """Return so many wholly free nodes of that size, ascending: where the job is, then the lowest.
 
         The caller takes what it is given.
         """
@@ -187,12 +187,12 @@ class Tenants:
         return going
 
     def _option(self, node: int, gpus: int, whole: bool) -> tuple[int, int, int] | None:
-        """(moves, GPUs moved, node), None where nobody goes."""
+        """Return (moves, GPUs moved, node), None where nobody goes."""
         movers = self._movers(node, gpus, whole)
         return (len(movers), sum(part.gpus for part in movers), node) if movers else None
 
     def _movers(self, node: int, gpus: int, whole: bool) -> list[Part]:
-        """The fewest: a small one if one is enough, else the largest first; [] if none need or all do not do."""
+        """Return the fewest: a small one if one will do, else the largest first; [] if none or not all will."""
         if whole and self._rooms.size[node] != gpus:
             return []
         most = gpus if whole else block(gpus) // 2

@@ -1,6 +1,6 @@
 """From configurations to concrete GPUs (Sia, section 3.3.1).
 
-Three rules: a part of a node is never split over two; whole-node configurations take whole nodes; where
+There are three rules. A part of a node is never split over two. Whole-node configurations take whole nodes. Where
 fragmentation leaves no room, some jobs that would have stayed are moved, and counted.
 """
 
@@ -119,9 +119,9 @@ class _Board:
     def settle(self, jobs: list[str]) -> None:
         """Keep who can stay and place the others, largest first; who finds no room makes smaller ones move.
 
-        When a block of b GPUs is to be placed, all that was placed before takes at least b: what is in the way are
-        smaller jobs that could stay, and as sizes are powers of two, a plan within the limits leaves
-        room for b on some node once these are gone. They are placed after it, so nothing is placed twice.
+        When a block of b GPUs is to be placed, all that was placed before takes at least b. What is in the way are
+        smaller jobs that could stay. Sizes are powers of two, so a plan within the limits leaves room for b on
+        some node once these are gone. They are placed after it, so nothing is placed twice.
         """
         free = list(self._size)
         to_place = self._keep(jobs, free)
@@ -154,7 +154,7 @@ class _Board:
                 rooms.take(node, self._wanted[job].node_gpus or gpus, share.cpus, share.memory_gib)
 
     def _left(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """CPUs and memory of each node that kept jobs leave, infinity where it states none."""
+        """Return CPUs and memory of each node that kept jobs leave, infinity where it states none."""
         shares = [share for job in self.kept for share in self._current[job].shares]
         positions = self._at
         at = np.array([positions[share.node_id][1] for share in shares], np.int64)
@@ -182,7 +182,7 @@ class _Board:
         return others
 
     def _stays(self, job: str, free: list[int]) -> list[int]:
-        """The nodes of a job that holds what is wanted, or is pinned; [] if they are gone or too small for it."""
+        """Return the nodes of a job that holds what is wanted or is pinned; [] if they are gone or too small."""
         placement, c = self._current.get(job), self._wanted[job]
         if placement is None or placement.gpu_type != self.gpu_type:
             return []
@@ -199,7 +199,7 @@ class _Board:
         return nodes
 
     def before(self, job: str) -> Held:
-        """What a job holds of the nodes of this type that are still there."""
+        """Return what a job holds of the nodes of this type that are still there."""
         placement, held = self._current.get(job), {}
         if placement is not None and placement.gpu_type == self.gpu_type:
             for share in placement.shares:
@@ -209,12 +209,12 @@ class _Board:
         return held
 
     def is_on(self, placement: Placement, held: Held) -> bool:
-        """Whether a placement, of whatever type, has a node among those held."""
+        """Return whether a placement, of whatever type, has a node among those held."""
         at = (self._at.get(share.node_id, NOWHERE) for share in placement.shares)
         return any(node in held for gpu_type, node in at if gpu_type == self.gpu_type)
 
     def _parts(self) -> Iterator[Part]:
-        """Kept jobs on a part of one node, which may be moved."""
+        """Yield kept jobs on a part of one node, which may be moved."""
         for job in self.kept:
             shares = self._current[job].shares
             if len(shares) == 1 and not self._wanted[job].node_gpus and job not in self._pinned:
@@ -235,7 +235,7 @@ class _Board:
 
 
 def _realises(placement: Placement, configuration: Configuration) -> bool:
-    """Whether it has the configuration's shape; not whether its nodes have the right size."""
+    """Return whether it has the configuration's shape; not whether its nodes have the right size."""
     if placement.nodes != configuration.nodes or placement.gpus != configuration.gpus:
         return False
     if placement.nodes == 1:

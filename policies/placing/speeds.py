@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def rates_of(job: JobView, gpus: int, cluster: Cluster) -> Floats:
-    """The job's progress per second on `gpus` GPUs of each type of the cluster, on as few nodes as can be.
+    """Return the job's progress per second on `gpus` GPUs of each type of the cluster, on as few nodes as can be.
 
     0 where it may not or cannot run. A job that nobody knows anything of makes progress 1 on every type.
     """
@@ -35,6 +35,6 @@ def rates_of(job: JobView, gpus: int, cluster: Cluster) -> Floats:
 
 
 def startable_on(job: JobView, gpus: int, cluster: Cluster, *, type_blind: bool) -> Mapping[str, float]:
-    """The GPU types that can run the job, each with its progress per second; `type_blind`: all as fast."""
+    """Return the GPU types that can run the job, each with its progress per second; `type_blind`: all as fast."""
     rates = zip(cluster.gpu_types, rates_of(job, gpus, cluster).tolist(), strict=True)
     return {gpu_type: 1.0 if type_blind else rate for gpu_type, rate in rates if rate > 0}
