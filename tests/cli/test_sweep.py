@@ -136,12 +136,8 @@ def test_a_sweep_takes_what_a_single_simulation_does() -> None:
         "early": "early_s", "profiling_cost": "profiling_cost_s", "node_mtbf": "node_mtbf_h",
         "node_repair": "node_repair_h",
     }  # fmt: skip
-    options = set(inspect.signature(simulate).parameters) - {
-        "out",
-        "as_json",
-        "explain",
-        "at",
-    }  # of `simulate` alone
+    only_simulate = {"out", "as_json", "explain", "at"}
+    options = set(inspect.signature(simulate).parameters) - only_simulate
     assert {renamed.get(name, name) for name in options} == set(SweepFile.model_fields)
 
 
@@ -175,6 +171,21 @@ def test_a_field_of_a_sweep_does_what_the_option_of_a_simulation_does(
     assert swept == single
     plain = figures([*one, "--out", str(tmp_path / "c")], capsys)
     assert single["mean_jct_h"] != plain["mean_jct_h"]
+
+
+def test_a_sweep_hides_lengths_as_a_simulation_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long_first = "job_id,arrival_s,service_sec,gpu_count\nheld,0,100,2\nlong,1,1000,2\nshort,2,10,2\n"
+    (tmp_path / "jobs.csv").write_text(long_first)
+    found = {}
+    for lengths in ("told", "unknown"):
+        text = f'policies: [sjf]\ntraces: [jobs.csv]\nclusters: ["1x any:2"]\nlengths: {lengths}\n'
+        (tmp_path / f"{lengths}.yaml").write_text(text)
+        swept = ["sweep", str(tmp_path / f"{lengths}.yaml"), "--out", str(tmp_path / lengths), "--no-ray"]
+        one = ["simulate", "--trace", str(tmp_path / "jobs.csv"), "--cluster", "1x any:2", "--policy", "sjf"]
+        found[lengths] = figures(swept, capsys)
+        alone = figures([*one, "--lengths", lengths, "--out", str(tmp_path / f"alone-{lengths}")], capsys)
+        assert found[lengths] == alone
+    assert found["told"]["mean_jct_h"] < found["unknown"]["mean_jct_h"]  # the short job is not served first
 
 
 @pytest.mark.parametrize("ray", [False, True])
