@@ -142,8 +142,8 @@ class ExplainView(TypedDict):
 
     job_id: str
     lines: list[str]  # sentences for a person
-    decision: NotRequired[str]  # "placed", "waiting" or "refused"; absent: the job took no part in the last round
-    reason: NotRequired[str | None]  # why it waits, a code of `core.decisions.WaitReason`; refused: a sentence
+    decision: NotRequired[str]  # "placed", "waiting" or "refused"; "ended" of a job that has
+    reason: NotRequired[str | None]  # why it waits, a code of `WaitReason`; refused: a sentence; ended: its phase
     name: NotRequired[str]
     before: NotRequired[str | None]  # what it held at the start of the round, as "4xa100"
     chosen: NotRequired[str | None]  # what it gets

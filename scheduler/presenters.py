@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..core.cluster import Node
+from ..core.cluster import Cluster, Node
+from ..core.decisions import WaitReason
 from ..core.events import shown_kind
 from ..core.job import Phase
 from ..core.json_numbers import plain
@@ -29,6 +30,7 @@ from ..policies.contract.round import Plan
 from .habits import habits_of
 from .nodes import NodesSnapshot
 from .record import JobRecord, ProfileRun
+from .snapshot import allowed_types
 from .status import ends_s, status_of
 from .store import Event
 from .targets import progress
@@ -220,6 +222,31 @@ def why_not_in_round(job: JobRecord) -> str:
         was = "was" if job.phase is Phase.CANCELLED else f"has {job.phase.value}:"
         return f"{job.id} {was} {job.state.reason}; `coadapt describe {job.id}` tells what it had"
     return f"{job.id} is {job.phase.value}: {_reason(job) or 'it takes part in the next round'}"
+
+
+def explanation_outside_round(job: JobRecord, cluster: Cluster) -> dict[str, Any]:
+    """Return what `explain` answers for a job that took no part in the last round.
+
+    `decision` is "placed", "waiting" or "ended"; `reason` is a code of `WaitReason`, or how the job ended.
+    """
+    decision, reason = "waiting", _why_outside(job, cluster).value
+    if not job.active:
+        decision, reason = "ended", job.phase.value
+    return {
+        "job_id": job.id,
+        "name": job.spec.name,
+        "decision": "placed" if job.active and job.target else decision,
+        "reason": None if job.active and job.target else reason,
+        "lines": [why_not_in_round(job)],
+    }
+
+
+def _why_outside(job: JobRecord, cluster: Cluster) -> WaitReason:
+    if job.phase is Phase.PROFILING:
+        return WaitReason.MEASURING
+    if job.spec.pool is not None and job.spec.pool not in cluster.pools:
+        return WaitReason.POOL_EMPTY
+    return WaitReason.NEXT_ROUND if allowed_types(job.spec, cluster) else WaitReason.NO_GPU_TYPE
 
 
 def explanation(explained: Explanation) -> dict[str, Any]:

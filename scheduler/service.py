@@ -151,7 +151,7 @@ class SchedulerService:
         job = self._store.get(job_id)
         last = self._cycle.last_round
         if last is None or all(view.id != job_id for view in last.round.jobs):
-            return {"job_id": job_id, "lines": [presenters.why_not_in_round(job)]}
+            return presenters.explanation_outside_round(job, self._nodes.snapshot.cluster)
         return presenters.explanation(self._policy.explain(job_id, last.round, last.plan))
 
     def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:

@@ -26,7 +26,14 @@ from coadapt.executor.protocol.job_events import (
 )
 from coadapt.policies.contract.round import Plan
 from coadapt.scheduler.nodes import NodesSnapshot
-from coadapt.scheduler.presenters import cluster_view, job_details, job_row, why_not_in_round, why_not_measured
+from coadapt.scheduler.presenters import (
+    cluster_view,
+    explanation_outside_round,
+    job_details,
+    job_row,
+    why_not_in_round,
+    why_not_measured,
+)
 from coadapt.scheduler.profile_reuse import measured_types
 from coadapt.scheduler.profile_work import ProfileWork
 from coadapt.scheduler.reactions import (
@@ -309,6 +316,25 @@ def test_an_ended_job_is_explained_by_its_end() -> None:
     assert why_not_in_round(ended) == "j-1 has failed: ValueError: no; `coadapt describe j-1` tells what it had"
     ended = end(running(A), Phase.CANCELLED, "cancelled by the user", 3.0).job
     assert why_not_in_round(ended).startswith("j-1 was cancelled by the user; ")
+
+
+def test_a_job_outside_the_round_has_a_code_for_what_it_does() -> None:
+    cluster = Cluster((Node("n1", "t4", 4),))
+
+    def code(job: JobRecord, nodes: Cluster = cluster) -> tuple[str, str | None]:
+        found = explanation_outside_round(job, nodes)
+        return found["decision"], found["reason"]
+
+    waits = job()
+    profiled = replace(waits, state=replace(waits.state, phase=Phase.PROFILING))
+    queued = replace(waits, state=replace(waits.state, phase=Phase.QUEUED))
+    assert code(profiled) == ("waiting", "measuring")
+    assert code(queued) == ("waiting", "next_round")
+    assert code(queued, Cluster(())) == ("waiting", "no_gpu_type")
+    of_pool = replace(queued, spec=queued.spec.model_copy(update={"pool": "research"}))
+    assert code(of_pool) == ("waiting", "pool_empty")
+    assert code(claim(job(), (A, B), 1.0).job) == ("placed", None)
+    assert code(end(running(A), Phase.CANCELLED, "cancelled by the user", 3.0).job) == ("ended", "cancelled")
 
 
 @pytest.mark.parametrize(
