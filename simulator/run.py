@@ -45,7 +45,8 @@ class Simulation:
         if unknown:
             job = self._workload.ids[int(np.flatnonzero(names == unknown[0])[0])]
             have = ", ".join(sorted(self._parts))
-            raise ValueError(f"trace: job {job} is of pool {unknown[0]!r}; the cluster has {have}")
+            names_it = f"is of pool {unknown[0]!r}" if unknown[0] else "names no pool"
+            raise ValueError(f"trace: job {job} {names_it}; the cluster has {have}")
         return [
             make(self._workload.select(names == name), part)
             for name, part in sorted(self._parts.items())

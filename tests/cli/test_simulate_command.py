@@ -72,6 +72,7 @@ def test_goodput_tables_serve_policies_of_any_kind(tmp_path: Path, capsys: pytes
         (["--node-mtbf", "-1"], "Invalid value for '--node-mtbf'"),
         (["--profiles", "nowhere"], "profiles: nowhere is no folder"),
         (["--cluster", "1x h100:8"], "was not measured on GPU type 'h100'"),
+        (["--cluster", "1x t4:4@a, 1x t4:4@b"], "names no pool; the cluster has a, b"),
         (["--noise", "-0.1"], "noise: -0.1 must be"),
         (["--jobs", "40", "--policy", "fifo", "--cluster", "1x t4:4"], "they ask for more than the cluster has"),
     ],
