@@ -70,7 +70,7 @@ def test_the_solver_is_compiled_for_the_policies_that_use_it(
     code = [sys.executable, "-c", COMPILED, policy, json.dumps(options)]
     done = subprocess.run(code, capture_output=True, text=True, check=True)
     kernels = json.loads(done.stdout.splitlines()[-1])
-    for name in ("smoothed_dual", "optimise", "take_again", "cheapest_growth"):
+    for name in ("smoothed_dual", "optimise", "cheapest_growth"):
         assert (name in kernels) == does
 
 
