@@ -1,4 +1,4 @@
-"""Rounds in virtual time: jobs advance exactly between rounds, the policy decides as in the live service."""
+"""Rounds in virtual time: jobs advance exactly between rounds, and the policy decides as in the live service."""
 
 from __future__ import annotations
 
@@ -30,9 +30,12 @@ from .views import Views
 class Timing:
     """When the policy is asked.
 
-    `interval_s`: at its multiples, counted from `first_s` of the trace. `events`: whenever a job arrives or ends
-    instead, as policies that only admit jobs are run. `early_s`: so long after a job arrives or ends and
-    `interval_s` after the last round, as in the live service; None: at fixed times only.
+    interval_s: rounds are at its multiples, counted from `first_s` of the trace.
+    events: rounds are when a job arrives or ends instead, as for policies that only admit jobs.
+    early_s: a round comes so long after a job arrives or ends, and `interval_s` after the last round, as in the
+        live service; None: rounds are at fixed times only.
+
+    Raise ValueError for a time that is negative, not finite, or at odds with `events`.
     """
 
     interval_s: float = 60.0
@@ -61,9 +64,9 @@ class Timing:
 
 @dataclass
 class Engine:
-    """One run of a workload on a cluster under a policy: `run` once, or `step` by step to `outcome`.
+    """One run of a workload on a cluster under a policy: `run` once, or `step` up to `outcome`.
 
-    Between two steps it can be pickled, with its world and its policy; what is read back goes on as if it had
+    An engine can be pickled between two steps, with its world and its policy. The copy goes on as if it had
     never stopped (`resume`).
     """
 
@@ -71,9 +74,9 @@ class Engine:
     cluster: Cluster
     policy: Planner
     timing: Timing = Timing()
-    failures: Failures | None = None  # of nodes; a job on one goes on from its last checkpoint, elsewhere
-    checkpoint_s: float = 600.0  # seconds between checkpoints, besides those at the ends of epochs
-    clock: RoundClock | None = None  # None: that of `timing`
+    failures: Failures | None = None  # of nodes; their jobs go on elsewhere, from the last checkpoint
+    checkpoint_s: float = 600.0  # between checkpoints; each end of an epoch is one, too
+    clock: RoundClock | None = None  # None: the clock of `timing`
     watch: Callable[[Round, Plan], None] | None = None  # sees every plan before it is carried out
     _jobs: JobStates = field(init=False, repr=False)
 
@@ -86,7 +89,7 @@ class Engine:
         self._arrivals = np.argsort(self._ready_s, kind="stable")
         self._arrival_s = self._ready_s[self._arrivals]
         self._active = np.zeros(0, np.int64)  # in order of arrival
-        self._next = 0  # first job that has not arrived, in `_arrivals`
+        self._next = 0  # position in `_arrivals` of the first job that has not arrived
         self._changes = None if self.failures is None else self.failures.changes(self.cluster)
         self._change = self._next_change()
         self._down: set[str] = set()
@@ -100,15 +103,15 @@ class Engine:
         self._log = RunLog()
 
     def run(self) -> Outcome:
-        """Until every job has ended. Raises RunFailed as `step` does."""
+        """Run until every job has ended. Raise RunFailed as `step` does."""
         while self.step():
             pass
         return self.outcome()
 
     def step(self) -> bool:
-        """Go on to the next round and past it; False: every job has ended, nothing was done.
+        """Go on to the next round and hold it. Return False, and do nothing, if every job has ended.
 
-        Raises RunFailed as `decide` does.
+        Raise RunFailed as `decide` does.
         """
         if not self.to_round():
             return False
@@ -116,7 +119,7 @@ class Engine:
         return True
 
     def to_round(self) -> bool:
-        """Let time pass until the next round, which `decide` then holds; False: every job has ended."""
+        """Let time pass until the next round, which `decide` then holds. Return False if every job has ended."""
         if self._next >= len(self.world.workload) and not len(self._active):
             return False
         self._clock.to_round(self)
@@ -126,8 +129,8 @@ class Engine:
     def decide(self) -> None:
         """Hold the round that `to_round` has come to.
 
-        Raises Stuck where no job runs and none will arrive, so that time would go on for ever, and BadPlan where
-        the policy gives away what is not there.
+        Raise Stuck if no job runs and none will arrive, so that time would go on for ever. Raise BadPlan if the
+        policy gives away what is not there.
         """
         if len(self._active):
             self._decide()
@@ -142,36 +145,36 @@ class Engine:
 
     @property
     def now_s(self) -> float:
-        """Of the trace."""
+        """The time now, seconds of the trace."""
         return self._now
 
     @property
     def active(self) -> int:
-        """Return how many jobs have arrived and not ended."""
+        """The number of jobs that have arrived and not ended."""
         return len(self._active)
 
     @property
     def ended(self) -> int:
-        """Jobs so far."""
+        """The number of jobs that have ended."""
         return self._next - len(self._active)
 
     def finished_s(self, job: str) -> float:
-        """Return when a job ended, s of the trace; nan: it has not."""
+        """Return when a job ended, seconds of the trace; nan: it has not ended."""
         return float(self._jobs.finished_s[self._order[job]])
 
     # --- time -----------------------------------------------------------------------------------------------
 
     def next_arrival_s(self) -> float:
-        """Return when the next job arrives, s of the trace; inf: none does."""
+        """Return when the next job arrives, seconds of the trace; inf: none does."""
         return float(self._arrival_s[self._next]) if self._next < len(self._arrival_s) else np.inf
 
     def asked_again_s(self) -> float:
-        """Return when the policy asked to be called again, if that is to come and a job is there; else inf."""
+        """Return when the policy asked to be called again; inf if that is past or no job is there."""
         later = self._again_s is not None and self._again_s > self._now and len(self._active)
         return float(self._again_s) if self._again_s is not None and later else np.inf
 
     def expected_end_s(self) -> float:
-        """Return when the first running job ends, at its rate of now; a little later than now at least."""
+        """Return when the first running job ends at its current rate, at least 0.1 s from now; inf: none runs."""
         jobs, running = self._jobs, self._running()
         if not len(running):
             return np.inf
@@ -180,13 +183,13 @@ class Engine:
         return max(float((self._now + jobs.pause_s[running] + left_s).min()), self._now + 0.1)
 
     def boundaries_s(self) -> Floats:
-        """Return (running jobs,) when each reaches its next boundary, s of the trace."""
+        """Return (running jobs,) when each reaches its next boundary, seconds of the trace."""
         jobs, running = self._jobs, self._running()
         left = (jobs.boundary[running] - jobs.progress[running]) / jobs.rate[running]
         return self._now + jobs.pause_s[running] + left
 
     def pass_until(self, until_s: float, *, or_change: bool = False) -> bool:
-        """Let time pass, through what happens to nodes on the way; return whether anything happened to them.
+        """Let time pass and apply the changes of nodes on the way. Return whether there were any.
 
         `or_change`: stop after the first of these.
         """
@@ -216,7 +219,7 @@ class Engine:
         self._held.change_nodes(self._up)
 
     def _lose(self, job: int) -> None:
-        """The job's GPUs are gone, and its progress since the last checkpoint with them."""
+        """Take the GPUs from a job whose node failed, and its progress since the last checkpoint."""
         jobs = self._jobs
         trained_s = max(self._now - float(jobs.saved_s[job]), 0.0)
         lost = float(jobs.rate[job]) * (trained_s % self.checkpoint_s)
@@ -227,7 +230,7 @@ class Engine:
         jobs.failures[job] += 1
 
     def _forget(self, job: int) -> None:
-        """The job has stopped or ended: it holds nothing, and waits for nothing."""
+        """Drop what a job that stopped or ended holds and waits for."""
         self._handovers.forget(job)
         self._held.release(self.world.workload.ids[job])
 
@@ -235,7 +238,7 @@ class Engine:
         return self._active[self._jobs.gpus[self._active] > 0]
 
     def _advance(self, until_s: float) -> None:
-        """Every running job makes its progress up to `until_s`; those that end meanwhile free their GPUs."""
+        """Advance every running job to `until_s`. Jobs that end on the way free their GPUs."""
         jobs, running = self._jobs, self._running()
         if len(running):
             left = np.full(len(running), until_s - self._now)
@@ -247,7 +250,7 @@ class Engine:
             while len(moving):
                 at = running[moving]
                 reach = (jobs.boundary[at] - jobs.progress[at]) / jobs.rate[at]
-                # Within the resolution of the clock: what is left of such a reach would never pass.
+                # The tolerance is the clock's resolution; a shorter remainder would never pass.
                 arrives = reach <= left[moving] + 2 * np.spacing(until_s)
                 on = at[~arrives]
                 jobs.progress[on] += jobs.rate[on] * left[moving[~arrives]]
@@ -258,7 +261,7 @@ class Engine:
             jobs.held_s[running] += held
             jobs.attained_gpu_s[running] += held * jobs.gpus[running]
             idle = (jobs.rate[running] == 0) & np.isnan(jobs.finished_s[running])
-            if idle.any():  # it has nothing to do until the next round, and holds nothing meanwhile
+            if idle.any():  # such a job has nothing to do until the next round, and holds nothing
                 jobs.held_s[running[idle]] -= left[idle]
                 jobs.attained_gpu_s[running[idle]] -= left[idle] * jobs.gpus[running[idle]]
             ended = running[~np.isnan(jobs.finished_s[running])]
@@ -275,7 +278,7 @@ class Engine:
         self._now = until_s
 
     def _cross(self, at: Ints, now_s: Floats) -> NDArray[np.bool_]:
-        """Jobs reach their boundaries, each at its own time; mask of those that go on."""
+        """Move jobs past their boundaries, each at its own time. Return (jobs,) a mask of those that go on."""
         jobs = self._jobs
         jobs.progress[at] = jobs.boundary[at]
         rates, boundaries = self.world.crosses(at, jobs.placements[at].tolist(), jobs.progress[at])
@@ -334,7 +337,7 @@ class Engine:
                 self._set_motion(job, placement)
 
     def _check(self, plan: Plan, stopped: Sequence[int], moved: Mapping[int, Placement]) -> None:
-        """Enter the changes of a plan into the ledger. Raises BadPlan where they cannot be."""
+        """Enter the changes of a plan into the ledger. Raise BadPlan if they are not possible."""
         ids, finished_s = self.world.workload.ids, self._jobs.finished_s
         for job in moved:
             if job < 0 or self._ready_s[job] > self._now or not np.isnan(finished_s[job]):
@@ -344,7 +347,7 @@ class Engine:
         self._held.apply(plan, self._now, [ids[job] for job in stopped], changes)
 
     def _waits(self, moved: Mapping[int, Placement]) -> dict[int, Wait]:
-        """Of jobs that change their GPUs, for what others are leaving; none, where GPUs change hands at once."""
+        """Return, by job, how long it waits for GPUs that others leave; empty if GPUs change hands at once."""
         jobs, moves = self._jobs, []
         for job, new in moved.items():
             if (keeps_s := self.world.keeps_s(job)) is not None:
@@ -389,7 +392,7 @@ class Engine:
         old = jobs.placements[job] if wait.trains or not wait.seconds else None
         pause_s = 0.0 if wait.returns else self.world.pause_s(job, old, placement, left_s, first)
         self._set_motion(job, placement)
-        # Where it trains meanwhile it loses only what it would have trained more.
+        # A job that trains meanwhile loses only the difference to its new rate.
         lost = max(1 - rate / float(jobs.rate[job]), 0.0) if wait.trains else 1.0
         jobs.pause_s[job] = pause_s + wait.seconds * lost
         if first:

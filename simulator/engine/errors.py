@@ -1,4 +1,4 @@
-"""Why a run cannot go on; each error is one sentence."""
+"""Reasons for which a run cannot go on; each error is one sentence."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ class RunFailed(RuntimeError):
 
 
 class Stuck(RunFailed):
-    """Jobs wait for ever; which and why."""
+    """Jobs wait for ever; the message says which and why."""
 
 
 class BadPlan(RunFailed):
-    """A plan gives away what is not there; the policy, the time of the round, the node and the amounts."""
+    """A plan gives away what is not there; the message names the policy, the round, the node and the amounts."""

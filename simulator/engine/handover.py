@@ -1,8 +1,8 @@
 """GPUs that jobs are leaving: others train on them once they are free, as in the live cluster. Pure.
 
-A job trains on where it is until its processes elsewhere have started, and holds both meanwhile. Whoever is to
-have what it leaves waits. Where jobs wait for each other in a circle, one whose GPUs are needed stops first
-(`scheduler/launcher.py`); one that is sent back to where it still trains just goes on.
+A job trains where it is until its processes elsewhere have started, and holds both meanwhile. Jobs that get
+what it leaves wait. If jobs wait for each other in a circle, one whose GPUs are needed stops first
+(`scheduler/launcher.py`). A job that is sent back to where it still trains just goes on.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ Gpus = Mapping[str, int]  # by node
 
 @dataclass(frozen=True)
 class Move:
-    """A job's change of GPUs, `has` to `gets`; `trains`: on what it has, unless that is still to begin.
+    """A job's change of GPUs from `has` to `gets`.
 
-    keeps_s: how long it keeps what it trains on, from when it has what it gets.
+    trains: the job trains on what it has; False: it has not begun there.
+    keeps_s: seconds for which it keeps its old GPUs once it has the new ones.
     """
 
     job: int
@@ -31,7 +32,11 @@ class Move:
 
 @dataclass(frozen=True)
 class Wait:
-    """How long a job waits for what it gets, whether it trains meanwhile, and whether it had never left that."""
+    """How long a job waits for what it gets.
+
+    trains: it trains meanwhile.
+    returns: it is sent back to GPUs that it has not left yet.
+    """
 
     seconds: float = 0.0
     trains: bool = False
@@ -40,7 +45,10 @@ class Wait:
 
 @dataclass(frozen=True)
 class _Span:
-    """GPUs of a job that plans do not show: held until, or not held before, `at_s`."""
+    """GPUs of a job that plans do not show.
+
+    In `Handovers.held` they are held until `at_s`; in `Handovers.coming`, from `at_s` on.
+    """
 
     at_s: float
     job: int
@@ -49,7 +57,11 @@ class _Span:
 
 @dataclass
 class _Waiting:
-    """A move that is not served yet: what it needs beside what it has, and what it leaves after that."""
+    """A move that is not served yet.
+
+    joins: what it needs beside what it has, GPUs by node.
+    leaves: what it leaves after that, GPUs by node.
+    """
 
     move: Move
     joins: Counter[str]
@@ -60,21 +72,25 @@ class _Waiting:
 
 @dataclass
 class Handovers:
-    """held: what jobs are leaving, until when; coming: what jobs wait for, from when they have it."""
+    """The GPUs that jobs are leaving and waiting for.
+
+    held: what jobs are leaving, and until when.
+    coming: what jobs wait for, and from when they have it.
+    """
 
     held: list[_Span] = field(default_factory=list)
     coming: list[_Span] = field(default_factory=list)
 
     def forget(self, job: int) -> None:
-        """The job has ended or stopped: it holds nothing and waits for nothing."""
+        """Drop a job that has ended or stopped; it holds nothing and waits for nothing."""
         if self.held or self.coming:
             self.held = [span for span in self.held if span.job != job]
             self.coming = [span for span in self.coming if span.job != job]
 
     def waits(self, moves: Sequence[Move], free: Gpus, now: float) -> dict[int, Wait]:
-        """By job, for moves in the order in which jobs are served.
+        """Return the wait of each job, for moves in the order in which jobs are served.
 
-        free: GPUs by node, less what jobs that do not move have in the plan.
+        free: GPUs by node, without those that jobs that do not move have in the plan.
         """
         self.held = [span for span in self.held if span.at_s > now]
         self.coming = [span for span in self.coming if span.at_s > now]
@@ -109,7 +125,7 @@ class Handovers:
                 blocker.leaves, blocker.trains = Counter(), False
                 continue
             later = [span.at_s for span in (*self.held, *self.coming) if span.at_s > clock]
-            if not later:  # what they wait for is not on its way to them: a node has failed
+            if not later:  # a node has failed, so what they wait for will not come
                 found.update({each.move.job: Wait() for each in waiting})
                 break
             self._pass(room, clock, min(later))
@@ -117,7 +133,7 @@ class Handovers:
         return found
 
     def _pass(self, room: Counter[str], after_s: float, until_s: float) -> None:
-        """What is left and what is had between two times."""
+        """Update the free GPUs by what is left and what is received between two times."""
         for span in self.held:
             if after_s < span.at_s <= until_s:
                 room.update(span.gpus)
@@ -129,12 +145,12 @@ class Handovers:
         held, coming = self._of(self.held, move.job), self._of(self.coming, move.job)
         gets, begun = Counter(move.gets), Counter(move.has) - coming
         joins = gets - begun - held
-        if held:  # it trains there, as long as was said when others were to have that, and not where it was to go
+        if held:  # it still trains on what it was leaving, and not where it was to go
             return _Waiting(move, joins, Counter(), returns=not joins and not gets - held, trains=True)
         return _Waiting(move, joins, begun - gets if move.trains else Counter(), False, move.trains)
 
     def _take_back(self, move: Move) -> None:
-        """It waits for nothing any more, and what it gets it does not leave."""
+        """Cancel what a job waits for, and keep what it gets again among what it was leaving."""
         self.coming = [span for span in self.coming if span.job != move.job]
         gets, held = Counter(move.gets), []
         for span in self.held:
@@ -154,7 +170,10 @@ class Handovers:
         return total
 
     def _blocker(self, waiting: Sequence[_Waiting], room: Counter[str], clock: float) -> _Waiting | None:
-        """The first whose GPUs are needed where no release on its way, nor any move after it, would help."""
+        """Return the first job whose GPUs are needed although no release on its way frees enough.
+
+        No move after such a release would help either. Return None if there is no such job.
+        """
         soon, left = room.copy(), list(waiting)
         self._pass(soon, clock, math.inf)
         while (goes := next((each for each in left if _fits(each.joins, soon)), None)) is not None:

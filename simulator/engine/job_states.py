@@ -1,4 +1,4 @@
-"""What has become of the jobs of a run so far, and the log of its rounds."""
+"""The state of all jobs of a run, and the log of its rounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .outcome import AllocationChange, Outcome
 
 @dataclass
 class JobStates:
-    """Hold all jobs of the workload as columns; what a running job is doing lies in the last seven."""
+    """All jobs of the workload as columns. The last seven say what a running job is doing."""
 
     progress: np.ndarray
     pause_s: np.ndarray
@@ -58,7 +58,7 @@ class JobStates:
 
 @dataclass
 class RunLog:
-    """Keep what a run shows afterwards: who held what when, and what each round took.
+    """What a run shows afterwards: who held what when, and what each round took.
 
     contention: (time, active jobs) of each round.
     """
@@ -68,7 +68,7 @@ class RunLog:
     contention: list[tuple[float, int]] = field(default_factory=list)
 
     def holds(self, job: int, placement: Placement | None, now_s: float) -> None:
-        """Note that a job's GPUs change."""
+        """Note that the GPUs of a job change; None: it holds none from now on."""
         gpu_type, gpus = ("", 0) if placement is None else (placement.gpu_type, placement.gpus)
         self.holdings.append(AllocationChange(job, now_s, gpu_type, gpus))
 

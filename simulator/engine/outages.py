@@ -23,7 +23,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Failures:
-    """Every node fails by itself, `mean_up_s` apart on average (exponential), and is back after `repair_s`."""
+    """Every node fails by itself after `mean_up_s` on average (exponential), and is back `repair_s` later."""
 
     mean_up_s: float
     repair_s: float = 3600.0
@@ -36,11 +36,12 @@ class Failures:
             raise ValueError(f"repair_s: {self.repair_s} must be 0 seconds or more")
 
     def changes(self, cluster: Cluster) -> Changes:
+        """Return all changes of a cluster's nodes, in order of time."""
         return Changes(self, cluster)
 
 
 class Changes(Iterator[Change]):
-    """Without end, in order of time; a node's own times do not depend on which other nodes there are."""
+    """Changes without end, in order of time. The times of a node do not depend on other nodes."""
 
     def __init__(self, failures: Failures, cluster: Cluster) -> None:
         self._failures = failures

@@ -1,4 +1,4 @@
-"""What became of the jobs of a simulated trace, and the figures people compare policies by."""
+"""The outcome of a simulated trace, and the figures by which policies are compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..traces.workload import Workload
 
 @dataclass(frozen=True)
 class AllocationChange:
-    """From `time_s` on a job (by its position in the workload) holds so many GPUs of a type; 0: none."""
+    """From `time_s` on a job holds so many GPUs of a type; 0: none. `job`: its position in the workload."""
 
     job: int
     time_s: float
@@ -21,13 +21,13 @@ class AllocationChange:
     gpus: int
 
 
-# One value a job.
+# Columns with one value per job.
 _COLUMNS = ("started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions", "failures")
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Columns in the workload's order; times in seconds from the trace's start."""
+    """What became of each job, as columns in the workload's order; times are seconds of the trace."""
 
     workload: Workload
     cluster: Cluster
@@ -41,11 +41,11 @@ class Outcome:
     policy_s: np.ndarray  # per round
     contention: np.ndarray  # (rounds, 2) time and active jobs
     holdings: tuple[AllocationChange, ...]
-    # The virtual clusters by name, each with nodes of its own; None: one cluster for all jobs.
+    # The virtual clusters by name; each has its own nodes. None: all jobs share one cluster.
     parts: Mapping[str, Cluster] | None = None
 
     def by_part(self) -> Iterator[tuple[np.ndarray, Cluster]]:
-        """The positions of the jobs of each virtual cluster, and its nodes."""
+        """Yield the positions of the jobs of each virtual cluster, and its nodes."""
         if self.parts is None:
             yield np.arange(len(self.workload)), self.cluster
             return
@@ -56,19 +56,21 @@ class Outcome:
 
     @property
     def jct_s(self) -> np.ndarray:
+        """Seconds from submission to end."""
         return self.finished_s - self.workload.submit_s
 
     @property
     def queueing_s(self) -> np.ndarray:
-        """Seconds a job was active without GPUs."""
+        """Seconds for which a job was active without GPUs."""
         return self.jct_s - self.held_s
 
     @property
     def makespan_s(self) -> float:
+        """Seconds from the first submission to the last end."""
         return float(self.finished_s.max() - self.workload.submit_s.min())
 
     def select(self, shown: np.ndarray) -> Outcome:
-        """What became of the jobs where a mask holds, in the same run."""
+        """Return the outcome of the jobs for which a mask (jobs,) holds, in the same run."""
         place = np.cumsum(shown) - 1
         workload = self.workload.select(shown)
         taken = {name: getattr(self, name)[shown] for name in _COLUMNS}
@@ -85,7 +87,7 @@ class Outcome:
         )
 
     def summary(self) -> dict[str, float]:
-        """The figures of a run: hours, GPU-hours, counts per job, and milliseconds of the policy."""
+        """Return the figures of a run: hours, GPU-hours, counts per job, and milliseconds of the policy."""
         jct_h = np.sort(self.jct_s) / 3600
         policy_ms = self.policy_s * 1e3 if len(self.policy_s) else np.zeros(1)
         return {
@@ -106,7 +108,10 @@ class Outcome:
 
 
 def together(outcomes: Sequence[Outcome], workload: Workload, parts: Mapping[str, Cluster]) -> Outcome:
-    """Runs of disjoint parts of one workload on disjoint clusters as one; `parts` names the clusters."""
+    """Return runs of disjoint parts of one workload on disjoint clusters as one run.
+
+    `parts`: the clusters by name.
+    """
     place = {id: i for i, id in enumerate(workload.ids)}
     at = np.concatenate([[place[id] for id in o.workload.ids] for o in outcomes]).astype(np.int64)
     back = np.argsort(at)

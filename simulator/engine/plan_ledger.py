@@ -1,4 +1,4 @@
-"""What the plans of a run give to jobs: each plan is checked before it is applied."""
+"""The account of what plans give to jobs: each plan is checked before it is applied."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .errors import BadPlan
 
 
 class PlanLedger:
-    """What every job holds by the last plan. `policy`: whose plans these are, in words.
+    """What every job holds by the last plan. `policy`: the name of the policy, in words.
 
-    Only the changes of a plan are looked at; what stays as it was has been checked before.
+    Only the changes of a plan are checked; the rest was checked before.
     """
 
     def __init__(self, cluster: Cluster, policy: str) -> None:
         self._ledger, self._policy = Ledger(cluster), policy
 
     def change_nodes(self, cluster: Cluster) -> None:
-        """Go on with the nodes that are up. What jobs hold of others must have been released before."""
+        """Go on with the nodes that are up. Jobs must have released other nodes before."""
         self._ledger = Ledger.of(cluster, self._ledger.held)
 
     def release(self, job: str) -> None:
@@ -35,10 +35,10 @@ class PlanLedger:
         Args:
             now_s: time of the round, s.
             stopped: jobs that ran and get nothing.
-            moved: what every job gets whose placement is another than before.
+            moved: the new placement of every job whose placement changes.
 
         Raises:
-            BadPlan: for a placement that is no configuration of the plan, or for which a node has too little.
+            BadPlan: a placement is no configuration of the plan, or a node has too little for it.
         """
         for job in (*stopped, *moved):
             self.release(job)

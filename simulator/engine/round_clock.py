@@ -1,4 +1,4 @@
-"""When the rounds of a run are: clocks that let time pass up to the next one."""
+"""Clocks that decide when the rounds of a run are, and let time pass up to the next one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs of a round; the view of a job is made when a policy asks for it."""
+"""The jobs of a round. The view of a job is made when a policy asks for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...policies.contract.round import JobColumns, JobView
 
 
 class Views(Sequence[JobView]):
-    """As many views as `columns` has jobs; `make` gives the one at a position, which is then kept."""
+    """One view per job of `columns`. `make` returns the view at a position, which is then kept."""
 
     def __init__(self, columns: JobColumns, make: Callable[[int], JobView]) -> None:
         self.columns, self._make = columns, make
