@@ -1,4 +1,4 @@
-"""What a simulated run is under, besides its trace, its cluster and its policy."""
+"""The conditions of a simulated run: all that matters beside its trace, its cluster and its policy."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ TOLD = {
     Lengths.UNKNOWN: "nothing",
 }
 ROUNDS, KNOWLEDGE, PROFILE_RUNS = "rounds", "known of a job before it runs", "profile runs"
-OPEN = (ROUNDS, KNOWLEDGE, PROFILE_RUNS)  # what goes by the policy where nothing is asked for
+OPEN = (ROUNDS, KNOWLEDGE, PROFILE_RUNS)  # the policy decides these unless they are asked for
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is asked for; what is left open goes by the policy (`column`), or is the same for all.
+    """The conditions that a user asks for.
+
+    The policy's traits decide what is left open (`column`); with `same`, all policies get the same.
 
     knows: what jobs know before they run; None: left open.
     noise: relative deviation of what jobs measure.
-    seed: of everything drawn.
-    profiling_s: seconds that a job which is to know its profiles waits for them, on all GPU types at once.
+    seed: seed of everything that is drawn.
+    profiling_s: seconds that a job waits for its profiles, on all GPU types at once.
     lengths: what policies are told of jobs that have a duration.
     same: what is left open is as in the live service, whatever the policy counts on.
     """
@@ -94,7 +96,7 @@ class Column:
     has_lengths: bool = False
 
     def described(self, under: Conditions, pools: tuple[str, ...] = ()) -> dict[str, str]:
-        """Return name -> condition, both in words. `pools`: each has the policy by itself."""
+        """Return the conditions by name, both in words. `pools`: the policy runs in each of them by itself."""
         timing = self.timing
         rounds = f"every {timing.interval_s:g} s"
         if timing.events:
@@ -133,11 +135,11 @@ def column(
     restart: str = "",
     has_lengths: bool = False,
 ) -> Column:
-    """Return the conditions of a policy's run: what is asked for, else what the policy counts on.
+    """Return the conditions of a policy's run: what is asked for, or else what the policy counts on.
 
     Args:
         trains: jobs train models.
-        recorded: they ran on a live cluster, so that rounds are early as there.
+        recorded: jobs ran on a live cluster, so rounds come early as they did there.
         restart: what a restart costs a job, in words.
         has_lengths: jobs have a duration.
     """
@@ -163,7 +165,7 @@ def differing(columns: Mapping[str, Mapping[str, str]]) -> tuple[list[str], dict
 
 
 def shared(runs: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the conditions of several runs as one; where they differ, that they do."""
+    """Return the conditions of several runs as one; a condition that differs is said to differ."""
     names = dict.fromkeys(name for found in runs for name in found)
     values = {name: {found.get(name, "") for found in runs} for name in names}
     return {name: told.pop() if len(told) == 1 else "not the same in every run" for name, told in values.items()}

@@ -1,4 +1,4 @@
-"""One job's part of one round of a simulated run, as its policy explains it."""
+"""What a policy says about one job in one round of a simulated run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .run import Simulation
 
 @dataclass(frozen=True)
 class ExplainedRound:
-    """What a policy says of a job in the round at `time_s` of the trace."""
+    """What a policy says of a job in the round at `time_s`, seconds of the trace."""
 
     time_s: float
     explanation: Explanation
@@ -30,17 +30,17 @@ def explain(run: Simulation, job: str, at_s: float | None = None) -> ExplainedRo
     The explanation is made within the round, before its plan is carried out.
 
     Args:
-        run: at its beginning; only the pool of the job goes on.
-        at_s: the first such round at or after this time, s; None: the last one.
+        run: a run that has not begun; only the pool of the job goes on.
+        at_s: take the first such round at or after this time, s; None: take the last one.
 
     Raises:
-        ValueError: for a job that the trace does not have, or that had ended.
-        RunFailed: where the run cannot go on to that round.
+        ValueError: the trace does not have the job, or the job had ended.
+        RunFailed: the run cannot go on to that round.
     """
     if at_s is not None and not (math.isfinite(at_s) and at_s >= 0):
         raise ValueError(f"--at: {at_s} must be 0 seconds or more")
     engine = _engine_of(run, job)
-    policy = cast(Policy, engine.policy)  # simulations are made with policies of the catalogue
+    policy = cast(Policy, engine.policy)  # simulations use policies of the catalogue only
     found: ExplainedRound | None = None
 
     def watch(round: Round, plan: Plan) -> None:
@@ -53,7 +53,7 @@ def explain(run: Simulation, job: str, at_s: float | None = None) -> ExplainedRo
     try:
         while math.isnan(engine.finished_s(job)) and (at_s is None or found is None):
             engine.step()
-    except Stuck:  # it waits for ever: its last round says why
+    except Stuck:  # the job waits for ever; its last round says why
         if found is None:
             raise
     if found is None:
@@ -64,7 +64,7 @@ def explain(run: Simulation, job: str, at_s: float | None = None) -> ExplainedRo
 
 
 def _named(round: Round, job: str) -> Views:
-    """Return the jobs of a round; this one's name is its id, as jobs of a trace have no names of their own."""
+    """Return the jobs of a round; this job gets its id as name, since jobs of a trace have no names."""
 
     def view(at: int) -> JobView:
         found = round.jobs[at]
@@ -74,7 +74,7 @@ def _named(round: Round, job: str) -> Views:
 
 
 def _engine_of(run: Simulation, job: str) -> Engine:
-    """Return the engine whose jobs include this one. Raises ValueError where there is none."""
+    """Return the engine whose jobs include this one. Raise ValueError if there is none."""
     for engine in run.engines:
         if job in engine.world.workload.ids:
             return engine

@@ -1,4 +1,4 @@
-"""A trace under a policy on a cluster, from their names to the run that is kept."""
+"""Build a simulation from the names of a trace, a policy and a cluster, and the run that is kept of it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class Rated:
 class Tabulated:
     """Jobs that progress as the goodput table of their application says.
 
-    Under a policy that chooses sizes they adapt; under one of fixed sizes each asks for what a tuned job would.
+    Jobs adapt under a policy that chooses sizes. Under a policy of fixed sizes each asks for what a tuned job
+    would.
     """
 
     tables: Mapping[str, GoodputTable]
@@ -57,18 +58,18 @@ Source = ApplicationSource | Rated | Tabulated
 
 
 def source_of(steps: bool, profiles: Path | None, nodes: SimulatedCluster) -> Source:
-    """How fast the jobs of a trace are: applications, measured or fitted, goodput tables, or steps per second.
+    """Return how fast the jobs of a trace are: applications, goodput tables or steps per second.
 
-    `steps`: whether the trace gives jobs a number of steps.
+    `steps`: the trace gives jobs a number of steps. `profiles`: None takes the fitted applications.
 
-    Raises ValueError where there is nothing of the kind that the trace needs.
+    Raise ValueError if `profiles` lacks what the trace needs.
     """
     if steps:
         if profiles is None or not profiles.is_file():
             raise ValueError("profiles: jobs of a number of steps need a file of measured steps per second")
         return Rated(read_rates(profiles))
     if profiles is not None and profiles.is_dir() and not any(path.is_dir() for path in profiles.iterdir()):
-        return Tabulated(read_tables(profiles))  # a file a model, and not a folder each
+        return Tabulated(read_tables(profiles))  # applications have folders instead
     types = nodes.gpu_types
     return FittedApplications(types) if profiles is None else MeasuredApplications(profiles, types)
 
@@ -81,7 +82,7 @@ def simulation(
     source: Source,
     under: Conditions,
 ) -> Simulation:
-    """A run that is ready to begin. Raises ValueError in one sentence for whatever is wrong."""
+    """Return a run that is ready to begin. Raise ValueError, in one sentence, for bad input."""
     failures = under.failures
 
     def engine(part: Workload, on: Cluster) -> Engine:
@@ -140,7 +141,7 @@ def column_of(traits: PolicyTraits, workload: Workload, source: Source, under: C
 
 
 def _runs_somewhere(workload: Workload, rates: Rates, gpu_types: Sequence[str]) -> None:
-    """Raises ValueError for a job whose speed was measured on no GPU type of the cluster."""
+    """Raise ValueError if the cluster has no GPU type on which a job's speed was measured."""
     for id, name, gpus in zip(workload.ids, workload.applications, workload.gpus.tolist(), strict=True):
         known = [t for t, rate in rates.get((name, gpus), {}).items() if rate > 0]
         if known and not set(known) & set(gpu_types):
@@ -151,7 +152,7 @@ def _runs_somewhere(workload: Workload, rates: Rates, gpu_types: Sequence[str]) 
 
 
 def _with_batches(workload: Workload, source: ApplicationSource) -> Workload:
-    """A job that names no batch size trains with the one its application begins with."""
+    """Return the workload with a batch size for every job; the default is that of its application."""
     sizes = [
         size or (source[name].initial_batch_size if model is None else model.initial_batch_size)
         for size, name, model in zip(
@@ -162,10 +163,11 @@ def _with_batches(workload: Workload, source: ApplicationSource) -> Workload:
 
 
 def _profiled(workload: Workload, knows: Knows, takes_s: float) -> Workload:
-    """Jobs wait until they are measured; those of a live cluster's trace say how long.
+    """Return the workload whose jobs wait until they are measured, at most `takes_s`.
 
-    With `dejavu` that is until a job of the same application, adaptivity and batch size is: the live service knows
-    a script by its files and arguments before it has run.
+    A job of a live cluster's trace says itself how long it waits. With `dejavu` a job waits for the first job
+    of the same application, adaptivity and batch size. The live service, too, knows a script by its files and
+    arguments before it has run.
     """
     waits_s = np.where(workload.ready_after_s > 0, workload.ready_after_s, takes_s)
     if knows is Knows.DEJAVU:
@@ -178,7 +180,7 @@ def _profiled(workload: Workload, knows: Knows, takes_s: float) -> Workload:
 
 
 def _first_known_with(workload: Workload) -> list[tuple[object, ...]]:
-    """Equal for jobs of the same script; jobs of a live trace are each their own."""
+    """Return a key per job; jobs of the same script share it, and a job of a live trace has its own."""
     columns = zip(
         workload.ids, workload.applications, workload.models, workload.adaptivity, workload.batch_size.tolist(),
         strict=True,
@@ -190,7 +192,7 @@ def _first_known_with(workload: Workload) -> list[tuple[object, ...]]:
 
 
 def isolation_of(source: Source) -> Isolation | None:
-    """Jobs alone, for fairness; None where only their speed at one size is known."""
+    """Return what runs jobs alone, for fairness; None if their speed is known at one size only."""
     return None if isinstance(source, Rated | Tabulated) else Isolation(source)
 
 
@@ -201,9 +203,9 @@ def kept(
     about: Mapping[str, Any],
     conditions: Mapping[str, str] | None = None,
 ) -> SavedRun:
-    """A run with the fairness and the work of its jobs, which need runs of jobs alone.
+    """Return a run with the fairness and the work of its jobs, which need runs of jobs alone.
 
-    Where the jobs are no applications, they are known only of jobs with lengths.
+    If the jobs are no applications, both are known of jobs with lengths only.
     """
     alone = isolation if all(outcome.workload.applications) else None
     rho = finish_time_fairness(outcome, alone)
@@ -211,7 +213,7 @@ def kept(
 
 
 def _trains(workload: Workload) -> bool:
-    """Whether the jobs train models; False: they have lengths. Raises ValueError where both are."""
+    """Return whether the jobs train models; False: they have lengths. Raise ValueError if a trace has both."""
     models = zip(workload.applications, workload.models, strict=True)
     named = [bool(name) or model is not None for name, model in models]
     if any(named) and not all(named):
