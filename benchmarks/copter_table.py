@@ -39,9 +39,9 @@ from typing import Any
 import numpy as np
 from coadapt.core.cluster import Cluster
 from coadapt.optimizer.allocation import ChoiceProgram, ChoiceSolution
-from coadapt.optimizer.copter.gpu_allocation import AllocationSolver
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.choosing.allocation_round import ProgramPolicy
+from coadapt.policies.choosing.solvers import AllocationSolver
 from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.policies.warm_up import warm_up
 from coadapt.simulator import resume

@@ -120,7 +120,7 @@ def test_the_cluster_found_by_auto_is_recorded_by_its_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Client, "address_of", lambda record: "10.0.0.1:6379")
-    monkeypatch.setattr(local_cluster, "start_service", lambda record, settings, tell: None)
+    monkeypatch.setattr(local_cluster, "start_service", lambda record, settings, tell, rounds: None)
     local_cluster.up(address="auto", settings=Settings(state_dir=str(tmp_path)))
     found = ClusterRecord.load(tmp_path)
     assert found is not None
