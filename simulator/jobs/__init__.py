@@ -1,1 +1,1 @@
-"""What is true of simulated jobs: how fast they train, and what they know of themselves."""
+"""The truth of simulated jobs: how fast they train, and what they know of themselves."""

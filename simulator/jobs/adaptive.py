@@ -1,4 +1,4 @@
-"""Jobs that train a measured model: their progress follows from their placement and the batch they choose."""
+"""Jobs that train a measured model. Their progress follows from their placement and their batch size."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ class Batch:
     accumulation: int
 
     def total(self, replicas: int) -> int:
+        """Return the samples of one optimizer step of all replicas."""
         return replicas * self.local_bsz * (self.accumulation + 1)
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What a job learns of itself while it trains: one placement's step time, and the gradients of an epoch."""
+    """What a job learns while it trains: the step time of one placement, and the gradients of an epoch."""
 
     gpu_type: str
     shape: Shape
@@ -45,33 +46,33 @@ class Observation:
 
 
 class Knowledge(Protocol):
-    """What a job's executor and the policy make of what was observed."""
+    """What a job's executor and the policy conclude from observations."""
 
     def observe(self, job: int, seen: Observation) -> None: ...
 
     def model(self, job: int) -> JobModel | None: ...
 
     def choose(self, job: int, gpu_type: str, shape: Shape) -> Batch:
-        """The batch the job trains with on a placement."""
+        """Return the batch with which the job trains on a placement."""
 
 
 def shape_of(placement: Placement, gpus_per_replica: int = 1) -> Shape:
-    """Replicas on each node; one that spans nodes counts as on a node of its own."""
+    """Return the replicas on each node. A replica that spans nodes counts as if on a node of its own."""
     shape = tuple(share.gpus // gpus_per_replica for share in placement.shares)
     return shape if min(shape) else (1,) * (placement.gpus // gpus_per_replica)
 
 
 def joins(old: Placement, new: Placement) -> bool:
-    """Whether the new placement has GPUs that the old one has not, on which processes have to start."""
+    """Return whether the new placement adds GPUs, on which processes have to start."""
     have = old.by_node
     return old.gpu_type != new.gpu_type or any(share.gpus > have.get(share.node_id, 0) for share in new.shares)
 
 
 class AdaptiveWorld:
-    """Progress is steps at the initial batch size, each worth its gain, epoch by epoch.
+    """Jobs that progress epoch by epoch, in steps at the initial batch size. A larger step is worth its gain.
 
-    `slowdown`: how much slower a model trains than its measured steps say. `largest_nodes`: GPUs of the largest
-    node of each type; given, policies are told how long rigid jobs still need.
+    slowdown: factor by which a model trains slower than its measured steps say, by name; `*`: all others.
+    largest_nodes: GPUs of the largest node of each type; with it, policies are told how long rigid jobs need.
     """
 
     learns = True
@@ -96,6 +97,7 @@ class AdaptiveWorld:
         self._specs: dict[tuple[Application, Adaptivity, int, int, int, bool], JobSpec] = {}
 
     def spec(self, job: int) -> JobSpec:
+        """Return what the job's user wrote. Raise ValueError for a job that cannot be."""
         application, adaptivity = self.applications[job], self.workload.adaptivity[job]
         adapts = adaptivity is Adaptivity.ADAPTIVE
         asked = 0 if adapts else int(self.workload.gpus[job])
@@ -111,10 +113,11 @@ class AdaptiveWorld:
         return self._specs[key]
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
-        """A whole restart for another shape or GPU type, and after a stop; which nodes they are is the same.
+        """Return a whole restart for another shape or GPU type, and after a stop. Other nodes alone cost
+        nothing.
 
-        Where it is known what a start takes, a job trains on where it is until its processes on the GPUs that
-        join have started, as live jobs do: it loses what it would have trained more on the new ones, and a pause.
+        If the time of a start is known, the job trains where it is until its processes on new GPUs have
+        started, as live. It then loses a pause, and what it would have trained more on the new GPUs.
         """
         if old is not None and old.gpu_type == new.gpu_type and shape_of(old) == shape_of(new):
             return left_s
@@ -129,9 +132,11 @@ class AdaptiveWorld:
         return application.pause_s + application.start_s * max(1 - before / after, 0.0)
 
     def keeps_s(self, job: int) -> float | None:
+        """Return how long the job keeps the GPUs that it leaves, s; None: not at all."""
         return self.applications[job].start_s
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        """Return the motion from here, and train with the batch that fits the placement."""
         motion, self._batch[job] = self._motion(job, placement)
         return motion
 
@@ -148,6 +153,7 @@ class AdaptiveWorld:
         return shape_of(placement, self.applications[job].per_replica(placement.gpu_type))
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
+        """Begin the next epoch of each job. Return rates and boundaries; rate nan: it has ended."""
         rates, boundaries = np.full(len(jobs), np.nan), progress.copy()
         for i, (job, placement) in enumerate(zip(jobs.tolist(), placements, strict=True)):
             self.trained(job, placement)
@@ -158,6 +164,7 @@ class AdaptiveWorld:
         return rates, boundaries
 
     def trained(self, job: int, placement: Placement) -> None:
+        """Let the job learn its step time and gradients on this placement."""
         application, shape, batch = self.applications[job], self._shape(job, placement), self._batch[job]
         if batch is None:
             return
@@ -166,6 +173,7 @@ class AdaptiveWorld:
         self.knowledge.observe(job, Observation(placement.gpu_type, shape, batch, time, *gradients))
 
     def ends(self, jobs: Ints) -> Floats:
+        """Return (jobs,) the progress at the end of the last epoch."""
         of = [self.applications[job] for job in jobs.tolist()]
         return np.array([a.statistics.boundaries[a.epochs - 1] for a in of], float)
 

@@ -1,4 +1,4 @@
-"""Jobs of tabulated goodput whose size is chosen: a policy sees what each configuration is worth to them now."""
+"""Jobs of tabulated goodput under policies that choose sizes and see the goodput of each configuration."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from .world import Motion
 
 @dataclass(frozen=True, eq=False)
 class _Phases:
-    """A table on the GPU types of a cluster, rows that are alike being one phase.
+    """A table on the GPU types of a cluster; neighbouring rows with the same rates are one phase.
 
-    `ends`: (phases,) progress. `rates`: (phases, configurations) progress/s.
+    ends: (phases,) progress.
+    rates: (phases, configurations) progress/s.
     """
 
     table: GoodputTable
@@ -34,7 +35,7 @@ class _Phases:
 
     @classmethod
     def of(cls, table: GoodputTable, gpu_types: Collection[str]) -> _Phases:
-        """Raises ValueError for an application that runs on none of the types."""
+        """Return the phases of a table. Raise ValueError if its application runs on none of the types."""
         keys = sorted(key for key in table.rates if key[0] in gpu_types)
         if not keys:
             raise ValueError(f"{table.name}: has no goodputs on {', '.join(sorted(gpu_types))}")
@@ -45,16 +46,16 @@ class _Phases:
 
     @cached_property
     def place(self) -> Mapping[tuple[str, int], tuple[int, int]]:
-        """Nodes of a GPU type and count, and where it stands in `configurations`."""
+        """By GPU type and count: the number of nodes, and the position in `configurations`."""
         return {(t, gpus): (nodes, i) for i, (t, nodes, gpus) in enumerate(self.configurations.items)}
 
     @cached_property
     def models(self) -> Sequence[TabulatedModel]:
-        """One per phase, the same for every job in it."""
+        """One model per phase, which all jobs in the phase share."""
         return [TabulatedModel(self.configurations, rates) for rates in self.rates]
 
     def item(self, placement: Placement) -> int:
-        """Raises ValueError where the table has no goodput of it."""
+        """Return the position of a placement's configuration. Raise ValueError if the table lacks it."""
         nodes, item = self.place.get((placement.gpu_type, placement.gpus), (ANY_NODES, -1))
         if item < 0 or nodes not in (ANY_NODES, placement.nodes):
             raise ValueError(
@@ -65,20 +66,22 @@ class _Phases:
 
 
 class AdaptiveTableWorld:
-    """Progress is what a job's table says of the configuration it holds, row by row; its policy chooses that.
+    """Jobs whose progress is what their table says of the configuration they hold, row by row.
 
-    Policies know the row where a job is, with every goodput off by up to `noise` of itself, drawn once a job: what
-    the code of COpter does with 0.005, since among jobs that are exactly alike optima are not unique, and then
-    seldom integral. Every start costs the table's `restart_s` and so does every other shape or GPU type; which
-    nodes they are costs nothing.
+    Policies know the row where a job is. Each of its goodputs is off by up to `noise`, drawn once per job.
+    COpter's code does so with 0.005. Among jobs that are exactly alike optima are not unique, and then seldom
+    integral.
+
+    A start costs the table's `restart_s`, and so does another shape or GPU type. Other nodes alone cost
+    nothing.
 
     Args:
         tables: one per job.
-        gpu_types: of the cluster.
+        gpu_types: the GPU types of the cluster.
         noise: largest relative deviation, at least 0 and less than 1.
 
     Raises:
-        ValueError: for a job that can run on none of the types, or not with the GPUs that it asks for.
+        ValueError: a job can run on none of the types, or not with the GPUs that it asks for.
     """
 
     learns = False
@@ -99,7 +102,7 @@ class AdaptiveTableWorld:
         self._phases = [phases[table] for table in tables]  # one per job
         self._specs: dict[tuple[_Phases, int, int, bool], JobSpec] = {}
         self._models: dict[int, tuple[TabulatedModel, TabulatedModel]] = {}  # without and with noise
-        # Phases of all tables one after the other, and rates by configuration and phase, as flat columns.
+        # Flat columns hold the phases of all tables in turn, and their rates by configuration and phase.
         first = dict(zip(phases, np.cumsum([0, *(len(p.ends) for p in phases.values())]).tolist(), strict=False))
         self._rates_from = dict(
             zip(phases, np.cumsum([0, *(p.rates.size for p in phases.values())]).tolist(), strict=False)
@@ -109,12 +112,13 @@ class AdaptiveTableWorld:
         self._first = np.array([first[table] for table in tables], np.int64)
         self._count = np.array([len(p.ends) for p in self._phases], np.int64)
         self._phase = np.zeros(len(workload), np.int64)  # where each job is
-        self._rates_at = np.zeros(len(workload), np.int64)  # of its configuration's first phase
+        self._rates_at = np.zeros(len(workload), np.int64)  # start of its configuration in `_rates`
         self.told = ToldRows(self)
         for job in range(len(workload)):
             self.spec(job)
 
     def spec(self, job: int) -> JobSpec:
+        """Return what the job's user wrote. Raise ValueError if its table lacks the GPUs it asks for."""
         workload, phases = self.workload, self._phases[job]
         rigid = workload.adaptivity[job] is Adaptivity.RIGID
         asked = int(workload.gpus[job]) if rigid else 0
@@ -132,7 +136,7 @@ class AdaptiveTableWorld:
         return None
 
     def restart_s(self, job: int) -> float:
-        """Seconds without progress of a start."""
+        """Return the seconds without progress of a start."""
         return self._phases[job].table.restart_s
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
@@ -157,13 +161,13 @@ class AdaptiveTableWorld:
         pass
 
     def known(self, job: int) -> TabulatedModel:
-        """The row where the job is, as far as anybody knows it."""
+        """Return the goodputs of the job's row, with the noise of the world."""
         exact = self._phases[job].models[self._phase[job]]
         if not self._noise:
             return exact
         known = self._models.get(job)
         if known is None or known[0] is not exact:
-            # The same numbers in every phase of a job, without keeping them.
+            # The seed gives the same numbers in every phase of a job, so they need not be kept.
             rng = np.random.default_rng((self._seed, job))
             factor = rng.uniform(1 - self._noise, 1 + self._noise, len(exact.goodput))
             known = self._models[job] = exact, scaled(exact, factor)
@@ -173,14 +177,14 @@ class AdaptiveTableWorld:
         return self._ends[self._first[jobs] + self._count[jobs] - 1]
 
     def left(self, job: int, progress: float) -> float:
-        """Progress to the job's end."""
+        """Return the progress that is left to the job's end."""
         return max(float(self._phases[job].ends[-1]) - progress, 0.0)
 
 
 class ToldRows(ToldNothing):
-    """Tells the row of the table where a job is, off by the noise of its world, and the true work left.
+    """Tell the row of the table where a job is, with the noise of its world, and the true work left.
 
-    Policies that choose sizes do not ask how long a job still needs, so nothing is said of it.
+    Policies that choose sizes do not ask how long a job still needs, so that is not told.
     """
 
     def __init__(self, world: AdaptiveTableWorld) -> None:
@@ -188,7 +192,7 @@ class ToldRows(ToldNothing):
         self._world = world
 
     def model(self, job: int) -> TabulatedModel:
-        """Return the goodputs of its row."""
+        """Return the goodputs of the job's row."""
         return self._world.known(job)
 
     def remaining(self, job: int, progress: float) -> float:
@@ -197,7 +201,11 @@ class ToldRows(ToldNothing):
 
 
 def _spec(id: str, phases: _Phases, asked: int, most: int, preemptible: bool) -> JobSpec:
-    """`asked`: the GPUs of a rigid job, else 0; `most`: that the job may grow to."""
+    """Return a job's spec. Raise ValueError if its table lacks such counts of GPUs.
+
+    asked: the GPUs of a rigid job, else 0.
+    most: the GPUs to which the job may grow.
+    """
     counts = sorted({gpus for _, gpus in phases.place})
     if asked and asked not in counts:
         raise ValueError(f"trace: job {id}: {phases.table.name} has no goodputs with {asked} GPUs")

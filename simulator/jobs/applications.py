@@ -1,4 +1,4 @@
-"""Models whose training was measured: step times per GPU type, and how they train at each batch size."""
+"""Applications: models with measured step times per GPU type, and statistics of training at each batch size."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .training_statistics import TrainingStatistics
 # Seconds from stopping to training again (Sia artifact, sia-simulator/simulator_config.py @ aaf7a0d).
 RESTART_S = {"cifar10": 50.0, "bert": 120.0, "deepspeech2": 25.0, "yolov3": 80.0, "imagenet": 250.0, "ncf": 15.0}
 DEFAULT_RESTART_S = 30.0
-# Epochs each model is trained for there.
+# Epochs for which each model is trained there.
 EPOCHS = {"bert": 2, "gpt_pmp": 2, "cifar10": 100, "ncf": 10, "imagenet": 90, "deepspeech2": 80, "yolov3": 50}
-# GPU type -> how the measured files name it, where they differ.
+# GPU type -> its name in the measured files, if that differs.
 SUFFIXES = {"t4": "aws", "a100": "dgx-ext", "v100": "azure"}
 
 
@@ -27,23 +27,24 @@ class StepTimeSource(Protocol):
     """Step times of one model on one GPU type."""
 
     def at(self, shape: Shape, local_bsz: float) -> StepTime:
-        """Raises ValueError for what is not known."""
+        """Return the step time of a shape. Raise ValueError if it is not known."""
 
     def sizes(self, shape: Shape) -> tuple[float, float]:
-        """Smallest and largest local batch size that `at` knows for a shape."""
+        """Return the smallest and largest local batch size that `at` knows for a shape."""
 
     def measured(self, shape: Shape) -> bool:
-        """Whether what `at` says of the shape was measured, or fitted for any."""
+        """Return whether `at` is reliable for the shape: it was measured, or the fit covers any shape."""
 
     def samples(self) -> Iterable[tuple[Shape, int]]:
-        """Shapes and local batch sizes that someone who measured everything has seen."""
+        """Return the shapes and local batch sizes that a complete measurement has seen."""
 
 
 @dataclass(frozen=True, eq=False)
 class Application:
-    """A model on the GPU types it was measured on.
+    """A model on the GPU types on which it was measured.
 
-    Shapes and local batch sizes are those of replicas; a replica takes `gpus_per_replica` of a type, else one GPU.
+    Shapes and local batch sizes are those of replicas. A replica takes `gpus_per_replica` GPUs of a type, 1 by
+    default.
     """
 
     name: str
@@ -51,16 +52,18 @@ class Application:
     step_times: Mapping[str, StepTimeSource]  # GPU type ->
     restart_s: float
     epochs: int
-    largest_batch: int | None = None  # where it is less than the statistics reach
+    largest_batch: int | None = None  # if it is less than that of the statistics
     gpus_per_replica: Mapping[str, int] = field(default_factory=dict)
-    start_s: float | None = None  # of processes on new GPUs, while it trains on its old ones; None: `restart_s`
-    pause_s: float = 0.0  # between old and new GPUs, where `start_s` is known
-    assumed_restart_s: float | None = None  # by policies until the first restart; None: `restart_s`
+    start_s: float | None = None  # until processes on new GPUs have started; None: `restart_s`
+    pause_s: float = 0.0  # between old and new GPUs, if `start_s` is known
+    assumed_restart_s: float | None = None  # policies assume it until the first restart; None: `restart_s`
 
     @classmethod
     def read(cls, folder: Path, gpu_types: Iterable[str]) -> Application:
-        """From a model's folder of measured files. Jobs cannot run on GPU types on which it was not measured,
-        of which a warning tells; raises ValueError where those are all."""
+        """Read the measured files of a model's folder. Warn of GPU types without them; no job runs there.
+
+        Raise ValueError if there are files for none of the types.
+        """
         name = folder.name
         if not folder.is_dir():
             have = sorted(path.name for path in folder.parent.glob("*/") if any(path.glob("validation-*.csv")))
@@ -97,6 +100,7 @@ class Application:
         return cls(name, statistics, times, RESTART_S.get(name, DEFAULT_RESTART_S), epochs, None, stages)
 
     def per_replica(self, gpu_type: str) -> int:
+        """Return the GPUs of one replica on a GPU type."""
         return self.gpus_per_replica.get(gpu_type, 1)
 
     @property
@@ -109,7 +113,7 @@ class Application:
 
     @cached_property
     def local_bsz(self) -> dict[str, tuple[int, int]]:
-        """Smallest and largest local batch size measured on each GPU type."""
+        """The smallest and largest local batch size measured on each GPU type."""
         found = {}
         for gpu_type, times in self.step_times.items():
             limits = [times.sizes(shape) for shape in {shape for shape, _ in times.samples()}]
@@ -118,12 +122,16 @@ class Application:
 
 
 def not_measured(name: str, gpu_type: str, known: Iterable[str]) -> str:
+    """Return a sentence that says on which GPU type a model was not measured."""
     have = ", ".join(known)
     return f"profiles: {name} was not measured on {gpu_type}, no such job will run there; it was on {have}"
 
 
 class MeasuredApplications:
-    """The models of a folder of measured files, each read when it is first asked for."""
+    """The models of a folder of measured files. Each is read when it is first asked for.
+
+    Raise ValueError if there is no such folder.
+    """
 
     def __init__(self, folder: Path, gpu_types: Iterable[str]) -> None:
         if not folder.is_dir():

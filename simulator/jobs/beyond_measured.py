@@ -1,4 +1,4 @@
-"""Step times where nothing was measured: those of the throughput model fitted to all that was."""
+"""Step times beyond the measured placements, from the throughput model that is fitted to all measurements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .step_times import Row, Shape, StepTime
 
 
 class MeasuredStepTimes(Protocol):
-    """Raises ValueError where nothing was measured."""
+    """Step times that raise ValueError for what was not measured."""
 
     def at(self, shape: Shape, local_bsz: float) -> StepTime: ...
 
@@ -28,7 +28,7 @@ class MeasuredStepTimes(Protocol):
 
 
 class NotMeasured(UserWarning):
-    """Of a model on a GPU type, `about`; which placement was the first of those not measured differs by run."""
+    """A warning about a model on a GPU type, `about`. The placement that it names may differ between runs."""
 
     def __init__(self, about: str, text: str) -> None:
         super().__init__(text)
@@ -36,13 +36,14 @@ class NotMeasured(UserWarning):
 
 
 class BeyondMeasured:
-    """Measured step times wherever there are some; the first time there are none is told in a warning."""
+    """Measured step times, and fitted ones for the rest. The first use of a fitted one gives a warning."""
 
     def __init__(self, name: str, times: MeasuredStepTimes) -> None:
         self._name, self._times = name, times  # for messages: model on GPU type
         self._told = False
 
     def at(self, shape: Shape, local_bsz: float) -> StepTime:
+        """Return the step time, measured if possible."""
         try:
             return self._times.at(shape, local_bsz)
         except ValueError:
@@ -50,6 +51,7 @@ class BeyondMeasured:
             return self.fitted.at(shape, local_bsz)
 
     def sizes(self, shape: Shape) -> tuple[float, float]:
+        """Return the smallest and largest local batch size of a shape, measured if possible."""
         try:
             return self._times.sizes(shape)
         except ValueError:
@@ -60,6 +62,7 @@ class BeyondMeasured:
         return self._times.samples()
 
     def measured(self, shape: Shape) -> bool:
+        """Return whether the shape was measured."""
         try:
             self._times.sizes(shape)
         except ValueError:
@@ -77,6 +80,7 @@ class BeyondMeasured:
 
     @cached_property
     def fitted(self) -> FittedStepTimes:
+        """The step times of the throughput model that is fitted to all measured rows."""
         rows = list(self._times.rows())
         nodes, replicas, local_bsz = np.array([row[:3] for row in rows], np.int64).T
         step_s = np.array([time.step_s for *_, time in rows])

@@ -1,4 +1,4 @@
-"""Applications that ship with the project: fitted step times and gradient noise."""
+"""The applications that ship with the project: fitted step times and gradient noise."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class FittedApplications:
         return self._made[name]
 
     def _make(self, name: str) -> Application:
+        """Return an application. Raise ValueError if it is unknown, or fitted on none of the GPU types."""
         models = _models()
         if name not in models:
             raise ValueError(f"application: {name!r} is unknown; fitted are {', '.join(sorted(models))}")
@@ -44,7 +45,7 @@ class FittedApplications:
                 warnings.warn(not_measured(name, gpu_type, fits), stacklevel=2)
         if not fits:
             for gpu_type in self._gpu_types[:1]:
-                Pace.of(name, gpu_type)  # which says where it was measured
+                Pace.of(name, gpu_type)  # its error says where the model was measured
             raise ValueError(f"application: {name!r} was measured on none of {', '.join(self._gpu_types)}")
         per_replica = {t: int(known["gpus_per_replica"][t]) for t in fits} if "gpus_per_replica" in known else {}
         restart_s = RESTART_S.get(name, DEFAULT_RESTART_S)
@@ -52,8 +53,8 @@ class FittedApplications:
 
 
 def _fit_of(name: str, known: dict[str, Any], gpu_type: str) -> FittedStepTimes | None:
-    """None: it was not measured on that type."""
-    if "throughput" in known:  # not one that laptops emulate
+    """Return the fitted step times on a GPU type; None: the model was not measured there."""
+    if "throughput" in known:  # laptops do not emulate such a model
         own = known["throughput"].get(gpu_type)
         size = known["min_local_bsz"]
         return own and FittedStepTimes(ThroughputParams.from_json(own), size, size)
@@ -65,6 +66,7 @@ def _fit_of(name: str, known: dict[str, Any], gpu_type: str) -> FittedStepTimes 
 
 
 def application_names() -> tuple[str, ...]:
+    """Return the names of all fitted applications, sorted."""
     return tuple(sorted(_models()))
 
 

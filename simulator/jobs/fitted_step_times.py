@@ -1,4 +1,4 @@
-"""Step times by a fitted throughput model, for any placement."""
+"""Step times from a fitted throughput model, for any placement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .step_times import Shape, StepTime
 
 @dataclass(eq=False)
 class FittedStepTimes:
-    """Of one model on one GPU type, for local batch sizes from `low` to `high`."""
+    """Step times of one model on one GPU type, for local batch sizes from `low` to `high`."""
 
     params: ThroughputParams
     low: int
@@ -27,7 +27,7 @@ class FittedStepTimes:
 
     def at(self, shape: Shape, local_bsz: float) -> StepTime:
         step = float(step_time_s(self.params, len(shape), sum(shape), local_bsz, 0, max(shape)))
-        # One more pass costs compute alone.
+        # One more pass costs compute time only.
         passes = float(step_time_s(self.params, len(shape), sum(shape), local_bsz, 1, max(shape))) - step
         return StepTime(step, max(step - passes, 0.0))
 

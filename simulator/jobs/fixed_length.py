@@ -14,22 +14,22 @@ from .world import Motion
 
 
 class ToldLengths(ToldByTrace):
-    """Tells what is left of a job's true length."""
+    """Tell what is left of a job's true length."""
 
     def __init__(self, restart_s: Callable[[int], float], workload: Workload) -> None:
         super().__init__(restart_s)
         self._workload = workload
 
     def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
-        """Return (jobs,) what is left, on any GPU type."""
+        """Return (jobs,) the seconds left, on any GPU type."""
         return self._workload.duration_s[jobs] - progress
 
 
 class FixedLengthWorld(FixedSizeWorld):
-    """Progress is seconds of work; every GPU type is as fast.
+    """Jobs whose progress is seconds of work; all GPU types are equally fast.
 
-    `restart_s`: seconds without progress when a job that was stopped starts again, by the GPUs it asks for.
-    `lengths`: what policies are told of how long a job still needs.
+    restart_s: seconds without progress when a stopped job starts again, by the GPUs it asks for.
+    lengths: what policies are told of how long a job still needs.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What jobs of a fixed number of GPUs have in common: they learn nothing, and nothing of them is chosen."""
+"""The common part of jobs with a fixed number of GPUs: they learn nothing, and nothing is chosen for them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ RestartS = Callable[[int], float]  # seconds without progress of a start elsewhe
 
 
 def half_a_minute(gpus: int) -> float:
+    """Return 30 s, the default cost of a restart."""
     return 30.0
 
 
 @cache
 def rigid_spec(gpus: int, preemptible: bool = True, gpu_types: tuple[str, ...] = ()) -> JobSpec:
+    """Return the spec of a rigid job. `gpu_types`: where it can run; empty: anywhere."""
     return JobSpec(
         name="trace-job",
         script="trace",
@@ -35,7 +37,7 @@ def rigid_spec(gpus: int, preemptible: bool = True, gpu_types: tuple[str, ...] =
 
 
 class FixedSizeWorld:
-    """All of a `World` but how its jobs move: the first start is free, and a job ends at its first boundary.
+    """A `World` without the motion of its jobs. The first start is free; a job ends at its first boundary.
 
     Policies are told what a restart costs, and nothing else.
     """
@@ -58,7 +60,7 @@ class FixedSizeWorld:
         return None
 
     def restart_s(self, job: int) -> float:
-        """Seconds without progress of a start elsewhere."""
+        """Return the seconds without progress of a start elsewhere."""
         return self._restart_s(int(self.workload.gpus[job]))
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:

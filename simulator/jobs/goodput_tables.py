@@ -1,9 +1,12 @@
-"""Jobs whose speed was tabulated: goodput by progress for each GPU type and count of GPUs.
+"""Jobs whose speed was tabulated: goodput by progress, for each GPU type and count of GPUs.
 
-The layout is that of COpter's public code (suhasjs/continuous-scheduling @ 201dd9b), converted: `<model>.csv`
-has a column of progress and one per configuration `<gpu type>:<nodes>n<gpus>g`, a row holding up to its progress;
-`synthetic_*.json` lists goodputs by count; `batch_inference.json` the throughput of the fewest GPUs that hold a
-model, of which any number run side by side.
+The layout is that of COpter's public code (suhasjs/continuous-scheduling @ 201dd9b), converted:
+
+* `<model>.csv` has a column of progress and one per configuration `<gpu type>:<nodes>n<gpus>g`. A row holds up to
+  its progress.
+* `synthetic_*.json` lists goodputs by count of GPUs.
+* `batch_inference.json` has the throughput of the fewest GPUs that hold a model. Any number of these run side by
+  side.
 """
 
 from __future__ import annotations
@@ -26,15 +29,15 @@ from ..traces.workload import Ints, Workload
 from .fixed_size import FixedSizeWorld
 from .world import Motion
 
-MOST_GPUS = 64  # of a fixed request
+MOST_GPUS = 64  # the most that a fixed request may be
 LEAST_EFFICIENCY = 0.5
 _CONFIGURATION = re.compile(r"^([\w-]+):(\d+)n(\d+)g$")
-# How much slower a model trains than its table says, and seconds of a start: the constants of that code.
+# The constants of that code: how much slower a model trains than its table says, and seconds of a start.
 _SLOWDOWN = {"cifar10": 1.8, "ncf": 1.5, "imagenet": 1.2, "yolov3": 1.2, "bert": 1.2, "deepspeech2": 1.2}
 _RESTART_S = {"cifar10": 50.0, "imagenet": 250.0, "yolov3": 80.0, "bert": 120.0, "deepspeech2": 25.0, "ncf": 15.0}
 _OTHER_RESTART_S = 90.0
 _MOST_UNITS = 32  # replicas of batch inference
-_MOST_SYNTHETIC = 128  # GPUs of synthetic jobs, whatever is tabulated beyond
+_MOST_SYNTHETIC = 128  # GPUs of synthetic jobs; larger counts in the table are ignored
 _SYNTHETIC_TYPES = {
     "dgx-ext": "DGX-A100-40GB",
     "azure": "DGX-V100-32GB",
@@ -50,9 +53,12 @@ _SYNTHETIC_TYPES = {
 class GoodputTable:
     """Progress per second of one application.
 
-    `ends`: the progress up to which each row holds, rising; the last is the job's length. `rates`: (rows,) by GPU
-    type and GPUs, all above 0. `restart_s`: seconds without progress after every start. `nodes`: that the GPUs of
-    a rate are spread over; where it has none they may lie anyhow.
+    ends: (rows,) the progress up to which each row holds, rising; the last is the job's length.
+    rates: (rows,) by GPU type and count of GPUs, all above 0.
+    restart_s: seconds without progress after every start.
+    nodes: number of nodes over which the GPUs of a rate are spread; a rate without an entry holds for any spread.
+
+    Raise ValueError for progress that does not rise, and for a rate that is not above 0.
     """
 
     name: str
@@ -69,15 +75,17 @@ class GoodputTable:
                 raise ValueError(f"{self.name}: {gpu_type} with {gpus} GPUs: goodputs must all be above 0")
 
     def duration_s(self, gpu_type: str, gpus: int) -> float:
-        """Seconds of the whole job."""
+        """Return the seconds of the whole job."""
         return float((np.diff(self.ends, prepend=0.0) / self.rates[gpu_type, gpus]).sum())
 
     def request(self, gpu_types: Collection[str], least_efficiency: float = LEAST_EFFICIENCY) -> int:
-        """The GPUs that a user who tuned the job would ask for, as schedulers of fixed sizes need them.
+        """Return the GPUs for which a user who tuned the job would ask.
 
-        The largest count of at most `MOST_GPUS` whose speed per GPU, over the whole job, is at least
-        `least_efficiency` of that of the fewest GPUs it runs on, on the type of median speed per GPU (of two, the
-        slower). Raises ValueError if it runs on none of the types.
+        This is the largest count, up to `MOST_GPUS`, that is efficient on one GPU type. The type is that of
+        median speed per GPU; of two, the slower. A count is efficient if its speed per GPU over the whole job
+        is at least `least_efficiency` of that of the fewest GPUs.
+
+        Raise ValueError if the job runs on none of the types.
         """
         of_type: dict[str, list[int]] = {}
         for gpu_type, gpus in self.rates:
@@ -96,7 +104,7 @@ class GoodputTable:
 
 
 def read_tables(folder: Path) -> dict[str, GoodputTable]:
-    """Every table of a folder by its application's name. Raises ValueError for whatever is wrong with a file."""
+    """Read every table of a folder, by application. Raise ValueError for a file that is not accepted."""
     found = {path.stem: _profiled(path) for path in sorted(folder.glob("*.csv"))}
     for path in sorted(folder.glob("*.json")):
         try:
@@ -113,7 +121,7 @@ def read_tables(folder: Path) -> dict[str, GoodputTable]:
 
 
 def tables_of(workload: Workload, tables: Mapping[str, GoodputTable]) -> list[GoodputTable]:
-    """Each job's table. Raises ValueError for an unknown application."""
+    """Return the table of each job. Raise ValueError for an unknown application."""
     for id, name in zip(workload.ids, workload.applications, strict=True):
         if name not in tables:
             have = ", ".join(sorted(tables))
@@ -124,7 +132,7 @@ def tables_of(workload: Workload, tables: Mapping[str, GoodputTable]) -> list[Go
 def requested(
     workload: Workload, tables: Mapping[str, GoodputTable], gpu_types: Collection[str]
 ) -> tuple[Workload, list[GoodputTable]]:
-    """The workload with fixed requests, and each job's table. Raises ValueError as `tables_of` does."""
+    """Return the workload with fixed requests, and the table of each job. Raise ValueError as `tables_of` does."""
     found = tables_of(workload, tables)
     asked = {name: tables[name].request(gpu_types) for name in sorted(set(workload.applications))}
     gpus = np.array([asked[name] for name in workload.applications], np.int64)
@@ -132,15 +140,16 @@ def requested(
 
 
 class GoodputTableWorld(FixedSizeWorld):
-    """Jobs of a fixed size that progress as their table says; they run on the GPU types tabulated for that size.
+    """Jobs of a fixed size that progress as their table says, on the GPU types tabulated for that size.
 
-    Every start, the first too, costs `restart_s`; nobody knows how long a job takes.
+    Every start costs `restart_s`, even the first. No policy is told how long a job takes. Raise ValueError if a
+    table lacks the size of a job.
     """
 
     def __init__(self, workload: Workload, tables: Sequence[GoodputTable]) -> None:
         super().__init__(workload)
         self._tables = tables  # one per job
-        self._row = np.zeros(len(workload), np.int64)  # of `_rates`, where the job is
+        self._row = np.zeros(len(workload), np.int64)  # position of the job in `_rates`
         self._rows: dict[tuple[GoodputTable, str, int], tuple[int, int]] = {}
         self._specs: dict[tuple[GoodputTable, int], JobSpec] = {}
         ends, rates, start = [], [], 0
@@ -151,7 +160,7 @@ class GoodputTableWorld(FixedSizeWorld):
             self._specs[table, gpus] = _spec(table.name, gpus, types)
             for gpu_type in types:
                 column = table.rates[gpu_type, gpus]
-                last = np.append(column[1:] != column[:-1], True)  # rows alike are one
+                last = np.append(column[1:] != column[:-1], True)  # rows with the same rate become one
                 ends.append(table.ends[last])
                 rates.append(column[last])
                 self._rows[table, gpu_type, gpus] = start, start + len(ends[-1])

@@ -1,4 +1,4 @@
-"""What jobs of a simulated cluster know of themselves, by the estimators of the live service."""
+"""The knowledge that simulated jobs have of themselves, from the estimators of the live service."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .adaptive import Batch, Observation
 from .applications import Application
 from .step_times import Shape, StepTime
 
-# A step time this near to its prediction (relative), on a known placement, needs no new fit.
+# No new fit is needed if a step time on a known placement is this near to its prediction (relative).
 FORETOLD = 0.01
 PROFILED_SIZES = 10  # local batch sizes of a profile run (Sia, section 3.3.2)
 _Key = tuple[int, int, int, int, int]  # nodes, replicas, densest, local batch size, accumulation
@@ -30,8 +30,8 @@ class Knows(StrEnum):
     """What a job knows before it has run."""
 
     ORACLE = "oracle"  # every measured placement of every GPU type, and its gradient noise
-    BOOTSTRAP = "bootstrap"  # one replica on each GPU type, as a live job's profile runs find out
-    DEJAVU = "dejavu"  # what earlier jobs of its application measured, as live; the first ones' profile runs
+    BOOTSTRAP = "bootstrap"  # one replica on each GPU type, as profile runs of a live job measure
+    DEJAVU = "dejavu"  # what earlier jobs of its application measured; the first jobs have profile runs
     NO_PROFILE = "no-profile"  # nothing
 
 
@@ -40,14 +40,16 @@ class _Known:
     rows: _Rows = field(default_factory=dict)
     throughput: dict[str, ThroughputModel] = field(default_factory=dict)
     noise_scale: float | None = None
-    model: JobModel | None = None  # None: to be made anew
+    model: JobModel | None = None  # None: it must be built again
 
 
 class LearningKnowledge:
     """Step times by placement, fitted as the live service fits them, and the last gradients.
 
-    `noise`: relative standard deviation of what is measured; 0: exact, and then jobs that have seen the same share
-    their fits. What is known of an earlier job is not measured again.
+    `noise`: relative standard deviation of what is measured. With 0, measurements are exact, and jobs that have
+    seen the same share their fits. What an earlier job told is not measured again.
+
+    Raise ValueError if `noise` is negative or not finite.
     """
 
     def __init__(
@@ -64,9 +66,10 @@ class LearningKnowledge:
         self._noise, self._random = noise, np.random.default_rng(seed)
         self._of: list[_Known | None] = [None] * len(workload)
         self._fits: dict[tuple[Application, str, frozenset[_Key]], ThroughputModel] = {}
-        self._remembered: dict[Application, _Rows] = {}  # what all its jobs have measured
+        self._remembered: dict[Application, _Rows] = {}  # what all jobs of an application have measured
 
     def observe(self, job: int, seen: Observation) -> None:
+        """Take in a step time and the gradients. A step time that was predicted well needs no new fit."""
         known, replicas = self._job(job), sum(seen.shape)
         key = len(seen.shape), replicas, max(seen.shape), seen.batch.local_bsz, 0
         rows = known.rows.setdefault(seen.gpu_type, {})
@@ -80,6 +83,7 @@ class LearningKnowledge:
         self.observe_gradients(job, seen)
 
     def observe_gradients(self, job: int, seen: Observation) -> None:
+        """Take in the gradients alone."""
         known = self._job(job)
         found = noise_scale(seen.grad_sqr, seen.grad_var)
         if found is not None:
@@ -89,6 +93,7 @@ class LearningKnowledge:
                 known.model = None if known.model is None else known.model.with_noise_scale(phi)
 
     def model(self, job: int) -> JobModel | None:
+        """Return the job's goodput model; None: nothing was measured yet."""
         known = self._job(job)
         if not known.rows:
             return None
@@ -106,6 +111,7 @@ class LearningKnowledge:
         return known.model
 
     def choose(self, job: int, gpu_type: str, shape: Shape) -> Batch:
+        """Return the best batch by the job's model, or else its initial batch size."""
         application, replicas = self._applications[job], sum(shape)
         low, high = (int(size) for size in application.step_times[gpu_type].sizes(shape))
         model = self.model(job)
@@ -139,7 +145,7 @@ class LearningKnowledge:
             of_all.update((key, time) for key, time in of_type.items() if key not in of_all)
 
     def _profile(self, job: int, known: _Known) -> None:
-        """What is known before the first run, of GPU types that no earlier job has told of."""
+        """Add what is known before the first run, on GPU types that no earlier job has told of."""
         application = self._applications[job]
         measured: _Rows = {}
         for gpu_type, times in application.step_times.items():
@@ -194,6 +200,7 @@ class LearningKnowledge:
 
 
 def _foretold(model: ThroughputModel | None, key: _Key, measured: StepTime) -> bool:
+    """Return whether a model predicts a step time within `FORETOLD`."""
     if model is None:
         return False
     nodes, replicas, densest, local_bsz, accumulation = key

@@ -1,4 +1,4 @@
-"""Jobs of known length whose lengths nobody is told: policies are told what earlier runs took, as live."""
+"""Jobs of known length whose lengths are hidden. Policies are told what earlier runs took, as live."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Lengths(StrEnum):
 
 
 class ToldLearned(ToldNothing):
-    """Tells what the learner of the live service has found out by now, in virtual time.
+    """Tell what the learner of the live service has found out by now, in virtual time.
 
-    Two jobs are runs of one script where a user's jobs are of one application, or ask for as many GPUs.
+    Two jobs of a user are runs of one script if they have the same application, or ask for as many GPUs.
     """
 
     def __init__(self, restart_s: Callable[[int], float], workload: Workload) -> None:
@@ -53,5 +53,5 @@ class ToldLearned(ToldNothing):
         return np.array([one.mean_s if one.known else np.nan for one in expected], float)
 
     def expected(self, job: int, progress: float) -> Expected:
-        """Return what earlier runs took, less what it has had."""
+        """Return what earlier runs took, less the time that the job has trained."""
         return predict(Work(None, trained_s=progress), 0.0, 0.0, self._known.of(*self._keys[job]))

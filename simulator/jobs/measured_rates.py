@@ -1,4 +1,4 @@
-"""Jobs of a number of steps whose speed was measured on each GPU type, at the GPUs they ask for."""
+"""Jobs of a number of steps, whose speed was measured on each GPU type with the GPUs they ask for."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Rates = Mapping[tuple[str, int], Mapping[str, float]]
 
 
 def read_rates(path: Path) -> Rates:
-    """Rates of jobs that have their GPUs to themselves, from a file of Gavel's.
+    """Read the rates of jobs that have their GPUs to themselves, from a file of Gavel's.
 
-    JSON by GPU type and `"('MODEL', GPUS)"`, each with its steps per second under `"null"`. Raises ValueError in
-    one sentence for a file that cannot be read or is none of these.
+    The file is JSON by GPU type and `"('MODEL', GPUS)"`, with steps per second under `"null"`. Raise
+    ValueError, in one sentence, for a file that cannot be read or has no such rates.
     """
     text = read_text(path)
     try:
@@ -47,6 +47,7 @@ def read_rates(path: Path) -> Rates:
 
 
 def _job(path: Path, gpu_type: str, key: str) -> tuple[str, int]:
+    """Return the model and the GPUs of a key. Raise ValueError for a key of another form."""
     try:
         model, gpus = ast.literal_eval(key)
     except (ValueError, SyntaxError, TypeError):
@@ -57,7 +58,7 @@ def _job(path: Path, gpu_type: str, key: str) -> tuple[str, int]:
 
 
 class ToldSteps(ToldByTrace):
-    """Tells the measured speeds, and how long the steps left take at the fastest of them."""
+    """Tell the measured speeds, and how long the steps left take at the fastest of them."""
 
     def __init__(
         self, restart_s: Callable[[int], float], workload: Workload, rates: Sequence[Mapping[str, float]]
@@ -67,22 +68,22 @@ class ToldSteps(ToldByTrace):
         self._fastest = np.array([max(known.values()) for known in rates], float)
 
     def rates(self, job: int) -> Mapping[str, float]:
-        """Return its steps per second by GPU type."""
+        """Return the job's steps per second by GPU type."""
         return self._rates[job]
 
     def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
-        """Return (jobs,) seconds on the GPU type each is fastest on; nan: it can run on none."""
+        """Return (jobs,) the seconds left on the fastest GPU type of each job; nan: it can run on none."""
         with np.errstate(divide="ignore"):
             left_s = (self._workload.steps[jobs] - progress) / self._fastest[jobs]
         return np.where(np.isfinite(left_s), left_s, np.nan)
 
 
 class MeasuredRatesWorld(FixedSizeWorld):
-    """Progress is steps; which nodes a job is on does not matter, only their GPU type.
+    """Jobs whose progress is steps. The GPU type of a placement matters, its nodes do not.
 
-    `restart_s`: seconds without progress when a job starts again elsewhere, by the GPUs it asks for.
+    restart_s: seconds without progress when a job starts again elsewhere, by the GPUs it asks for.
 
-    Raises ValueError in one sentence for a job without steps or whose speed is not known.
+    Raise ValueError, in one sentence, for a job without steps or of unknown speed.
     """
 
     def __init__(self, workload: Workload, rates: Rates, restart_s: RestartS = half_a_minute) -> None:
@@ -99,11 +100,12 @@ class MeasuredRatesWorld(FixedSizeWorld):
         self.told = ToldSteps(self.restart_s, workload, self._rates)
 
     def spec(self, job: int) -> JobSpec:
-        """On the GPU types on which its speed was measured."""
+        """Return a job that may run on the GPU types on which its speed was measured."""
         known = tuple(t for t, rate in self._rates[job].items() if rate > 0)
         return rigid_spec(int(self.workload.gpus[job]), bool(self.workload.preemptible[job]), known)
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        """Return the motion at the measured speed. Raise ValueError if there is none on this GPU type."""
         rate = self._rates[job].get(placement.gpu_type, 0.0)
         if rate <= 0:
             raise ValueError(

@@ -15,6 +15,7 @@ from .training_statistics import TrainingStatistics
 
 
 def _check(name: str, model: RecordedModel) -> None:
+    """Raise ValueError, in one sentence with field and value, for a parameter that is not accepted."""
     noise = 0.0 if model.noise_scale is None else model.noise_scale
     assumed_s, start_s = model.assumed_restart_s or 0.0, model.start_s or 0.0
     accepted = {
@@ -41,9 +42,9 @@ def _check(name: str, model: RecordedModel) -> None:
 
 
 def application_of(name: str, model: RecordedModel, gpu_types: Iterable[str]) -> Application:
-    """The job as an application of its own, with one epoch of constant noise.
+    """Return the job as an application of its own, with one epoch of constant noise.
 
-    Raises ValueError where it was measured on none of the GPU types, or a parameter is none.
+    Raise ValueError if it was measured on none of the GPU types, or a parameter is not accepted.
     """
     _check(name, model)
     times: dict[str, StepTimeSource] = {}

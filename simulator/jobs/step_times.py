@@ -1,7 +1,7 @@
-"""Measured step times of a model on a GPU type, looked up for any placement.
+"""Measured step times of a model on a GPU type, for any placement.
 
-The tables are those of Pollux and Sia: `placements-*.csv` holds step times of exact shapes (replicas per node),
-`scalability-*.csv` of larger, even spreads.
+The tables are those of Pollux and Sia. `placements-*.csv` holds step times of exact shapes (replicas per node),
+and `scalability-*.csv` those of larger, even spreads.
 """
 
 from __future__ import annotations
@@ -23,14 +23,18 @@ Shape = tuple[int, ...]  # replicas on each node
 
 @dataclass(frozen=True)
 class StepTime:
-    """One optimizer step without accumulation: `step_s` in all, of which `sync_s` waits for gradients."""
+    """One optimizer step without accumulation.
+
+    step_s: the whole step.
+    sync_s: the part of it that waits for gradients.
+    """
 
     step_s: float
     sync_s: float
 
     @property
     def pass_s(self) -> float:
-        """One forward and backward pass without all-reduce."""
+        """Seconds of one forward and backward pass without all-reduce."""
         return self.step_s - self.sync_s
 
 
@@ -38,7 +42,10 @@ Row = tuple[int, int, int, StepTime]  # nodes, replicas, local batch size
 
 
 def canonical(shape: Sequence[int]) -> Shape:
-    """The lexicographically smallest rotation, nodes without replicas left out; how the tables name a shape."""
+    """Return the name of a shape in the tables: its lexicographically smallest rotation.
+
+    Nodes without replicas are left out.
+    """
     return _canonical(tuple(shape))
 
 
@@ -52,8 +59,9 @@ def _canonical(shape: Shape) -> Shape:
 class StepTimes:
     """Step times of one model on one GPU type.
 
-    Shapes that were measured are interpolated linearly between local batch sizes; others between (nodes,
-    replicas, local batch size) of all rows, shapes of the same nodes and replicas being averaged.
+    A measured shape is interpolated linearly between its local batch sizes. Other shapes are interpolated
+    between (nodes, replicas, local batch size) of all rows. Rows of the same nodes and replicas are averaged
+    there.
     """
 
     name: str  # for messages: model on GPU type
@@ -66,9 +74,9 @@ class StepTimes:
 
     @classmethod
     def read(cls, folder: Path, suffix: str) -> StepTimes:
-        """From `placements-<suffix>.csv` and `scalability-<suffix>.csv` of a model's folder.
+        """Read `placements-<suffix>.csv` and `scalability-<suffix>.csv` of a model's folder.
 
-        Raises ValueError for a file that is missing, lacks a column or holds a time that no step can take.
+        Raise ValueError for a file that is missing, lacks a column or holds a time that no step can take.
         """
         name = f"{folder.name} on {suffix}"
         codes, *placed = _columns(folder / f"placements-{suffix}.csv", "placement")
@@ -94,10 +102,14 @@ class StepTimes:
 
     @property
     def most_nodes(self) -> int:
+        """The largest number of nodes that was measured."""
         return int(self.points[:, 0].max())
 
     def sizes(self, shape: Sequence[int]) -> tuple[float, float]:
-        """Smallest and largest local batch size that `at` knows for a shape."""
+        """Return the smallest and largest local batch size that `at` knows for a shape.
+
+        Raise ValueError if it knows none.
+        """
         key = canonical(shape)
         found = self._sizes.get(key)
         if found is None:
@@ -111,20 +123,20 @@ class StepTimes:
         return found
 
     def samples(self) -> Iterator[tuple[Shape, int]]:
-        """Every shape and local batch size with a row of its own."""
+        """Yield every shape and local batch size with a row of its own."""
         for shape, (sizes, _) in self.shapes.items():
             for size in sizes.tolist():
                 yield shape, int(size)
 
     def rows(self) -> Iterator[Row]:
-        """Everything that was measured; shapes of the same nodes and replicas are one."""
+        """Yield everything that was measured; shapes of the same nodes and replicas are one."""
         for (nodes, replicas, size), (step_s, sync_s) in zip(
             self.points.tolist(), self.times.tolist(), strict=True
         ):
             yield int(nodes), int(replicas), int(size), StepTime(step_s, sync_s)
 
     def at(self, shape: Sequence[int], local_bsz: float) -> StepTime:
-        """Raises ValueError outside of what was measured."""
+        """Return the step time of a shape. Raise ValueError outside of what was measured."""
         key = canonical(shape), float(local_bsz)
         found = self._seen.get(key)
         if found is None:
@@ -143,23 +155,23 @@ class StepTimes:
         return StepTime(step, sync)
 
     def _between(self, shape: Shape, sizes: Floats) -> Floats:
-        """(sizes, 2) step and sync times between the rows of all shapes; nan outside of them."""
+        """Return (sizes, 2) step and sync times between the rows of all shapes; nan outside of them."""
         if self._cloud is None:
             try:
                 self._cloud = LinearNDInterpolator(self.points, self.times)
-            except QhullError:  # all on one plane, as where only a single node was measured
+            except QhullError:  # all points lie on one plane, for instance if one node was measured
                 self._cloud = _nowhere
         at = np.stack([np.full(len(sizes), len(shape)), np.full(len(sizes), sum(shape)), sizes], axis=1)
         return np.asarray(self._cloud(at), float)
 
 
 def _nowhere(at: Floats) -> Floats:
-    """(len(at), 2) times between measurements that have nothing between them."""
+    """Return (len(at), 2) nan, for measurements that span no volume."""
     return np.full((len(at), 2), np.nan)
 
 
 def _columns(path: Path, *keys: str) -> list[Floats]:
-    """Columns `keys`, then local batch size, step time and sync time."""
+    """Return the columns `keys`, then local batch size, step time and sync time."""
     rows = read_rows(path, (*keys, "local_bsz", "step_time", "sync_time"))
     counts = [numbers(path, rows, name, least=1, whole=True) for name in (*keys, "local_bsz")]
     return [*counts, numbers(path, rows, "step_time", least=1e-9), numbers(path, rows, "sync_time", least=0)]

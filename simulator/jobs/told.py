@@ -1,4 +1,4 @@
-"""What policies are told of the jobs of a trace, apart from what is true of them (`world`)."""
+"""What policies are told of the jobs of a trace. The truth of the jobs stands apart (`world`)."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from ..traces.workload import Ints
 
 
 class Told(Protocol):
-    """Answers by a job's position in the workload; progress is in its world's unit."""
+    """Answers about jobs, by position in the workload. Progress is in the unit of the job's world."""
 
     def learn(self, now: float, finished_s: Floats, held_s: Floats) -> None:
-        """Learn from the jobs that had ended by `now`, before a round.
+        """Update what is told from the jobs that had ended by `now`, before a round.
 
         Args:
-            finished_s: (jobs of the workload,) nan: has not ended.
+            finished_s: (jobs of the workload,) when each ended; nan: it has not.
             held_s: (jobs of the workload,) seconds with GPUs.
         """
 
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:
-        """Return what a restart is taken to cost, after so many."""
+        """Return the expected seconds of the next restart, after `restarts` of them."""
 
     def model(self, job: int) -> GoodputModel | None:
-        """Return what is known of its goodput."""
+        """Return the job's goodput model; None: nothing is known."""
 
     def rates(self, job: int) -> Mapping[str, float] | None:
-        """Return its progress per second by GPU type, where that was measured apart from `model`."""
+        """Return the job's progress per second by GPU type; None: only `model` says it."""
 
     def remaining(self, job: int, progress: float) -> float | None:
-        """Return the samples that it still has to train; None: nobody knows."""
+        """Return the samples that the job still has to train; None: nobody knows."""
 
     def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
         """Return (jobs,) the means of `expected`; nan: nobody knows."""
 
     def expected(self, job: int, progress: float) -> Expected:
-        """Return what it still needs on the GPUs it asks for, and where that comes from."""
+        """Return what the job still needs on the GPUs it asks for, and the source of that figure."""
 
 
 class ToldNothing:
-    """Tells what a restart costs, and nothing else.
+    """Tell what a restart costs, and nothing else.
 
     Args:
         restart_s: seconds of a restart, by job.
@@ -54,7 +54,7 @@ class ToldNothing:
         self._restart_s = restart_s
 
     def learn(self, now: float, finished_s: Floats, held_s: Floats) -> None:
-        """Learn nothing."""
+        """Do nothing."""
 
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:
         """Return the true cost, which is the same every time."""
@@ -82,9 +82,12 @@ class ToldNothing:
 
 
 class ToldByTrace(ToldNothing):
-    """Tells the true length: `mean_s` and the ends of the band are the same. A subclass says what it is."""
+    """Tell the true length: the ends of the band equal `mean_s`.
+
+    A subclass gives it by `remaining_s`.
+    """
 
     def expected(self, job: int, progress: float) -> Expected:
-        """Return the true remaining time, where the trace has one."""
+        """Return the true remaining time, if the trace has one."""
         (seconds,) = self.remaining_s(np.array([job]), np.array([progress])).tolist()
         return UNKNOWN if np.isnan(seconds) else Expected.exactly(max(seconds, 0.0), ExpectedSource.TRACE)

@@ -1,4 +1,4 @@
-"""What policies are told of jobs that train models: what each has found out of itself, as live jobs do."""
+"""What policies are told of jobs that train models: each job's own findings, as in the live service."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .applications import Application
 
 
 class ModelSource(Protocol):
-    """Whoever knows the goodput models of jobs; `adaptive.Knowledge` does."""
+    """A source of the goodput models of jobs, such as `adaptive.Knowledge`."""
 
     def model(self, job: int) -> JobModel | None:
-        """Return what is known of a job by now."""
+        """Return what is known of a job by now; None: nothing."""
 
 
 class ToldModels:
-    """Tells a job's fitted model, and the work left that its own epochs say.
+    """Tell a job's fitted model, and the work that its epochs leave.
 
     Args:
-        largest_nodes: GPUs of the largest node of each type; given, it tells how long rigid jobs still need.
+        largest_nodes: GPUs of the largest node of each type. With it, how long rigid jobs still need is told.
     """
 
     def __init__(
@@ -41,33 +41,33 @@ class ToldModels:
         self._workload, self._applications, self._knowledge = workload, applications, knowledge
         self._largest_nodes = largest_nodes
         self._ends = np.array([a.statistics.boundaries[a.epochs - 1] for a in applications], float)
-        self._speed: dict[int, tuple[JobModel, float, float]] = {}  # a rigid job's model, what it says, its error
+        self._speed: dict[int, tuple[JobModel, float, float]] = {}  # a rigid job's model, steps/s, their error
 
     def learn(self, now: float, finished_s: Floats, held_s: Floats) -> None:
-        """Learn nothing: a job's own measurements tell more."""
+        """Do nothing, because a job's own measurements tell more."""
 
     def restart_cost_s(self, job: int, restarts: int = 0) -> float:
-        """Return what is assumed before the first restart, where the trace says so; then the true cost."""
+        """Return the assumed cost before the first restart, if the trace has one; later the true cost."""
         application = self._applications[job]
         if restarts or application.assumed_restart_s is None:
             return application.restart_s
         return application.assumed_restart_s
 
     def model(self, job: int) -> JobModel | None:
-        """Return what is fitted to the job's measurements."""
+        """Return the model that is fitted to the job's measurements."""
         return self._knowledge.model(job)
 
     def rates(self, job: int) -> Mapping[str, float] | None:
-        """Return None: the model says it."""
+        """Return None, because the model says it."""
         return None
 
     def remaining(self, job: int, progress: float) -> float | None:
-        """Return what a live job reports: it ends, as jobs do by default, when its progress is made."""
+        """Return what a live job reports. It ends when its progress is made, as jobs do by default."""
         fraction = fraction_done(Count.PROGRESS, float(self._ends[job]), progress, 0.0)
         return samples_left(progress * self._applications[job].initial_batch_size, fraction)
 
     def remaining_s(self, jobs: Ints, progress: Floats) -> Floats:
-        """Return (jobs,) seconds on the GPU type that each rigid job is fastest on; nan for the others."""
+        """Return (jobs,) seconds on the fastest GPU type of each rigid job; nan for other jobs."""
         speeds = np.array([self._steps_per_s(job)[0] for job in jobs.tolist()])
         with np.errstate(divide="ignore"):
             left_s = np.maximum(self._ends[jobs] - progress, 0.0) / speeds
@@ -79,7 +79,10 @@ class ToldModels:
         return predict(Work(max(float(self._ends[job]) - progress, 0.0)), speed, error)
 
     def _steps_per_s(self, job: int) -> tuple[float, float]:
-        """Steps at the initial batch size on the GPUs the job asks for, and their error; 0: nobody knows."""
+        """Return the job's speed on the GPUs it asks for, and its relative error; (0, 0): nobody knows.
+
+        The speed is in steps/s at the initial batch size.
+        """
         if not self._largest_nodes or self._workload.adaptivity[job] is not Adaptivity.RIGID:
             return 0.0, 0.0
         model = self._knowledge.model(job)

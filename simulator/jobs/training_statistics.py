@@ -1,4 +1,4 @@
-"""How a model trains at each batch size: gradient statistics and progress, measured epoch by epoch."""
+"""Training of a model at each batch size: gradient statistics and progress, measured epoch by epoch."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from ..traces.tables import Floats, numbers, read_rows
 class TrainingStatistics:
     """Columns by batch size (rows, increasing) and epoch.
 
-    `progress`: steps at the initial batch size made by the end of an epoch. `grad_sqr`, `grad_var`: squared norm
-    of the gradient and variance at the initial batch size (Pollux, section 3.1).
+    progress: steps at the initial batch size that are made by the end of an epoch.
+    grad_sqr: squared norm of the gradient (Pollux, section 3.1).
+    grad_var: variance of the gradient at the initial batch size.
     """
 
     batch_sizes: Floats  # (sizes,)
@@ -27,9 +28,9 @@ class TrainingStatistics:
 
     @classmethod
     def read(cls, folder: Path) -> TrainingStatistics:
-        """From the `validation-<batch size>.csv` of a model's folder; cut to the shortest run's epochs.
+        """Read `validation-<batch size>.csv` of a model's folder, cut to the epochs of the shortest run.
 
-        Raises ValueError where there are none or a column is missing.
+        Raise ValueError if there are none or a column is missing.
         """
         files = sorted((int(path.stem.split("-")[1]), path) for path in folder.glob("validation-*.csv"))
         if not files:
@@ -44,9 +45,9 @@ class TrainingStatistics:
         return cls(np.array([float(size) for size, _ in files]), progress, grad_sqr, grad_var)
 
     def from_batch_size(self, least: int) -> TrainingStatistics:
-        """The same training by someone who begins with the batch size `least`, one of those measured.
+        """Return the same training with another initial batch size `least`, one of those measured.
 
-        Progress counts steps of `least` then, each worth its gain of the smaller steps that counted before.
+        Progress then counts steps of `least`. Each is worth its gain in the smaller steps that counted before.
         """
         at = int(self.batch_sizes.searchsorted(least))
         gains = np.array([self.gain(least, epoch) for epoch in range(self.epochs)])
@@ -68,11 +69,11 @@ class TrainingStatistics:
 
     @cached_property
     def boundaries(self) -> Floats:
-        """(epochs,) progress at which each epoch ends: the least over batch sizes."""
+        """(epochs,) progress at which each epoch ends, the least over batch sizes."""
         return self.progress.min(axis=0)
 
     def gradients(self, batch_size: float, epoch: int) -> tuple[float, float]:
-        """(squared norm, variance) in an epoch, between the nearest batch sizes measured."""
+        """Return (squared norm, variance) in an epoch, interpolated between measured batch sizes."""
         key = float(batch_size), epoch
         found = self._stats.get(key)
         if found is None:
@@ -83,11 +84,11 @@ class TrainingStatistics:
         return found
 
     def gain(self, batch_size: float, epoch: int) -> float:
-        """Steps at the initial batch size that one step is worth."""
+        """Return how many steps at the initial batch size one step is worth."""
         sqr, var = self.gradients(batch_size, epoch)
         return (var + sqr) / (var * self.initial_batch_size / batch_size + sqr)
 
     def noise_scale(self, batch_size: float, epoch: int) -> float:
-        """φ in samples."""
+        """Return the noise scale φ in samples."""
         sqr, var = self.gradients(batch_size, epoch)
         return var / sqr * self.initial_batch_size

@@ -1,4 +1,4 @@
-"""What is true of the jobs of a trace; what policies are told of them stands apart (`told`)."""
+"""The truth of the jobs of a trace. What policies are told of them stands apart (`told`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from .told import Told
 
 @dataclass(frozen=True)
 class Motion:
-    """How a job moves until something changes: progress per second, and where its rate may change."""
+    """How a job moves until something changes.
+
+    rate: progress per second.
+    boundary: progress at which the rate may change.
+    """
 
     rate: float
     boundary: float
@@ -31,36 +35,38 @@ class World(Protocol):
         """What policies are told of the same jobs."""
 
     def spec(self, job: int) -> JobSpec:
-        """What the job's user wrote."""
+        """Return what the job's user wrote."""
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
-        """Seconds the job holds its new GPUs without progress.
+        """Return the seconds for which the job holds its new GPUs without progress.
 
-        `old`: what it runs on now, None where it has nothing; `first`: it never had anything. `left_s`: what is
-        left of an earlier pause.
+        old: what it runs on now; None: nothing.
+        left_s: what is left of an earlier pause.
+        first: it never had anything.
         """
 
     def keeps_s(self, job: int) -> float | None:
-        """How long the job holds the GPUs that it leaves once it has those it gets: its processes start there.
+        """Return how long the job keeps the GPUs that it leaves while its processes start on the new ones, s.
 
-        None: GPUs change hands at once, as far as this job is concerned.
+        None: as far as this job is concerned, GPUs change hands at once.
         """
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
-        """The motion from here, after a change of placement and at the start of a round."""
+        """Return the motion from here, after a change of placement and at the start of a round."""
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
-        """Rates and boundaries of jobs that are at a boundary, from there on.
+        """Return (jobs,) rates and (jobs,) boundaries of jobs that are at a boundary, from there on.
 
-        Rate nan: it has ended; 0: it has nothing to do until the next round, and holds nothing meanwhile.
+        Rate nan: the job has ended. Rate 0: it has nothing to do until the next round, and holds nothing
+        meanwhile.
         """
 
     def ends(self, jobs: Ints) -> Floats:
-        """Progress with which each ends."""
+        """Return (jobs,) the progress with which each job ends."""
 
     def trained(self, job: int, placement: Placement) -> None:
-        """The job made progress on its placement since the last round: it may learn from it."""
+        """Let the job learn from its progress on this placement since the last round."""
 
     @property
     def learns(self) -> bool:
-        """Whether jobs learn while they train, and may then move otherwise where they are (`trained`, `moves`)."""
+        """Whether jobs learn while they train. Their motion may then change without a new placement."""
