@@ -1,1 +1,1 @@
-"""Published simulators' semantics, so that results can be held against theirs. Nothing else builds on this."""
+"""The semantics of published simulators, for comparing results with theirs. Nothing else builds on this."""

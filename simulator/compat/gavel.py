@@ -1,7 +1,7 @@
 """The semantics of Gavel's published simulator (OSDI'20), on top of its policy.
 
-A job trains whole steps, as many as fit a round; a round ends with the last of its jobs, and the next begins at
-once. Moving a job costs nothing.
+A job trains as many whole steps as fit into a round. A round ends with the last of its jobs, and the next
+begins at once. Moving a job costs nothing.
 """
 
 from __future__ import annotations
@@ -23,27 +23,29 @@ from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 
 ROUND_S = 360.0
-# Of `GavelPolicy`, as the published simulator has them at its seed 0.
+# The options of `GavelPolicy` that match the published simulator at its seed 0.
 OPTIONS: dict[str, Any] = {
     "least_hold_s": 1920.0,
-    "gpu_types": ("v100", "p100", "k80"),  # in the order in which it fills them
-    "seed": 5,  # it seeds each of its generators with another number
+    "gpu_types": ("v100", "p100", "k80"),  # the order in which it fills them
+    "seed": 5,  # each generator there has a seed of its own
 }
 
 
 def nothing(gpus: int) -> float:
+    """Return 0 s, the cost of a restart here."""
     return 0.0
 
 
 class WholeSteps(MeasuredRatesWorld):
-    """Train the whole steps that fit a round; then the job has nothing to do (rate 0) and waits for the others."""
+    """Jobs that train the whole steps that fit into a round, then stop (rate 0) and wait for the others."""
 
-    learns = True  # so that every round sets motions anew
+    learns = True  # every round sets motions again
 
     def __init__(self, workload: Workload, rates: Rates) -> None:
         super().__init__(workload, rates, nothing)
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        """Return the motion up to the last whole step of the round, at least one step."""
         motion = super().moves(job, placement, progress)
         return Motion(motion.rate, min(progress + max(math.floor(motion.rate * ROUND_S), 1), motion.boundary))
 
@@ -53,12 +55,12 @@ class WholeSteps(MeasuredRatesWorld):
 
 
 class AfterLastStep:
-    """Hold a round when the last running job has trained its whole steps; with none, when the next job arrives."""
+    """Hold a round when the last running job has trained its whole steps, or else when the next job arrives."""
 
     def to_round(self, run: Passing) -> None:
         """Go on to the end of the last whole step."""
         boundaries_s = run.boundaries_s()
-        # A little later, so that rounding leaves nobody short of its last step.
+        # The extra microsecond lets every job reach its last step in spite of rounding.
         last_s = float(boundaries_s.max()) + 1e-6 if len(boundaries_s) else max(run.next_arrival_s(), run.now_s)
         run.pass_until(min(last_s, run.asked_again_s()))
 

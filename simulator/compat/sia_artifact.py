@@ -1,8 +1,11 @@
 """Sia as its published simulator runs it (siasosp23/artifacts @ aaf7a0d, policy (S) of spec: sections 2 to 5).
 
-It differs from the paper and from `policies/sia.py` in what jobs know (nothing before their first
-round, then the seven-parameter throughput model and exact gradient noise), in how rows are scaled, rounded and
-discounted, and in pinning jobs that restart.
+It differs from the paper and from `policies/sia.py` in three ways:
+
+* A job knows nothing before its first round. Then it knows the seven-parameter throughput model and exact
+  gradient noise.
+* Rows are scaled, rounded and discounted otherwise.
+* Jobs that restart are pinned.
 """
 
 from __future__ import annotations
@@ -31,20 +34,25 @@ from ..traces.tables import Floats
 
 # How much slower a model trains than its measured steps say, to match the authors' physical cluster.
 SLOWDOWN = {"cifar10": 1.8, "ncf": 1.5, "gpt_pmp": 1.0, "*": 1.2}
-# What the policy takes a restart to cost; not what it costs.
+# The policy assumes these costs of a restart, s; the true costs differ.
 RESTART_COST_S = {"cifar10": 30.0, "deepspeech2": 25.0, "bert": 120.0, "yolov3": 45.0, "imagenet": 250.0}
-# Largest local batch size that the policy takes for possible, where it is not the largest measured.
+# The largest local batch size that the policy allows, if it is not the largest measured.
 MOST_LOCAL = {("deepspeech2", "rtx"): 57}
 P, LAMBDA = -0.5, 1.1
-NOTHING = 1e-4  # goodput of what cannot be used
+NOTHING = 1e-4  # goodput of a configuration that cannot be used
 MOST_GPUS = 64
 CANDIDATES = 50
-TIE = 1e-5  # far below the hundredths that gains are rounded to
+TIE = 1e-5  # far less than a hundredth, to which gains are rounded
 
 
 @njit(cache=True, error_model="numpy")
 def _loss(x: Floats, rows: Floats, gradient: Floats) -> float:
-    """RMSE of log compute and of log step time, and a weak prior; `rows`: nodes, replicas, m, compute, step."""
+    """Return the RMSE of log compute plus that of log step time, with a weak prior; write its gradient.
+
+    x: (7,) parameters as in `fit_seven`.
+    rows: (rows, 5) nodes, replicas, m, compute, step.
+    gradient: (7,) output.
+    """
     a_c, b_c, a_n, b_n, a_r, b_r, gamma = x
     count = len(rows)
     first, second = 0.0, 0.0
@@ -85,7 +93,10 @@ def _loss(x: Floats, rows: Floats, gradient: Floats) -> float:
 
 
 def fit_seven(rows: Floats) -> Floats:
-    """(α_c, β_c, α_n, β_n, α_r, β_r, γ) of the published model; what was never observed is pinned."""
+    """Return (7,) the parameters (α_c, β_c, α_n, β_n, α_r, β_r, γ) of the published model.
+
+    `rows`: as in `_loss`. Parameters of what was never observed are pinned.
+    """
     x = np.array([0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001])
     low, high = np.array([1e-8] * 6 + [1.0]), np.array([np.inf] * 6 + [10.0])
 
@@ -128,7 +139,11 @@ def best_of_grid(
     sqr: float,
     var: float,
 ) -> tuple[float, int, int]:
-    """(goodput, local batch size, accumulation) of the best of 50 geometric candidates; goodput 0: none fits."""
+    """Return (goodput, local batch size, accumulation) of the best of 50 geometric candidates.
+
+    Goodput 0: none fits. `x`: (7,) parameters as in `fit_seven`. `first`, `last`: initial and largest batch
+    size. `least`, `most`: local batch sizes.
+    """
     a_c, b_c, a_n, b_n, a_r, b_r, gamma = x
     more = max(replicas - 2.0, 1e-8)
     link = 1e-8
@@ -171,21 +186,22 @@ class _Known:
 
 
 class ArtifactKnowledge:
-    """Exact step times and gradients of what has run; fits are shared by jobs that have seen the same."""
+    """Exact step times and gradients of what has run. Jobs that have seen the same share their fits."""
 
     def __init__(self, applications: Sequence[Application], asked: Sequence[int]) -> None:
-        """`asked`: the batch size that a job's trace gives it, 0 where it gives none."""
+        """Begin with nothing known. `asked`: the batch size of each job's trace; 0: it gives none."""
         self.applications = applications
-        # The policy takes this for the largest batch; the job itself goes to the largest of its application.
+        # The policy assumes this largest batch; the job itself may use the largest of its application.
         self.largest = [batch or a.max_batch_size for batch, a in zip(asked, applications, strict=True)]
         self.of = [_Known() for _ in applications]
         self._fits: dict[tuple[str, frozenset[tuple[_Key, tuple[float, float]]]], Floats] = {}
 
     def profile(self, gpu_type: str) -> str:
-        """The profile that what runs on a GPU type is kept in."""
+        """Return the name of the profile that keeps what runs on a GPU type."""
         return gpu_type
 
     def observe(self, job: int, seen: Observation) -> None:
+        """Keep the gradients and a new step time, and fit the profile again."""
         known, replicas, profile = self.of[job], sum(seen.shape), self.profile(seen.gpu_type)
         known.gradients = seen.grad_sqr, seen.grad_var
         known.largest[profile] = max(known.largest.get(profile, 0), replicas)
@@ -204,7 +220,7 @@ class ArtifactKnowledge:
         return None  # the policy below asks for rows
 
     def choose(self, job: int, gpu_type: str, shape: Shape) -> Batch:
-        """Best goodput of its own fit; the initial batch before it has one."""
+        """Return the batch of best goodput by the job's own fit, or the initial batch before it has one."""
         application, known, replicas = self.applications[job], self.of[job], sum(shape)
         first, last = application.initial_batch_size, application.max_batch_size
         low, high = application.step_times[gpu_type].sizes(shape)
@@ -234,7 +250,7 @@ class _Column:
 class ArtifactSia:
     """The integer program over rows as the published simulator builds them, and its placement.
 
-    Rounding makes many plans equal, and which of them its solver finds is no rule of it: `seed` draws one.
+    Rounding makes many plans equal. No rule says which of them its solver finds, so `seed` draws one.
     """
 
     Options = ArtifactOptions
@@ -244,7 +260,7 @@ class ArtifactSia:
         self._position = positions  # of a job's id in the workload
         self._random = np.random.default_rng(seed)
         self._rows: dict[int, tuple[object, Floats]] = {}
-        self._chosen: dict[str, tuple[_Column, float]] = {}  # what a job got last, and until when it restarts
+        self._chosen: dict[str, tuple[_Column, float]] = {}  # what a job got last, and when its restart ends
 
     def plan(self, round: Round) -> Plan:
         cluster = round.cluster
@@ -265,13 +281,13 @@ class ArtifactSia:
                 rows[i] = discounted
         options = rows > NOTHING
         gains = np.where(options, LAMBDA - np.minimum(np.round(rows**P, 2), 3000.0), 0.0)
-        # Of equal plans rather fewer GPUs, and none moved for nothing.
+        # Among equal plans, one with fewer GPUs and without needless moves is better.
         gpus = np.array([column.gpus for column in columns], float)
         gains += np.where(options, TIE * (self._random.random(gains.shape) - gpus), 0.0)
         required = np.zeros(len(jobs), bool)
         for i in np.flatnonzero(current >= 0).tolist():
             gains[i, current[i]] += TIE
-            if self._chosen[jobs[i].id][1] > round.now:  # it is restarting: pinned
+            if self._chosen[jobs[i].id][1] > round.now:  # a job that restarts is pinned
                 options[i] = np.arange(len(columns)) == current[i]
                 required[i] = True
         capacity = cluster.capacity()
@@ -296,7 +312,7 @@ class ArtifactSia:
         return Plan(placements, solver_s=solution.solver_s)
 
     def _row(self, job: int, columns: Sequence[_Column], cluster: Cluster) -> Floats:
-        """Goodputs over the smallest of them; `NOTHING` for what the job cannot use now."""
+        """Return (columns,) goodputs over the smallest of them; `NOTHING`: the job cannot use it now."""
         known, application = self._knowledge.of[job], self._knowledge.applications[job]
         if not known.fits:
             return np.array([1.0 if column.gpus == 1 else NOTHING for column in columns])
@@ -342,7 +358,7 @@ class ArtifactSia:
 
 @lru_cache(maxsize=256)
 def _alone(application: Application, gpu_type: str) -> float:
-    """Samples per second of one GPU, as the artifact takes it: largest batch over longest step."""
+    """Return samples/s of one GPU as the artifact takes it: largest batch over longest step."""
     times = application.step_times[gpu_type]
     sizes = [size for shape, size in times.samples() if shape == (1,)]
     return max(sizes) / max(times.at((1,), size).step_s for size in sizes)
@@ -370,7 +386,10 @@ def _alike(a: Placement, b: Placement) -> bool:
 def _place(
     wanted: dict[str, _Column], cluster: Cluster, before: dict[str, Placement | None]
 ) -> dict[str, Placement]:
-    """Largest jobs first, whole nodes first, from a rotating node on; node ids of the last round do not matter."""
+    """Place largest jobs first and on whole nodes first, and go through the nodes in rotation.
+
+    Nodes of the last round do not matter.
+    """
     order = list(before)
     placements = {}
     for t in cluster.gpu_types:

@@ -1,8 +1,8 @@
 """Gavel as Sia's published simulator runs it (siasosp23/artifacts @ aaf7a0d, spec section 6).
 
-Jobs keep the GPUs and the batch size of their trace. Shares are worked out anew every round, from the true steps
-per second (before the simulator's slow-down); the time a job received is counted from its arrival and never reset;
-the GPU types share one queue.
+Jobs keep the GPUs and the batch size of their trace. Every round computes shares again from the true steps per
+second, without the simulator's slow-down. The time that a job received counts from its arrival and is never
+reset. All GPU types share one queue.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..traces.tables import Floats
 from ..traces.workload import Workload
 
 ROUND_S = 360.0
-TOO_LARGE = 0.1  # steps per second where a GPU type has too few GPUs
+TOO_LARGE = 0.1  # steps per second if a GPU type has too few GPUs
 _Slot = tuple[str, int]  # node, GPU on it
 
 
@@ -42,6 +42,7 @@ class AsAsked:
         return None
 
     def choose(self, job: int, gpu_type: str, shape: Shape) -> Batch:
+        """Return the batch that splits the trace's batch size over the replicas."""
         application, replicas = self._applications[job], sum(shape)
         batch_size = int(self._batch_size[job])
         most = application.step_times[gpu_type].sizes(shape)[1]
@@ -53,9 +54,9 @@ class AsAsked:
         return Batch(min(m, max(application.max_batch_size // (replicas * (s + 1)), 1)), s)
 
     def rate(self, job: int, gpu_type: str, shape: Shape) -> float:
-        """Optimizer steps per second at the trace's batch size."""
+        """Return optimizer steps per second at the trace's batch size."""
         batch = self.choose(job, gpu_type, shape)
-        if sum(shape) == 1:  # the policy takes two passes for granted there, also at the initial batch size
+        if sum(shape) == 1:  # the policy assumes two passes there, even at the initial batch size
             local = int(self._batch_size[job])
             batch = Batch(math.ceil(local / 2), 1) if batch.accumulation == 0 else batch
         time = self._applications[job].step_times[gpu_type].at(shape, batch.local_bsz)
@@ -63,14 +64,17 @@ class AsAsked:
 
 
 class ArtifactGavel:
-    """Sums of throughput; priority is share over fraction of time received; nobody is placed with locality."""
+    """A policy that maximises the sum of throughput, without locality.
+
+    A job's priority is its share over the fraction of time that it received.
+    """
 
     def __init__(self, knowledge: AsAsked, positions: Callable[[str], int]) -> None:
         self._knowledge = knowledge
         self._position = positions  # of a job's id in the workload
         self._rates: dict[str, Floats] = {}
         self._received_s: dict[str, Floats] = {}
-        self._used_s: Floats | None = None  # of each GPU type, by all jobs there ever were
+        self._used_s: Floats | None = None  # of each GPU type, by all jobs so far
         self._slots: dict[str, tuple[str, tuple[_Slot, ...]]] = {}  # of the last round
 
     def plan(self, round: Round) -> Plan:
@@ -115,7 +119,10 @@ class ArtifactGavel:
     def _assign(
         self, cluster: Cluster, wanted: dict[str, tuple[str, int]]
     ) -> dict[str, tuple[str, tuple[_Slot, ...]]]:
-        """Largest jobs first; of one size, those that keep their GPUs, then others on the next free ones."""
+        """Return GPUs by job. The largest jobs are served first.
+
+        Among jobs of one size, those that keep their GPUs come first; others get the next free ones.
+        """
         found: dict[str, tuple[str, tuple[_Slot, ...]]] = {}
         for gpu_type in cluster.gpu_types:
             slots = [(node.id, i) for node in cluster.of_type(gpu_type) for i in range(node.gpus)]

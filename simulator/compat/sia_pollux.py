@@ -1,9 +1,10 @@
 """Pollux as Sia's published simulator runs it (siasosp23/artifacts @ aaf7a0d, spec section 6).
 
-All GPU types are one to it: a job has one profile, whatever it ran on, and the batch limits of a T4. Its speedup
-counts over its fair share of the cluster, every move costs 30 s, and where GPUs run short who got least goes
-first. The search for the best matrix is our policy's (`policies/pollux.py`), with one objective; the
-artifact's NSGA-II has the cluster's utilisation for a second one but takes the best of the first.
+It treats all GPU types as one. A job has one profile, whatever it ran on, and the batch limits of a T4. Its
+speedup is relative to its fair share of the cluster, and every move costs 30 s. If GPUs run short, the job that
+got least comes first. The search for the best matrix is that of our policy (`policies/pollux.py`), with one
+objective. The artifact's NSGA-II has the cluster's utilisation as a second one, but takes the best of the
+first.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from .sia_artifact import ArtifactKnowledge, best_of_grid
 
 RESTART_COST_S = 30.0
 LIMITS_OF = "aws"  # the GPU type whose batch limits hold everywhere
-PREFERRED = ("dgx-ext", "azure", "quad", "rtx", "aws")  # which type a job keeps that has as many GPUs of two
+PREFERRED = ("dgx-ext", "azure", "quad", "rtx", "aws")  # the first wins if a job has as many GPUs of two
 
 
 class BlindKnowledge(ArtifactKnowledge):
-    """One profile for all GPU types: what was measured on one is not measured again on another."""
+    """One profile for all GPU types. What was measured on one is not measured again on another."""
 
     def profile(self, gpu_type: str) -> str:
         return "any"
 
 
 class ArtifactPollux:
-    """Our search over the published simulator's problem."""
+    """Our search on the problem of the published simulator."""
 
     Options = PolluxOptions
 
@@ -67,7 +68,7 @@ class ArtifactPollux:
             speedup[i, 2:, : most[i] + 1] = across
         one, none = np.ones((len(jobs), 1), np.int64), np.zeros(len(jobs), np.bool_)
         of_one_type = np.zeros_like(nodes.type_of)
-        # A node's worth of GPUs counts 1.
+        # The GPUs of a virtual node count 1 together.
         return Problem(
             speedup / VIRTUAL_GPUS, current, stay, nodes.room, one, most[:, None], one,
             of_one_type, nodes.host, none, none,
@@ -81,7 +82,10 @@ class ArtifactPollux:
         return min(max(grown, 1), gpus, application.max_batch_size // least)
 
     def _speedups(self, job: int, most: int, fair: int) -> tuple[Floats, Floats]:
-        """Of 0 to `most` GPUs, on one node and on several, over `fair` GPUs on one."""
+        """Return two (most + 1,) arrays: the speedup of 0 to `most` GPUs on one node, and on several.
+
+        Speedups are relative to `fair` GPUs on one node.
+        """
         known, application = self._knowledge.of[job], self._knowledge.applications[job]
         if known.gradients is None:
             unknown = np.arange(most + 1) / fair
@@ -104,7 +108,7 @@ def _limits_of(gpu_types: Sequence[str] | dict[str, tuple[int, int]]) -> str:
 
 
 def _kept(row: Counts, nodes: VirtualNodes) -> Counts:
-    """The part on the GPU type of which it has most; the others lie idle."""
+    """Return the part of a row on the GPU type with most GPUs; the other GPUs lie idle."""
 
     def rank(t: int) -> tuple[int, int]:
         suffix = SUFFIXES.get(nodes.types[t], nodes.types[t])
