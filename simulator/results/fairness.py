@@ -1,8 +1,8 @@
-"""Finish-time fairness: how long a job took against its fair share of every GPU type by itself.
+"""Finish-time fairness: how long a job took, relative to its fair share of every GPU type by itself.
 
-The definition is that of Sia (section 3.5.5, equation 3.6), which extends Themis's ratio to several GPU types:
-rho = sum over types g of P(g) * rho_g, with P(g) = N_g / N and rho_g = JCT / (JCT alone on N_g / N_avg GPUs of g),
-where N_avg is the mean number of jobs that asked for GPUs while the job was there.
+The definition is that of Sia (section 3.5.5, equation 3.6), which extends Themis's ratio to several GPU types.
+It is rho = sum over types g of P(g) * rho_g. Here P(g) = N_g / N, and rho_g = JCT / (JCT alone on N_g / N_avg
+GPUs of g). N_avg is the mean number of jobs that asked for GPUs while the job was there.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 
 from ..traces.tables import Floats
 
-UNFAIR = 1.0  # a larger rho: the job would have finished sooner by itself
+UNFAIR = 1.0  # a job with a larger rho would have finished sooner by itself
 
 
 def contention_of(submit_s: Floats, finished_s: Floats) -> Floats:
-    """Mean number of jobs that are submitted and not finished, over each job's own time, itself among them.
+    """Return (jobs,) the mean number of active jobs over each job's own time, itself among them.
 
-    Exact over time, where the artifact of Sia takes the mean of rounds. A job that took no time counts those
-    there at its end.
+    Active jobs are submitted and not finished. The mean is exact over time; Sia's artifact takes the mean of
+    rounds. A job that took no time counts the jobs at its end.
     """
     times, at = np.unique(np.concatenate([submit_s, finished_s]), return_inverse=True)
     change = np.zeros(len(times))
@@ -33,11 +33,13 @@ def contention_of(submit_s: Floats, finished_s: Floats) -> Floats:
 
 
 def rate_on_share(share: Floats, sizes: Sequence[float], alone_s: Sequence[float]) -> Floats:
-    """Jobs per second on a share of GPUs, in time slices of the sizes that a job can use.
+    """Return jobs/s on a share of GPUs, in time slices of the sizes that a job can use.
 
-    `alone_s`: seconds for the whole job on each of `sizes` GPUs. Half a GPU is one GPU half of the time; three
-    GPUs where a job can use two or four are each of them half of the time. Beyond the largest size nothing is
-    gained, and more GPUs never slow a job down: it may leave some idle.
+    Half a GPU is one GPU for half of the time. A job that can use two or four GPUs has each for half of the
+    time on three. More than the largest size gains nothing. More GPUs never slow a job down, as it may leave
+    some idle.
+
+    alone_s: seconds for the whole job on each of `sizes` GPUs.
     """
     order = np.argsort(sizes)
     rates = np.maximum.accumulate(1.0 / np.asarray(alone_s, float)[order])
@@ -47,11 +49,11 @@ def rate_on_share(share: Floats, sizes: Sequence[float], alone_s: Sequence[float
 
 
 def ratios(jct_s: Floats, alone_s: Floats, gpus: Floats) -> Floats:
-    """rho of each job (equation 3.6).
+    """Return (jobs,) rho (equation 3.6); nan for a job that can run nowhere, or takes no time.
 
-    `alone_s`: (jobs, types) seconds on the job's fair share of each type; nan where a job cannot run on a type,
-    which then counts for nothing. `gpus`: of each type in the cluster. nan: a job that can run nowhere, or takes
-    no time.
+    alone_s: (jobs, types) seconds on the job's fair share of each type. A type with nan, on which the job cannot
+        run, does not count.
+    gpus: (types,) in the cluster.
     """
     known = np.isfinite(alone_s) & (alone_s > 0)
     weights = np.where(known, gpus, 0.0)
@@ -61,13 +63,13 @@ def ratios(jct_s: Floats, alone_s: Floats, gpus: Floats) -> Floats:
 
 
 def worst(rho: Floats) -> float:
-    """The largest rho; nan where none is known."""
+    """Return the largest rho; nan: none is known."""
     known = rho[np.isfinite(rho)]
     return float(known.max()) if len(known) else float("nan")
 
 
 def unfair_fraction(rho: Floats) -> float:
-    """Share of jobs with rho above `UNFAIR`; nan where none is known."""
+    """Return the share of jobs with rho above `UNFAIR`; nan: none is known."""
     known = rho[np.isfinite(rho)]
-    # A job alone in its cluster has exactly 1, up to rounding.
+    # A job alone in its cluster has 1, up to rounding.
     return float((known > UNFAIR + 1e-9).mean()) if len(known) else float("nan")

@@ -1,4 +1,4 @@
-"""What makes two runs the same: their inputs, and the code that ran them."""
+"""The identity of a run: its inputs, and the code that ran it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ MADE_BY = "made_by"
 
 
 def digest(path: Path | None) -> str | None:
-    """Of a file, or of all files of a folder and their names; None for no path and for what is not there."""
+    """Return the SHA-256 of a file, or of all files of a folder and their names.
+
+    None: no path is given, or nothing is there.
+    """
     if path is None or not path.exists():
         return None
     found = hashlib.sha256()
@@ -30,7 +33,7 @@ def digest(path: Path | None) -> str | None:
 
 @cache
 def project() -> str:
-    """Of everything that decides what a simulation gives: code and data of this project, Python, libraries."""
+    """Return the SHA-256 of all that decides a simulation: code and data of this project, Python, libraries."""
     found = hashlib.sha256(platform.python_version().encode())
     for name in _LIBRARIES:
         found.update(version(name).encode())
@@ -41,7 +44,7 @@ def project() -> str:
 
 
 def check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    """Raises ValueError, with the first input that differs, where a folder holds a run of other inputs."""
+    """Raise ValueError, with the first input that differs, if a folder holds a run of other inputs."""
     for name in [*here, *there]:
         if name != MADE_BY and there.get(name) != here.get(name):
             raise ValueError(

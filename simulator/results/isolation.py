@@ -1,4 +1,4 @@
-"""How long jobs take by themselves: alone on some GPUs of one type, from start to end."""
+"""The time that jobs take alone on some GPUs of one type, from start to end."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ from ..traces.tables import Floats
 from ..traces.workload import TraceJob, Workload
 from .fairness import contention_of, rate_on_share, ratios
 
-MOST_GPUS = 64  # that a job of a trace may hold, as in `adaptive`
+MOST_GPUS = 64  # the most that a job may hold here
 
 
 class ApplicationSource(Protocol):
+    """A source of applications by name."""
+
     def __getitem__(self, name: str) -> Application: ...
 
 
 class Kind(NamedTuple):
     """What decides how long a job takes alone.
 
-    `gpus`: of a rigid job, else 0. `batch_size`: of a job that keeps it, else 0.
+    gpus: GPUs of a rigid job, else 0.
+    batch_size: batch size of a job that keeps it, else 0.
     """
 
     application: str
@@ -42,7 +45,7 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class Alone:
-    """Seconds from start to end on each number of GPUs that a job can use; empty where it can use none."""
+    """Seconds from start to end on each number of GPUs that a job can use; empty: it can use none."""
 
     gpus: tuple[int, ...]
     seconds: tuple[float, ...]
@@ -50,7 +53,7 @@ class Alone:
 
 @dataclass(frozen=True)
 class _Own:
-    """Gives every job the placement that is its own."""
+    """A policy that gives every job its own placement."""
 
     placements: Mapping[str, Placement]
 
@@ -59,16 +62,19 @@ class _Own:
 
 
 class _AllMeasured(LearningKnowledge):
-    """Step times were measured before, so that only gradients are news: nothing is fitted a second time."""
+    """Knowledge of jobs whose step times were measured before. Only gradients are new, so nothing is fitted
+    again.
+    """
 
     def observe(self, job: int, seen: Observation) -> None:
         self.observe_gradients(job, seen)
 
 
 class Isolation:
-    """Runs jobs alone in the simulator's own world, knowing all that was measured; each kind once per GPU type.
+    """Runs of jobs alone in the simulator's own world, with all measurements known.
 
-    A job runs on one node's worth of a power of two, or on whole nodes: the configurations of Sia (section 3.3.1).
+    Each kind runs once per GPU type. A job runs on a power of two within a node, or on whole nodes: the
+    configurations of Sia (section 3.3.1).
     """
 
     def __init__(self, applications: ApplicationSource) -> None:
@@ -76,7 +82,10 @@ class Isolation:
         self._seen: dict[tuple[Kind, str, int, int], Alone] = {}
 
     def alone(self, kind: Kind, gpu_type: str, node_gpus: int, most: int) -> Alone:
-        """On up to `most` GPUs of a type with nodes of `node_gpus`; a rigid job on as many as it asks for."""
+        """Return the times on up to `most` GPUs of a type, whose nodes have `node_gpus`.
+
+        A rigid job runs on as many GPUs as it asks for.
+        """
         most = min(most, MOST_GPUS)
         key = kind, gpu_type, node_gpus, 0 if kind.gpus else most
         if key not in self._seen:
@@ -84,9 +93,11 @@ class Isolation:
         return self._seen[key]
 
     def restart_s(self, application: str) -> float:
+        """Return the seconds that a restart of an application costs."""
         return self._applications[application].restart_s
 
     def gpus_per_replica(self, application: str, gpu_type: str) -> int:
+        """Return the GPUs that a replica of an application takes on a GPU type."""
         return self._applications[application].per_replica(gpu_type)
 
     def _run(self, kind: Kind, gpu_type: str, node_gpus: int, most: int) -> Alone:
@@ -101,7 +112,7 @@ class Isolation:
             return Alone((), ())
         jobs = [TraceJob(str(n), 0.0, n, None, application.name, kind.batch_size, kind.adaptivity) for n in sizes]
         workload = Workload.of(jobs)
-        # Jobs are in order of submission, all at once: the order of `sizes`.
+        # All jobs are submitted at once, so they keep the order of `sizes`.
         nodes: list[Node] = []
         own: dict[str, Placement] = {}
         for n in sizes:
@@ -110,13 +121,13 @@ class Isolation:
             nodes += mine
         knowledge = _AllMeasured(workload, [application] * len(sizes), Knows.ORACLE)
         world = AdaptiveWorld(workload, [application] * len(sizes), knowledge)
-        # Rounds at the ends of epochs: jobs choose their batch anew there, as they do in a run.
+        # Rounds are at the ends of epochs, where jobs choose their batch again, as in a run.
         outcome = Engine(world, Cluster(tuple(nodes)), _Own(own), Timing(events=True)).run()
         return Alone(tuple(sizes), tuple(outcome.jct_s.tolist()))
 
 
 def kinds_of(workload: Workload) -> list[Kind]:
-    """One per job."""
+    """Return the kind of each job."""
     return [
         Kind(
             name,
@@ -131,7 +142,10 @@ def kinds_of(workload: Workload) -> list[Kind]:
 
 
 def finish_time_fairness(outcome: Outcome, isolation: Isolation | None) -> Floats:
-    """rho of every job (`fairness`) within its virtual cluster. `isolation`: None where jobs have lengths."""
+    """Return (jobs,) rho of every job (`fairness`) within its virtual cluster.
+
+    `isolation`: None for jobs with lengths.
+    """
     rho = np.full(len(outcome.workload), np.nan)
     for jobs, cluster in outcome.by_part():
         workload = outcome.workload.select(jobs)
@@ -157,10 +171,11 @@ def finish_time_fairness(outcome: Outcome, isolation: Isolation | None) -> Float
 
 
 def work_gpu_s(outcome: Outcome, isolation: Isolation | None) -> Floats:
-    """Each job's work as GPU-seconds: alone with one replica, on GPUs drawn at random from the cluster.
+    """Return (jobs,) the work of each job in GPU-seconds; nan: no one replica can run it.
 
-    The batch size is the job's to choose and starting costs nothing, so that the work of a job is the same under
-    every policy. A job of given length: its GPUs times its length. nan where no one GPU can run it.
+    The work is the time alone with one replica, on GPUs drawn at random from the cluster. The job chooses its
+    batch size, and starting costs nothing. So its work is the same under every policy. The work of a job of
+    given length is its GPUs times its length.
     """
     workload = outcome.workload
     if isolation is None:
@@ -189,7 +204,7 @@ def _sizes(kind: Kind, application: Application, gpu_type: str, node_gpus: int, 
         return (kind.gpus,) if kind.gpus % per_replica == 0 else ()
     within = {2**i for i in range(node_gpus.bit_length()) if 2**i <= node_gpus}
     sizes = within | set(range(node_gpus, most + 1, node_gpus))
-    # No more replicas than the batch has smallest parts.
+    # A job has at most as many replicas as its batch has smallest parts.
     batch = kind.batch_size or application.max_batch_size
     most = min(most, per_replica * max(batch // application.local_bsz[gpu_type][0], 1))
     return sorted(n for n in sizes if n <= most and n % per_replica == 0)

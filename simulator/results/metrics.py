@@ -11,7 +11,7 @@ from ..engine.outcome import AllocationChange, Outcome
 from ..traces.tables import Floats
 from .fairness import unfair_fraction, worst
 
-# Figure -> (what people call it, whether less is better; None: neither).
+# Figure -> (its name in tables, whether less is better; None: neither).
 MEANING: dict[str, tuple[str, bool | None]] = {
     "jobs": ("jobs", None),
     "mean_jct_h": ("JCT, mean (h)", True),
@@ -35,10 +35,11 @@ MEANING: dict[str, tuple[str, bool | None]] = {
 
 
 def figures(outcome: Outcome, rho: Floats | None = None, work_gpu_s: Floats | None = None) -> dict[str, float]:
-    """`Outcome.summary` with fairness, goodput and utilisation; nan where they are not known.
+    """Return `Outcome.summary` with fairness, goodput and utilisation; nan: not known.
 
-    `rho`: finish-time fairness of each job. `work_gpu_s`: each job's work in seconds of one GPU (`isolation`);
-    cluster goodput is the work done per second of the makespan, so many GPUs that do nothing but train.
+    rho: (jobs,) finish-time fairness.
+    work_gpu_s: (jobs,) work in seconds of one GPU (`isolation`). Cluster goodput is the work per second of the
+        makespan. It equals a number of GPUs that only train.
     """
     seconds, nan = outcome.makespan_s, float("nan")
     total = sum(node.gpus for node in outcome.cluster.nodes)
@@ -53,7 +54,7 @@ def figures(outcome: Outcome, rho: Floats | None = None, work_gpu_s: Floats | No
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Stretches of time in which a job holds the same GPUs, in order of job and time. Columns of one length."""
+    """Intervals in which a job holds the same GPUs, by job and time, as columns of one length."""
 
     job: np.ndarray
     start_s: np.ndarray
@@ -63,7 +64,7 @@ class Intervals:
 
 
 def intervals(holdings: Sequence[AllocationChange]) -> Intervals:
-    """From changes to stretches; a job's last change gives its GPUs back."""
+    """Return the intervals between changes. The last change of a job gives its GPUs back."""
     job = np.array([h.job for h in holdings], np.int64)
     time_s = np.array([h.time_s for h in holdings], float)
     gpus = np.array([h.gpus for h in holdings], np.int64)
@@ -77,7 +78,7 @@ def intervals(holdings: Sequence[AllocationChange]) -> Intervals:
 
 
 def gpu_hours(outcome: Outcome) -> tuple[tuple[str, ...], Floats]:
-    """GPU types, and the GPU-hours of every job on each of them: (jobs, types)."""
+    """Return the GPU types, and (jobs, types) the GPU-hours of every job on each of them."""
     types, found = outcome.cluster.gpu_types, intervals(outcome.holdings)
     out = np.zeros((len(outcome.workload), len(types)))
     for at, gpu_type in enumerate(types):
@@ -88,7 +89,10 @@ def gpu_hours(outcome: Outcome) -> tuple[tuple[str, ...], Floats]:
 
 
 def gpu_hours_by_application(outcome: Outcome) -> dict[str, dict[str, float]]:
-    """Application -> GPU type -> GPU-hours of all its jobs; jobs of given length are one application, `""`."""
+    """Return application -> GPU type -> GPU-hours of all its jobs.
+
+    All jobs of given length count as one application, `""`.
+    """
     types, hours = gpu_hours(outcome)
     names = np.array(outcome.workload.applications)
     return {
@@ -98,7 +102,7 @@ def gpu_hours_by_application(outcome: Outcome) -> dict[str, dict[str, float]]:
 
 
 def held_over_time(outcome: Outcome) -> tuple[Floats, dict[str, Floats]]:
-    """Times (s), and the GPUs of each type that are held from each to the next."""
+    """Return times (s), and the GPUs of each type that are held from each time to the next."""
     found = intervals(outcome.holdings)
     times, at = np.unique(np.concatenate([found.start_s, found.end_s]), return_inverse=True)
     starts, ends = at[: len(found.job)], at[len(found.job) :]
@@ -113,7 +117,7 @@ def held_over_time(outcome: Outcome) -> tuple[Floats, dict[str, Floats]]:
 
 
 def active_over_time(outcome: Outcome) -> tuple[Floats, Floats]:
-    """Times (s), and the jobs that are submitted and not finished from each to the next."""
+    """Return times (s), and the jobs that are submitted and not finished from each time to the next."""
     both = np.concatenate([outcome.workload.submit_s, outcome.finished_s])
     times, at = np.unique(both, return_inverse=True)
     change = np.zeros(len(times))
@@ -122,7 +126,10 @@ def active_over_time(outcome: Outcome) -> tuple[Floats, Floats]:
 
 
 def spread(runs: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, float]]:
-    """Mean and standard deviation (of a sample, n - 1; 0 of a single run) of each figure over several traces."""
+    """Return the mean and standard deviation of each figure over several traces.
+
+    The deviation is that of a sample (n - 1); 0 for a single run.
+    """
     out = {}
     for name in runs[0]:
         values = np.array([run[name] for run in runs], float)

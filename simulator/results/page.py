@@ -1,4 +1,4 @@
-"""One HTML page of simulated runs that needs nothing else: pictures are in it, nothing is fetched."""
+"""One self-contained HTML page of simulated runs; pictures are in the file and nothing is fetched."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ def page(
     groups: Mapping[str, Sequence[SavedRun]],
     pictures: Sequence[tuple[str, str, bytes]],
 ) -> str:
-    """`groups`: runs by label; others are compared with the first. `pictures`: heading, what is seen, PNG."""
+    """Return the page as HTML.
+
+    groups: runs by label; others are compared with the first.
+    pictures: heading, description, PNG.
+    """
     body = [f"<h1>{escape(title)}</h1>", _about(groups), "<h2>Figures</h2>", metrics_table(groups)]
     for heading, seen, png in pictures:
         data = base64.b64encode(png).decode()
@@ -41,7 +45,7 @@ def page(
 
 
 def metrics_table(groups: Mapping[str, Sequence[SavedRun]]) -> str:
-    """Mean over traces, its standard deviation where there are several, and the difference to the first column."""
+    """Return the mean over traces, its deviation if there are several, and the difference to the first column."""
     found = {label: spread([run.figures() for run in runs]) for label, runs in groups.items()}
     first = next(iter(found.values()))
     head = "".join(f"<th>{escape(label)}</th>" for label in groups)
@@ -58,7 +62,7 @@ def metrics_table(groups: Mapping[str, Sequence[SavedRun]]) -> str:
 
 
 def hours_table(groups: Mapping[str, Sequence[SavedRun]]) -> str:
-    """Mean over the traces of a group."""
+    """Return the GPU-hours by application and GPU type, as means over the traces of a group."""
     types = sorted({t for runs in groups.values() for run in runs for t in run.outcome.cluster.gpu_types})
     head = "".join(f"<th>{escape(t)}</th>" for t in types)
     rows = []

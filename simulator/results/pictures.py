@@ -14,15 +14,15 @@ from .fairness import UNFAIR
 from .metrics import active_over_time, gpu_hours, held_over_time, intervals
 from .saved import SavedRun
 
-# Colour-blind safe (Okabe and Ito); one order for policies, and for GPU types, in all pictures.
+# These colours are safe for colour-blind readers (Okabe and Ito). All pictures use the same order.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 STYLES = ("-", "--", "-.", ":")
 DPI = 110
-_POINTS = 2000  # of a line or cloud: more cannot be told apart
+_POINTS = 2000  # of a line or cloud; more look the same
 
 
 def cdfs(groups: Mapping[str, Sequence[SavedRun]]) -> bytes:
-    """Job completion times and finish-time fairness, all traces of a policy together."""
+    """Draw job completion times and finish-time fairness, with all traces of a policy together."""
     figure, (left, right) = _figure(2)
     for at, (label, runs) in enumerate(groups.items()):
         _cdf(left, np.concatenate([run.outcome.jct_s for run in runs]) / 3600, label, at)
@@ -42,7 +42,7 @@ def cdfs(groups: Mapping[str, Sequence[SavedRun]]) -> bytes:
 
 
 def active_jobs(groups: Mapping[str, Sequence[SavedRun]]) -> bytes:
-    """Jobs that are submitted and not finished, over time: the first trace of each policy."""
+    """Draw the jobs that are submitted and not finished over time, for the first trace of each policy."""
     figure, (axes,) = _figure(1, width=11)
     for at, (label, runs) in enumerate(groups.items()):
         times, active = active_over_time(runs[0].outcome)
@@ -54,7 +54,7 @@ def active_jobs(groups: Mapping[str, Sequence[SavedRun]]) -> bytes:
 
 
 def policy_time(groups: Mapping[str, Sequence[SavedRun]]) -> bytes:
-    """What the policy takes per round, and how that grows with the jobs in the round."""
+    """Draw the time of the policy per round, and how it grows with the jobs in the round."""
     figure, (left, right) = _figure(2)
     for at, (label, runs) in enumerate(groups.items()):
         took_ms = np.concatenate([run.outcome.policy_s for run in runs]) * 1e3
@@ -73,7 +73,7 @@ def policy_time(groups: Mapping[str, Sequence[SavedRun]]) -> bytes:
 
 
 def gpu_types_over_time(run: SavedRun) -> bytes:
-    """GPUs held of each type over time, against what the cluster has."""
+    """Draw the held GPUs of each type over time, beside what the cluster has."""
     outcome = run.outcome
     times, held = held_over_time(outcome)
     capacity = outcome.cluster.capacity()
@@ -88,7 +88,10 @@ def gpu_types_over_time(run: SavedRun) -> bytes:
 
 
 def jobs_over_time(run: SavedRun, top: int) -> bytes:
-    """One lane per job, those with most GPU-hours: a bar as high as its GPUs, coloured by GPU type."""
+    """Draw a lane for each of the `top` jobs with most GPU-hours.
+
+    A bar is higher with more GPUs, and its colour is the GPU type.
+    """
     import matplotlib.pyplot as plt
 
     outcome = run.outcome
@@ -104,7 +107,7 @@ def jobs_over_time(run: SavedRun, top: int) -> bytes:
         for at, gpu_type in enumerate(types):
             mine = (found.job == job) & (found.gpu_type == gpu_type)
             width = (found.end_s - found.start_s)[mine] / 3600
-            # The root of the count, so that one GPU beside 64 is still seen.
+            # The height is the root of the count, so that one GPU beside 64 is visible.
             height = 0.86 * np.sqrt(found.gpus[mine] / most)
             axes.bar(
                 found.start_s[mine] / 3600, height, width, bottom=y, align="edge", color=_of_type(at), linewidth=0
@@ -132,7 +135,7 @@ def _of_type(at: int) -> str:
 
 
 def _style(at: int) -> dict[str, Any]:
-    # Dashes over what lies below: policies that do the same are both seen.
+    # Dashes let a line below show through, if two policies do the same.
     return {"color": COLOURS[at % len(COLOURS)], "ls": STYLES[at % len(STYLES)], "lw": 1.6}
 
 
@@ -146,7 +149,7 @@ def _cdf(axes: Any, values: Floats, label: str, at: int) -> None:
 
 
 def _plain_log(axis: Any) -> None:
-    """`0.1`, `0.2`, `0.5`, `1` rather than powers; only whole decades where there are many."""
+    """Mark a log axis with `0.1`, `0.2`, `0.5`, `1` instead of powers; a wide one has whole decades only."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()

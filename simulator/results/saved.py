@@ -1,6 +1,6 @@
-"""Runs in files: a folder each, with what was run in `run.json` and what came of it in `columns.npz`.
+"""Runs in files: each has a folder, with its description in `run.json` and its data in `columns.npz`.
 
-`run.json` is written last and names the digest of the columns, so that a folder is whole or refused.
+`run.json` is written last and holds the digest of the columns. So a folder is whole or refused.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _NUMBERS = (*_WORKLOAD, *_JOBS, "rho", "work_gpu_s")
 
 @dataclass(frozen=True, eq=False)
 class SavedRun:
-    """A run and what it was.
+    """A run and its description.
 
     about: trace, seed, timing and so on, as JSON values.
-    conditions: those of its policy, in words.
+    conditions: the conditions of its policy, in words.
     """
 
-    policy: str  # its label: the name, and options where they are not the defaults
+    policy: str  # its label: the name, and options that are not the defaults
     outcome: Outcome
     rho: Floats  # finish-time fairness of each job; nan: not known
     work_gpu_s: Floats  # seconds of one GPU; nan: not known
@@ -49,11 +49,12 @@ class SavedRun:
     conditions: Mapping[str, str] = field(default_factory=dict)
 
     def figures(self) -> dict[str, float]:
+        """Return the figures of the run."""
         return figures(self.outcome, self.rho, self.work_gpu_s)
 
 
 def save(run: SavedRun, folder: Path) -> None:
-    """Write a run; a run that was there is replaced. Raises ValueError where the folder cannot be written."""
+    """Write a run and replace one that was there. Raise ValueError if the folder cannot be written."""
     outcome, workload = run.outcome, run.outcome.workload
     columns: dict[str, np.ndarray] = {f"job_{name}": _text(getattr(workload, name)) for name in _TEXTS}
     columns |= {f"job_{name}": np.asarray(getattr(workload, name)) for name in _WORKLOAD}
@@ -89,7 +90,7 @@ def save(run: SavedRun, folder: Path) -> None:
 
 
 def load(folder: Path) -> SavedRun:
-    """Read a run back. Raises ValueError, in one sentence, for a folder that is none, is torn or was changed."""
+    """Read a run back. Raise ValueError, in one sentence, for a folder that is no run, is torn or was changed."""
     about = describe(folder)
     try:
         data = (folder / COLUMNS).read_bytes()
@@ -114,7 +115,7 @@ def load(folder: Path) -> SavedRun:
 
 
 def describe(folder: Path) -> dict[str, Any]:
-    """What is in `run.json`. Raises ValueError where there is none, or it is of something else."""
+    """Return what is in `run.json`. Raise ValueError if there is none, or it is of another kind."""
     path = folder / DESCRIPTION
     if not path.is_file():
         torn = (folder / COLUMNS).exists()
@@ -137,7 +138,9 @@ def describe(folder: Path) -> dict[str, Any]:
 
 
 def find(path: Path) -> list[Path]:
-    """The runs in a folder: itself, or all below it, sorted. Raises ValueError where there is none."""
+    """Return the folder itself if it is a run, or all runs below it, sorted. Raise ValueError if there are
+    none.
+    """
     if (path / DESCRIPTION).is_file() or (path / COLUMNS).is_file():
         return [path]
     below = sorted(file.parent for file in path.rglob(DESCRIPTION)) if path.is_dir() else []
@@ -183,7 +186,7 @@ def _text(values: Any) -> np.ndarray:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """All of it or nothing."""
+    """Write a file, all of it or nothing."""
     beside = path.with_name(f".{path.name}.part")
     beside.write_bytes(data)
     os.replace(beside, path)
