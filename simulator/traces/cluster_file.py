@@ -1,4 +1,4 @@
-"""The cluster of a simulation: one, or one per pool (virtual cluster), from words or a file."""
+"""The cluster of a simulation, from words or a file. It is one, or one per pool (virtual cluster)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ WHOLE = ""  # the name of a cluster that is not divided
 
 @dataclass(frozen=True)
 class SimulatedCluster:
-    """Pools that share nothing, by name; one part `WHOLE` takes every job."""
+    """Pools that share nothing, by name. A single part `WHOLE` takes every job."""
 
     parts: Mapping[str, Cluster]
 
     @property
     def pools(self) -> tuple[str, ...]:
-        """Return the names of the pools; none where the cluster is a whole."""
+        """The names of the pools; none if the cluster is a whole."""
         return tuple(sorted(name for name in self.parts if name != WHOLE))
 
     @property
@@ -34,7 +34,10 @@ class SimulatedCluster:
 
 
 def cluster_of(words: str, prefix: str = "", pool: str = "") -> Cluster:
-    """`"6x t4:4, 2x a100:8"` as nodes with ids in that order. Raises ValueError as `coadapt up --emulate` does."""
+    """Return `"6x t4:4, 2x a100:8"` as nodes with ids in that order.
+
+    Raise ValueError as `coadapt up --emulate` does.
+    """
     found: list[Node] = []
     for node in parse(words, known=(), most_nodes=MOST_NODES, field="cluster"):
         name = f"{prefix}{node.gpu_type}-{len(found):04d}"
@@ -43,7 +46,7 @@ def cluster_of(words: str, prefix: str = "", pool: str = "") -> Cluster:
 
 
 def _by_pool(cluster: Cluster) -> SimulatedCluster:
-    """Divide a cluster whose nodes name pools; one whose nodes name none is a whole."""
+    """Divide a cluster whose nodes name pools; a cluster whose nodes name none is a whole."""
     return SimulatedCluster(dict(cluster.pools) if any(cluster.pools) else {WHOLE: cluster})
 
 
@@ -55,12 +58,13 @@ def _pool(name: str, words: str) -> Cluster:
 
 
 def read_cluster(given: str) -> SimulatedCluster:
-    """A cluster in words, or the path of a file that describes one.
+    """Return a cluster from words, or from the path of a file that describes one.
 
-    A YAML file holds `nodes: "6x t4:4, 2x a100:8"`, or `pools:` (or `virtual_clusters:`) with such words for each
-    name. A CSV file holds the nodes of 8 GPUs of each pool in its columns `vc` (or a nameless one) and `num`.
+    A YAML file holds `nodes: "6x t4:4, 2x a100:8"`, or `pools:` (or `virtual_clusters:`) with such words for
+    each name. A CSV file holds the number of nodes of 8 GPUs of each pool, in its columns `vc` (or a nameless
+    one) and `num`.
 
-    Raises ValueError in one sentence for whatever is wrong with it.
+    Raise ValueError, in one sentence, for a cluster that is not accepted.
     """
     path = Path(given)
     if path.suffix == ".csv":

@@ -1,4 +1,4 @@
-"""The profile runs that a live cluster made of its jobs: they hold GPUs that other jobs then do not have."""
+"""The profile runs that a live cluster made of its jobs. They hold GPUs that other jobs then do not have."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from .cluster_file import WHOLE, SimulatedCluster
 from .recorded import RecordedModel, RecordedThroughput
 from .workload import TraceJob, Workload
 
-_AT_ONCE_S = 1e-3  # not 0, which says that a job is still to be profiled
+_AT_ONCE_S = 1e-3  # 0 would say that a job must be profiled first
 _ONE_STEP_A_SECOND = {"alpha_c": 0.5, "beta_c": 0.5}
 
 
 def with_profile_runs(workload: Workload, cluster: SimulatedCluster) -> Workload:
-    """The jobs, and each of their profile runs as a job that ends after as long and may not be stopped.
+    """Return the jobs, and each of their profile runs as a job that takes as long and may not be stopped.
 
-    Runs that no node has room for are left out.
+    Runs for which no node has room are left out.
     """
     if not any(workload.profiles):
         return workload

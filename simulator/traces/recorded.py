@@ -1,4 +1,4 @@
-"""Jobs as a live cluster recorded them: each brings its own measured model."""
+"""Jobs as a live cluster recorded them. Each has its own measured model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RecordedThroughput:
-    """Throughput on one GPU type: `ThroughputParams` by name, and the largest local batch that fits a replica."""
+    """The throughput on one GPU type: `ThroughputParams` by name, and the largest local batch size."""
 
     params: Mapping[str, float]
     max_local_bsz: int
@@ -18,12 +18,14 @@ class RecordedThroughput:
 
 @dataclass(frozen=True)
 class RecordedModel:
-    """What was measured of a job: `samples` are those at its initial batch size until it ended.
+    """What was measured of a job. All times are means.
 
-    `slowdown`: how much longer it trained than `throughput` says, with evaluations, checkpoints and so on.
-    `start_s`: from being given GPUs to training on them; where it has others it trains on those meanwhile and then
-    pauses for `pause_s`. None: whatever changes costs `restart_s`, which is else what policies take a restart to
-    cost, and `assumed_restart_s` what they take before the first (None: the same). All are means.
+    samples: those at its initial batch size until it ended.
+    slowdown: how much longer it trained than `throughput` says, with evaluations, checkpoints and so on.
+    start_s: from being given GPUs to training on them. A job that has others trains on those meanwhile, and then
+        pauses for `pause_s`. None: every change costs `restart_s`.
+    restart_s: what policies assume that a restart costs.
+    assumed_restart_s: what policies assume before the first restart; None: `restart_s`.
     """
 
     throughput: Mapping[str, RecordedThroughput]  # GPU type ->
@@ -41,7 +43,11 @@ class RecordedModel:
 
 @dataclass(frozen=True)
 class RecordedProfile:
-    """A profile run held `gpus` GPUs of a type for `for_s` seconds, `after_s` seconds after its job came."""
+    """A profile run of a job.
+
+    It held `gpus` GPUs of a type for `for_s` seconds, from `after_s` seconds after the job came. Raise
+    ValueError for values out of range.
+    """
 
     gpu_type: str
     for_s: float

@@ -1,7 +1,7 @@
-"""Columns of numbers from CSV files as people have them, with one clear error for whatever is wrong with a file.
+"""Columns of numbers from CSV files of many origins. A bad file gives one clear error.
 
-Commas, semicolons, tabs or bars stand between the columns, with or without spaces and quotes; names of columns may
-be in capitals; comments begin with `#`; spreadsheets add a byte-order mark and empty rows and columns.
+Commas, semicolons, tabs or bars stand between the columns, with or without spaces and quotes. Names of columns
+may be in capitals, and comments begin with `#`. Spreadsheets add a byte-order mark and empty rows and columns.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Row(dict[str, str]):
 
     __slots__ = ("decimal_comma", "line")
     line: int
-    decimal_comma: bool  # semicolons stand between the columns: spreadsheets of many countries write 9,5
+    decimal_comma: bool  # the separator is a semicolon, with which many spreadsheets write 9,5
 
 
 class Header(NamedTuple):
-    """The names of a file's columns, what stands between them, and whether the line is a comment."""
+    """The names of a file's columns, the separator between them, and whether the line is a comment."""
 
     names: tuple[str, ...]
     separator: str
@@ -43,18 +43,18 @@ class Header(NamedTuple):
 
 
 def column(name: str) -> str:
-    """How columns are compared: `Num-Replicas ` is `num_replicas`."""
+    """Return a name as columns are compared: `Num-Replicas ` is `num_replicas`."""
     return re.sub(r"[\s-]+", "_", name.strip().strip("\ufeff\"'").strip().lower())
 
 
 def header_of(line: str, needed: Iterable[str]) -> Header | None:
-    """The line as a header with these columns; None where it lacks one."""
+    """Return the line as a header with these columns; None: it lacks one."""
     text = line.strip("\r\n").lstrip("\ufeff")
     comment = text.lstrip().startswith("#")
     text = text.lstrip().lstrip("#") if comment else text
     for separator in SEPARATORS:
         names = next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
-        while names and not names[-1].strip():  # spreadsheets leave empty columns behind the last
+        while names and not names[-1].strip():  # spreadsheets leave empty columns after the last
             names.pop()
         if set(needed) <= {column(name) for name in names}:
             return Header(tuple(name.strip() for name in names), separator, comment)
@@ -62,10 +62,12 @@ def header_of(line: str, needed: Iterable[str]) -> Header | None:
 
 
 def read_rows(path: Path, needed: Sequence[str], known: Sequence[str] = ()) -> list[Row]:
-    """All rows of a CSV file with a header. `known`: further columns, written as freely as those needed.
+    """Return all rows of a CSV file with a header.
 
-    Raises ValueError for a file that cannot be read, has no rows, has too many, lacks a column or has one twice,
-    or in which a row ends early or late.
+    `known`: further columns, whose names are matched as freely as those needed.
+
+    Raise ValueError for a file that cannot be read, or has no rows or too many. Raise it also for a column that
+    is missing or there twice, and for a row that ends early or late.
     """
     with open_lines(path) as lines:
         header, first = _find_header(path, lines, needed)
@@ -81,7 +83,10 @@ def read_rows(path: Path, needed: Sequence[str], known: Sequence[str] = ()) -> l
 
 
 def _find_header(path: Path, lines: Lines, needed: Sequence[str]) -> tuple[Header, str]:
-    """The header, and the line below where that was read on the way; comments and blank lines may stand above."""
+    """Return the header, and the line below if that was read on the way.
+
+    Comments and blank lines may stand above. Raise ValueError if a needed column is missing.
+    """
     commented: Header | None = None
     for line in lines:
         if not line.strip():
@@ -106,6 +111,9 @@ def _find_header(path: Path, lines: Lines, needed: Sequence[str]) -> tuple[Heade
 def _rows(
     path: Path, lines: Lines, first: str, header: Header, names: Sequence[str], last_needed: int
 ) -> Iterator[Row]:
+    """Yield the rows below the header. Warn of rows behind a `#`, and raise ValueError for a row of another
+    length.
+    """
     count, ignored = 0, 0
 
     def without_comments() -> Iterator[str]:
@@ -136,14 +144,17 @@ def _rows(
 
 
 def named(path: Path, rows: Iterable[Row], name: str) -> None:
-    """Raises ValueError with the line of the first row without a name."""
+    """Raise ValueError, with the line, for the first row without a name."""
     for row in rows:
         if not row[name]:
             raise ValueError(f"{path}: line {row.line}: {name} is empty; every job needs a name of its own")
 
 
 def numbers(path: Path, rows: Iterable[Row], name: str, least: float = -math.inf, whole: bool = False) -> Floats:
-    """One column as numbers of at least `least`; raises ValueError with line, column and value for others."""
+    """Return (rows,) one column as numbers of at least `least`.
+
+    Raise ValueError, with line, column and value, for other numbers.
+    """
     values = []
     for row in rows:
         text = row.get(name, "")
@@ -163,7 +174,10 @@ def numbers(path: Path, rows: Iterable[Row], name: str, least: float = -math.inf
 
 
 def instants(path: Path, rows: Iterable[Row], name: str) -> Floats:
-    """One column of `YYYY-MM-DD HH:MM:SS` as seconds from one midnight; raises ValueError with line and value."""
+    """Return (rows,) one column of `YYYY-MM-DD HH:MM:SS` as seconds since one midnight.
+
+    Raise ValueError, with line and value, for what is no time.
+    """
     values = []
     for row in rows:
         try:

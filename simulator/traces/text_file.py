@@ -1,4 +1,4 @@
-"""Text files line by line, in bounded memory: what is no text, or has no end, is refused early."""
+"""Text files line by line, in bounded memory. A file that is no text, or too long, is refused early."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TextIO
 
 MOST_LINE = 1 << 20  # characters
-MOST_BLANK = 1 << 20  # lines without anything, one after the other
-MOST_TEXT = 1 << 29  # characters in all, unpacked
+MOST_BLANK = 1 << 20  # empty lines in a row
+MOST_TEXT = 1 << 29  # characters of the whole unpacked file
 MOST_ROWS = 2_000_000
 
 
 class Lines(Iterator[str]):
-    """The lines of a file; raises ValueError, in one sentence, where they are none that anyone wrote.
+    """The lines of a file. Raise ValueError, in one sentence, for lines that nobody wrote.
 
-    `number`: of the line that was read last, from 1.
+    number: number of the last line that was read, from 1.
     """
 
     def __init__(self, path: Path, file: TextIO) -> None:
@@ -51,9 +51,10 @@ class Lines(Iterator[str]):
 
 @contextmanager
 def open_lines(path: Path) -> Iterator[Lines]:
-    """A text file, unpacked where its name ends in `.gz`; raises ValueError for one that cannot be read.
+    """Open a text file, which is unpacked if its name ends in `.gz`.
 
-    It is UTF-8, or UTF-16 where its byte-order mark says so, as spreadsheets save "Unicode text".
+    It is UTF-8, or UTF-16 if its byte-order mark says so; spreadsheets save "Unicode text" so. Raise ValueError
+    for a file that cannot be read.
     """
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
@@ -66,12 +67,12 @@ def open_lines(path: Path) -> Iterator[Lines]:
 
 
 def read_text(path: Path) -> str:
-    """All of it, within the same bounds."""
+    """Return the whole text, within the same bounds. Raise ValueError as `open_lines` does."""
     with open_lines(path) as lines:
         return "".join(lines)
 
 
 def rows_left(path: Path, count: int) -> None:
-    """Raises ValueError once there are more rows than are read."""
+    """Raise ValueError if there are more rows than `MOST_ROWS`."""
     if count > MOST_ROWS:
         raise ValueError(f"{path}: has more than {MOST_ROWS} rows, the most that are read; cut it in parts")

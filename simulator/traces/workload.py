@@ -1,4 +1,4 @@
-"""The jobs of a trace: what was submitted when, and what it asks for."""
+"""The jobs of a trace: when each was submitted, and what it asks for."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ Ints = NDArray[np.int64]
 class TraceJob:
     """One submission.
 
-    `application` names a model whose profiles say how fast it trains; without one the job is `duration_s` long
-    on the `gpus` it asks for. `gpus` and `batch_size` are what schedulers that cannot choose give it
-    ("TunedJobs"). A `model` of its own stands for an application. `steps`: optimizer steps it trains, where a
-    trace says so; 0: as many as its application takes.
+    application: the model that it trains, whose profiles say how fast. Without one, the job takes `duration_s` on
+        `gpus`.
+    gpus, batch_size: what schedulers that cannot choose give it ("TunedJobs").
+    model: the job's own measured model, which replaces an application.
+    steps: optimizer steps that it trains; 0: as many as its application takes.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -40,8 +41,8 @@ class TraceJob:
     adaptivity: Adaptivity = Adaptivity.RIGID
     virtual_cluster: str = ""
     user: str = ""
-    ready_after_s: float = 0.0  # from its submission until it may be scheduled, while it was profiled
-    max_gpus: int = 64  # of a job that may grow
+    ready_after_s: float = 0.0  # time of its profile runs, from submission until it may be scheduled
+    max_gpus: int = 64  # the most that a job may grow to
     model: RecordedModel | None = None  # what a live cluster measured of it
     steps: int = 0
     preemptible: bool = True  # False: once it has GPUs it keeps them to its end
@@ -50,10 +51,7 @@ class TraceJob:
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Jobs as columns, in order of submission; ties keep the trace's own order.
-
-    Raises ValueError for a job that cannot be, in one sentence with its id, field and value.
-    """
+    """Jobs as columns, in order of submission. Ties keep the order of the trace."""
 
     ids: tuple[str, ...]
     submit_s: Floats
@@ -70,10 +68,14 @@ class Workload:
     models: tuple[RecordedModel | None, ...]
     preemptible: NDArray[np.bool_]
     profiles: tuple[tuple[RecordedProfile, ...], ...]
-    clock_s: float = 0.0  # what the clock showed at second 0 of the trace, since midnight
+    clock_s: float = 0.0  # seconds since midnight at second 0 of the trace
 
     @classmethod
     def of(cls, jobs: Iterable[TraceJob], clock_s: float = 0.0) -> Workload:
+        """Return jobs as columns. Warn if they are not sorted by time.
+
+        Raise ValueError, in one sentence with id, field and value, for a job that cannot be.
+        """
         rows = list(jobs)
         for row in rows:
             _check(row)
@@ -112,11 +114,11 @@ class Workload:
         return len(self.ids)
 
     def tuned(self) -> Workload:
-        """Every job keeps the GPUs and the batch size it asks for ("TunedJobs")."""
+        """Return the workload with rigid jobs, which keep the GPUs and batch size they ask for ("TunedJobs")."""
         return replace(self, adaptivity=(Adaptivity.RIGID,) * len(self))
 
     def and_also(self, more: Workload) -> Workload:
-        """The jobs of both, in order of submission."""
+        """Return the jobs of both, in order of submission."""
         joined: dict[str, Any] = {}
         for f in fields(self):
             column, other = getattr(self, f.name), getattr(more, f.name)
@@ -128,7 +130,7 @@ class Workload:
         return both.select(np.argsort(both.submit_s, kind="stable"))
 
     def select(self, at: Sequence[int] | Ints | NDArray[np.bool_]) -> Workload:
-        """The jobs at these positions, or where a mask holds."""
+        """Return the jobs at these positions, or those for which a mask holds."""
         index = np.arange(len(self))[np.asarray(at)]
         taken: dict[str, Any] = {}
         for f in fields(self):
@@ -140,10 +142,10 @@ class Workload:
         return replace(self, **taken)
 
 
-MOST_S = 1e11  # about 3,000 years: beyond it a clock of 64 bits no longer tells rounds apart
+MOST_S = 1e11  # about 3,000 years; a later 64-bit clock cannot tell rounds apart
 MOST_GPUS = 1_000_000
 MOST_COUNT = 2**53
-# Field -> (least, most, what it is in).
+# Field -> (least, most, unit).
 _RANGES: dict[str, tuple[float, float, str]] = {
     "submit_s": (0, MOST_S, " s"),
     "duration_s": (0, MOST_S, " s"),
@@ -156,6 +158,7 @@ _RANGES: dict[str, tuple[float, float, str]] = {
 
 
 def _check(job: TraceJob) -> None:
+    """Raise ValueError, in one sentence with id, field and value, for a job that cannot be."""
     for name, (least, most, unit) in _RANGES.items():
         value = getattr(job, name)
         if value is not None and not least <= value <= most:

@@ -10,7 +10,7 @@ from ..text_file import open_lines
 from ..workload import Workload
 from . import copter, gavel, helios, jsonl, pai, philly, sia
 
-# Format -> (reader, the columns by which a header is recognised).
+# Format -> (reader, columns that identify its header).
 FORMATS: dict[str, tuple[Callable[[Path], Workload], frozenset[str]]] = {
     "sia": (sia.read, frozenset({"name", "time", "application", "num_replicas"})),
     "copter": (copter.read, frozenset({"name", "time", "category", "application"})),
@@ -21,9 +21,9 @@ FORMATS: dict[str, tuple[Callable[[Path], Workload], frozenset[str]]] = {
 
 
 def read_trace(path: Path, format: str | None = None) -> Workload:
-    """A trace of any known format, recognised by its header where `format` is not given.
+    """Read a trace of any known format. Its header says which, unless `format` is given.
 
-    Raises ValueError, in one sentence, for a file that is missing, of no known format or wrong in some row.
+    Raise ValueError, in one sentence, for a file that is missing, of no known format or wrong in some row.
     """
     if not path.is_file():
         raise ValueError(f"trace: {path} does not exist or is no file")
@@ -41,7 +41,10 @@ def read_trace(path: Path, format: str | None = None) -> Workload:
 
 
 def _recognised(path: Path) -> str:
-    """The format of the first line that is neither blank nor a comment, or of a header behind a `#` above it."""
+    """Return the format of the first line that is neither blank nor a comment.
+
+    A header behind a `#` above that line counts, too. Raise ValueError if no format is recognised.
+    """
     commented = first = ""
     with open_lines(path) as lines:
         for line in lines:
@@ -64,12 +67,12 @@ def _recognised(path: Path) -> str:
 
 
 def _with_columns(line: str) -> str:
-    """The format whose columns a line names; "" for none."""
+    """Return the format whose columns a line names; "": none."""
     return next((name for name, (_, columns) in FORMATS.items() if header_of(line, columns)), "")
 
 
 def _nearest(line: str) -> str:
-    """What a header lacks of the format that it has most of."""
+    """Return what a header lacks of the nearest format; "": no format is near."""
     lacks = {
         name: [needed for needed in sorted(columns) if not header_of(line, [needed])]
         for name, (_, columns) in FORMATS.items()

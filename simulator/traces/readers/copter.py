@@ -1,4 +1,4 @@
-"""Workloads of COpter's public code: CSV with name, time, category and application; jobs ask for no GPUs."""
+"""Workloads of COpter's public code: CSV with name, time, category and application. Jobs ask for no GPUs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ....core.training_config import Adaptivity
 from ..tables import named, numbers, read_rows
 from ..workload import TraceJob, Workload
 
-MOST_GPUS = 2048  # of a job, as in that code; its table says less
+MOST_GPUS = 2048  # the most that a job may hold, as in that code; its table may say less
 CATEGORIES = ("SiaJob", "BatchInferenceJob", "SyntheticSinglePhaseJob")
 
 
 def read(path: Path) -> Workload:
-    """Raises ValueError with line and value for whatever is wrong with the file."""
+    """Read a trace. Raise ValueError, with line and value, for a file that is not accepted."""
     rows = read_rows(path, ("name", "time", "category", "application"))
     named(path, rows, "name")
     times = numbers(path, rows, "time", least=0)

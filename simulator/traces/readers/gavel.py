@@ -1,8 +1,9 @@
-"""Gavel's traces (OSDI'20): tab-separated lines without a header, jobs of a number of steps.
+"""Gavel's traces (OSDI'20): tab-separated lines without a header, with jobs of a number of steps.
 
-Ten fields: job type, command, working directory, argument for the steps, whether it needs data, total steps, scale
-factor (GPUs), priority weight, SLO, arrival in seconds. Or seven, as in its older traces: job type, command,
-argument for the steps, whether it needs data, total steps, arrival, scale factor.
+The first five fields of a line are job type, command, working directory, argument for the steps, and whether it
+needs data. Then come total steps, scale factor (GPUs), priority weight, SLO, and arrival in seconds. Older
+traces have seven fields: job type, command, argument for the steps, whether it needs data, total steps,
+arrival, scale factor.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from ..text_file import open_lines, rows_left
 from ..workload import TraceJob, Workload
 from .whole_gpus import nothing_left, tell
 
-# Number of fields -> position of each that counts; the job type is the first.
+# Number of fields -> position of each field that is read; the job type is the first.
 LAYOUTS = {
     10: {"total_steps": 5, "scale_factor": 6, "priority_weight": 7, "SLO": 8, "arrival_time": 9},
     7: {"total_steps": 4, "arrival_time": 5, "scale_factor": 6},
 }
-_PLAIN = {"priority_weight": 1.0, "SLO": -1.0}  # no priority, none
+_PLAIN = {"priority_weight": 1.0, "SLO": -1.0}  # no priority and no SLO
 
 
 def looks_like(line: str) -> bool:
-    """Whether a file that begins with this line may be one of Gavel's."""
+    """Return whether a file that begins with this line may be one of Gavel's."""
     return line.count("\t") + 1 in LAYOUTS
 
 
 def read(path: Path) -> Workload:
-    """Jobs by their number in the trace.
+    """Read the jobs, whose ids are their numbers in the trace.
 
-    Raises ValueError with line, field and value for whatever is wrong with the file. Warns of priority weights and
-    SLOs, which nothing here heeds.
+    Warn of priority weights and SLOs, which are ignored here. Raise ValueError, with line, field and value, for
+    a file that is not accepted.
     """
     jobs: list[TraceJob] = []
     ignored: dict[str, int] = {}
@@ -73,6 +74,7 @@ def read(path: Path) -> Workload:
 
 
 def _number(path: Path, line: int, name: str, text: str) -> float:
+    """Return a field as a number. Raise ValueError if it is none or out of range."""
     try:
         value = float(text)
     except ValueError:

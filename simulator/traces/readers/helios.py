@@ -10,7 +10,9 @@ from .whole_gpus import with_gpus
 
 
 def read(path: Path) -> Workload:
-    """Submit times count from the first job. Raises ValueError with line and value."""
+    """Read a trace; submit times count from the first job. Raise ValueError, with line and value, for bad
+    input.
+    """
     rows = read_rows(path, ("job_id", "vc", "gpu_num", "submit_time", "duration"), ("user",))
     named(path, rows, "job_id")
     rows = with_gpus(path, rows, "gpu_num")

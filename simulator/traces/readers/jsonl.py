@@ -1,4 +1,6 @@
-"""The project's own traces: one JSON object a line, fields as in `TraceJob`; the live service writes them too."""
+"""The project's own traces: one JSON object per line, with the fields of `TraceJob`. The live service writes
+them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _JOB = TypeAdapter(TraceJob)
 
 
 def read(path: Path) -> Workload:
-    """Raises ValueError with line, field and value for whatever is wrong with the file."""
+    """Read a trace. Raise ValueError, with line, field and value, for a file that is not accepted."""
     jobs: list[TraceJob] = []
     with open_lines(path) as lines:
         for number, line in enumerate(lines, start=1):
@@ -42,4 +44,5 @@ def read(path: Path) -> Workload:
 
 
 def write(path: Path, jobs: Iterable[TraceJob]) -> None:
+    """Write jobs to a file; fields at their defaults are left out."""
     path.write_text("".join(_JOB.dump_json(job, exclude_defaults=True).decode() + "\n" for job in jobs))

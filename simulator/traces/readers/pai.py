@@ -10,10 +10,10 @@ from .whole_gpus import with_gpus
 
 
 def read(path: Path) -> Workload:
-    """Raises ValueError with line and value for whatever is wrong with the file."""
+    """Read a trace. Raise ValueError, with line and value, for a file that is not accepted."""
     rows = read_rows(path, ("job_id", "arrival_s", "service_sec", "gpu_count"))
     named(path, rows, "job_id")
-    # As the published form of the log has it: who asked for part of a GPU stands there with a whole one.
+    # The published form of the log gives a whole GPU to a job that asked for part of one.
     rows = with_gpus(path, rows, "gpu_count", round_up=True)
     arrivals = numbers(path, rows, "arrival_s", least=0)
     durations = numbers(path, rows, "service_sec", least=0)

@@ -1,4 +1,4 @@
-"""Workloads of Sia and Pollux: CSV with name, time, application, num_replicas, batch_size and maybe category."""
+"""Workloads of Sia and Pollux: CSV with name, time, application, num_replicas, batch_size and perhaps category."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CATEGORIES = {
 
 
 def read(path: Path) -> Workload:
-    """Raises ValueError with line and value for whatever is wrong with the file."""
+    """Read a trace. Raise ValueError, with line and value, for a file that is not accepted."""
     rows = read_rows(path, ("name", "time", "application", "num_replicas", "batch_size"), ("category",))
     named(path, rows, "name")
     rows = with_gpus(path, rows, "num_replicas")

@@ -1,4 +1,4 @@
-"""Jobs without a whole GPU: logs of clusters hold some, and no policy here can place them."""
+"""Rows of jobs with whole GPUs. Logs of clusters have other jobs, too, which no policy here can place."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from ..tables import Row, numbers
 
 
 def with_gpus(path: Path, rows: list[Row], name: str, round_up: bool = False) -> list[Row]:
-    """The rows of jobs that ask for whole GPUs, with one warning of the others.
+    """Return the rows of jobs that ask for whole GPUs, and warn once of the others.
 
-    `round_up`: a part of a GPU becomes a whole one, in the row too. Raises ValueError for what is no number of
-    GPUs, and where no job is left.
+    `round_up`: a part of a GPU becomes a whole one, also in the row.
+
+    Raise ValueError for what is no number of GPUs, and if no job is left.
     """
     counts = numbers(path, rows, name, least=0)
     none, part = counts == 0, counts != np.round(counts)
@@ -32,11 +33,17 @@ def with_gpus(path: Path, rows: list[Row], name: str, round_up: bool = False) ->
 
 
 def nothing_left(path: Path, name: str, first: float) -> str:
+    """Return the sentence for a trace without a job that asks for a whole GPU."""
     return f"{path}: no job asks for a whole GPU in {name}; the first has {first:g}"
 
 
 def tell(path: Path, none: int, part: int, line: int, round_up: bool = False) -> None:
-    """The one warning. `line`: of the first such job."""
+    """Warn of rows that were dropped or changed.
+
+    none: number of jobs without a GPU.
+    part: number of jobs with part of a GPU.
+    line: line of the first of them.
+    """
     told = [f"{_jobs(none)} without a GPU left out"] if none else []
     become = "rounded up to whole ones" if round_up else "left out"
     told += [f"{_jobs(part)} with part of a GPU {become}"] if part else []
