@@ -1,7 +1,8 @@
-"""Simulations that are stopped and go on: a resume point is the whole run in one file, written every so often.
+"""Simulations that are stopped and go on later.
 
-It is a line of JSON that says what it is, and a pickle. A pickle runs code when it is read: go on with files of
-your own only. One of other inputs, of another version of the project or torn is refused before it is unpickled.
+A resume point is a file with the whole run, written at intervals. It has a line of JSON that says what it is,
+and a pickle. A pickle runs code when it is read, so go on only with files of your own. A resume point is
+refused before it is unpickled if it is torn, has other inputs or comes from another version.
 """
 
 from __future__ import annotations
@@ -27,19 +28,20 @@ FORMAT, VERSION = "coadapt-resume-point", 1
 NAME = "resume.point"
 EVERY_S = 60.0  # wall time between two resume points
 _MOST_HEADER = 1 << 20
-_LEAST_USEFUL = 20  # times as long as a resume point takes to write, until the next
+_LEAST_USEFUL = 20  # the next point waits this many times as long as one takes to write
 
 
 class Paused(Exception):
-    """A run was stopped from outside and its resume point written; how far it was, in words."""
+    """A run was stopped from outside, and its resume point is written. The message says how far it was."""
 
 
 def run(make: Callable[[], Simulation], path: Path, about: Mapping[str, Any], every_s: float = EVERY_S) -> Outcome:
-    """Run to the end, from the resume point `path` if it is there, and keep it up to date on the way.
+    """Run to the end, from the resume point `path` if it exists, and keep the point up to date.
 
-    `about`: the inputs, as JSON values. Ctrl-C ends the round it falls into, a second one ends at once.
+    `about`: the inputs, as JSON values. The first Ctrl-C stops the run after the current round. A second one
+    ends it at once.
 
-    Raises Paused after a Ctrl-C, ValueError where the resume point is refused or cannot be written.
+    Raise Paused after a Ctrl-C. Raise ValueError if the resume point is refused or cannot be written.
     """
     simulation = read(path, about) if path.exists() else make()
     wait_s, written_s = every_s, time.monotonic()
@@ -60,7 +62,7 @@ def run(make: Callable[[], Simulation], path: Path, about: Mapping[str, Any], ev
 
 
 def write(simulation: Simulation, path: Path, about: Mapping[str, Any]) -> None:
-    """All of it or nothing. Raises ValueError where it cannot be written."""
+    """Write the resume point, all of it or nothing. Raise ValueError if it cannot be written."""
     state = pickle.dumps(simulation, protocol=pickle.HIGHEST_PROTOCOL)
     header = {
         "format": FORMAT,
@@ -79,7 +81,10 @@ def write(simulation: Simulation, path: Path, about: Mapping[str, Any]) -> None:
 
 
 def read(path: Path, about: Mapping[str, Any]) -> Simulation:
-    """Raises ValueError, in one sentence, for what is no whole resume point of these inputs and this version."""
+    """Return the simulation that a resume point holds.
+
+    Raise ValueError, in one sentence, if it is torn, or has other inputs or another version.
+    """
     try:
         with path.open("rb") as file:
             header = json.loads(file.readline(_MOST_HEADER))
@@ -103,10 +108,10 @@ def read(path: Path, about: Mapping[str, Any]) -> Simulation:
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """Set by a Ctrl-C; the next one is what it was before."""
+    """Yield an event that the first Ctrl-C sets; the next Ctrl-C acts as it did before."""
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield asked  # signals are the main thread's
+        yield asked  # only the main thread may handle signals
         return
     before = signal.getsignal(signal.SIGINT)
 

@@ -1,4 +1,4 @@
-"""One simulation from its parts: the whole cluster, or each of its pools."""
+"""One simulation of the whole cluster, or of each of its pools."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .traces.workload import Workload
 
 
 class Simulation:
-    """Every pool of the cluster with its own jobs and an engine of its own from `make`, all in one order of time.
+    """A run of all pools in one order of time; each pool has its own jobs and its own engine from `make`.
 
-    `asked`: what was submitted, where the workload has more jobs than that; the outcome is about those.
-    Raises ValueError for a job whose pool is none of the cluster's. As an engine, it can be pickled between two
-    steps.
+    `asked`: the jobs that were submitted, if the workload has more; the outcome is about these.
+
+    Raise ValueError if the cluster lacks the pool of a job. A simulation can be pickled between two steps.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Simulation:
             self.engines = [make(workload, cluster.parts[WHOLE])]
         else:
             self.engines = self._engine_per_pool(make)
-        # (time of its next round, number) of each engine that has one; None before the first step.
+        # (time of the next round, number of the engine); None before the first step.
         self._due: list[tuple[float, int]] | None = None
 
     def _engine_per_pool(self, make: Callable[[Workload, Cluster], Engine]) -> list[Engine]:
@@ -54,9 +54,10 @@ class Simulation:
         ]
 
     def step(self) -> bool:
-        """Hold the earliest round of any pool; False: every job has ended. Raises RunFailed as `Engine.step` does.
+        """Hold the earliest round of any pool. Return False if every job has ended.
 
-        Pools share nothing, so each one's time may pass up to its next round before others decide theirs.
+        Pools share nothing. So the time of each may pass up to its next round before others decide theirs.
+        Raise RunFailed as `Engine.decide` does.
         """
         if self._due is None:
             self._due = []
@@ -76,12 +77,13 @@ class Simulation:
             heappush(self._due, (self.engines[number].now_s, number))
 
     def run(self) -> Outcome:
+        """Run to the end. Raise RunFailed as `step` does."""
         while self.step():
             pass
         return self.outcome()
 
     def outcome(self) -> Outcome:
-        """What came of a run that is at its end."""
+        """Return what came of a run that is at its end."""
         outcomes = [engine.outcome() for engine in self.engines]
         whole = outcomes[0] if self._whole else together(outcomes, self._workload, self._parts)
         if self._asked is None or len(self._asked) == len(whole.workload):
@@ -90,7 +92,7 @@ class Simulation:
         return whole.select(np.array([id in asked for id in whole.workload.ids]))
 
     def progress(self) -> str:
-        """How far it is, in words."""
+        """Return in words how far the run is."""
         ended = sum(engine.ended for engine in self.engines)
         return f"{ended} of {len(self._workload)} jobs have ended"
 
@@ -98,5 +100,5 @@ class Simulation:
 def simulate(
     workload: Workload, cluster: SimulatedCluster, make: Callable[[Workload, Cluster], Engine]
 ) -> Outcome:
-    """A `Simulation` from start to end."""
+    """Run a `Simulation` from start to end. Raise RunFailed as `Simulation.step` does."""
     return Simulation(workload, cluster, make).run()

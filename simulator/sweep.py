@@ -1,4 +1,4 @@
-"""Runs of a sweep: each into a folder of its own, those that are there left as they are."""
+"""Runs of a sweep: each has a folder of its own, and finished ones are left as they are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ from .traces.workload import Workload
 
 @dataclass(frozen=True)
 class Done:
-    """A run of a sweep; `problem`: why there is none, in one sentence; `warned`: warnings, by what about."""
+    """A run of a sweep.
+
+    `problem`: one sentence that says why there is no run; empty: there is one. `warned`: warnings by topic.
+    """
 
     cell: Cell
     folder: Path
@@ -38,14 +41,14 @@ class Done:
 
 
 def folder_of(cell: Cell, out: Path) -> Path:
-    """Readable, and different for everything that changes what comes out."""
+    """Return a folder with a readable name, which differs for everything that changes the result."""
     digest = hashlib.sha256(json.dumps(cell.about(), sort_keys=True).encode()).hexdigest()[:10]
     words = re.sub(r"[^A-Za-z0-9.=-]+", "_", f"{cell.label}-{Path(cell.trace_shown).stem}-{cell.seed}")
     return out / f"{words[:80].strip('._')}-{digest}"
 
 
 def is_done(cell: Cell, out: Path) -> bool:
-    """Whether the run is there, whole."""
+    """Return whether the run is there and whole."""
     folder = folder_of(cell, out)
     try:
         return bool(describe(folder)["about"] == cell.about()) and bool(load(folder).policy)
@@ -54,9 +57,9 @@ def is_done(cell: Cell, out: Path) -> bool:
 
 
 def check(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Mapping[str, str]]]:
-    """Look at every policy, trace, cluster and profile before any is run. Yields warnings, as `Done` has them.
+    """Check every policy, trace, cluster and profile before any is run. Yield the warnings of each.
 
-    Raises ValueError for the first problem.
+    Raise ValueError for the first problem.
     """
     for cell in {(cell.policy, cell.options): cell for cell in cells}.values():
         make_policy(cell.policy, **json.loads(cell.options))
@@ -75,7 +78,7 @@ def check(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Mapping[str, str]]]:
 
 
 def run_cell(cell: Cell, out: Path) -> Done:
-    """Run one and save it. A run that cannot be is told of, not raised: others go on. So are its warnings."""
+    """Run one cell and save it. Its problem and warnings are returned, not raised, so that others go on."""
     done = Done(cell, folder_of(cell, out))
     with _recorded() as warned:
         try:
@@ -94,7 +97,7 @@ def run_cell(cell: Cell, out: Path) -> Done:
 
 @contextmanager
 def _recorded() -> Iterator[dict[str, str]]:
-    """Warnings for users land here, by what they are about, instead of on stderr."""
+    """Yield a dict that collects warnings for users by topic, instead of printing them on stderr."""
     told: dict[str, str] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -106,16 +109,19 @@ def _recorded() -> Iterator[dict[str, str]]:
 
 
 def here(cells: Sequence[Cell], out: Path) -> Iterator[Done]:
-    """One after the other, in this process."""
+    """Run one cell after the other in this process."""
     for cell in cells:
         yield run_cell(cell, out)
 
 
 def on_ray(cells: Sequence[Cell], out: Path, num_cpus: int) -> Iterator[Done]:
-    """As tasks of a Ray of this machine, started for them and ended after; whichever ends first comes first."""
+    """Run cells as tasks of a local Ray, which is started for them and stopped afterwards.
+
+    Yield results in the order in which the runs end.
+    """
     import ray
 
-    # One BLAS thread a task: tasks are what is parallel here.
+    # Each task gets one BLAS thread, because the tasks themselves run in parallel.
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     with without_ray_noise():
         ray.init(
@@ -142,7 +148,7 @@ def on_ray(cells: Sequence[Cell], out: Path, num_cpus: int) -> Iterator[Done]:
 
 @lru_cache(maxsize=4)
 def _workload(trace: TraceChoice, seed: int, inputs: object) -> Workload:
-    """`inputs`: digests, so that a file that was written over is read again."""
+    """Return the jobs of a trace. `inputs`: digests, so that a changed file is read again."""
     if trace.path is None:
         return synthetic(trace.jobs, trace.rate, seed)
     return read_trace(Path(trace.path), trace.format)
@@ -150,7 +156,7 @@ def _workload(trace: TraceChoice, seed: int, inputs: object) -> Workload:
 
 @lru_cache(maxsize=8)
 def _source(cluster: str, profiles: str | None, steps: bool, inputs: object) -> tuple[Any, Any, Isolation | None]:
-    """Nodes, applications and jobs alone, kept in a process over the runs that share them."""
+    """Return nodes, applications and jobs alone. They are kept for later runs in this process."""
     nodes = read_cluster(cluster)
     source = source_of(steps, None if profiles is None else Path(profiles), nodes)
     return nodes, source, isolation_of(source)

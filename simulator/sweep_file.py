@@ -1,4 +1,4 @@
-"""What a sweep runs: policies x clusters x traces x seeds, from a YAML file."""
+"""The YAML file of a sweep: policies x clusters x traces x seeds."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ class PolicyChoice(_Strict):
     label: str = ""
 
     def shown(self) -> str:
+        """Return the label, or else the name with its options."""
         options = ",".join(f"{k}={json.dumps(v).strip(chr(34))}" for k, v in sorted(self.options.items()))
         return self.label or self.name + (f" {options}" if options else "")
 
 
 class TraceChoice(_Strict):
-    """A file, or jobs that are made up by the seed."""
+    """A trace from a file, or jobs that are drawn from the seed."""
 
     path: str | None = None
     format: str | None = None
@@ -44,6 +45,7 @@ class TraceChoice(_Strict):
     rate: float = Field(default=20.0, gt=0, allow_inf_nan=False, description="Jobs per hour.")
 
     def shown(self) -> str:
+        """Return the path, or else what is drawn."""
         return f"synthetic {self.jobs} at {self.rate:g}/h" if self.path is None else self.path
 
 
@@ -81,7 +83,7 @@ class SweepFile(_Strict):
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a sweep; a plain value, so that it travels to another process. Paths are absolute."""
+    """One run of a sweep. It is a plain value, so it can travel to another process. Paths are absolute."""
 
     policy: str
     label: str
@@ -102,10 +104,10 @@ class Cell:
     node_repair_h: float = 1.0
     lengths: str = Lengths.TOLD
     same_conditions: bool = False
-    inputs: tuple[tuple[str, str], ...] = ()  # (what, SHA-256) of its files, as they were when the sweep began
+    inputs: tuple[tuple[str, str], ...] = ()  # (which file, SHA-256) when the sweep began
 
     def under(self) -> Conditions:
-        """Return the conditions of the run. Raises ValueError for those that cannot be."""
+        """Return the conditions of the run. Raise ValueError for conditions that cannot be."""
         mtbf_h, repair_h = self.node_mtbf_h, self.node_repair_h
         return Conditions(
             Timing(self.round_interval_s, self.events, early_s=self.early_s),
@@ -119,7 +121,7 @@ class Cell:
         )
 
     def about(self) -> dict[str, Any]:
-        """Return what is kept with the run; another cell's is another."""
+        """Return what is kept with the run and identifies it."""
         return {
             "policy": self.policy,
             "policy_options": json.loads(self.options),
@@ -134,7 +136,7 @@ class Cell:
 
 
 def read_sweep(path: Path) -> SweepFile:
-    """Raises ValueError, in one sentence with file, field and value, for whatever is wrong."""
+    """Read a sweep file. Raise ValueError, in one sentence with file, field and value, for bad input."""
     try:
         with path.open("rb") as file:
             values = safe_yaml.read(file.read(safe_yaml.MAX_BYTES + 1))
@@ -156,9 +158,10 @@ def read_sweep(path: Path) -> SweepFile:
 
 
 def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
-    """Every run, policies innermost so that each trace is compared early. Paths are relative to `folder`.
+    """Yield every run. Policies are innermost, so that each trace is compared early.
 
-    A seed draws a made-up trace, the noise and which nodes fail; without any of them every seed's run is the same.
+    Paths are relative to `folder`. A seed draws a synthetic trace, the noise and node failures. Without any of
+    these every seed gives the same run.
     """
 
     digests: dict[str | None, str | None] = {}
@@ -205,7 +208,7 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
 
 
 def _digest(path: str | None) -> str | None:
-    """None for no path, and for what cannot be read, of which the run will tell."""
+    """Return the SHA-256 of a file; None if there is no path, or the file cannot be read. The run reports that."""
     try:
         return None if path is None else digest(Path(path))
     except OSError:

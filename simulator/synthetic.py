@@ -1,4 +1,4 @@
-"""Traces made up from fitted models, for trying policies where no trace is at hand."""
+"""Synthetic traces from fitted models, for trying policies where no trace is at hand."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from .traces.workload import TraceJob, Workload
 
 # Shares of the models among the jobs of Sia's newTrace.
 MIX = {"cifar10": 0.53, "deepspeech2": 0.22, "bert": 0.206, "yolov3": 0.036, "imagenet": 0.008}
-_REFERENCE = "t4"  # whose scaling decides what a job asks for
+_REFERENCE = "t4"  # the GPU type whose scaling decides what a job asks for
 _MOST_GPUS = 16
-_LEAST_EFFICIENCY = 0.5  # of goodput per GPU, against one GPU
+_LEAST_EFFICIENCY = 0.5  # goodput per GPU, relative to one GPU
 
 
 def synthetic(
     jobs: int, jobs_per_hour: float, seed: int = 0, adaptivity: Adaptivity = Adaptivity.ADAPTIVE
 ) -> Workload:
-    """Jobs that arrive at random (Poisson) at a rate, with models drawn by `MIX`.
+    """Draw jobs that arrive at random (Poisson) at a rate, with models drawn by `MIX`.
 
-    What a job asks for where a policy cannot choose ("TunedJobs"): GPUs drawn from those that it uses at least
-    half as well as one, and its best batch size on them.
+    A job also asks for a fixed size and batch size ("TunedJobs"), for policies that cannot choose. Its GPUs are
+    drawn from the numbers that it uses at least half as well as one GPU. Its batch size is the best on them.
+
+    Raise ValueError if `jobs` or `jobs_per_hour` is not positive.
     """
     if jobs < 1:
         raise ValueError(f"jobs: {jobs} must be at least 1")
@@ -45,7 +47,7 @@ def synthetic(
 
 @cache
 def _tuned(name: str) -> tuple[tuple[int, int], ...]:
-    """(GPUs, batch size) that a careful user might ask for."""
+    """Return each (GPUs, batch size) that a careful user might ask for."""
     application = FittedApplications([_REFERENCE])[name]
     times = application.step_times[_REFERENCE]
     assert isinstance(times, FittedStepTimes)
