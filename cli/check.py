@@ -1,4 +1,4 @@
-"""`coadapt check train.py`: what would happen to a script as a job, found out in seconds on this machine."""
+"""`coadapt check train.py`: finds out in seconds, on this machine, what would happen to a script as a job."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ from .offer import name_for
 
 
 def checked(path: Path, args: Sequence[str], limit_s: float, tell: Callable[[str], None]) -> tuple[str, Verdict]:
-    """The script's name and the verdict on it; `tell` is given a sentence for what stays behind.
+    """Return the script's name and the verdict on it.
 
-    The script runs in a copy of its folder, as on a node. Raises JobFileError for a job file that is none, and
-    for a path where nothing is.
+    The script runs in a copy of its folder, as on a node. `tell` is given a sentence for each thing that is not
+    copied or installed.
+
+    Raise JobFileError for a job file that is not accepted, and for a path where nothing is.
     """
     if not jobfile.is_script(path) or not path.is_file():
         spec = jobfile.load(path)

@@ -1,4 +1,4 @@
-"""What a script may rely on: the exit status of every `coadapt` command, and the errors behind it."""
+"""The exit status of every `coadapt` command, on which scripts may rely, and the errors behind it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 class Exit(IntEnum):
     OK = 0
-    JOB_FAILED = 1  # a job that was waited for failed or was cancelled; or the request failed inside the cluster
+    JOB_FAILED = 1  # a job that was waited for did not succeed, or the request failed inside the cluster
     USAGE = 2  # wrong option, bad job file, bad node specification
     NO_CLUSTER = 3  # nothing runs, or it cannot be reached
     NOT_FOUND = 4  # no such job
@@ -23,11 +23,11 @@ class AmbiguousJob(LookupError):
 
 
 class Interrupted(Exception):
-    """Ctrl-C while jobs were waited for; the message says how to come back to them."""
+    """Ctrl-C was pressed while jobs were waited for. The message says how to come back to them."""
 
 
 def code_of(error: BaseException) -> Exit | None:
-    """The exit status of an error a user may cause; None for a defect of ours."""
+    """Return the exit status of an error that a user may cause; None: it is a defect of ours."""
     from ..client.client import NoClusterError, UnknownJobError
     from ..client.cluster_record import LocalClusterError
     from ..client.jobfile import JobFileError

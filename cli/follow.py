@@ -1,4 +1,4 @@
-"""Waiting for jobs: a live table on a terminal, a line per change elsewhere."""
+"""Waiting for jobs: a terminal shows a live table, and other outputs get a line per change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 
 
 def interrupted(ids: Sequence[str]) -> str:
-    """What Ctrl-C leaves behind, and how to come back to it."""
+    """Return a sentence that says what goes on after Ctrl-C, and how to come back to it."""
     if len(ids) == 1:
         return (
             f"interrupted; {ids[0]} goes on: see `coadapt logs -f {ids[0]}`, end it with `coadapt cancel {ids[0]}`"
@@ -27,7 +27,7 @@ def interrupted(ids: Sequence[str]) -> str:
 
 
 def wait(client: Client, ids: Sequence[str], quiet: bool = False, every_s: float = 1.0) -> list[JobRow]:
-    """The jobs' last rows, once all of them have ended. Ctrl-C stops the waiting, not the jobs."""
+    """Wait until all jobs have ended, and return their last rows. Ctrl-C stops the waiting, not the jobs."""
     from rich.live import Live
 
     console = show.console()

@@ -1,4 +1,4 @@
-"""The `coadapt` command. Everything heavy is imported inside the command that needs it."""
+"""The `coadapt` command. Each command imports what is heavy only when it runs."""
 
 from __future__ import annotations
 
@@ -32,19 +32,20 @@ Job = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or its name
 
 
 def main() -> None:
-    """Run the command line; every error a user can cause is one line on stderr and an exit status of `Exit`."""
+    """Run the command line. An error that a user can cause is one line on stderr and an exit status of `Exit`."""
     warnings.formatwarning = lambda message, *_, **__: f"coadapt: warning: {message}\n"
     sys.exit(run(sys.argv[1:]))
 
 
 def run(args: Sequence[str]) -> int:
+    """Run the command of these arguments and return its exit status. Report errors on stderr."""
     try:
         status = int(app(list(args) or ["--help"], prog_name="coadapt", standalone_mode=False) or Exit.OK)
-        # The option parser turns Ctrl-C into a bare status: what it means for jobs is ours to say.
+        # The option parser turns Ctrl-C into a bare status, so we add what it means for jobs.
         return _fail(INTERRUPTED, Exit.INTERRUPTED) if status == Exit.INTERRUPTED else status
     except typer.Abort:
         return _fail(INTERRUPTED, Exit.INTERRUPTED)
-    except BrokenPipeError:  # `coadapt list | head`: the reader has what it wanted
+    except BrokenPipeError:  # the reader has what it wanted, as in `coadapt list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
     except (Exception, KeyboardInterrupt) as error:
@@ -80,7 +81,7 @@ def _connect() -> Client:
 
 
 def _print(document: Any, as_json: bool) -> None:
-    """A rich renderable, or data as JSON."""
+    """Print a rich renderable, or data as JSON."""
     if as_json:
         from ..core.json_numbers import dumps
 
@@ -92,7 +93,10 @@ def _print(document: Any, as_json: bool) -> None:
 
 
 def _resolve(client: Client, name: str) -> str:
-    """A job's id from its id or its name. Raises JobNotFound or AmbiguousJob."""
+    """Return a job's id from its id or its name.
+
+    Raise JobNotFound if no job has it, and AmbiguousJob if several jobs have the name.
+    """
     from difflib import get_close_matches
 
     rows = client.list()
@@ -157,7 +161,7 @@ def up(
 
 
 def _policy_option(text: str) -> tuple[str, Any]:
-    """`p=-1` as ("p", -1); a value that is not JSON is text."""
+    """Parse `p=-1` into ("p", -1). A value that is not JSON is text. Raise BadParameter without a `=`."""
     name, separator, value = text.partition("=")
     if not (name and separator):
         raise typer.BadParameter(f"--policy-option: {text} is not of the form NAME=VALUE")
@@ -243,7 +247,7 @@ def submit(
 
 
 def _refuse(jobs: Sequence[Path], problems: Sequence[Sequence[str]]) -> None:
-    """Raises JobFileError for the first job file with problems that the user may still overrule."""
+    """Raise JobFileError for the first job file with problems that the user may overrule."""
     from ..client.jobfile import JobFileError
 
     for path, found in zip(jobs, problems, strict=True):
@@ -364,7 +368,7 @@ def logs(
 
 
 def _where_its_output_is(job: str, sources: Sequence[str]) -> str:
-    """One sentence for whoever asked for output that is not there."""
+    """Return a sentence that says where output is, for a user who asked for output that is not there."""
     if not sources:
         return f"{job} has written nothing yet"
     if all(source.startswith("profile-") for source in sources):

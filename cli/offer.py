@@ -1,4 +1,4 @@
-"""`coadapt submit train.py`: the job file that a script lacks."""
+"""`coadapt submit train.py`: offers the job file that a script lacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from ..client.jobfile import JobFileError, load
 from ..core.job import Emulation
 
-GENERAL = frozenset({"train", "main", "run", "script", "job"})  # names of scripts that say nothing of them
+GENERAL = frozenset({"train", "main", "run", "script", "job"})  # names that do not say what a script does
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Offer:
     text: str
 
     def write(self) -> None:
-        """Raises JobFileError where the file is there by now, or cannot be written."""
+        """Write the file. Raise JobFileError if it exists by now or cannot be written."""
         try:
             with self.path.open("x", encoding="utf-8") as file:
                 file.write(self.text)
@@ -31,9 +31,9 @@ class Offer:
 
 
 def offer(script: Path) -> Offer:
-    """The job file for a script, to be written where none is.
+    """Return the job file for a script that has none.
 
-    Raises JobFileError, in one sentence, for a script that is not there, and where one describes it already.
+    Raise JobFileError, in one sentence, if the script is missing or a job file describes it already.
     """
     if not script.is_file():
         raise JobFileError(
@@ -51,7 +51,10 @@ def offer(script: Path) -> Offer:
 
 
 def text_for(script: Path) -> str:
-    """Two fields are enough; the pace of emulated nodes is the one that a first user changes."""
+    """Return the text of a job file. Two fields are enough.
+
+    The pace of emulated nodes is there too, because a first user changes it.
+    """
     pace = Emulation()
     return (
         "# A job file: `coadapt schema` and docs/guide/job-file.md have every field.\n"
@@ -64,21 +67,21 @@ def text_for(script: Path) -> str:
 
 
 def name_for(script: Path) -> str:
-    """Of the script, or of its folder where the script has a name that says nothing."""
+    """Return a job name: that of the script, or of its folder if the script's name is general."""
     folder = script.resolve().parent.name
     text = folder if script.stem.lower() in GENERAL and folder else script.stem
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-_.")[:63] or "job"
 
 
 def submit(path: Path, *options: str) -> str:
-    """The exact command."""
+    """Return the exact command that submits a file."""
     return f"`coadapt submit {' '.join([shlex.quote(str(path)), *options])}`"
 
 
 def answer(script: Path, write: bool) -> str:
-    """Write the job file of a script, where the user wants it; what was done, in a line for stderr.
+    """Write the job file of a script if the user agrees. Return a line for stderr that says what was done.
 
-    Raises JobFileError where nothing was written.
+    Raise JobFileError if nothing was written.
     """
     found = offer(script)
     if not write:
@@ -104,5 +107,5 @@ def _describes(path: Path, script: Path) -> bool:
 
 
 def _quoted(name: str) -> str:
-    """A name as YAML reads it back."""
+    """Return a name quoted as YAML needs it."""
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*\.py", name) else "'" + name.replace("'", "''") + "'"

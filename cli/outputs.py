@@ -1,4 +1,4 @@
-"""`coadapt outputs`: what a job's script left, as lines, as JSON, or in a folder of the user's."""
+"""`coadapt outputs`: shows what a job's script left, as lines or JSON, or fetches it into a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def listing(client: Client, job_id: str, as_json: bool) -> None:
-    """A line or a JSON object each, as they come: there may be a million."""
+    """Print a line or a JSON object per output as it comes, because there may be a million."""
     count, size, left_out, first = 0, 0, LeftOut(), True
     if as_json:
         sys.stdout.write(f'{{"id": {json.dumps(job_id)}, "outputs": [')
@@ -43,7 +43,7 @@ def listing(client: Client, job_id: str, as_json: bool) -> None:
 
 
 def fetched(client: Client, job_id: str, dest: Path, as_json: bool, tell: Callable[[str], None]) -> None:
-    """Fetch them, and say how many."""
+    """Fetch the outputs into `dest`, and print how many there were."""
     done = client.fetch_outputs(job_id, dest)
     if as_json:
         fields = {"files": done.files, "bytes": done.bytes, "kept": done.kept, "left_out": list(done.notes)}
@@ -56,6 +56,7 @@ def fetched(client: Client, job_id: str, dest: Path, as_json: bool, tell: Callab
 
 
 def line(output: Output) -> str:
+    """Return size, time and path of an output as one line."""
     entry = output.entry
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.mtime_ns / 1e9)) if entry.mtime_ns else "-"
     arrow = f" -> {shown(entry.target)}" if entry.target else ""
@@ -63,6 +64,7 @@ def line(output: Output) -> str:
 
 
 def amount(size: float) -> str:
+    """Return bytes with a unit, such as `1.5 MiB`."""
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""`coadapt report`: saved runs compared on one page."""
+"""`coadapt report`: compares saved runs on one page."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..simulator.results.saved import SavedRun, find, load
 
 
 def write(runs: Sequence[Path], out: Path, top: int) -> list[Path]:
-    """Write the page and, in a folder of its name beside it, the pictures.
+    """Write the page, and the pictures into a folder of its name beside it. Return the written paths.
 
-    Raises ValueError, in one sentence, for a run that cannot be read and a page that cannot be written.
+    Raise ValueError, in one sentence, for a run that cannot be read and a page that cannot be written.
     """
     if top < 1:
         raise ValueError(f"--top: {top} must be at least 1")
@@ -38,9 +38,10 @@ def write(runs: Sequence[Path], out: Path, top: int) -> list[Path]:
 
 
 def grouped(runs: Sequence[SavedRun]) -> dict[str, list[SavedRun]]:
-    """Runs of one policy on one cluster together, in the order in which they come; they differ in trace and seed.
+    """Return the runs of one policy on one cluster together, in the order in which they come.
 
-    Where one trace and seed comes twice in a group, such as under other round intervals, its runs stand apart.
+    Runs of a group differ in trace and seed. If the same trace and seed come twice, for instance with other
+    round intervals, they go into different groups.
     """
     several = len({str(run.about.get("cluster")) for run in runs}) > 1
     groups: dict[str, list[SavedRun]] = {}
@@ -59,7 +60,7 @@ def _of(run: SavedRun) -> tuple[str, str]:
 
 
 def _draw(groups: Mapping[str, Sequence[SavedRun]], top: int) -> list[tuple[str, str, str, bytes]]:
-    """Heading, what is seen, file name, PNG."""
+    """Return heading, description, file name and PNG of each picture."""
     drawn = [
         (
             "Completion times and fairness",

@@ -31,12 +31,12 @@ STATUS_STYLES = {
 }
 EMULATED = "emulated"
 DAY_S = 86_400.0
-MOST_ENDED = 20  # of ended jobs that `list` shows
-MOST_METRICS = 6  # in a table
+MOST_ENDED = 20  # the most ended jobs that `list` shows
+MOST_METRICS = 6  # the most that a table shows per job
 
 
 def duration(seconds: float | None) -> str:
-    """`47s`, `12m05s`, `3h07m`, `2d04h`."""
+    """Format seconds as `47s`, `12m05s`, `3h07m` or `2d04h`; `-`: not known."""
     if seconds is None or seconds < 0:
         return "-"
     whole = int(seconds)
@@ -47,7 +47,7 @@ def duration(seconds: float | None) -> str:
 
 
 def where(job: Mapping[str, object]) -> str:
-    """`4 a100 (emulated)`, `2 GPUs` where those that measure it are of several types, or `-` without GPUs."""
+    """Format a job's GPUs as `4 a100 (emulated)`, `2 GPUs` if they are of several types, or `-` if it has none."""
     if not job.get("gpus"):
         return "-"
     label = f" ({EMULATED})" if job.get("emulated") else ""
@@ -56,19 +56,23 @@ def where(job: Mapping[str, object]) -> str:
 
 
 def progress(job: JobRow) -> str:
+    """Format the fraction done, with the epochs if they are known."""
     epochs = f" {job['epoch']}/{job['epochs']}" if job["epoch"] is not None and job["epochs"] else ""
     return f"{job['fraction']:.0%}{epochs}"
 
 
 def metrics(job: JobRow, most: int = MOST_METRICS) -> str:
-    """`loss=0.5 accuracy=0.9`, at most so many."""
+    """Format at most so many metrics as `loss=0.5 accuracy=0.9`."""
     told = [f"{printable(name)}={shown(value)}" for name, value in job["metrics"].items()]
     more = [f"and {len(told) - most} more"] if len(told) > most else []
     return " ".join(told[:most] + more) or "-"
 
 
 def metrics_with_places(job: JobRow) -> str:
-    """`loss=0.5 accuracy=0.9 (epoch 3, 1920 samples)`: every metric, by where in the training it was measured."""
+    """Format every metric, grouped by the place in the training where it was measured.
+
+    An example is `loss=0.5 accuracy=0.9 (epoch 3, 1920 samples)`.
+    """
     groups: dict[tuple[int, int] | None, list[str]] = {}
     for name, value in job["metrics"].items():
         at = job.get("measured_at", {}).get(name)
@@ -82,12 +86,12 @@ def metrics_with_places(job: JobRow) -> str:
 
 
 def printable(text: str) -> str:
-    """On one line, whatever a script has named it."""
+    """Return a script's text on one line, with a mark for each character that cannot be printed."""
     return "".join(character if character.isprintable() else "�" for character in text)
 
 
 def left(job: JobRow, now: float) -> str:
-    """Time to its end by its last reports, `<12m05s` where a target may end it sooner; `-`: unknown."""
+    """Format the time to a job's end by its last reports; `<12m05s`: a target may end it sooner, `-`: unknown."""
     ends_s = job["ends_s"]
     if ends_s is None or ends_s < now + 1:
         return "-"
@@ -95,7 +99,7 @@ def left(job: JobRow, now: float) -> str:
 
 
 def recent(jobs: Sequence[JobRow], now: float) -> list[JobRow]:
-    """Those that go on, and of those that have ended the newest of the last day."""
+    """Return the jobs that have not ended, and the newest of those that ended in the last day."""
     ended = sorted(ended_s for job in jobs if (ended_s := job["finished_s"]) is not None)
     since_s = max([now - DAY_S, *ended[-MOST_ENDED:][:1]])
     return [job for job in jobs if job["finished_s"] is None or job["finished_s"] >= since_s]
@@ -104,7 +108,11 @@ def recent(jobs: Sequence[JobRow], now: float) -> list[JobRow]:
 def jobs_table(
     jobs: Sequence[JobRow], now: float | None = None, *, left_out: int = 0, bars: bool = False
 ) -> RenderableType:
-    """One line a job; columns that a job has nothing for show `-`. `left_out`: jobs that ended long ago."""
+    """Return a table with one line per job; `-` stands where a job has nothing to show.
+
+    left_out: number of jobs that ended long ago.
+    bars: show progress bars, too.
+    """
     more = f"{left_out} job{'s' * (left_out > 1)} that ended earlier: `coadapt list --all`" if left_out else ""
     if not jobs:
         return Text(more or "no jobs; `coadapt submit job.yaml` submits one")
@@ -135,12 +143,12 @@ _AMOUNTS = ("FREE GPUS", "FREE CPUS", "FREE GIB")
 
 
 def _free(free: float | None, total: float) -> str:
-    """`12/16`, or `-` where a node does not say."""
+    """Format a free amount as `12/16`; `-`: the node does not say."""
     return "-" if free is None else f"{round(free, 1):g}/{round(total, 1):g}"
 
 
 def tenants(node: NodeRow) -> str:
-    """`a-1 (0-2), b-2 (0.5 of 3)`: the jobs of a node, each with its GPUs."""
+    """Format the jobs of a node, each with its GPUs, as `a-1 (0-2), b-2 (0.5 of 3)`."""
     held: dict[str, dict[float, list[int]]] = {}
     for device in node["devices"]:
         for job, share in device["tenants"].items():
@@ -153,7 +161,7 @@ def tenants(node: NodeRow) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """`0-3, 5`: ascending numbers, neighbours joined."""
+    """Format ascending numbers as `0-3, 5`, with neighbours joined."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and runs[-1][1] == number - 1:
@@ -164,7 +172,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def cluster_table(cluster: ClusterView) -> RenderableType:
-    """Nodes with what runs on them, and the last round in a line."""
+    """Return a table of nodes with what runs on them, and the last round in a line."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     pools = any(node["pool"] for node in cluster["nodes"])
     for name in ("NODE", *(["POOL"] if pools else []), "GPU TYPE", *_AMOUNTS, "JOBS (ON GPUS)"):
@@ -185,7 +193,7 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
     every = f"{cluster['round_interval_s']:g} s"
     took = (
         f", the last one was solved in {shown(1000 * cluster['solver_s'])} ms"
-        if cluster["solver_s"]  # 0: nothing was to be solved, or the policy solves nothing
+        if cluster["solver_s"]  # 0 if there was nothing to solve, or the policy solves nothing
         else ""
     )
     proven = _proven(cluster["gap"])
@@ -211,6 +219,7 @@ def _proven(gap: float | None) -> str:
 
 
 def details(job: JobDetails) -> RenderableType:
+    """Return all that is known of a job, as a table and lists."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -251,13 +260,13 @@ def details(job: JobDetails) -> RenderableType:
 
 
 def _on_nodes(job: JobDetails) -> list[str]:
-    """`0123456789ab (0-1)`: each node with the job's GPUs there."""
+    """Format each node with the job's GPUs there as `0123456789ab (0-1)`."""
     devices = job["devices"]
     return [f"{node[:12]} ({ranges(devices[node])})" if node in devices else node[:12] for node in job["nodes"]]
 
 
 def interruptions(job: JobRow) -> str:
-    """What stood in the way of its training, each kind by itself."""
+    """Format what interrupted a job's training, with a count of each kind."""
     counts = (
         ("resized or moved", job["resizes"]),
         ("evicted", job["evictions"]),
@@ -272,7 +281,7 @@ def _batch(job: JobRow) -> str:
     if not job["batch_size"]:
         return "-"
     passes = (job["accumulation"] or 0) + 1
-    if job["gpus"]:  # a script that adds up several batches to a step makes more passes than each of these takes
+    if job["gpus"]:  # a script may add up several batches per step, which takes more passes
         passes = max(passes, math.ceil(job["batch_size"] / max(1, (job["local_bsz"] or 1) * job["gpus"])))
     steps = f"{passes} pass{'es' * (passes > 1)} a step"
     return f"{job['batch_size']} ({job['local_bsz']} per replica and pass, {steps})"
@@ -284,7 +293,7 @@ def event_line(event: Mapping[str, object]) -> str:
 
 
 def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[str]:
-    """What happened to jobs between two looks, a line each: for logs and pipes, where no table can live."""
+    """Return a line for each change of a job between two looks, for logs and pipes without a table."""
     lines = []
     for job in after:
         old = before.get(job["id"])
@@ -295,8 +304,8 @@ def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[
             if job["finished_s"] is None:
                 lines.append(line)
             else:
-                ended = line  # the end comes last, whatever else was new at this look
-        # A job that starts shows the GPUs it starts on: to whoever waits it has none until it runs.
+                ended = line  # the end comes last, after other changes of this look
+        # A job that starts has GPUs already. For a user who waits, it has none until it runs.
         had = where(old) if old is not None and old["phase"] == "running" else "-"
         if job["phase"] == "running" and where(job) not in (had, "-"):
             lines.append(f"{name}: {had} -> {where(job)}")
@@ -314,6 +323,6 @@ def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[
 
 
 def console() -> Console:
-    """Standard output; as wide as a table needs when it is not a terminal."""
+    """Return standard output; if it is no terminal, it is as wide as a table needs."""
     found = Console()
     return found if found.is_terminal else Console(width=200, highlight=False)

@@ -1,4 +1,4 @@
-"""`coadapt simulate`: a trace under a policy in virtual time, and what came of it."""
+"""`coadapt simulate`: runs a trace under policies in virtual time, and shows the figures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Figures = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class AskedTrace:
-    """The jobs to replay: those of a file, or so many that are made up."""
+    """The jobs to replay: those of a file, or synthetic ones."""
 
     path: Path | None = None
     format: str | None = None
@@ -43,7 +43,7 @@ class AskedTrace:
     jobs_per_hour: float = 20.0
 
     def workload(self, seed: int) -> Workload:
-        """Return the jobs. Raises ValueError, in one sentence, for what is no trace."""
+        """Return the jobs. Raise ValueError, in one sentence, for a trace that is not accepted."""
         if self.path is None:
             return synthetic(self.jobs, self.jobs_per_hour, seed)
         return read_trace(self.path, self.format)
@@ -61,7 +61,7 @@ class AskedTrace:
 class Comparison:
     """One trace on one cluster under each of some policies (name -> options).
 
-    Raises ValueError, in one sentence, for whatever is wrong with them.
+    Raise ValueError, in one sentence, for input that is not accepted.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Comparison:
 
     @property
     def conditions(self) -> dict[str, dict[str, str]]:
-        """Return the conditions of each policy's run, in words."""
+        """The conditions of each policy's run, in words."""
         pools = self._nodes.pools
         return {name: column.described(self._under, pools) for name, column in self._columns.items()}
 
@@ -94,16 +94,16 @@ class Comparison:
         return simulation(self._workload, self._nodes, policy, options, self._source, self._under)
 
     def run(self) -> Figures:
-        """Return the figures of each policy. Raises RunFailed where a run cannot go on."""
+        """Return the figures of each policy. Raise RunFailed if a run cannot go on."""
         figures = {}
         for policy, options in self._policies.items():
             made = self._ready(policy)
-            warm_up(policy, options)  # or the first rounds' time limits pass with compiling
+            warm_up(policy, options)  # otherwise compiling would use up the time limits of the first rounds
             figures[policy] = made.run().summary()
         return figures
 
     def explain(self, job: str, at_s: float | None) -> dict[str, ExplainedRound]:
-        """Return what each policy says of a job: at or after a time of the trace, s, or in its last round."""
+        """Return what each policy says of a job, at or after `at_s` of the trace; None: in its last round."""
         found = {}
         for policy, options in self._policies.items():
             made = self._ready(policy)
@@ -127,10 +127,10 @@ class Comparison:
         }
 
     def run_kept(self, out: Path) -> Figures:
-        """Do the same, and save each run in a folder of its policy's name; figures with fairness and goodput.
+        """Run and save each policy in a folder of its name. Return figures with fairness and goodput.
 
-        A run that is there is not run again, one that was interrupted goes on. Raises Interrupted after a Ctrl-C,
-        and ValueError, before anything is run, where a folder holds a run of other inputs.
+        A saved run is not run again, and an interrupted one goes on. Raise Interrupted after a Ctrl-C. Raise
+        ValueError, before anything is run, if a folder holds a run of other inputs.
         """
         isolation = isolation_of(self._source)
         about = {policy: self.about(policy) for policy in self._policies}
@@ -158,9 +158,9 @@ class Comparison:
 
 
 def _there(folder: Path, about: Mapping[str, Any]) -> SavedRun | None:
-    """The run that a folder holds, if this code made it; None: there is none, or one to be made anew.
+    """Return the run that a folder holds, if this code made it; None: it must be run again, or there is none.
 
-    Raises ValueError where it is a run of other inputs.
+    Raise ValueError if the run has other inputs.
     """
     if not (folder / DESCRIPTION).is_file():
         return None
@@ -169,7 +169,7 @@ def _there(folder: Path, about: Mapping[str, Any]) -> SavedRun | None:
     try:
         return load(folder) if found.get(MADE_BY) == about[MADE_BY] else None
     except ValueError:
-        return None  # torn: to be made anew
+        return None  # a torn run is made again
 
 
 def explained(found: Mapping[str, ExplainedRound]) -> str:
@@ -199,9 +199,9 @@ def columns_of(names: Iterable[str], head: str = "") -> Table:
 
 
 def conditions(columns: Mapping[str, Mapping[str, str]], same: bool) -> RenderableType:
-    """Return the conditions of each column: those that differ as a table, then those of all.
+    """Return the conditions that differ between columns as a table, then those of all.
 
-    `same`: the user asked for the same ones.
+    `same`: the user asked for the same conditions.
     """
     names, common = differing(columns)
     parts: list[RenderableType] = [""]

@@ -1,4 +1,4 @@
-"""`coadapt sweep`: many simulations, and a table of their figures over traces and seeds."""
+"""`coadapt sweep`: runs many simulations, and shows a table of their figures over traces and seeds."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from .simulate import columns_of
 
 @dataclass(frozen=True)
 class Swept:
-    """What came of a sweep.
+    """The result of a sweep. A column is a policy on a cluster.
 
-    figures: (mean, standard deviation) of each figure, by policy and cluster.
-    conditions: those of each of these columns, in words.
-    same: the file asks for the same ones.
-    failed: what failed and why, a line each.
+    figures: (mean, standard deviation) of each figure, by column.
+    conditions: the conditions of each column, in words.
+    same: the file asks for the same conditions.
+    failed: a line for each run that failed, with the reason.
     """
 
     figures: Mapping[str, Mapping[str, tuple[float, float]]]
@@ -44,9 +44,9 @@ class Swept:
 
 
 def run(file: Path, out: Path, use_ray: bool, num_cpus: int | None, tell: Callable[[str], None]) -> Swept:
-    """Run what is not there yet. `tell` is given a line on what else is waited for.
+    """Run what is not there yet. `tell` is given a line if compiling takes a while.
 
-    Raises ValueError for whatever is wrong with the file, before anything is run.
+    Raise ValueError, before anything is run, for a file that is not accepted.
     """
     if num_cpus is not None and num_cpus < 1:
         raise ValueError(f"--num-cpus: {num_cpus} must be at least 1")
@@ -61,7 +61,7 @@ def run(file: Path, out: Path, use_ray: bool, num_cpus: int | None, tell: Callab
         raise ValueError(f"{file}: {error}") from None
     missing = [cell for cell in every if not is_done(cell, out)]
     with telling(lambda: tell(COMPILING)):
-        # Or every process would compile the same at the same time, and the first rounds' time limits pass with it.
+        # Otherwise every process would compile, which would use up the time limits of the first rounds.
         for policy, options in sorted({(cell.policy, cell.options) for cell in missing}):
             warm_up(policy, json.loads(options))
         failed = _run(every, missing, out, use_ray, num_cpus or os.cpu_count() or 1, console, warnings)
@@ -74,14 +74,14 @@ def run(file: Path, out: Path, use_ray: bool, num_cpus: int | None, tell: Callab
 
 
 class Warnings:
-    """What runs warn of on stderr, each warning once, with the name of the run that was first to give it."""
+    """The warnings of runs on stderr, each of them once, with the name of the run that gave it first."""
 
     def __init__(self, console: Console, several: bool) -> None:
         self._console, self._several = console, several
         self._told: set[str] = set()
 
     def tell(self, cell: Cell, warnings: Mapping[str, str]) -> None:
-        """`warnings`: by what they are about."""
+        """Print the warnings of a run that are new. `warnings`: texts by topic."""
         for about, text in warnings.items():
             if about not in self._told:
                 self._told.add(about)
@@ -90,7 +90,7 @@ class Warnings:
 
 
 def named(cell: Cell, several: bool) -> str:
-    """A run in words; `several`: the sweep has more than one cluster."""
+    """Return the name of a run in words. `several`: the sweep has more than one cluster."""
     where = f" on {cell.cluster_shown}" if several else ""
     return f"{cell.label}{where}, {cell.trace_shown}, seed {cell.seed}"
 
@@ -138,7 +138,7 @@ def _columns(finished: Sequence[Cell], out: Path) -> dict[str, list[SavedRun]]:
 
 
 def table(figures: Mapping[str, Mapping[str, tuple[float, float]]]) -> RenderableType:
-    """Return one column per policy (and cluster): mean and standard deviation over traces and seeds."""
+    """Return a table with mean and standard deviation over traces and seeds, one column per policy and cluster."""
     view = columns_of(figures)
     for key, (meaning, _) in MEANING.items():
         view.add_row(meaning, *[f"{found[key][0]:.4g} ± {found[key][1]:.2g}" for found in figures.values()])
