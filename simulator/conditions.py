@@ -36,12 +36,12 @@ class Conditions:
 
     The policy's traits decide what is left open (`column`); with `same`, all policies get the same.
 
-    knows: what jobs know before they run; None: left open.
-    noise: relative deviation of what jobs measure.
-    seed: seed of everything that is drawn.
-    profiling_s: seconds that a job waits for its profiles, on all GPU types at once.
-    lengths: what policies are told of jobs that have a duration.
-    same: what is left open is as in the live service, whatever the policy counts on.
+    `knows`: what jobs know before they run; None: left open.
+    `noise`: relative deviation of what jobs measure.
+    `seed`: seed of everything that is drawn.
+    `profiling_s`: seconds that a job waits for its profiles, on all GPU types at once.
+    `lengths`: what policies are told of jobs that have a duration.
+    `same`: what is left open is as in the live service, whatever the policy counts on.
     """
 
     timing: Timing = field(default_factory=Timing)
@@ -80,11 +80,11 @@ class Conditions:
 class Column:
     """The conditions of one policy's run, with nothing left open.
 
-    trains: jobs train models, so that they know something and may be measured; else they have lengths or steps.
-    profiled: a job is measured before its first run.
-    fixed_sizes: jobs get the GPUs they ask for.
-    restart: what a restart costs a job, in words.
-    has_lengths: jobs have a duration.
+    `trains`: jobs train models, so that they know something and may be measured; else they have lengths or steps.
+    `profiled`: a job is measured before its first run.
+    `fixed_sizes`: jobs get the GPUs they ask for.
+    `restart`: what a restart costs a job, in words.
+    `has_lengths`: jobs have a duration.
     """
 
     timing: Timing

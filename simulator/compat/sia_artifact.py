@@ -49,9 +49,9 @@ TIE = 1e-5  # far less than a hundredth, to which gains are rounded
 def _loss(x: Floats, rows: Floats, gradient: Floats) -> float:
     """Return the RMSE of log compute plus that of log step time, with a weak prior; write its gradient.
 
-    x: (7,) parameters as in `fit_seven`.
-    rows: (rows, 5) nodes, replicas, m, compute, step.
-    gradient: (7,) output.
+    `x`: (7,) parameters as in `fit_seven`.
+    `rows`: (rows, 5) nodes, replicas, m, compute, step.
+    `gradient`: (7,) output.
     """
     a_c, b_c, a_n, b_n, a_r, b_r, gamma = x
     count = len(rows)

@@ -30,9 +30,9 @@ from .views import Views
 class Timing:
     """When the policy is asked.
 
-    interval_s: rounds are at its multiples, counted from `first_s` of the trace.
-    events: rounds are when a job arrives or ends instead, as for policies that only admit jobs.
-    early_s: a round comes so long after a job arrives or ends, and `interval_s` after the last round, as in the
+    `interval_s`: rounds are at its multiples, counted from `first_s` of the trace.
+    `events`: rounds are when a job arrives or ends instead, as for policies that only admit jobs.
+    `early_s`: a round comes so long after a job arrives or ends, and `interval_s` after the last round, as in the
         live service; None: rounds are at fixed times only.
 
     Raise ValueError for a time that is negative, not finite, or at odds with `events`.

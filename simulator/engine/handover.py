@@ -19,8 +19,8 @@ Gpus = Mapping[str, int]  # by node
 class Move:
     """A job's change of GPUs from `has` to `gets`.
 
-    trains: the job trains on what it has; False: it has not begun there.
-    keeps_s: seconds for which it keeps its old GPUs once it has the new ones.
+    `trains`: the job trains on what it has; False: it has not begun there.
+    `keeps_s`: seconds for which it keeps its old GPUs once it has the new ones.
     """
 
     job: int
@@ -34,8 +34,8 @@ class Move:
 class Wait:
     """How long a job waits for what it gets.
 
-    trains: it trains meanwhile.
-    returns: it is sent back to GPUs that it has not left yet.
+    `trains`: it trains meanwhile.
+    `returns`: it is sent back to GPUs that it has not left yet.
     """
 
     seconds: float = 0.0
@@ -59,8 +59,8 @@ class _Span:
 class _Waiting:
     """A move that is not served yet.
 
-    joins: what it needs beside what it has, GPUs by node.
-    leaves: what it leaves after that, GPUs by node.
+    `joins`: what it needs beside what it has, GPUs by node.
+    `leaves`: what it leaves after that, GPUs by node.
     """
 
     move: Move
@@ -74,8 +74,8 @@ class _Waiting:
 class Handovers:
     """The GPUs that jobs are leaving and waiting for.
 
-    held: what jobs are leaving, and until when.
-    coming: what jobs wait for, and from when they have it.
+    `held`: what jobs are leaving, and until when.
+    `coming`: what jobs wait for, and from when they have it.
     """
 
     held: list[_Span] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Handovers:
     def waits(self, moves: Sequence[Move], free: Gpus, now: float) -> dict[int, Wait]:
         """Return the wait of each job, for moves in the order in which jobs are served.
 
-        free: GPUs by node, without those that jobs that do not move have in the plan.
+        `free`: GPUs by node, without those that jobs that do not move have in the plan.
         """
         self.held = [span for span in self.held if span.at_s > now]
         self.coming = [span for span in self.coming if span.at_s > now]

@@ -60,7 +60,7 @@ class JobStates:
 class RunLog:
     """What a run shows afterwards: who held what when, and what each round took.
 
-    contention: (time, active jobs) of each round.
+    `contention`: (time, active jobs) of each round.
     """
 
     holdings: list[AllocationChange] = field(default_factory=list)

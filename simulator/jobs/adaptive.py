@@ -71,8 +71,8 @@ def joins(old: Placement, new: Placement) -> bool:
 class AdaptiveWorld:
     """Jobs that progress epoch by epoch, in steps at the initial batch size. A larger step is worth its gain.
 
-    slowdown: factor by which a model trains slower than its measured steps say, by name; `*`: all others.
-    largest_nodes: GPUs of the largest node of each type; with it, policies are told how long rigid jobs need.
+    `slowdown`: factor by which a model trains slower than its measured steps say, by name; `*`: all others.
+    `largest_nodes`: GPUs of the largest node of each type; with it, policies are told how long rigid jobs need.
     """
 
     learns = True

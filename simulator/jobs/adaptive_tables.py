@@ -24,8 +24,8 @@ from .world import Motion
 class _Phases:
     """A table on the GPU types of a cluster; neighbouring rows with the same rates are one phase.
 
-    ends: (phases,) progress.
-    rates: (phases, configurations) progress/s.
+    `ends`: (phases,) progress.
+    `rates`: (phases, configurations) progress/s.
     """
 
     table: GoodputTable
@@ -203,8 +203,8 @@ class ToldRows(ToldNothing):
 def _spec(id: str, phases: _Phases, asked: int, most: int, preemptible: bool) -> JobSpec:
     """Return a job's spec. Raise ValueError if its table lacks such counts of GPUs.
 
-    asked: the GPUs of a rigid job, else 0.
-    most: the GPUs to which the job may grow.
+    `asked`: the GPUs of a rigid job, else 0.
+    `most`: the GPUs to which the job may grow.
     """
     counts = sorted({gpus for _, gpus in phases.place})
     if asked and asked not in counts:

@@ -28,8 +28,8 @@ class ToldLengths(ToldByTrace):
 class FixedLengthWorld(FixedSizeWorld):
     """Jobs whose progress is seconds of work; all GPU types are equally fast.
 
-    restart_s: seconds without progress when a stopped job starts again, by the GPUs it asks for.
-    lengths: what policies are told of how long a job still needs.
+    `restart_s`: seconds without progress when a stopped job starts again, by the GPUs it asks for.
+    `lengths`: what policies are told of how long a job still needs.
     """
 
     def __init__(

@@ -53,10 +53,10 @@ _SYNTHETIC_TYPES = {
 class GoodputTable:
     """Progress per second of one application.
 
-    ends: (rows,) the progress up to which each row holds, rising; the last is the job's length.
-    rates: (rows,) by GPU type and count of GPUs, all above 0.
-    restart_s: seconds without progress after every start.
-    nodes: number of nodes over which the GPUs of a rate are spread; a rate without an entry holds for any spread.
+    `ends`: (rows,) the progress up to which each row holds, rising; the last is the job's length.
+    `rates`: (rows,) by GPU type and count of GPUs, all above 0.
+    `restart_s`: seconds without progress after every start.
+    `nodes`: nodes over which the GPUs of a rate are spread; a rate without an entry holds for any spread.
 
     Raise ValueError for progress that does not rise, and for a rate that is not above 0.
     """

@@ -81,7 +81,7 @@ class ToldSteps(ToldByTrace):
 class MeasuredRatesWorld(FixedSizeWorld):
     """Jobs whose progress is steps. The GPU type of a placement matters, its nodes do not.
 
-    restart_s: seconds without progress when a job starts again elsewhere, by the GPUs it asks for.
+    `restart_s`: seconds without progress when a job starts again elsewhere, by the GPUs it asks for.
 
     Raise ValueError, in one sentence, for a job without steps or of unknown speed.
     """

@@ -12,7 +12,7 @@ from .step_times import Row, Shape, StepTime, StepTimes
 class Pipeline:
     """GPipe's schedule: every replica runs `micro_batches` of one sample through its stages.
 
-    stages: GPUs of a replica, by GPU type.
+    `stages`: GPUs of a replica, by GPU type.
     """
 
     stages: Mapping[str, int]

@@ -25,8 +25,8 @@ Shape = tuple[int, ...]  # replicas on each node
 class StepTime:
     """One optimizer step without accumulation.
 
-    step_s: the whole step.
-    sync_s: the part of it that waits for gradients.
+    `step_s`: the whole step.
+    `sync_s`: the part of it that waits for gradients.
     """
 
     step_s: float

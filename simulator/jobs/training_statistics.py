@@ -15,9 +15,9 @@ from ..traces.tables import Floats, numbers, read_rows
 class TrainingStatistics:
     """Columns by batch size (rows, increasing) and epoch.
 
-    progress: steps at the initial batch size that are made by the end of an epoch.
-    grad_sqr: squared norm of the gradient (Pollux, section 3.1).
-    grad_var: variance of the gradient at the initial batch size.
+    `progress`: steps at the initial batch size that are made by the end of an epoch.
+    `grad_sqr`: squared norm of the gradient (Pollux, section 3.1).
+    `grad_var`: variance of the gradient at the initial batch size.
     """
 
     batch_sizes: Floats  # (sizes,)

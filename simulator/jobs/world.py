@@ -17,8 +17,8 @@ from .told import Told
 class Motion:
     """How a job moves until something changes.
 
-    rate: progress per second.
-    boundary: progress at which the rate may change.
+    `rate`: progress per second.
+    `boundary`: progress at which the rate may change.
     """
 
     rate: float
@@ -40,9 +40,9 @@ class World(Protocol):
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
         """Return the seconds for which the job holds its new GPUs without progress.
 
-        old: what it runs on now; None: nothing.
-        left_s: what is left of an earlier pause.
-        first: it never had anything.
+        `old`: what it runs on now; None: nothing.
+        `left_s`: what is left of an earlier pause.
+        `first`: it never had anything.
         """
 
     def keeps_s(self, job: int) -> float | None:

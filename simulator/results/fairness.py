@@ -39,7 +39,7 @@ def rate_on_share(share: Floats, sizes: Sequence[float], alone_s: Sequence[float
     time on three. More than the largest size gains nothing. More GPUs never slow a job down, as it may leave
     some idle.
 
-    alone_s: seconds for the whole job on each of `sizes` GPUs.
+    `alone_s`: seconds for the whole job on each of `sizes` GPUs.
     """
     order = np.argsort(sizes)
     rates = np.maximum.accumulate(1.0 / np.asarray(alone_s, float)[order])
@@ -51,9 +51,9 @@ def rate_on_share(share: Floats, sizes: Sequence[float], alone_s: Sequence[float
 def ratios(jct_s: Floats, alone_s: Floats, gpus: Floats) -> Floats:
     """Return (jobs,) rho (equation 3.6); nan for a job that can run nowhere, or takes no time.
 
-    alone_s: (jobs, types) seconds on the job's fair share of each type. A type with nan, on which the job cannot
+    `alone_s`: (jobs, types) seconds on the job's fair share of each type. A type with nan, on which the job cannot
         run, does not count.
-    gpus: (types,) in the cluster.
+    `gpus`: (types,) in the cluster.
     """
     known = np.isfinite(alone_s) & (alone_s > 0)
     weights = np.where(known, gpus, 0.0)

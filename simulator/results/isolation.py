@@ -33,8 +33,8 @@ class ApplicationSource(Protocol):
 class Kind(NamedTuple):
     """What decides how long a job takes alone.
 
-    gpus: GPUs of a rigid job, else 0.
-    batch_size: batch size of a job that keeps it, else 0.
+    `gpus`: GPUs of a rigid job, else 0.
+    `batch_size`: batch size of a job that keeps it, else 0.
     """
 
     application: str

@@ -37,8 +37,8 @@ MEANING: dict[str, tuple[str, bool | None]] = {
 def figures(outcome: Outcome, rho: Floats | None = None, work_gpu_s: Floats | None = None) -> dict[str, float]:
     """Return `Outcome.summary` with fairness, goodput and utilisation; nan: not known.
 
-    rho: (jobs,) finish-time fairness.
-    work_gpu_s: (jobs,) work in seconds of one GPU (`isolation`). Cluster goodput is the work per second of the
+    `rho`: (jobs,) finish-time fairness.
+    `work_gpu_s`: (jobs,) work in seconds of one GPU (`isolation`). Cluster goodput is the work per second of the
         makespan. It equals a number of GPUs that only train.
     """
     seconds, nan = outcome.makespan_s, float("nan")

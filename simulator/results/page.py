@@ -27,8 +27,8 @@ def page(
 ) -> str:
     """Return the page as HTML.
 
-    groups: runs by label; others are compared with the first.
-    pictures: heading, description, PNG.
+    `groups`: runs by label; others are compared with the first.
+    `pictures`: heading, description, PNG.
     """
     body = [f"<h1>{escape(title)}</h1>", _about(groups), "<h2>Figures</h2>", metrics_table(groups)]
     for heading, seen, png in pictures:

@@ -37,8 +37,8 @@ _NUMBERS = (*_WORKLOAD, *_JOBS, "rho", "work_gpu_s")
 class SavedRun:
     """A run and its description.
 
-    about: trace, seed, timing and so on, as JSON values.
-    conditions: the conditions of its policy, in words.
+    `about`: trace, seed, timing and so on, as JSON values.
+    `conditions`: the conditions of its policy, in words.
     """
 
     policy: str  # its label: the name, and options that are not the defaults

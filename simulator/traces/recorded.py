@@ -20,12 +20,12 @@ class RecordedThroughput:
 class RecordedModel:
     """What was measured of a job. All times are means.
 
-    samples: those at its initial batch size until it ended.
-    slowdown: how much longer it trained than `throughput` says, with evaluations, checkpoints and so on.
-    start_s: from being given GPUs to training on them. A job that has others trains on those meanwhile, and then
+    `samples`: those at its initial batch size until it ended.
+    `slowdown`: how much longer it trained than `throughput` says, with evaluations, checkpoints and so on.
+    `start_s`: from being given GPUs to training on them. A job that has others trains on those meanwhile, and then
         pauses for `pause_s`. None: every change costs `restart_s`.
-    restart_s: what policies assume that a restart costs.
-    assumed_restart_s: what policies assume before the first restart; None: `restart_s`.
+    `restart_s`: what policies assume that a restart costs.
+    `assumed_restart_s`: what policies assume before the first restart; None: `restart_s`.
     """
 
     throughput: Mapping[str, RecordedThroughput]  # GPU type ->

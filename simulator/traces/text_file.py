@@ -21,7 +21,7 @@ MOST_ROWS = 2_000_000
 class Lines(Iterator[str]):
     """The lines of a file. Raise ValueError, in one sentence, for lines that nobody wrote.
 
-    number: number of the last line that was read, from 1.
+    `number`: number of the last line that was read, from 1.
     """
 
     def __init__(self, path: Path, file: TextIO) -> None:

@@ -23,11 +23,11 @@ Ints = NDArray[np.int64]
 class TraceJob:
     """One submission.
 
-    application: the model that it trains, whose profiles say how fast. Without one, the job takes `duration_s` on
-        `gpus`.
-    gpus, batch_size: what schedulers that cannot choose give it ("TunedJobs").
-    model: the job's own measured model, which replaces an application.
-    steps: optimizer steps that it trains; 0: as many as its application takes.
+    `application`: the model that it trains, whose profiles say how fast.
+    `duration_s`: how long a job without an application takes on `gpus`.
+    `gpus`, `batch_size`: what schedulers that cannot choose give it ("TunedJobs").
+    `model`: the job's own measured model, which replaces an application.
+    `steps`: optimizer steps that it trains; 0: as many as its application takes.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")

@@ -40,9 +40,9 @@ def nothing_left(path: Path, name: str, first: float) -> str:
 def tell(path: Path, none: int, part: int, line: int, round_up: bool = False) -> None:
     """Warn of rows that were dropped or changed.
 
-    none: number of jobs without a GPU.
-    part: number of jobs with part of a GPU.
-    line: line of the first of them.
+    `none`: number of jobs without a GPU.
+    `part`: number of jobs with part of a GPU.
+    `line`: line of the first of them.
     """
     told = [f"{_jobs(none)} without a GPU left out"] if none else []
     become = "rounded up to whole ones" if round_up else "left out"
