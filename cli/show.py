@@ -110,8 +110,8 @@ def jobs_table(
 ) -> RenderableType:
     """Return a table with one line per job; `-` stands where a job has nothing to show.
 
-    left_out: number of jobs that ended long ago.
-    bars: show progress bars, too.
+    `left_out`: number of jobs that ended long ago.
+    `bars`: show progress bars, too.
     """
     more = f"{left_out} job{'s' * (left_out > 1)} that ended earlier: `coadapt list --all`" if left_out else ""
     if not jobs:

@@ -31,10 +31,10 @@ from .simulate import columns_of
 class Swept:
     """The result of a sweep. A column is a policy on a cluster.
 
-    figures: (mean, standard deviation) of each figure, by column.
-    conditions: the conditions of each column, in words.
-    same: the file asks for the same conditions.
-    failed: a line for each run that failed, with the reason.
+    `figures`: (mean, standard deviation) of each figure, by column.
+    `conditions`: the conditions of each column, in words.
+    `same`: the file asks for the same conditions.
+    `failed`: a line for each run that failed, with the reason.
     """
 
     figures: Mapping[str, Mapping[str, tuple[float, float]]]
