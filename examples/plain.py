@@ -1,10 +1,10 @@
-"""Prints the plain PyTorch twin of an example: `python examples/plain.py examples/rigid/train.py`.
+"""Print the plain PyTorch twin of an example: `python examples/plain.py examples/rigid/train.py`.
 
-The twin is the same script without coadapt: of the lines that name it
+The twin is the same script without coadapt. The lines that name coadapt change so:
 
-* `coadapt.device()` becomes torch's own way to say "the GPU, if there is one",
-* `coadapt.epochs(n)` becomes `range(n)`,
-* every other one (`import`, `prepare`, `report`) goes.
+* `coadapt.device()` becomes torch's own way to say "the GPU, if there is one".
+* `coadapt.epochs(n)` becomes `range(n)`.
+* Every other line (`import`, `prepare`, `report`) is removed.
 """
 
 import sys

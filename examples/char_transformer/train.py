@@ -1,6 +1,6 @@
-"""A character-level transformer language model on Python's own reference manual (`pydoc_data.topics`), with AdamW.
+"""A character-level transformer on Python's own reference manual (`pydoc_data.topics`), trained with AdamW.
 
-Reaches a validation loss of 1.8 nats per character. By itself: `python train.py`.
+It reaches a validation loss of 1.8 nats per character. By itself: `python train.py`.
 On a cluster: `coadapt submit job.yaml`.
 """
 
@@ -17,7 +17,7 @@ WIDTH = 48
 
 
 def manual() -> tuple[TensorDataset, TensorDataset, int]:
-    """Return 2,048 pieces of text to train on, 128 to validate with, and the number of different characters."""
+    """Return 2,048 pieces of text for training, 128 for validation, and the number of different characters."""
     text = "".join(topics[name] for name in sorted(topics)).encode("ascii", "ignore")
     codes = torch.tensor(list(text))
     alphabet, tokens = torch.unique(codes, return_inverse=True)

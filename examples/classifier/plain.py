@@ -1,6 +1,6 @@
-"""An image classifier with early stopping, which keeps the best weights so far in best.pt.
+"""An image classifier with early stopping, which keeps its best weights in best.pt.
 
-The images are drawn from a seed: ten blurred shapes, moved about, under noise.
+The images are drawn from a seed. They show ten blocky shapes, moved by up to two pixels, under noise.
 """
 
 import argparse

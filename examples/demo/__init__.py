@@ -1,9 +1,10 @@
-"""`make demo` (`python -m examples.demo`): real jobs on an emulated cluster, and what the scheduler makes of them.
+"""`make demo` (`python -m examples.demo`): real jobs on an emulated cluster, and what the scheduler does.
 
-Six PyTorch jobs of four kinds (the scripts of `examples/`): one that grows while it is alone, and five that come
-once it has. What is real: gradients, batch sizes, learning rates, checkpoints, process groups, Ray actors and
-restarts. What is emulated: GPUs; each step is paced to the time its GPU type was measured to need, times a
-constant that depends on how much this machine carries.
+There are six PyTorch jobs of four kinds, the scripts of `examples/`. One grows while it is alone, and five come
+once it has grown. Gradients, batch sizes, learning rates, checkpoints, process groups, Ray actors and restarts
+are real. GPUs are emulated. Each step takes the measured time of its GPU type, times a constant that depends on
+how much work this machine can carry.
 
-Nothing goes by the clock: jobs come when others have got far enough, and it ends when they have ended.
+No job comes at a fixed time. Jobs come when others have progressed far enough, and the demo ends when all have
+ended.
 """

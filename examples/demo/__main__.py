@@ -1,4 +1,4 @@
-"""Run it, say what was seen, keep `out/demo.png`, `out/demo.json` and `out/demo.jsonl` (the trace)."""
+"""Run the demo, say what was seen, and write `out/demo.png`, `out/demo.json` and `out/demo.jsonl` (the trace)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ OUT = Path(__file__).resolve().parents[2] / "out"
 
 
 def main() -> int:
-    """Run the demo. 0: all was seen; 1: it was not, or Ray did not start; 130: interrupted."""
+    """Run the demo and return its exit status.
+
+    0: all was seen. 1: something was not, or Ray did not start. 130: interrupted.
+    """
     began_s = time.time()
     cores = carried.cores()
     pace = cast.pace(cores)

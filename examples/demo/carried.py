@@ -1,4 +1,4 @@
-"""How many cores' worth of work this machine does beside what it does already."""
+"""The amount of work that this machine can do beside what it does already, in cores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 SPIN_S = 1.0
-# As many threads of work as there are emulated GPUs: beside busy processes, many get more than few.
+# There are as many as emulated GPUs, since many processes get more than few beside busy ones.
 PROCESSES = 8
 _SPIN = """
 import time
@@ -18,7 +18,7 @@ print(time.process_time())
 
 
 def cores() -> float:
-    """Return what `PROCESSES` busy processes get in all; at most the machine's (or the container's) cores."""
+    """Return the cores that `PROCESSES` busy processes get together, at most those of the machine or container."""
     command = [sys.executable, "-S", "-c", _SPIN.format(seconds=SPIN_S)]
     spinning = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(PROCESSES)]
     return sum(float(process.communicate()[0]) for process in spinning) / SPIN_S

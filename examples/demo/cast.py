@@ -1,4 +1,4 @@
-"""Which jobs there are, and when the next one comes. Pure, but for reading the job files."""
+"""The jobs of the demo, and when the next one comes. It is pure, except that it reads job files."""
 
 from __future__ import annotations
 
@@ -13,21 +13,25 @@ from coadapt.core.schemas import JobRow
 from .phenomena import SCALE_UP
 
 EXAMPLES = Path(__file__).resolve().parent.parent
-MEASURED_AT_ONCE = 2  # jobs; each is measured on all GPU types at the same time
+MEASURED_AT_ONCE = 2  # jobs, each of which is measured on all GPU types at once
 MOST_ACTS = 3
-CORES_NEEDED = 1.0  # to keep the pace of the roles
+CORES_NEEDED = 1.0  # with which GPUs keep the pace of the roles
 
 
 @dataclass(frozen=True)
 class Role:
-    """A job of `examples/<example>`, whose GPUs are `time_scale` times faster than measured."""
+    """A job of `examples/<example>` on GPUs that are `time_scale` times faster than measured."""
 
     name: str
     example: str
     time_scale: float
 
     def spec(self, pace: float = 1.0, act: int = 1) -> JobSpec:
-        """Return the job. `pace`: how much faster still."""
+        """Return the job.
+
+        `pace`: a further factor of speed.
+        `act`: the number of the act, which the job's name shows from the second on.
+        """
         spec = jobfile.load(EXAMPLES / self.example / "job.yaml")
         emulation = spec.emulation.model_copy(update={"time_scale": self.time_scale * pace})
         training = spec.training.model_copy(update={"report_interval_s": 2.0})
@@ -47,14 +51,17 @@ ROLES = (
 
 
 def pace(cores: float) -> float:
-    """Return how much faster GPUs are than the roles say, on a machine that carries so many cores."""
+    """Return the factor by which GPUs are faster than the roles say.
+
+    `cores`: cores' worth of work that this machine can carry.
+    """
     return min(max(cores / CORES_NEEDED, 0.5), 1.0)
 
 
 def comes(rows: Sequence[JobRow], missing: Collection[str]) -> tuple[Role, int] | None:
-    """Return the role that enters now, and in which act; `missing`: phenomena that have not been seen yet.
+    """Return the role that enters now, and its act; None: none enters. `missing`: phenomena not seen yet.
 
-    All roles play again, up to `MOST_ACTS` times, where everybody has ended well and something is missing.
+    All roles play again, in up to `MOST_ACTS` acts, if all jobs have succeeded and something is missing.
     """
     act, entered = divmod(len(rows), len(ROLES))
     if not entered:
@@ -69,12 +76,12 @@ def comes(rows: Sequence[JobRow], missing: Collection[str]) -> tuple[Role, int] 
 
 
 def finished(rows: Sequence[JobRow], missing: Collection[str]) -> bool:
-    """Return whether everybody has entered and left."""
+    """Return whether all roles have entered and their jobs have ended."""
     return bool(rows) and all(row["finished_s"] is not None for row in rows) and comes(rows, missing) is None
 
 
 def reached(spec: JobSpec, row: JobRow) -> bool:
-    """Return whether the job ended well, at its target metric if it has one."""
+    """Return whether the job succeeded, at its target metric if it has one."""
     target = spec.training.target
     ended = row["phase"] == "succeeded"
     return ended and (target is None or target.reached(row["metrics"].get(target.metric, float("nan"))))

@@ -1,4 +1,4 @@
-"""What a reader must be able to see, found in the timeline of who held what. Pure."""
+"""The phenomena that a reader must be able to see, found in the timeline of who held what. Pure."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ TARGETS = "all jobs reach their target metric"
 
 @dataclass(frozen=True)
 class Promise:
-    """Something that has to happen, and where it was seen first (None: it was not)."""
+    """A phenomenon that has to happen, and where it was seen first; None: it was not seen."""
 
     what: str
     seen: str | None
 
 
 def running(timeline: Sequence[TimelineRow], job: str) -> list[TimelineRow]:
+    """Return the rows of a timeline in which a job runs."""
     return [i for i in timeline if i["job_id"] == job and i["phase"] == "running"]
 
 
 def promises(timeline: Sequence[TimelineRow], started_s: float) -> list[Promise]:
-    """Return the first sight of each phenomenon but the last, `TARGETS`, which is in no timeline."""
+    """Return the first sight of each phenomenon except `TARGETS`, which no timeline shows."""
     jobs = list(dict.fromkeys(i["job_id"] for i in timeline))
     steps = [pair for job in jobs for pair in pairwise(running(timeline, job))]
     steps.sort(key=lambda pair: pair[1]["start_s"])
@@ -58,11 +59,12 @@ def promises(timeline: Sequence[TimelineRow], started_s: float) -> list[Promise]
 
 
 def missing(seen: Sequence[Promise]) -> set[str]:
+    """Return what was not seen."""
     return {promise.what for promise in seen if promise.seen is None}
 
 
 def contended(shrunk: TimelineRow, timeline: Sequence[TimelineRow], within_s: float = 15.0) -> bool:
-    """Return whether another job took GPUs of the type about when this one gave some up."""
+    """Return whether another job took GPUs of the type within `within_s` of when this one gave some up."""
     return any(
         other["job_id"] != shrunk["job_id"]
         and other["gpu_type"] == shrunk["gpu_type"]
@@ -72,7 +74,7 @@ def contended(shrunk: TimelineRow, timeline: Sequence[TimelineRow], within_s: fl
 
 
 def follows(old: TimelineRow, new: TimelineRow) -> bool:
-    """Return whether the batch size changed and the learning rate went the same way."""
+    """Return whether the batch size and the learning rate changed in the same direction."""
     if not (old["batch_size"] and new["batch_size"] and old["lr"] and new["lr"]):
         return False
     return (new["batch_size"] > old["batch_size"] and new["lr"] > old["lr"]) or (

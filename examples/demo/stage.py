@@ -1,4 +1,4 @@
-"""The run itself: a cluster, jobs that come when others have got far enough, and an end when all have ended."""
+"""The run itself: a cluster, jobs that come when others have progressed far enough, and an end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .phenomena import Promise
 
 CLUSTER = "1x a100:2, 1x rtx:2, 1x t4:4"
 ROUND_S = 5.0
-CAP_S = 900.0  # from the command's start: who has not ended by then is named
+CAP_S = 900.0  # from the command's start; jobs that have not ended by then are named
 LOOK_S = 0.5
 
 Watch = Callable[[float, Sequence[JobRow], Sequence[Promise]], None]
@@ -26,7 +26,7 @@ Watch = Callable[[float, Sequence[JobRow], Sequence[Promise]], None]
 
 @dataclass(frozen=True)
 class Ran:
-    """What the jobs did: their last rows, who held what when, and the trace they leave for a simulator."""
+    """What the jobs did: their last rows, who held what when, and their trace for a simulator."""
 
     specs: dict[str, JobSpec]  # by job id
     rows: list[JobRow]
@@ -47,7 +47,11 @@ class Ran:
 
 
 def play(pace: float, watch: Watch, ends_s: float) -> Ran:
-    """Run the jobs on the emulated cluster, until they have ended or the clock says `ends_s` (of `time.time`)."""
+    """Run the jobs on the emulated cluster until all have ended or the clock reaches `ends_s` (of `time.time`).
+
+    `pace`: the factor of speed of `cast.pace`.
+    `watch`: is called with elapsed seconds, rows and promises.
+    """
     with tempfile.TemporaryDirectory(prefix="coadapt-demo-") as state_dir:
         settings = Settings(state_dir=state_dir, round_interval_s=ROUND_S, restart_cost_s=3.0, profile_share=1.0)
         with local_cluster.cluster(CLUSTER, settings=settings) as client:

@@ -1,4 +1,4 @@
-"""What became of the jobs: a table, and a picture of who held which GPUs when."""
+"""The result of the jobs: a table, and a picture of who held which GPUs when."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ COLOURS = {"a100": "#2f6fb7", "rtx": "#3f9b52", "t4": "#e0a030"}
 
 
 def jobs(rows: Sequence[JobRow], timeline: Sequence[TimelineRow]) -> Table:
+    """Return a table with a line for each job."""
     table = Table(title="What became of the jobs", title_justify="left", box=None, pad_edge=False)
     for name in ("JOB", "STATUS", "JCT", "PAUSES", "GPU TYPES", "MOST GPUS", "BATCH", "LR", "METRICS"):
         table.add_column(name, overflow="fold")
@@ -37,6 +38,7 @@ def jobs(rows: Sequence[JobRow], timeline: Sequence[TimelineRow]) -> Table:
 
 
 def first_last(values: Sequence[float | None]) -> str:
+    """Format the first and the last known value; `-`: none is known."""
     known = [v for v in values if v]
     return f"{number(known[0])} -> {number(known[-1])}" if known else "-"
 
@@ -44,7 +46,10 @@ def first_last(values: Sequence[float | None]) -> str:
 def picture(
     rows: Sequence[JobRow], timeline: Sequence[TimelineRow], started_s: float, cluster: str, path: Path
 ) -> None:
-    """Draw one lane per job: a bar as high as its GPUs, coloured by GPU type, with its batch size."""
+    """Draw a lane for each job, with bars and batch sizes, and write it to `path`.
+
+    A bar is higher with more GPUs, and its colour is the GPU type.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -64,7 +69,7 @@ def picture(
             profiling = i["phase"] == "profiling"
             style = {"facecolor": "none", "edgecolor": colour, "hatch": "////"} if profiling else {"color": colour}
             axes.bar(left, height, width, bottom=lane, align="edge", lw=0.5, **style)
-            # Numbers over narrower bars would print over each other.
+            # Numbers over narrower bars would overlap.
             if not profiling and i["batch_size"] and i["batch_size"] != shown and width > 6:
                 shown = i["batch_size"]
                 axes.text(left, lane + height + 0.02, str(shown), fontsize=7)

@@ -1,4 +1,4 @@
-"""What the audience sees: a table that changes, in a terminal; a line per change elsewhere."""
+"""The live view: a table that changes in a terminal, or a line per change elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .phenomena import Promise
 
 
 class View:
-    """`update` is told all there is again and again; use it in a `with` block."""
+    """A view that `update` gives the whole state each time. Use it in a `with` block."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._rows: dict[str, JobRow] = {}
@@ -36,6 +36,7 @@ class View:
             self._live.stop()
 
     def update(self, elapsed_s: float, rows: Sequence[JobRow], seen: Sequence[Promise]) -> None:
+        """Show the state after `elapsed_s` seconds."""
         if self._live is not None:
             clock = Text(f"{show.duration(elapsed_s)} since the first job came", "dim")
             parts = [clock, Text(), show.jobs_table(rows, bars=True), Text(), checklist(seen)]
@@ -52,6 +53,7 @@ class View:
 
 
 def checklist(seen: Sequence[Promise]) -> Table:
+    """Return a table of what was seen and what was not."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for promise in seen:
         mark = Text("seen", "green") if promise.seen else Text("...", "dim")

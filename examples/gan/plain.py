@@ -1,6 +1,7 @@
-"""A GAN of two models and two optimizers: points on a ring of eight clusters, drawn from a seed.
+"""A GAN of two models and two optimizers, trained on points of a ring of eight clusters.
 
-`distance` is the energy distance of what the generator makes from held-out points: 0 where they are alike.
+The points are drawn from a seed. `distance` is the energy distance between generated and held-out points; 0:
+they have the same distribution.
 """
 
 import argparse
@@ -57,7 +58,7 @@ def main():
             real = real.to(device)
             ones, zeros = torch.ones(len(real), 1, device=device), torch.zeros(len(real), 1, device=device)
 
-            # (1) the discriminator: tell real points from fake ones
+            # (1) Train the discriminator to tell real points from fake ones.
             optimizer_d.zero_grad()
             loss_real = criterion(discriminator(real), ones)
             loss_real.backward()
@@ -66,7 +67,7 @@ def main():
             loss_fake.backward()
             optimizer_d.step()
 
-            # (2) the generator: be taken for real
+            # (2) Train the generator so that its points are taken for real.
             optimizer_g.zero_grad()
             loss_g = criterion(discriminator(fake), ones)
             loss_g.backward()

@@ -1,6 +1,6 @@
 """Handwritten digits (scikit-learn's, 8x8) with a small CNN, SGD with momentum and a step schedule.
 
-Reaches 97 % test accuracy. By itself: `python train.py`. On a cluster: `coadapt submit job.yaml`.
+It reaches 97 % test accuracy. By itself: `python train.py`. On a cluster: `coadapt submit job.yaml`.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 def digits() -> tuple[TensorDataset, TensorDataset]:
-    """Return 1,437 images to train on and 360 to test with."""
+    """Return 1,437 images for training and 360 for tests."""
     data = load_digits()
     images = torch.tensor(data.images, dtype=torch.float32).unsqueeze(1) / 16
     labels = torch.tensor(data.target)

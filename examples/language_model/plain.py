@@ -1,7 +1,8 @@
-"""A small GPT on made-up sentences, in steps: warm-up and cosine by hand, accumulated gradients, clipping.
+"""A small GPT on synthetic sentences, trained in steps with accumulated gradients and clipping.
 
-Sentences are of different lengths, so that a batch is padded and its loss a mean over the tokens that are not.
-They come from a grammar that is drawn from a seed: what the best model could reach is known.
+The script sets the learning rate by hand, with warm-up and a cosine. Sentences differ in length. So a batch is
+padded, and its loss is a mean over the other tokens. Sentences come from a grammar that is drawn from a seed,
+so the best possible loss is known.
 """
 
 import argparse
@@ -17,13 +18,16 @@ EVAL_EVERY = 50
 
 
 def make_grammar() -> torch.Tensor:
-    """Return probabilities of the next word after each word; word 0 begins and ends a sentence."""
+    """Return (words, words) probabilities of the next word after each word.
+
+    Word 0 begins and ends a sentence.
+    """
     generator = torch.Generator().manual_seed(0)
     return torch.softmax(2.5 * torch.randn(VOCABULARY, VOCABULARY, generator=generator), dim=1)
 
 
 def make_sentences(grammar: torch.Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
-    """Return (count, LONGEST + 1) words; PAD behind the end of each sentence."""
+    """Return (count, LONGEST + 1) words, with PAD after the end of each sentence."""
     words = torch.full((count, LONGEST + 1), PAD)
     words[:, 0] = END
     going = torch.ones(count, dtype=torch.bool)
@@ -45,7 +49,7 @@ class GPT(nn.Module):
         self.blocks = nn.TransformerEncoder(block, layers, enable_nested_tensor=False)
         self.norm = nn.LayerNorm(width)
         self.lm_head = nn.Linear(width, VOCABULARY, bias=False)
-        self.lm_head.weight = self.wte.weight  # tied
+        self.lm_head.weight = self.wte.weight  # tied weights
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(LONGEST))
         nn.init.normal_(self.wte.weight, std=0.1)
 

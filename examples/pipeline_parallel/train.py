@@ -1,7 +1,7 @@
-"""A deep residual network cut into stages, one per GPU of a replica, fed by micro-batches (GPipe).
+"""A deep residual network cut into stages, one per GPU of a replica, which work on micro-batches (GPipe).
 
-Reaches 96.5 % test accuracy on handwritten digits. Each replica uses every GPU it can see, and replicas are
-data-parallel; without GPUs the stages share the CPU. By itself: `python train.py`.
+It reaches 96.5 % test accuracy on handwritten digits. Each replica uses every GPU that it can see, and replicas
+are data-parallel. Without GPUs the stages share the CPU. By itself: `python train.py`.
 On a cluster: `coadapt submit job.yaml`.
 """
 
@@ -17,7 +17,7 @@ WIDTH, BLOCKS, MICRO_BATCHES, CPU_STAGES = 64, 8, 4, 2
 
 
 def digits() -> tuple[TensorDataset, TensorDataset]:
-    """Return 1,437 images to train on and 360 to test with."""
+    """Return 1,437 images for training and 360 for tests."""
     data = load_digits()
     images, labels = torch.tensor(data.data, dtype=torch.float32) / 16, torch.tensor(data.target)
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
@@ -26,7 +26,7 @@ def digits() -> tuple[TensorDataset, TensorDataset]:
 
 
 def stage_devices() -> list[torch.device]:
-    """Return one device per stage: the GPUs this process can see, else the CPU several times."""
+    """Return one device per stage: the GPUs that this process can see, or else the CPU several times."""
     gpus = torch.cuda.device_count()
     return [torch.device("cuda", i) for i in range(gpus)] or [torch.device("cpu")] * CPU_STAGES
 
@@ -43,7 +43,7 @@ class Block(nn.Module):
 
 
 class Pipeline(nn.Module):
-    """`layers` in one stage per device. At tick t stage s works on micro-batch t - s, so that GPUs overlap."""
+    """Layers in one stage per device. At tick t, stage s works on micro-batch t - s, so that GPUs overlap."""
 
     def __init__(self, layers: list[nn.Module], devices: list[torch.device]) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """A denoising autoencoder of handwritten digits with a fixed batch size on a fixed number of GPUs.
 
-Reaches a mean squared error of 0.02 on noisy test images. By itself: `python train.py`.
-On a cluster, where only its GPU type is chosen for it: `coadapt submit job.yaml`.
+It reaches a mean squared error of 0.02 on noisy test images. By itself: `python train.py`.
+On a cluster, where only its GPU type is chosen: `coadapt submit job.yaml`.
 """
 
 import argparse
@@ -16,7 +16,7 @@ NOISE = 0.2
 
 
 def digits() -> tuple[TensorDataset, TensorDataset]:
-    """Return pairs of noisy and clean images, 1,437 to train on and 360 to test with."""
+    """Return pairs of noisy and clean images, 1,437 for training and 360 for tests."""
     generator = torch.Generator().manual_seed(0)
     clean = torch.tensor(load_digits().data, dtype=torch.float32) / 16
     clean = clean[torch.randperm(len(clean), generator=generator)]

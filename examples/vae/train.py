@@ -1,6 +1,7 @@
-"""A variational autoencoder whose loss is a method of the model, summed over the batch as in Kingma & Welling.
+"""A variational autoencoder whose loss is a method of the model.
 
-The pictures are drawn from a seed: a few soft blobs in each, so that a handful of numbers describes one.
+The loss is summed over the batch, as in Kingma & Welling. The pictures are drawn from a seed. Each shows two
+soft blobs, so a few numbers describe it.
 """
 
 import argparse
@@ -15,7 +16,7 @@ SIZE, LATENT = 10, 6
 
 
 def make_pictures(count: int, seed: int) -> torch.Tensor:
-    """Return (count, SIZE * SIZE) values between 0 and 1: two blobs each."""
+    """Return (count, SIZE * SIZE) values between 0 and 1. Each picture has two blobs."""
     generator = torch.Generator().manual_seed(seed)
     rows, columns = torch.meshgrid(torch.arange(SIZE), torch.arange(SIZE), indexing="ij")
     picture = torch.zeros(count, SIZE, SIZE)
