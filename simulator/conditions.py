@@ -137,11 +137,10 @@ def column(
 ) -> Column:
     """Return the conditions of a policy's run: what is asked for, or else what the policy counts on.
 
-    Args:
-        trains: jobs train models.
-        recorded: jobs ran on a live cluster, so rounds come early as they did there.
-        restart: what a restart costs a job, in words.
-        has_lengths: jobs have a duration.
+    `trains`: jobs train models.
+    `recorded`: jobs ran on a live cluster, so rounds come early as they did there.
+    `restart`: what a restart costs a job, in words.
+    `has_lengths`: jobs have a duration.
     """
     timing, knows = under.timing, under.knows
     early = traits.early_rounds or recorded or under.same

@@ -29,13 +29,11 @@ def explain(run: Simulation, job: str, at_s: float | None = None) -> ExplainedRo
 
     The explanation is made within the round, before its plan is carried out.
 
-    Args:
-        run: a run that has not begun; only the pool of the job goes on.
-        at_s: take the first such round at or after this time, s; None: take the last one.
+    `run`: a run that has not begun; only the pool of the job goes on.
+    `at_s`: take the first such round at or after this time, s; None: take the last one.
 
-    Raises:
-        ValueError: the trace does not have the job, or the job had ended.
-        RunFailed: the run cannot go on to that round.
+    Raise ValueError if the trace does not have the job, or the job had ended. Raise RunFailed if the run cannot
+    go on to that round.
     """
     if at_s is not None and not (math.isfinite(at_s) and at_s >= 0):
         raise ValueError(f"--at: {at_s} must be 0 seconds or more")

@@ -69,7 +69,7 @@ def source_of(steps: bool, profiles: Path | None, nodes: SimulatedCluster) -> So
             raise ValueError("profiles: jobs of a number of steps need a file of measured steps per second")
         return Rated(read_rates(profiles))
     if profiles is not None and profiles.is_dir() and not any(path.is_dir() for path in profiles.iterdir()):
-        return Tabulated(read_tables(profiles))  # applications have folders instead
+        return Tabulated(read_tables(profiles))  # folders inside would be applications
     types = nodes.gpu_types
     return FittedApplications(types) if profiles is None else MeasuredApplications(profiles, types)
 

@@ -50,6 +50,7 @@ class WholeSteps(MeasuredRatesWorld):
         return Motion(motion.rate, min(progress + max(math.floor(motion.rate * ROUND_S), 1), motion.boundary))
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
+        """Return rate nan for jobs that have ended, and 0 for jobs that wait for the next round."""
         ended = progress >= self.workload.steps[jobs]
         return np.where(ended, np.nan, 0.0), np.where(ended, progress, np.inf)
 

@@ -47,6 +47,7 @@ class CountdownWorld(FixedLengthWorld):
         self.told = ToldCountdown(self.restart_s, workload)
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        """Return a motion of one second per second, to the late end of the job."""
         return Motion(1.0, float(self.workload.duration_s[job]) + LATE_S)
 
 

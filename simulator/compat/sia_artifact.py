@@ -263,6 +263,7 @@ class ArtifactSia:
         self._chosen: dict[str, tuple[_Column, float]] = {}  # what a job got last, and when its restart ends
 
     def plan(self, round: Round) -> Plan:
+        """Solve the program of a round, and place what it chooses."""
         cluster = round.cluster
         columns = _columns(cluster)
         jobs = list(round.jobs)

@@ -78,6 +78,7 @@ class ArtifactGavel:
         self._slots: dict[str, tuple[str, tuple[_Slot, ...]]] = {}  # of the last round
 
     def plan(self, round: Round) -> Plan:
+        """Return a plan in which jobs get GPUs of one type by priority, as long as enough are free."""
         cluster, jobs = round.cluster, list(round.jobs)
         types = cluster.gpu_types
         gpus = round.columns.gpus

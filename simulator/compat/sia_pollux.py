@@ -23,7 +23,7 @@ from .sia_artifact import ArtifactKnowledge, best_of_grid
 
 RESTART_COST_S = 30.0
 LIMITS_OF = "aws"  # the GPU type whose batch limits hold everywhere
-PREFERRED = ("dgx-ext", "azure", "quad", "rtx", "aws")  # the first wins if a job has as many GPUs of two
+PREFERRED = ("dgx-ext", "azure", "quad", "rtx", "aws")  # a tie between GPU types goes to the first
 
 
 class BlindKnowledge(ArtifactKnowledge):
@@ -47,6 +47,7 @@ class ArtifactPollux:
         self._rows: dict[str, Counts] = {}  # GPUs of each virtual node, as of the last round
 
     def plan(self, round: Round) -> Plan:
+        """Return the best placements that the search finds. Jobs with the least GPU time come first."""
         jobs = sorted(round.jobs, key=lambda job: (job.attained_gpu_s, job.submitted_s))
         nodes = VirtualNodes(round.cluster)
         problem = self._problem(jobs, nodes)

@@ -32,8 +32,8 @@ class Timing:
 
     `interval_s`: rounds are at its multiples, counted from `first_s` of the trace.
     `events`: rounds are when a job arrives or ends instead, as for policies that only admit jobs.
-    `early_s`: a round comes so long after a job arrives or ends, and `interval_s` after the last round, as in the
-        live service; None: rounds are at fixed times only.
+    `early_s`: a round comes so long after a job arrives or ends, as in the live service. The others come
+        `interval_s` after the last round. None: rounds are at fixed times only.
 
     Raise ValueError for a time that is negative, not finite, or at odds with `events`.
     """
@@ -94,7 +94,7 @@ class Engine:
         self._change = self._next_change()
         self._down: set[str] = set()
         self._up = self.cluster
-        self._now = self.timing.first_s - self.timing.interval_s  # so that the first round may be at first_s
+        self._now = self.timing.first_s - self.timing.interval_s  # the first round may be at first_s
         self._ids = np.array(workload.ids, object)
         self._handovers = Handovers()
         self._clock = self.clock or self.timing.clock()

@@ -128,6 +128,7 @@ class AdaptiveTableWorld:
         return self._specs[key]
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
+        """Return the seconds of a start for another shape or GPU type; other nodes cost nothing more."""
         if old is not None and old.gpu_type == new.gpu_type and shape_of(old) == shape_of(new):
             return left_s
         return self.restart_s(job)
@@ -140,6 +141,7 @@ class AdaptiveTableWorld:
         return self._phases[job].table.restart_s
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+        """Return the motion in the row where the job is. Raise ValueError if the table lacks the placement."""
         phases = self._phases[job]
         phase = min(int(phases.ends.searchsorted(progress, side="right")), len(phases.ends) - 1)
         item = phases.item(placement)

@@ -42,6 +42,7 @@ class FixedLengthWorld(FixedSizeWorld):
             self.told = ToldLearned(self.restart_s, workload)
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
+        """Return 0 s for the first start; later a restart, and what is left of an earlier pause."""
         return 0.0 if first else left_s + self.restart_s(job)
 
     def moves(self, job: int, placement: Placement, progress: float) -> Motion:

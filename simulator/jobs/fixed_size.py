@@ -54,6 +54,7 @@ class FixedSizeWorld:
         return rigid_spec(int(self.workload.gpus[job]), bool(self.workload.preemptible[job]))
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
+        """Return 0 s for the first start, later the seconds of a restart."""
         return 0.0 if first else self.restart_s(job)
 
     def keeps_s(self, job: int) -> float | None:
@@ -64,6 +65,7 @@ class FixedSizeWorld:
         return self._restart_s(int(self.workload.gpus[job]))
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
+        """Return rate nan, as every job ends at its first boundary."""
         return np.full(len(jobs), np.nan), progress
 
     def trained(self, job: int, placement: Placement) -> None:

@@ -174,6 +174,7 @@ class GoodputTableWorld(FixedSizeWorld):
         return self._specs[self._tables[job], int(self.workload.gpus[job])]
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
+        """Return the seconds of a start, which every new placement costs."""
         return self.restart_s(job)
 
     def restart_s(self, job: int) -> float:
