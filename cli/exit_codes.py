@@ -6,6 +6,8 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
+    """The exit statuses."""
+
     OK = 0
     JOB_FAILED = 1  # a job that was waited for did not succeed, or the request failed inside the cluster
     USAGE = 2  # wrong option, bad job file, bad node specification

@@ -288,6 +288,7 @@ def _batch(job: JobRow) -> str:
 
 
 def event_line(event: Mapping[str, object]) -> str:
+    """Return the local time and the text of an event."""
     clock = time.strftime("%H:%M:%S", time.localtime(float(str(event["time_s"]))))
     return f"{clock}  {event['text']}"
 
