@@ -150,7 +150,7 @@ class Handovers:
         return _Waiting(move, joins, begun - gets if move.trains else Counter(), False, move.trains)
 
     def _take_back(self, move: Move) -> None:
-        """Cancel what a job waits for, and keep what it gets again among what it was leaving."""
+        """Cancel what a job waits for, and do not count as leaving what it gets again."""
         self.coming = [span for span in self.coming if span.job != move.job]
         gets, held = Counter(move.gets), []
         for span in self.held:

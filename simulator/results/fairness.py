@@ -35,8 +35,8 @@ def contention_of(submit_s: Floats, finished_s: Floats) -> Floats:
 def rate_on_share(share: Floats, sizes: Sequence[float], alone_s: Sequence[float]) -> Floats:
     """Return jobs/s on a share of GPUs, in time slices of the sizes that a job can use.
 
-    Half a GPU is one GPU for half of the time. A job that can use two or four GPUs has each for half of the
-    time on three. More than the largest size gains nothing. More GPUs never slow a job down, as it may leave
+    Half a GPU is one GPU for half of the time. On three GPUs, a job that can use two or four has each size for
+    half of the time. More than the largest size gains nothing. More GPUs never slow a job down, as it may leave
     some idle.
 
     `alone_s`: seconds for the whole job on each of `sizes` GPUs.

@@ -111,8 +111,8 @@ def _find_header(path: Path, lines: Lines, needed: Sequence[str]) -> tuple[Heade
 def _rows(
     path: Path, lines: Lines, first: str, header: Header, names: Sequence[str], last_needed: int
 ) -> Iterator[Row]:
-    """Yield the rows below the header. Warn of rows behind a `#`, and raise ValueError for a row of another
-    length.
+    """Yield the rows below the header. Warn of rows behind a `#`; raise ValueError for a row that ends early or
+    late.
     """
     count, ignored = 0, 0
 
