@@ -29,7 +29,8 @@ class CoadaptOptions(ProgramOptions):
 
     p: float = Field(default=-0.03, ge=-5, lt=0)  # fairness power of normalised goodput; near 0: its logarithm
     lambda_: float = Field(default=3.0, ge=0, alias="lambda")  # penalty for giving a job nothing
-    gap: float = Field(default=2e-6, ge=0, lt=1)  # relative; how far from the optimum a plan may be
+    # Relative to an objective of which about 98 % is the same for every plan that serves all jobs.
+    gap: float = Field(default=2e-5, ge=0, lt=1)
 
     # How long a move is taken to last: so many seconds, and this share of its age, over the restarts it had.
     horizon_s: float = Field(default=300.0, gt=0)

@@ -12,6 +12,8 @@ from .problem import TOLERANCE
 
 # Prices are expected to move this many times as far as at the last solve, within these limits.
 _AHEAD, _LEAST_REACH, _MOST_REACH = 2.0, 0.02, 0.15
+_SHARE = 3.0  # rows are taken to gain this many times what they take of the limits is worth,
+_CONSTANT = 1e-3  # and at least this part of the bound
 _FLOOR = 0.5  # every price counts as larger by this part of a typical one
 
 
@@ -19,7 +21,8 @@ _FLOOR = 0.5  # every price counts as larger by this part of a typical one
 class Memory:
     """The last prices, and the box in which the rows' states hold.
 
-    worth: what a row gains on average; moved: the largest relative change of a price at the last solve.
+    worth: what a row gains on average, without what every plan gains.
+    moved: the largest relative change of a price at the last solve.
     """
 
     prices: Floats | None = None
@@ -44,7 +47,10 @@ class Memory:
             scale = np.maximum(prices + _FLOOR * self.typical(program), TOLERANCE)
             self.moved = float((np.abs(prices - self.prices) / scale).max(initial=0.0))
         self.prices = prices
-        self.worth = max(abs(bound) / max(len(program.rows.order), 1), TOLERANCE)
+        # Gains may have a constant that no plan can change, so what the limits are worth tells the scale.
+        limits = _SHARE * float(prices @ program.capacity)
+        scale = np.clip(limits, _CONSTANT * abs(bound), abs(bound))
+        self.worth = max(float(scale) / max(len(program.rows.order), 1), TOLERANCE)
 
     def typical(self, program: Program) -> float:
         """Return what a unit of a limit costs, about."""

@@ -51,6 +51,7 @@ def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, tim
         found = _round_vertex(snapshot, memory, near, found, base, gap)
     if not found.is_within(gap):
         found = _close(snapshot, found, gap, until_s)
+    memory.prices = found.prices  # the vertex's are nearer to the next solve's than those that were searched
     return replace(found, bound=max(found.bound, found.objective))
 
 
