@@ -109,7 +109,7 @@ def placements(draw: st.DrawFn) -> Placement:
     return Placement(node.gpu_type, (NodeShare(node.id, len(devices), *amounts, share, devices),))
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), placements()), max_size=25), st.integers(1, 3), st.booleans())
 def test_no_history_over_commits_a_node_or_loses_anything(
     steps: list[tuple[str, Placement]], tenants: int, trial: bool
