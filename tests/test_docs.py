@@ -24,7 +24,6 @@ MAKE = re.compile(r"\bmake ([a-z]+)\b")
 VERB = re.compile(r"\bcoadapt ([a-z]+)\b")
 LONGEST_LINE = 110  # characters
 MEAN_SENTENCE = 20  # words
-NOT_YET_SHORT: set[str] = set()
 
 
 def name(page: Path) -> str:
@@ -84,7 +83,7 @@ def test_commands_that_a_page_shows_exist(page: Path) -> None:
                 assert verb in verbs, f"{page.name}: coadapt {verb}: no such command"
 
 
-@each_page(NOT_YET_SHORT)
+@each_page()
 def test_lines_fit_beside_code_and_sentences_are_short(page: Path) -> None:
     text = page.read_text()
     long = [number for number, line in enumerate(text.splitlines(), start=1) if len(line) > LONGEST_LINE]
@@ -110,8 +109,6 @@ def test_every_reason_to_wait_is_explained() -> None:
 
 def test_each_page_of_results_opens_with_its_conclusion_and_names_machine_date_and_command() -> None:
     for page in sorted((ROOT / "docs" / "results").glob("*.md")):
-        if name(page) in NOT_YET_SHORT:
-            continue
         title, conclusion, *rest = page.read_text().strip().split("\n\n")
         assert title.startswith("# "), page.name
         assert not conclusion.startswith(("#", "|", "*", "`")), f"{page.name}: no paragraph below the title"
