@@ -43,12 +43,10 @@ def code(page: Path) -> list[str]:
     return [*CODE.findall(FENCED.sub("", text)), *blocks]
 
 
-def each_page(but: set[str] | None = None) -> pytest.MarkDecorator:
-    pages = [page for page in PAGES if name(page) not in (but or ())]
-    return pytest.mark.parametrize("page", pages, ids=name)
+each_page = pytest.mark.parametrize("page", PAGES, ids=name)
 
 
-@each_page()
+@each_page
 def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     for inline, reference in LINK.findall(page.read_text()):
         path, _, anchor = (inline or reference).partition("#")
@@ -60,7 +58,7 @@ def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
             assert anchor in anchors(target), f"{page.name}: {path}#{anchor} is no heading"
 
 
-@each_page()
+@each_page
 def test_files_that_a_page_names_by_their_folder_exist(page: Path) -> None:
     rooms = {path.name for path in ROOT.iterdir() if path.is_dir()}
     for span in code(page):
@@ -69,7 +67,7 @@ def test_files_that_a_page_names_by_their_folder_exist(page: Path) -> None:
                 assert (ROOT / path).exists(), f"{page.name}: {path} does not exist"
 
 
-@each_page()
+@each_page
 def test_commands_that_a_page_shows_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     verbs = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
@@ -83,7 +81,7 @@ def test_commands_that_a_page_shows_exist(page: Path) -> None:
                 assert verb in verbs, f"{page.name}: coadapt {verb}: no such command"
 
 
-@each_page()
+@each_page
 def test_lines_fit_beside_code_and_sentences_are_short(page: Path) -> None:
     text = page.read_text()
     long = [number for number, line in enumerate(text.splitlines(), start=1) if len(line) > LONGEST_LINE]
