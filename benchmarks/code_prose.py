@@ -102,6 +102,7 @@ def comments(text: str) -> Iterator[tuple[int, str]]:
         if found and not (alone and line == last + 1):
             yield first, " ".join(found)
             found = []
+        # What tools are told, and rules between sections, are no sentences.
         if words.startswith(("noqa", "type:", "fmt:", "pragma", "---", "ruff:")):
             continue
         first = first if found else line

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,9 +43,9 @@ def made(policy: str, **options: object) -> Policy:
     return make_policy(policy, **{**QUICK.get(policy, {}), **options})
 
 
-def rigid(id: str, gpus: int = 1, **view: object) -> JobView:
+def rigid(id: str, gpus: int = 1, **view: Any) -> JobView:
     view.setdefault("known", False)
-    return job(id, gpus=gpus, adaptivity="rigid", **view)  # type: ignore[arg-type]
+    return job(id, gpus=gpus, adaptivity="rigid", **view)
 
 
 # --- what is true, worked out anew from the round and the plan -------------------------------------------------

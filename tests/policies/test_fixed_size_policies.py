@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,9 @@ from tests.support.rounds import cluster, held, job, model, on
 ORDERING = ("fifo", "las", "sjf", "srtf", "themis")
 
 
-def rigid(id: str, gpus: int = 1, **view: object) -> JobView:
+def rigid(id: str, gpus: int = 1, **view: Any) -> JobView:
     view.setdefault("known", False)
-    return job(id, gpus=gpus, adaptivity="rigid", **view)  # type: ignore[arg-type]
+    return job(id, gpus=gpus, adaptivity="rigid", **view)
 
 
 FASTER_ON_B = {"measured": {"rates": {"a": 1.0, "b": 3.0}}, "fitted": {"model": model({"a": 1.0, "b": 3.0})}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,10 +133,10 @@ def test_a_makespan_weight_that_makes_no_sense_is_refused(weight: float) -> None
 # --- the policy --------------------------------------------------------------------------------------------------
 
 
-def rigid(id: str, gpus: int = 1, left_s: float | None = 1000.0, **view: object) -> JobView:
+def rigid(id: str, gpus: int = 1, left_s: float | None = 1000.0, **view: Any) -> JobView:
     view = {"known": False, "age_s": 0.0, **view}
     expected = UNKNOWN if left_s is None else left(left_s)
-    return job(id, gpus=gpus, adaptivity="rigid", expected=expected, **view)  # type: ignore[arg-type]
+    return job(id, gpus=gpus, adaptivity="rigid", expected=expected, **view)
 
 
 def plan(where: str, *jobs: JobView, now: float = 0.0, **options: object) -> Plan:

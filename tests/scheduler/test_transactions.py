@@ -57,6 +57,8 @@ def test_what_fails_in_its_commit_is_in_neither_and_the_next_transaction_succeed
 
 
 # A tree of transactions: each adds a number, has others within it, and may fail after them.
+Tree = tuple[tuple["Tree", ...], bool]  # transactions within one, and whether it fails
+
 trees = st.recursive(
     st.tuples(st.just(()), st.booleans()),
     lambda inner: st.tuples(st.lists(inner, max_size=3).map(tuple), st.booleans()),
@@ -65,16 +67,16 @@ trees = st.recursive(
 
 
 @given(trees)
-def test_one_within_another_fails_by_itself(tree: tuple[tuple[object, ...], bool]) -> None:
+def test_one_within_another_fails_by_itself(tree: Tree) -> None:
     numbers, last = Numbers(), iter(range(1_000))
 
-    def run(inner: tuple[object, ...], fails: bool) -> list[int]:
+    def run(inner: tuple[Tree, ...], fails: bool) -> list[int]:
         mine = [next(last)]
         try:
             with numbers.transactions.begin():
                 numbers.add(mine[0])
                 for one in inner:
-                    mine += run(*one)  # type: ignore[misc]
+                    mine += run(*one)
                 if fails:
                     raise ArithmeticError
         except ArithmeticError:

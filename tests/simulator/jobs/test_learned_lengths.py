@@ -9,7 +9,7 @@ import pytest
 from coadapt.cli.main import run as command
 from coadapt.core.expected import Expected, ExpectedSource
 from coadapt.policies.catalogue import make_policy
-from coadapt.policies.contract.round import Plan, Round
+from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.jobs.fixed_length import FixedLengthWorld
 from coadapt.simulator.jobs.learned_lengths import Lengths
@@ -42,9 +42,9 @@ class Watching:
         return self.policy.plan(round)
 
 
-def mean_jct_s(lengths: Lengths, policy: object = None) -> float:
+def mean_jct_s(lengths: Lengths, policy: Planner | None = None) -> float:
     world = FixedLengthWorld(workload(), lengths=lengths)
-    engine = Engine(world, cluster_of("1x any:4"), policy or make_policy("srtf"), Timing(60.0))  # type: ignore[arg-type]
+    engine = Engine(world, cluster_of("1x any:4"), policy or make_policy("srtf"), Timing(60.0))
     return float(engine.run().jct_s.mean())
 
 
