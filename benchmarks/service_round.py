@@ -187,7 +187,8 @@ class Service:
         for job in list(self.store.unretired.values()):
             if not job.group or job.measurements is None:
                 continue
-            sent = pickle.dumps(self._report(job, job.measurements))
+            its_own = pickle.loads(pickle.dumps(job.measurements))  # an executor lives in another process
+            sent = pickle.dumps(self._report(job, its_own))
             began = time.process_time()
             self.cycle.on_event(job.id, pickle.loads(sent))
             seconds.append(time.process_time() - began)

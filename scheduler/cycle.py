@@ -264,6 +264,8 @@ class SchedulingCycle:
                 return
             now = self._clock.wall_s()
             after = self._records.apply(react(before, event, now), now, event)
+            if after.phase in TRAINED_IN:
+                self._models.refresh(after, self._observed.cluster.gpu_types, self._failed)
             if isinstance(event, Released) and self._wanted is not None:
                 without_given_up(self._wanted, job_id, before, after)
         self._woken()

@@ -62,3 +62,25 @@ def test_memory_that_ran_out_counts_although_no_step_was_measured() -> None:
     stored = sent(stored, replace(stored, largest_local_bsz={"a100": 1, "t4": 1}))
     assert (goodput(cache, stored) < before).any()
     np.testing.assert_array_equal(goodput(cache, stored), goodput(ModelCache(), stored))
+
+
+def test_a_model_is_made_when_a_report_comes_and_the_round_takes_it_as_it_is() -> None:
+    cache, job = ModelCache(), JobRecord("a-1", 1, SPEC, JobState(submitted_s=0.0), measurements=measured())
+    (first,) = cache.models([job], TYPES, _raise).values()
+    job = replace(job, measurements=replace(measured(), grad_sqr=1.0, grad_var=900.0))
+    cache.refresh(job, TYPES, _raise)
+    made = cache._known[job.id][2]
+    assert made is not first
+    assert cache.models([job], TYPES, _raise) == {job.id: made}
+
+
+def test_measurements_that_no_model_fits_are_told_of_once_and_jobs_that_left_are_forgotten() -> None:
+    cache, told = ModelCache(), list[str]()
+    broken = replace(measured(), largest_local_bsz={})
+    job = JobRecord("a-1", 1, SPEC, JobState(submitted_s=0.0), measurements=broken)
+    for _ in range(2):
+        cache.refresh(job, TYPES, lambda job_id, error: told.append(job_id))
+        assert cache.models([job], TYPES, lambda job_id, error: told.append(job_id)) == {job.id: None}
+    assert told == ["a-1"]
+    assert cache.models([], TYPES, _raise) == {}
+    assert not cache._known
