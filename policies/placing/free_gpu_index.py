@@ -38,6 +38,8 @@ class Rooms:
         self.memory_gib: list[float] = memory_gib.tolist()
         # Whether CPUs or memory of some node are scarcer than its GPUs, so that a wish may not fit.
         self.uneven = _is_uneven(totals, np.array(free), cpus, memory_gib)
+        self._cpus_per_gpu: list[float] = (totals.cpus / totals.gpus).tolist()
+        self._gib_per_gpu: list[float] = (totals.memory_gib / totals.gpus).tolist()
         self._by_free: list[list[int]] = [[] for _ in range(max(size, default=0) + 1)]
         self._empty: dict[int, list[int]] = {gpus: [] for gpus in set(size)}
         for node, gpus in enumerate(free):  # ascending, hence heaps
@@ -60,6 +62,11 @@ class Rooms:
         size, before = self.size[node], self.free[node]
         self._empties[size] += (free == size) - (before == size)
         self.free[node] = free
+        if not self.uneven and free:
+            self.uneven = (
+                self.cpus[node] < free * self._cpus_per_gpu[node] - TOLERANCE
+                or self.memory_gib[node] < free * self._gib_per_gpu[node] - TOLERANCE
+            )
         heappush(self._by_free[free], node)
         if free == size:
             heappush(self._empty[size], node)

@@ -6,6 +6,7 @@ from coadapt.core.cluster import Cluster, Node
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.policies.contract.configuration import Configuration, ConfigurationSet
 from coadapt.policies.placing.demand import Demand
+from coadapt.policies.placing.ledger import Ledger
 from coadapt.policies.placing.placer import PlacementResult, Placer
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -205,6 +206,23 @@ def test_where_one_job_has_most_cpus_others_find_another_node() -> None:
     assert result.unplaced == ("y",)
 
 
+def test_a_job_finds_another_node_where_one_of_the_same_plan_takes_most_cpus() -> None:
+    where = Cluster(tuple(Node(f"b-{i}", B, 4, cpus=8, memory_gib=32) for i in range(2)))
+    wanted, demands = {"greedy": part(1), "small": part(1)}, {"greedy": Demand(8.0)}
+    result = Placer().place(wanted, {}, where, demands=demands)
+    assert {job: [*p.by_node] for job, p in result.placements.items()} == {"greedy": ["b-0"], "small": ["b-1"]}
+    demands["greedy"] = Demand(1.0, 32.0)  # all memory of a node, of which the other wants none
+    result = Placer().place(wanted, {}, where, demands=demands)
+    assert {job: [*p.by_node] for job, p in result.placements.items()} == {"greedy": ["b-0"], "small": ["b-0"]}
+
+
+def test_of_two_jobs_whose_cpus_do_not_fit_one_node_together_one_is_not_placed() -> None:
+    where = Cluster((Node("b-0", B, 4, cpus=8, memory_gib=32),))
+    result = Placer().place({"x": part(2), "y": part(1)}, {}, where, demands={"x": Demand(4.0)})
+    assert [*result.placements] == ["x"]
+    assert result.unplaced == ("y",)
+
+
 def test_whole_nodes_have_the_cpus_that_are_asked_for() -> None:
     wanted = {"x": Configuration(1, 4, B, 4)}
     result = Placer().place(wanted, {}, many_cpus(), demands={"x": Demand(3.0)})
@@ -249,6 +267,31 @@ def test_every_allocation_within_the_limits_is_placed_round_after_round(
                 assert result.placements[job] is current[job]
         assert Placer().place(dict(reversed(wanted.items())), current, where) == result
         current, before = dict(result.placements), wanted
+
+
+DEMANDS = [Demand(), Demand(0.0), Demand(0.5), Demand(2.0), Demand(6.0), Demand(1.0, 8.0), Demand(1.0, 40.0)]
+
+
+@given(nodes=NODES, seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=150)
+def test_a_ledger_has_room_for_all_that_is_placed_whatever_cpus_and_memory_jobs_ask_for(
+    nodes: list[tuple[str, int]], seed: int
+) -> None:
+    where = Cluster(
+        tuple(
+            Node(f"{t}-{i}", t, gpus, cpus=2.0 * gpus, memory_gib=16.0 * gpus) for i, (t, gpus) in enumerate(nodes)
+        )
+    )
+    found = ConfigurationSet(where)
+    rng = np.random.default_rng(seed)
+    demands = {f"j{i}": DEMANDS[d] for i, d in enumerate(rng.integers(0, len(DEMANDS), 30))}
+    current: dict[str, Placement] = {}
+    for _ in range(3):
+        wanted = {f"j{i}": found[c] for i, c in enumerate(draw_allocation(found, rng, 30))}
+        current = dict(Placer().place(wanted, current, where, demands=demands).placements)
+        ledger = Ledger(where)
+        for job, placement in current.items():
+            ledger.take(job, placement)
 
 
 @given(nodes=NODES, seed=st.integers(0, 2**32 - 1))
