@@ -117,6 +117,11 @@ class Ledger:
         """Return how many GPUs of a type nobody is on."""
         return self._left.get(gpu_type, 0)
 
+    def idle_on(self, node_id: str) -> int:
+        """Return how many GPUs of a node nobody is on. Raises KeyError where the cluster has no such node."""
+        gpu_type, at = self._at[node_id]
+        return int(self._idle[gpu_type][at])
+
     def idle_by_node(self) -> dict[str, int]:
         """Return how many GPUs of each node nobody is on, by node id."""
         return {

@@ -27,6 +27,7 @@ from ...estimators.goodput import JobModel
 from ...optimizer.allocation import ChoiceProblem
 from ...optimizer.copter.baselines.milp import solve
 from ...policies.contract.round import Plan, Round
+from ...policies.placing.ledger import Ledger
 from ..jobs.adaptive import Batch, Observation
 from ..jobs.applications import SUFFIXES, Application
 from ..jobs.step_times import Shape
@@ -389,28 +390,23 @@ def _place(
 ) -> dict[str, Placement]:
     """Place largest jobs first and on whole nodes first, and go through the nodes in rotation.
 
-    Nodes of the last round do not matter.
+    Nodes of the last round do not matter. `Ledger.find` is best fit, which the published simulator is not.
     """
-    order = list(before)
-    placements = {}
+    order, ledger = list(before), Ledger(cluster)
     for t in cluster.gpu_types:
         nodes = cluster.of_type(t)
-        free = [node.gpus for node in nodes]
         at = 0
         mine = sorted(
             (id for id in order if id in wanted and wanted[id].gpu_type == t), key=lambda id: -wanted[id].gpus
         )
         for id in mine:
-            gpus = wanted[id].gpus
-            shares: list[NodeShare] = []
-            if wanted[id].nodes > 1 or gpus == nodes[0].gpus:
-                for i in range(len(nodes)):
-                    if len(shares) < wanted[id].nodes and free[i] == nodes[i].gpus:
-                        shares.append(NodeShare(nodes[i].id, free[i]))
-                        free[i] = 0
+            column = wanted[id]
+            if column.nodes > 1 or column.gpus == nodes[0].gpus:
+                idle = [node for node in nodes if ledger.idle_on(node.id) == node.gpus]
+                shares = [NodeShare(node.id, node.gpus) for node in idle[: column.nodes]]
             else:
-                at = next(i % len(nodes) for i in range(at, at + len(nodes)) if free[i % len(nodes)] >= gpus)
-                shares.append(NodeShare(nodes[at].id, gpus))
-                free[at] -= gpus
-            placements[id] = Placement(t, tuple(shares))
-    return placements
+                rotated = (i % len(nodes) for i in range(at, at + len(nodes)))
+                at = next(i for i in rotated if ledger.idle_on(nodes[i].id) >= column.gpus)
+                shares = [NodeShare(nodes[at].id, column.gpus)]
+            ledger.take(id, Placement(t, tuple(shares)))
+    return dict(ledger.held)
