@@ -21,6 +21,7 @@ from ..core.cluster import Cluster
 from ..core.decisions import Waiting, WaitReason
 from ..core.placement import Placement
 from ..optimizer.shares import max_min_shares, max_sum_shares, water_filling_shares
+from .choosing.budget import Budget
 from .choosing.decided import STRUCTURAL, decisions_of, free_gpus, room_reason
 from .contract.explanation import Explanation, explained, job_of
 from .contract.round import JobView, Plan, Round
@@ -188,14 +189,14 @@ class GavelPolicy:
         self, cluster: Cluster, jobs: Sequence[JobView], gpus: NDArray[np.int64]
     ) -> dict[str, list[tuple[JobView, int]]]:
         """Return GPU type -> the jobs that run on it and their GPUs, first in priority first."""
-        types, left = cluster.gpu_types, cluster.capacity()
+        types, budget = cluster.gpu_types, Budget(cluster)
         accounts = [self._accounts[job.id] for job in jobs]
         taken: set[int] = set()
         chosen: dict[str, list[tuple[JobView, int]]] = {t: [] for t in types}
         for i, job in enumerate(jobs):
             if is_pinned(job, cluster):
                 assert job.placement is not None
-                left[job.placement.gpu_type] -= job.placement.gpus
+                budget.take(job.placement.gpu_type, job.placement.gpus)
                 taken.add(i)
                 chosen[job.placement.gpu_type].append((job, job.placement.gpus))
         for gpu_type in self._order(types, accounts):
@@ -206,8 +207,7 @@ class GavelPolicy:
                     share = float(account.share[t])
                     rank[i] = (share / float(account.received_s[t]), float(account.deficit_s[t]), share)
             for i in sorted(rank, key=rank.__getitem__, reverse=True):
-                if gpus[i] <= left[gpu_type]:
-                    left[gpu_type] -= int(gpus[i])
+                if budget.take(gpu_type, int(gpus[i])):
                     taken.add(i)
                     chosen[gpu_type].append((jobs[i], int(gpus[i])))
         return chosen

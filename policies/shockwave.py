@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..optimizer.nash_welfare import Window, planned_rounds
+from .choosing.budget import Budget
 from .choosing.decided import QueueReasons, decisions_of, room_reason
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import JobView, Plan, Round
@@ -177,15 +178,14 @@ class ShockwavePolicy:
 
     def _choose(self, round: Round, jobs: Sequence[JobView]) -> dict[str, list[tuple[JobView, int]]]:
         """Return GPU type -> the jobs, given in order, that run on it this round, and their GPUs."""
-        types, left = round.cluster.gpu_types, round.cluster.capacity()
+        types, budget = round.cluster.gpu_types, Budget(round.cluster)
         chosen: dict[str, list[tuple[JobView, int]]] = {t: [] for t in types}
         taken: set[str] = set()
 
         def take(job: JobView, wanted: Iterable[str]) -> None:
             gpus = job.spec.resources.gpus or job.spec.resources.min_gpus
             for t in wanted:
-                if job.id not in taken and gpus <= left[t]:
-                    left[t] -= gpus
+                if job.id not in taken and budget.take(t, gpus):
                     taken.add(job.id)
                     chosen[t].append((job, gpus))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from ...core.cluster import Cluster
 from ...core.placement import NodeShare, Placement
 from ...estimators.goodput import JobModel
 from ...optimizer.shares import max_sum_shares
+from ...policies.choosing.budget import Budget
 from ...policies.contract.round import Plan, Round
+from ...policies.placing.ledger import Ledger, OverCommitted, exists
 from ..jobs.adaptive import Batch, Observation
 from ..jobs.applications import Application
 from ..jobs.step_times import Shape
@@ -25,7 +28,6 @@ from ..traces.workload import Workload
 
 ROUND_S = 360.0
 TOO_LARGE = 0.1  # steps per second if a GPU type has too few GPUs
-_Slot = tuple[str, int]  # node, GPU on it
 
 
 class AsAsked:
@@ -75,7 +77,7 @@ class ArtifactGavel:
         self._rates: dict[str, Floats] = {}
         self._received_s: dict[str, Floats] = {}
         self._used_s: Floats | None = None  # of each GPU type, by all jobs so far
-        self._slots: dict[str, tuple[str, tuple[_Slot, ...]]] = {}  # of the last round
+        self._held: dict[str, Placement] = {}  # of the last round, with the GPUs named
 
     def plan(self, round: Round) -> Plan:
         """Return a plan in which jobs get GPUs of one type by priority, as long as enough are free."""
@@ -94,18 +96,17 @@ class ArtifactGavel:
         shares = np.round(max_sum_shares(rates, gpus.astype(float), capacity), 5)
         received = np.array([self._received_s[job.id] for job in jobs])
         priority = shares * self._used_s / received
-        left = capacity.copy()
+        budget = Budget(cluster)
         chosen: dict[int, int] = {}
         queue = [(i, t) for t in range(len(types)) for i in range(len(jobs))]
         for i, t in sorted(queue, key=lambda at: (priority[at], shares[at]), reverse=True):
-            if i not in chosen and gpus[i] <= left[t]:
-                left[t] -= gpus[i]
+            if i not in chosen and budget.take(types[t], int(gpus[i])):
                 chosen[i] = t
-        self._slots = self._assign(cluster, {jobs[i].id: (types[t], int(gpus[i])) for i, t in chosen.items()})
+        self._held = self._assign(cluster, {jobs[i].id: (types[t], int(gpus[i])) for i, t in chosen.items()})
         for i, t in chosen.items():
             self._received_s[jobs[i].id][t] += round.length
             self._used_s[t] += round.length
-        return Plan({id: _placement(gpu_type, slots) for id, (gpu_type, slots) in self._slots.items()})
+        return Plan({id: _unnamed(placement) for id, placement in self._held.items()})
 
     def _rates_of(self, id: str, gpus: int, cluster: Cluster) -> Floats:
         rates = np.full(len(cluster.gpu_types), TOO_LARGE)
@@ -117,35 +118,39 @@ class ArtifactGavel:
                 rates[t] = self._knowledge.rate(self._position(id), gpu_type, shape)
         return rates
 
-    def _assign(
-        self, cluster: Cluster, wanted: dict[str, tuple[str, int]]
-    ) -> dict[str, tuple[str, tuple[_Slot, ...]]]:
-        """Return GPUs by job. The largest jobs are served first.
+    def _assign(self, cluster: Cluster, wanted: dict[str, tuple[str, int]]) -> dict[str, Placement]:
+        """Return the GPUs of each job by name. The largest jobs are served first.
 
         Among jobs of one size, those that keep their GPUs come first; others get the next free ones.
         """
-        found: dict[str, tuple[str, tuple[_Slot, ...]]] = {}
+        ledger = Ledger(cluster)
         for gpu_type in cluster.gpu_types:
-            slots = [(node.id, i) for node in cluster.of_type(gpu_type) for i in range(node.gpus)]
             mine = {id: gpus for id, (t, gpus) in wanted.items() if t == gpu_type}
-            taken: set[_Slot] = set()
             for size in sorted(set(mine.values()), reverse=True):
                 same = [id for id, gpus in mine.items() if gpus == size]
                 for id in same:
-                    before = self._slots.get(id)
-                    if before is not None and before[0] == gpu_type and taken.isdisjoint(before[1]):
-                        found[id] = before
-                        taken.update(before[1])
+                    before = self._held.get(id)
+                    if before is not None and before.gpu_type == gpu_type and exists(before, cluster):
+                        with suppress(OverCommitted):
+                            ledger.take(id, before)
                 for id in same:
-                    if id not in found:
-                        free = tuple(slot for slot in slots if slot not in taken)[:size]
-                        found[id] = gpu_type, free
-                        taken.update(free)
-        return found
+                    if id not in ledger.held:
+                        ledger.take(id, _first_idle(ledger, gpu_type, size))
+        return dict(ledger.held)
 
 
-def _placement(gpu_type: str, slots: Sequence[_Slot]) -> Placement:
-    count: dict[str, int] = {}
-    for node, _ in slots:
-        count[node] = count.get(node, 0) + 1
-    return Placement(gpu_type, tuple(NodeShare(node, gpus) for node, gpus in count.items()))
+def _first_idle(ledger: Ledger, gpu_type: str, gpus: int) -> Placement:
+    """Return the first idle GPUs of a type by node and number, however many nodes they are on."""
+    shares: list[NodeShare] = []
+    for node in ledger.cluster.of_type(gpu_type):
+        devices = tuple(ledger.free(node.id).devices)[:gpus]
+        if devices:
+            shares.append(NodeShare(node.id, len(devices), devices=devices))
+            gpus -= len(devices)
+    return Placement(gpu_type, tuple(shares))
+
+
+def _unnamed(placement: Placement) -> Placement:
+    """Return a placement on as many GPUs of each node. To the engine, which GPUs they are is no move."""
+    shares = (NodeShare(share.node_id, share.gpus) for share in placement.shares)
+    return Placement(placement.gpu_type, tuple(shares))
