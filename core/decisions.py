@@ -9,7 +9,7 @@ from .placement import Placement
 
 
 class WaitReason(StrEnum):
-    """Why a job gets nothing in a round; the values are stable and appear in `explain --json`."""
+    """Why a job gets nothing in a round; the values are stable and appear in `--json`."""
 
     POOL_EMPTY = "pool_empty"  # the pool it belongs to has no nodes now
     NO_GPU_TYPE = "no_gpu_type"  # no GPU type of the cluster can run it

@@ -31,6 +31,7 @@ class JobRow(TypedDict):
     phase: str  # of `core.job.Phase`
     status: str  # of `scheduler.status.Status`: what a person is told instead
     reason: str
+    wait_reason: str | None  # why it has no GPUs to train on, a code of `WaitReason`; None: it has, or has ended
     gpu_type: str | None  # None: holds no GPUs, or is measured on several types
     gpus: int
     nodes: list[str]

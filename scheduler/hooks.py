@@ -8,8 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from ..core.decisions import Placed, Waiting, WaitReason
 from ..core.events import EventKind
 from ..core.slot import Slot
 from ..executor.protocol.job_events import ExecutorEvent, Reported, Running
@@ -39,6 +41,24 @@ class RoundDone:
     plan: Plan
     wanted: dict[str, tuple[Slot, ...]]
     seconds: float
+
+    @cached_property
+    def wait_reasons(self) -> Mapping[str, WaitReason]:
+        """Return the code of every job of the round that got nothing. It is worked out when it is first read."""
+        ids: list[str] = self.round.columns.ids.tolist()
+        reasons = {id: _wait_reason(self.plan, id) for id in ids if id not in self.plan.placements}
+        return {id: reason for id, reason in reasons.items() if reason is not None}
+
+
+def _wait_reason(plan: Plan, job_id: str) -> WaitReason | None:
+    try:
+        decision = plan.decision(job_id)
+    except Exception:  # a fault of the policy, which `explain` shows, does not keep all jobs from being listed
+        return WaitReason.NOT_SAID
+    if isinstance(decision, Placed):
+        return None
+    # No cluster has a configuration for a job that is refused.
+    return decision.reason if isinstance(decision, Waiting) else WaitReason.NO_CONFIGURATION
 
 
 class CycleHook:

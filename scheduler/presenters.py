@@ -1,4 +1,4 @@
-"""From records to what users are shown (`views.py`). Pure."""
+"""From records to what users are shown (`core/schemas.py`). Pure."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from ..core.training_config import MetricTarget
 from ..policies.contract.explanation import Explanation
 from ..policies.contract.round import Plan
 from .habits import habits_of
+from .hooks import RoundDone
 from .nodes import NodesSnapshot
 from .record import JobRecord, ProfileRun
 from .snapshot import allowed_types
@@ -36,8 +37,8 @@ from .store import Event
 from .targets import progress
 
 
-def job_row(job: JobRecord) -> JobRow:
-    """One line of `coadapt list`."""
+def job_row(job: JobRecord, waits: WaitReason | None = None) -> JobRow:
+    """Return one line of `coadapt list`. `waits`: of `wait_reason`."""
     shown = job.group or job.target or tuple(run.slot for run in job.profiles if run.active and run.slot)
     types = {slot.gpu_type for slot in shown} if job.active else set()
     report = job.report
@@ -47,6 +48,7 @@ def job_row(job: JobRecord) -> JobRow:
         phase=job.phase.value,
         status=status_of(job).value,
         reason=_reason(job),
+        wait_reason=None if waits is None else waits.value,
         gpu_type=types.pop() if len(types) == 1 else None,
         gpus=sum(slot.gpus for slot in shown) if job.active else 0,
         nodes=sorted({slot.node_id for slot in shown}) if job.active else [],
@@ -94,10 +96,19 @@ def _reason(job: JobRecord) -> str:
     return job.state.reason
 
 
-def job_details(job: JobRecord, events: Iterable[Event], work: str = "", outputs: str = "") -> JobDetails:
-    """`coadapt describe`; `work` is where jobs' folders lie on each machine."""
+def job_details(
+    job: JobRecord,
+    events: Iterable[Event],
+    work: str = "",
+    outputs: str = "",
+    waits: WaitReason | None = None,
+) -> JobDetails:
+    """Return what `coadapt describe` shows.
+
+    `work`: where jobs' folders lie on each machine. `waits`: of `wait_reason`.
+    """
     details = JobDetails(
-        **job_row(job),
+        **job_row(job, waits),
         spec=job.spec.model_dump(mode="json"),
         events=[job_event(event) for event in events],
         devices=devices_of(job),
@@ -239,6 +250,17 @@ def explanation_outside_round(job: JobRecord, cluster: Cluster) -> dict[str, Any
         "reason": None if job.active and job.target else reason,
         "lines": [why_not_in_round(job)],
     }
+
+
+def wait_reason(job: JobRecord, last: RoundDone | None, cluster: Cluster) -> WaitReason | None:
+    """Return why a job has no GPUs to train on: by the last round, or by where it is if that gave it none.
+
+    None: it has some, or it has ended.
+    """
+    if not job.active or job.target:
+        return None
+    said = None if last is None else last.wait_reasons.get(job.id)
+    return said or _why_outside(job, cluster)
 
 
 def _why_outside(job: JobRecord, cluster: Cluster) -> WaitReason:

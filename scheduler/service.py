@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..core.decisions import WaitReason
 from ..core.events import EventKind
 from ..core.job import JobSpec
 from ..core.output_tree import Name, Output
@@ -94,14 +95,15 @@ class SchedulerService:
         self._packages.put(name, data)
 
     def list(self) -> Sequence[dict[str, Any]]:
-        """A `views.JobRow` of every job, in submission order."""
-        return [dict(presenters.job_row(job)) for job in self._store.jobs.values()]
+        """Return a `core.schemas.JobRow` of every job, in submission order."""
+        return [dict(presenters.job_row(job, self._waits(job))) for job in self._store.jobs.values()]
 
     def describe(self, job_id: str) -> dict[str, Any]:
-        """`views.JobDetails`. Raises: KeyError."""
+        """Return `core.schemas.JobDetails`. Raises: KeyError."""
         job = self._store.get(job_id)
         events = self._store.events(job_id, last=200)
-        return dict(presenters.job_details(job, events, self._work, self._outputs_url(job)))
+        waits = self._waits(job)
+        return dict(presenters.job_details(job, events, self._work, self._outputs_url(job), waits))
 
     def output_page(self, job_id: str, after: Name = ()) -> Sequence[Output]:
         """Up to a page of the job's outputs after a name; empty: that was all. Raises: KeyError, OutputError."""
@@ -134,7 +136,7 @@ class SchedulerService:
         return tuple(sources(self._settings.log_dir(self._store.get(job_id).id)))
 
     def cluster(self) -> dict[str, Any]:
-        """`views.ClusterView`."""
+        """Return `core.schemas.ClusterView`."""
         last = self._cycle.last_round
         return dict(
             presenters.cluster_view(
@@ -181,6 +183,9 @@ class SchedulerService:
     def on_event(self, job_id: str, event: ExecutorEvent) -> None:
         """An executor's event; repeated and late ones do no harm."""
         self._cycle.on_event(job_id, event)
+
+    def _waits(self, job: JobRecord) -> WaitReason | None:
+        return presenters.wait_reason(job, self._cycle.last_round, self._nodes.snapshot.cluster)
 
     def _outputs_url(self, job: JobRecord) -> str:
         return self._settings.outputs_url(job.id, job.spec.training.checkpoint.url)

@@ -118,6 +118,7 @@ def tell(folder: str) -> dict[str, Any]:
         told["timeline"] = client.timeline(short)
         told["short measured"] = "".join(client.logs(short, measuring=True))
         told["absent"] = client.describe(absent)
+        told["list"] = client.list()
         try:
             client.describe("nothing-9")
         except UnknownJobError as error:
@@ -250,6 +251,8 @@ def test_a_script_that_fails_while_it_is_measured_is_tried_twice_and_told_with_i
 def test_a_job_for_gpus_that_are_not_there_waits_and_says_so(told: dict[str, Any]) -> None:
     assert told["absent"]["phase"] == "submitted"
     assert told["absent"]["reason"] == "waiting for GPU type h100; the cluster has t4"
+    assert told["absent"]["wait_reason"] == "no_gpu_type"
+    assert {row["wait_reason"] for row in told["list"] if row["name"] == "absent"} == {"no_gpu_type"}
 
 
 def test_an_unknown_job_is_an_error_of_its_own(told: dict[str, Any]) -> None:
