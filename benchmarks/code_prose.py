@@ -5,7 +5,7 @@
 
 A sentence is long above 25 words. The docstring of a function begins with a verb in the imperative; properties,
 classes and modules may begin with what they are. Doctests and indented code are left out. Neighbouring comment
-lines are one paragraph.
+lines are one paragraph. A line `name: meaning` of a docstring begins a paragraph.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import re
 import sys
 import tokenize
 from collections.abc import Iterator, Sequence
@@ -45,6 +46,8 @@ Stop Store Submit Subtract Sum Surround Swap Synchronise Take Tell Test Time Tra
 Turn Undo Unpack Update Use Validate Value Wait Wake Walk Warn Watch Weigh Work Wrap Write Yield
 """
 VERBS = frozenset(_VERBS.split())
+SECTION = re.compile(r"\s*(Args|Attributes|Raises|Returns|Yields):$")
+NAMED = re.compile(r"\s*(?=`?\*{0,2}[a-z_][\w.]*`?(, `?[a-z_][\w.]*`?)*: )")  # `one, other: meaning`
 
 
 @dataclass
@@ -81,8 +84,23 @@ class Prose:
             self._note(where, line, comment)
 
     def _note(self, where: str, line: int, text: str) -> None:
-        kept = "\n".join(one for one in text.splitlines() if not one.lstrip().startswith((">>>", "...")))
-        self.sentences += [(where, Sentence(line + one.line - 1, one.text)) for one in sentences(kept)]
+        found = sentences(_as_markdown(text))
+        self.sentences += [(where, Sentence(line + one.line - 1, one.text)) for one in found]
+
+
+def _as_markdown(docstring: str) -> str:
+    """Return a docstring as Markdown: `name: meaning` as a list item, doctests and headings as blank lines."""
+    lines, section = [], False
+    for line in docstring.splitlines():
+        heading = bool(SECTION.match(line))
+        section = heading or (section and line.startswith(" "))
+        if heading or line.lstrip().startswith((">>>", "...")):
+            lines.append("")
+        elif NAMED.match(line) and (section or not line.startswith("    ")):
+            lines.append(NAMED.sub("* ", line, count=1))
+        else:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -62,6 +62,29 @@ def test_sentences_are_those_of_docstrings_and_comments() -> None:
     ]
 
 
+def test_each_named_thing_is_a_text_of_its_own() -> None:
+    source = '''"""The size of a sheet.
+
+width: metres from side to side,
+    without the margin
+`top`, `bottom`: margins
+**rest: goes to the printer
+
+Args:
+    count: how many
+    paper: of what
+"""
+'''
+    assert [(one.line, one.text) for _, one in measured(source).sentences] == [
+        (1, "The size of a sheet."),
+        (3, "width: metres from side to side, without the margin"),
+        (5, "Code, Code: margins"),
+        (6, "rest: goes to the printer"),
+        (9, "count: how many"),
+        (10, "paper: of what"),
+    ]
+
+
 def test_functions_begin_with_a_verb_and_properties_need_not() -> None:
     found = measured(SOURCE)
     assert found.functions == 2
