@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export RAY_USAGE_STATS_ENABLED := 0
+# Bytecode is kept whatever the caller's shell says: tests start hundreds of processes that import the package.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test check setup bench performance clean
 
@@ -18,7 +20,7 @@ check: setup  ## lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@mkdir -p .types && ln -sfn .. .types/coadapt
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 performance: setup  ## run every benchmark and rewrite docs/results/performance.md
 	$(BIN)/python -m benchmarks.performance

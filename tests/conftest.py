@@ -15,6 +15,8 @@ from tests.support.emulated_cluster import NAMESPACE, EmulatedCluster
 os.environ["RAY_AUTH_MODE"] = "disabled"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+# Before torch and numpy are: several test processes share the cores, and threads of one would wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The same examples in every run, unless asked for new ones: `pytest --hypothesis-profile new`.
 settings.register_profile("fixed", deadline=None, derandomize=True)
