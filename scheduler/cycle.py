@@ -18,6 +18,7 @@ from ..core.settings import Settings
 from ..core.slot import Slot
 from ..estimators.run_lengths import RunLengthLearner
 from ..executor.protocol.job_events import ExecutorEvent, Released
+from ..policies.contract.plan_check import check_plan
 from ..policies.contract.round import Plan, Planner, Round
 from .backends import ExecutorBackend, NodeSource
 from .clock import Clock
@@ -187,14 +188,17 @@ class SchedulingCycle:
 
     def _plan(self, round: Round) -> Plan | None:
         try:
-            return self._policy.plan(round)
+            plan = self._policy.plan(round)
+            check_plan(plan, round)
         except Exception as error:
             # What was wanted before stays wanted, and the next round tries again.
             self._log(None, f"the policy did not plan round {self.rounds + 1}: {type(error).__name__}: {error}")
             return None
+        return plan
 
     def _place(self, snapshot: Snapshot, plan: Plan, nodes: NodesSnapshot, seconds: float) -> None:
-        self._again_s = plan.again_s
+        if plan.again_s is not None and plan.again_s > snapshot.round.now:  # else it has been asked by now
+            self._again_s = plan.again_s
         self._wanted = plan_slots(snapshot, plan, nodes, self._store.unretired.values(), self._failed)
         self.rounds += 1
         self.last_round = RoundDone(self.rounds, snapshot.round, plan, dict(self._wanted.slots), seconds)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from coadapt.core.events import EventKind
+from coadapt.core.placement import NodeShare, Placement
+from coadapt.policies.contract.round import Plan, Round
 from coadapt.scheduler.profile_work import ProfileWork
 from coadapt.scheduler.transition import StartProfile
 
-from tests.support.cycles import World
+from tests.support.cycles import WishingPolicy, World
 from tests.support.earlier_records import without_names
 
 # A job "a" that trains on two t4: how most stories begin.
@@ -795,3 +799,47 @@ def test_a_policy_that_raises_is_told_in_the_log(tmp_path: Path) -> None:
     (told,) = [event for event in world.store.events() if event.kind is EventKind.ERROR]
     assert str(told.data["text"]).endswith("RuntimeError: cannot plan")
     assert told.job_id is None
+
+
+class Nonsense(WishingPolicy):
+    """Plans as wished, until it is told what to return instead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.instead: list[Any] = []
+
+    def plan(self, round: Round) -> Plan:
+        """Return what it was told to, or plan."""
+        plan = super().plan(round)
+        return self.instead.pop(0) if self.instead else plan
+
+
+def test_a_plan_that_cannot_be_is_told_in_the_log_and_changes_nothing(tmp_path: Path) -> None:
+    policy = Nonsense()
+    world = World(tmp_path, "1x t4:4", planner=policy)
+    policy.wishes["a"] = "t4-000:2"
+    world.play("submit a unprofiled\nsubmit b\ngo\nruns a\n? b profiling")
+    world.executors.sent.clear()
+    share = Placement("t4", (NodeShare("t4-000", 4),))
+    policy.instead = [
+        None,
+        Plan({world.ids["b"]: share}),
+        Plan({world.ids["a"]: share, "b-2/profile/t4": share}),
+        Plan({}, again_s=math.nan),
+    ]
+    for _ in range(4):
+        world.play("after 61\ngo 1\n? sent\n? a running\n? a held 2")
+    told = [str(event.data["text"]) for event in world.store.events() if event.kind is EventKind.ERROR]
+    assert [text.split("plan: ")[1] for text in told] == [
+        "NoneType is no Plan",
+        "job 'b-2' gets GPUs and is not in the round",
+        "jobs get 8 GPUs of node t4-000, which has 4",
+        "again_s nan is no time in seconds",
+    ]
+
+
+def test_a_policy_that_asks_again_at_a_time_that_is_past_waits_for_the_next_round(tmp_path: Path) -> None:
+    policy = Nonsense()
+    world = World(tmp_path, "1x t4:4", planner=policy)
+    policy.instead = [Plan({}, again_s=world.clock.now_s - 5.0), Plan({}, again_s=world.clock.now_s + 65.0)]
+    world.play("go 5\n? rounds 1\nafter 55\ngo 5\n? rounds 2\ngo 5\n? rounds 3\ngo 5\n? rounds 3")
