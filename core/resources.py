@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .cluster import Cluster, Node
-from .placement import NodeShare
+from .placement import NodeShare, Placement
 from .slot import Slot
 
 # Sums of shares, CPUs and memory are compared with this slack: thirds of a GPU add up to one.
@@ -109,6 +109,22 @@ class Totals:
             np.array([node.cpus or np.inf for node in nodes], float),
             np.array([node.memory_gib or np.inf for node in nodes], float),
         )
+
+
+def idle_gpus(cluster: Cluster, held: Iterable[Placement]) -> dict[str, int]:
+    """Return how many GPUs of each type nobody is on. A GPU that several jobs share counts once.
+
+    `held`: what jobs hold. GPU types that the cluster lacks are left out.
+    """
+    idle, named = cluster.capacity(), set[tuple[str, int]]()
+    for placement in held:
+        if placement.gpu_type not in idle:
+            continue
+        for share in placement.shares:
+            before = len(named)
+            named.update((share.node_id, device) for device in share.devices)
+            idle[placement.gpu_type] -= len(named) - before if share.devices else share.gpus
+    return idle
 
 
 def check_share(share: NodeShare, node: Node | None, gpu_type: str) -> None:

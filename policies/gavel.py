@@ -20,9 +20,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..core.cluster import Cluster
 from ..core.decisions import Waiting, WaitReason
 from ..core.placement import Placement
+from ..core.resources import idle_gpus
 from ..optimizer.shares import max_min_shares, max_sum_shares, water_filling_shares
 from .choosing.budget import Budget
-from .choosing.decided import STRUCTURAL, decisions_of, free_gpus, room_reason
+from .choosing.decided import STRUCTURAL, decisions_of, room_reason
 from .contract.explanation import Explanation, explained, job_of
 from .contract.round import JobView, Plan, Round
 from .contract.traits import PolicyTraits
@@ -236,7 +237,7 @@ class _Reasons:
 
     @cached_property
     def _free(self) -> Mapping[str, int]:
-        return free_gpus(self.round, self.placements)
+        return idle_gpus(self.round.cluster, self.placements.values())
 
     def why(self, i: int) -> Waiting:
         job, gpus = self.round.jobs[i], int(self.round.columns.gpus[i])

@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..core.cluster import Cluster
 from ..core.decisions import Refused, Waiting, WaitReason
 from ..core.placement import NodeShare, Placement
+from ..core.resources import idle_gpus
 from ..estimators.goodput import ConfigurationArrays, GoodputModel, JobModel, goodput_matrix
 from ..optimizer.genetic import Counts, Found, Problem, search
-from .choosing.decided import decisions_of, free_gpus, never_runs
+from .choosing.decided import decisions_of, never_runs
 from .contract.explanation import Explanation, explained, job_of
 from .contract.round import JobView, Plan, Round
 from .contract.traits import PolicyTraits
@@ -190,7 +191,7 @@ class PolluxPolicy:
             if (reserved := job.spec.reservation) is not None and job.id not in ledger.held
         ]
         placements = dict(ledger.held)
-        free = cache(lambda: free_gpus(round, placements))
+        free = cache(lambda: idle_gpus(round.cluster, placements.values()))
         decisions = decisions_of(round, placements, lambda i: _why(round.jobs[i], nodes, free()))
         return Plan(placements, objective=found.fitness, notes=[*notes, *short], decisions=decisions)
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...core.decisions import Decision, Placed, Refused, Waiting, WaitReason
 from ...core.job import JobSpec
 from ...core.placement import Placement
+from ...core.resources import idle_gpus
 from ..contract.configuration import Configuration, ConfigurationSet
 from ..contract.round import JobView, Round
 from ..placing.speeds import rates_of
@@ -33,15 +34,6 @@ def decisions_of(
         return why(i) if placement is None else Placed(placement)
 
     return LazyMapping(ids, decision)
-
-
-def free_gpus(round: Round, placements: Mapping[str, Placement]) -> dict[str, int]:
-    """Return the GPUs of each type that a plan leaves free."""
-    free = round.cluster.capacity()
-    for placement in placements.values():
-        if placement.gpu_type in free:
-            free[placement.gpu_type] -= placement.gpus
-    return free
 
 
 def never_runs(spec: JobSpec) -> Refused | None:
@@ -123,7 +115,7 @@ class QueueReasons:
 
     @cached_property
     def _free(self) -> Mapping[str, int]:
-        return free_gpus(self.round, self.placements)
+        return idle_gpus(self.round.cluster, self.placements.values())
 
     @cached_property
     def _before(self) -> np.ndarray:

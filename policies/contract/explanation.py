@@ -8,6 +8,7 @@ from typing import Any
 
 from ...core.decisions import Decision, Placed, Refused
 from ...core.placement import Placement
+from ...core.resources import idle_gpus
 from .round import JobView, Plan, Round
 
 
@@ -95,9 +96,7 @@ def explained(
         sentences.append(decision.reason)
     elif not isinstance(decision, Placed):
         sentences.append(decision.detail)
-        needs, free = int(round.columns.gpus[i]), round.cluster.capacity()
-        for placement in plan.placements.values():
-            free[placement.gpu_type] = free.get(placement.gpu_type, 0) - placement.gpus
+        needs, free = int(round.columns.gpus[i]), idle_gpus(round.cluster, plan.placements.values())
         wanted = job.spec.resources.gpu_types
         free = {t: gpus for t, gpus in free.items() if wanted is None or t in wanted}
         found |= {"needs_gpus": needs, "free_gpus": free}

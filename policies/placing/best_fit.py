@@ -41,12 +41,10 @@ def _fill(
     cluster: Cluster, gpu_type: str, jobs: Sequence[tuple[JobView, int]], kept: Mapping[str, Placement]
 ) -> tuple[dict[str, Placement], bool]:
     """Return the placements of who is kept and of who finds room beside them, and whether that is everybody."""
-    ledger = Ledger(cluster)
-    for id, placement in kept.items():
-        ledger.take(id, placement)
+    ledger = Ledger.of(cluster, kept)
     complete = True
     for job, gpus in sorted(jobs, key=lambda pair: -pair[1]):
-        if job.id in kept:
+        if job.id in ledger.held:
             continue
         room = ledger.find(gpus, (gpu_type,), demand=Demand.of(job.spec))
         if room is None:

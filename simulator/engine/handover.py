@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-Gpus = Mapping[str, int]  # by node
+Gpus = Mapping[str, int]  # by node; plans of the simulator name no GPUs
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Handovers:
         self.held = [span for span in self.held if span.at_s > now]
         self.coming = [span for span in self.coming if span.at_s > now]
         waiting = [self._waiting(move) for move in moves]
-        room = Counter(free)
+        room = Counter(free)  # below 0: GPUs that are claimed and not released yet, so no `Ledger` fits
         for each in waiting:
             self._take_back(each.move)
             room.subtract(each.leaves)

@@ -2,10 +2,12 @@
 
 import pytest
 from coadapt.core.cluster import Node
-from coadapt.core.placement import NodeShare
-from coadapt.core.resources import Resources, check_share
+from coadapt.core.placement import NodeShare, Placement
+from coadapt.core.resources import Resources, check_share, idle_gpus
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.support.rounds import cluster, on
 
 AMOUNTS = st.builds(
     Resources,
@@ -34,6 +36,13 @@ def test_three_thirds_of_a_gpu_are_one() -> None:
     third = Resources({0: 1 / 3})
     assert (third + third + third).fits(Resources({0: 1.0}))
     assert (Resources({0: 1.0}) - third.scaled(3.0)).devices == {}
+
+
+def test_a_gpu_that_two_jobs_share_is_not_idle_once() -> None:
+    halves = [Placement("t4", (NodeShare("t4-000", 2, share=0.5, devices=(0, at)),)) for at in (1, 2)]
+    where = cluster("2x t4:4, 1x a100:2")
+    assert idle_gpus(where, [*halves, on("t4", n1=4)]) == {"a100": 2, "t4": 1}
+    assert idle_gpus(where, [on("h100", n0=1)]) == {"a100": 2, "t4": 8}
 
 
 def test_a_node_that_states_no_cpus_or_memory_limits_nothing() -> None:
