@@ -1,22 +1,41 @@
-"""What `coadapt list --json` says of jobs that wait: the code that `explain` gives them, whatever policy runs."""
+"""What a user is shown of a job: its row, its details, and the code of why it waits, whatever policy runs."""
 
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from coadapt.cli import main
+from coadapt.core.cluster import Cluster, Node
 from coadapt.core.decisions import Placed, Refused, Waiting, WaitReason
+from coadapt.core.job import Phase
+from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.schemas import JobRow
+from coadapt.core.settings import Settings
+from coadapt.executor.protocol.job_events import JobFailed, Reported
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.choosing.lazy import LazyMapping
 from coadapt.policies.contract.round import Plan, Round
 from coadapt.policies.per_pool import PerPool
-from coadapt.scheduler.presenters import explanation_outside_round, job_details, job_row, wait_reason
+from coadapt.scheduler.nodes import NodesSnapshot
+from coadapt.scheduler.presenters import (
+    cluster_view,
+    explanation_outside_round,
+    job_details,
+    job_row,
+    wait_reason,
+    why_not_in_round,
+    why_not_measured,
+)
+from coadapt.scheduler.reactions import claim, end, react
+from coadapt.scheduler.record import JobRecord, ProfileRun
 
 from tests.support.cycles import World
+from tests.support.records import REPORT, A, B, job, profiling, running
 
 
 def rows_of(world: World) -> dict[str, JobRow]:
@@ -127,3 +146,77 @@ def test_the_command_prints_the_code(
     assert row["wait_reason"] == "no_gpu_type"
     job = world.job("a")
     assert job_details(job, [], waits=WaitReason.NO_GPU_TYPE)["wait_reason"] == "no_gpu_type"
+
+
+# --- rows, details and sentences ---------------------------------------------------------------------------
+
+ON_T4 = Placement("t4", (NodeShare("n1", 1),))
+
+
+def test_a_failed_job_shows_its_traceback() -> None:
+    failed = react(running(A), JobFailed("ValueError: no", "Traceback …", 4), 4.0).job
+    details = job_details(failed, [])
+    assert details["phase"] == "failed"
+    assert details["reason"] == "ValueError: no"
+    assert details["traceback"] == "Traceback …"
+    assert details["failures"] == 4
+
+
+def test_the_row_shows_what_the_last_report_said() -> None:
+    row = job_row(react(running(A, B), Reported(REPORT, None), 3.0).job)
+    assert (row["gpu_type"], row["gpus"], row["batch_size"], row["lr"], row["epoch"]) == ("t4", 2, 64, 0.1, 2)
+    assert row["emulated"]
+
+
+def test_a_job_whose_workers_start_does_not_wait_for_gpus() -> None:
+    assert job_row(claim(job(), (A, B), 1.0).job)["reason"] == "starts on 2xt4"
+
+
+def test_an_ended_job_is_explained_by_its_end() -> None:
+    ended = react(running(A), JobFailed("ValueError: no", "", 4), 3.0).job
+    assert why_not_in_round(ended) == "j-1 has failed: ValueError: no; `coadapt describe j-1` tells what it had"
+    ended = end(running(A), Phase.CANCELLED, "cancelled by the user", 3.0).job
+    assert why_not_in_round(ended).startswith("j-1 was cancelled by the user; ")
+
+
+def test_a_job_outside_the_round_has_a_code_for_what_it_does() -> None:
+    cluster = Cluster((Node("n1", "t4", 4),))
+
+    def code(job: JobRecord, nodes: Cluster = cluster) -> tuple[str, str | None]:
+        found = explanation_outside_round(job, nodes)
+        return found["decision"], found["reason"]
+
+    waits = job()
+    profiled = replace(waits, state=replace(waits.state, phase=Phase.PROFILING))
+    queued = replace(waits, state=replace(waits.state, phase=Phase.QUEUED))
+    assert code(profiled) == ("waiting", "measuring")
+    assert code(queued) == ("waiting", "next_round")
+    assert code(queued, Cluster(())) == ("waiting", "no_gpu_type")
+    of_pool = replace(queued, spec=queued.spec.model_copy(update={"pool": "research"}))
+    assert code(of_pool) == ("waiting", "pool_empty")
+    assert code(claim(job(), (A, B), 1.0).job) == ("placed", None)
+    assert code(end(running(A), Phase.CANCELLED, "cancelled by the user", 3.0).job) == ("ended", "cancelled")
+
+
+@pytest.mark.parametrize(
+    ("plan", "gap"),
+    [
+        (None, None),
+        (Plan({}, gap=0.0), None),  # of nothing
+        (Plan({"j-1": ON_T4}, gap=7.3e-5), 7.3e-5),
+        (Plan({"j-1": ON_T4}, gap=math.inf), None),  # POP's
+        (Plan({"j-1": ON_T4}), None),  # a policy without a bound
+    ],
+)
+def test_the_cluster_shows_how_far_the_last_plan_may_be_from_the_best(
+    plan: Plan | None, gap: float | None
+) -> None:
+    assert cluster_view(NodesSnapshot(), [], Settings(), 3, plan)["gap"] == gap
+
+
+def test_what_keeps_a_job_from_being_measured_is_told_once() -> None:
+    runs = [
+        ProfileRun(t, ok=False, reason=why) for t, why in (("a100", "no six"), ("t4", "no six"), ("rtx", "late"))
+    ]
+    told = "could not be measured on any GPU type: a100, t4: no six; rtx: late"
+    assert why_not_measured(profiling(*runs)) == told

@@ -1,17 +1,13 @@
 """What becomes of a job when its executor says something: every event has one meaning, also the second time."""
 
-import json
-import math
-import pickle
+from __future__ import annotations
+
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from coadapt.core.cluster import Cluster, Node
-from coadapt.core.job import JobSpec, JobState, Phase, Resources
-from coadapt.core.placement import NodeShare, Placement
-from coadapt.core.reports import MeasuredAt, Progress, Report, StepRow
-from coadapt.core.settings import Settings
+from coadapt.core.job import Phase
+from coadapt.core.reports import MeasuredAt
 from coadapt.core.slot import Slot
 from coadapt.estimators.measurements import Measurements
 from coadapt.executor.protocol.job_events import (
@@ -24,16 +20,7 @@ from coadapt.executor.protocol.job_events import (
     Running,
     WorkerLost,
 )
-from coadapt.policies.contract.round import Plan
-from coadapt.scheduler.nodes import NodesSnapshot
-from coadapt.scheduler.presenters import (
-    cluster_view,
-    explanation_outside_round,
-    job_details,
-    job_row,
-    why_not_in_round,
-    why_not_measured,
-)
+from coadapt.scheduler.presenters import job_details, job_row
 from coadapt.scheduler.profile_reuse import measured_types
 from coadapt.scheduler.profile_work import ProfileWork
 from coadapt.scheduler.reactions import (
@@ -43,58 +30,43 @@ from coadapt.scheduler.reactions import (
     claim,
     end,
     force_out,
-    give_up_profile,
     lose_everything,
     lose_slots,
     react,
     start_profile,
 )
 from coadapt.scheduler.record import JobRecord, ProfileRun, Stopped
-from coadapt.scheduler.snapshot import (
-    expected_restart_s,
-    profile_views,
-    restart_is_under_way,
-)
+from coadapt.scheduler.snapshot import profile_views
 from coadapt.scheduler.unmeasured_types import with_new_types
 
-SPEC = JobSpec(name="j", script="t.py", resources=Resources(max_gpus=8))
-ON_T4 = Placement("t4", (NodeShare("n1", 1),))
-A, B, C = (Slot(node, "l", (0,), "t4", emulated=True) for node in ("n1", "n2", "n3"))
-
-
-def job(phase: Phase = Phase.QUEUED, **changes: object) -> JobRecord:
-    record = JobRecord("j-1", 1, SPEC, JobState(phase=phase, submitted_s=0.0))
-    return replace(record, **changes)  # type: ignore[arg-type]
-
-
-def running(*slots: Slot) -> JobRecord:
-    claimed = claim(job(), slots, 1.0).job
-    return react(claimed, Running(claimed.sequence, slots, warm=False), 2.0).job
-
-
-def measured(*gpu_types: str) -> Measurements:
-    found = Measurements()
-    for gpu_type in gpu_types:
-        found = found.with_rows(gpu_type, [StepRow(1, 1, 8, 0, 0.1, 0.0, 5)])
-    return found
-
-
-REPORT = Report(
-    generation=1,
-    gpu_type="t4",
-    nodes=1,
-    replicas=2,
-    rows=(),
-    grad_sqr=1.0,
-    grad_var=50.0,
-    batch_size=64,
-    local_bsz=32,
-    accumulation=0,
-    lr=0.1,
-    gain=1.5,
-    progress=Progress(2, 10, 0.2, 100, 6400, 5000.0),
-    metrics={"accuracy": 0.9},
+from tests.support.records import (
+    CLUSTER,
+    REPORT,
+    SPEC,
+    A,
+    B,
+    C,
+    P,
+    counts,
+    finished,
+    job,
+    measured,
+    profiling,
+    running,
+    running_and_measured,
+    said,
 )
+
+
+def fault(found: JobRecord, gpu_type: str, slot: Slot, reason: str = "ValueError: no", line: int = 7) -> Reaction:
+    """Measured on a GPU type, where its script fails; the slot is released."""
+    traceback = f'  File "/x/train.py", line {line}, in <module>\n{reason}\n'
+    found = start_profile(found, gpu_type, slot, 1.0).job
+    failed = react(found, finished(found, gpu_type, ok=False, reason=reason, fault=True, traceback=traceback), 2.0)
+    return replace(failed, job=react(failed.job, Released(0, (slot,)), 3.0).job)
+
+
+D = Slot("n4", "l", (0,), "a100", emulated=True)
 
 
 def test_a_started_job_runs_and_remembers_how_large_it_was() -> None:
@@ -169,23 +141,6 @@ def test_an_answer_to_an_earlier_command_is_timed_by_that_command() -> None:
     assert found.moving_since_s == 34.9, "the last command is not carried out yet"
     found = react(found, Running(found.sequence, (C,), warm=False, pause_s=0.4), 54.9).job
     assert (found.restart_cost_s, found.moving_since_s) == ((25.0 + 20.0) / 2, None)
-
-
-def test_before_the_first_restart_it_is_taken_to_cost_what_the_start_took() -> None:
-    settings = Settings(restart_cost_s=30.0)
-    assert expected_restart_s(job(), settings, 1.0) == 30.0
-    assert expected_restart_s(running(A), settings, 5.0) == running(A).start_s == 1.0
-
-
-def test_a_restart_counts_from_when_it_is_asked_for_and_costs_at_least_what_it_has_by_now() -> None:
-    starting = claim(job(), (A,), 1.0).job
-    assert not restart_is_under_way(starting), "a first start is none"
-    moving = claim(running(A), (B,), 10.0).job
-    assert [restart_is_under_way(found) for found in (running(A), moving)] == [False, True]
-    assert [expected_restart_s(moving, Settings(), now) for now in (10.5, 17.0)] == [1.0, 7.0]
-    assert not restart_is_under_way(claim(moving, (), 18.0).job)
-    moved = react(moving, Running(moving.sequence, (B,), warm=False, pause_s=0.5), 20.0).job
-    assert (restart_is_under_way(moved), moved.state.restarts) == (False, 1)
 
 
 def test_leaving_slots_are_held_until_they_are_released() -> None:
@@ -275,91 +230,10 @@ def test_a_metric_says_at_which_epoch_and_sample_it_was_measured_also_after_late
     assert job_row(done)["measured_at"] == expected
 
 
-def test_reports_and_records_of_earlier_versions_say_nothing_of_where_a_metric_was_measured() -> None:
-    job = react(running(A), Reported(REPORT, measured("t4")), 3.0).job
-    assert job_row(job)["measured_at"] == {}
-    row = json.loads(job.to_json())
-    del row["measured_at"]
-    assert JobRecord.from_json(json.dumps(row), job.measurements) == job
-    old = pickle.loads(pickle.dumps(REPORT))
-    del old.__dict__["measured_at"]
-    assert react(running(A), Reported(old, measured("t4")), 3.0).job.metrics == {"accuracy": 0.9}
-
-
-def test_a_failed_job_shows_its_traceback() -> None:
-    failed = react(running(A), JobFailed("ValueError: no", "Traceback …", 4), 4.0).job
-    details = job_details(failed, [])
-    assert details["phase"] == "failed"
-    assert details["reason"] == "ValueError: no"
-    assert details["traceback"] == "Traceback …"
-    assert details["failures"] == 4
-
-
 def test_tries_of_a_failing_script_are_counted_for_the_user() -> None:
     found = react(running(A), Failing("ValueError: no", 2), 4.0).job
     assert found.state.failures == 2
     assert "try 2" in found.state.reason
-
-
-def test_the_row_shows_what_the_last_report_said() -> None:
-    row = job_row(react(running(A, B), Reported(REPORT, None), 3.0).job)
-    assert (row["gpu_type"], row["gpus"], row["batch_size"], row["lr"], row["epoch"]) == ("t4", 2, 64, 0.1, 2)
-    assert row["emulated"]
-
-
-def test_a_job_whose_workers_start_does_not_wait_for_gpus() -> None:
-    assert job_row(claim(job(), (A, B), 1.0).job)["reason"] == "starts on 2xt4"
-
-
-def test_an_ended_job_is_explained_by_its_end() -> None:
-    ended = react(running(A), JobFailed("ValueError: no", "", 4), 3.0).job
-    assert why_not_in_round(ended) == "j-1 has failed: ValueError: no; `coadapt describe j-1` tells what it had"
-    ended = end(running(A), Phase.CANCELLED, "cancelled by the user", 3.0).job
-    assert why_not_in_round(ended).startswith("j-1 was cancelled by the user; ")
-
-
-def test_a_job_outside_the_round_has_a_code_for_what_it_does() -> None:
-    cluster = Cluster((Node("n1", "t4", 4),))
-
-    def code(job: JobRecord, nodes: Cluster = cluster) -> tuple[str, str | None]:
-        found = explanation_outside_round(job, nodes)
-        return found["decision"], found["reason"]
-
-    waits = job()
-    profiled = replace(waits, state=replace(waits.state, phase=Phase.PROFILING))
-    queued = replace(waits, state=replace(waits.state, phase=Phase.QUEUED))
-    assert code(profiled) == ("waiting", "measuring")
-    assert code(queued) == ("waiting", "next_round")
-    assert code(queued, Cluster(())) == ("waiting", "no_gpu_type")
-    of_pool = replace(queued, spec=queued.spec.model_copy(update={"pool": "research"}))
-    assert code(of_pool) == ("waiting", "pool_empty")
-    assert code(claim(job(), (A, B), 1.0).job) == ("placed", None)
-    assert code(end(running(A), Phase.CANCELLED, "cancelled by the user", 3.0).job) == ("ended", "cancelled")
-
-
-@pytest.mark.parametrize(
-    ("plan", "gap"),
-    [
-        (None, None),
-        (Plan({}, gap=0.0), None),  # of nothing
-        (Plan({"j-1": ON_T4}, gap=7.3e-5), 7.3e-5),
-        (Plan({"j-1": ON_T4}, gap=math.inf), None),  # POP's
-        (Plan({"j-1": ON_T4}), None),  # a policy without a bound
-    ],
-)
-def test_the_cluster_shows_how_far_the_last_plan_may_be_from_the_best(
-    plan: Plan | None, gap: float | None
-) -> None:
-    assert cluster_view(NodesSnapshot(), [], Settings(), 3, plan)["gap"] == gap
-
-
-# --- what an interruption was ------------------------------------------------------------------------------
-
-
-def counts(found: JobRecord) -> dict[str, int]:
-    """Those that are not 0."""
-    names = ("restarts", "resizes", "evictions", "recoveries", "failures")
-    return {name: value for name in names if (value := getattr(found.state, name))}
 
 
 def test_a_job_whose_gpus_went_to_others_was_evicted_and_its_time_in_the_queue_is_no_pause_of_a_move() -> None:
@@ -427,24 +301,6 @@ def test_who_left_gpus_and_why_is_told() -> None:
     assert said(react(measured_there, Released(0, (A,)), 3.0)) == ["its profile run left 1xt4"]
 
 
-# --- profiling -------------------------------------------------------------------------------------------
-
-
-def said(reaction: Reaction) -> list[str]:
-    return [event.data["text"] for event in reaction.events]
-
-
-def finished(found: JobRecord, gpu_type: str, **outcome: Any) -> ProfileFinished:
-    """The end of the job's profile run there."""
-    run = found.profile(gpu_type)
-    assert run is not None
-    return ProfileFinished(gpu_type, sequence=run.sequence, **outcome)
-
-
-def profiling(*runs: ProfileRun) -> JobRecord:
-    return job(Phase.PROFILING, profiles=runs)
-
-
 def test_a_profile_run_holds_its_slot_until_it_is_released() -> None:
     started = start_profile(profiling(ProfileRun("t4"), ProfileRun("a100")), "t4", A, 1.0).job
     assert started.occupied == (A,)
@@ -452,14 +308,6 @@ def test_a_profile_run_holds_its_slot_until_it_is_released() -> None:
     assert ended.occupied == (A,)
     assert react(ended, finished(ended, "t4", ok=True), 3.0).job == ended
     assert react(ended, Released(0, (A,)), 3.0).job.occupied == ()
-
-
-def test_what_keeps_a_job_from_being_measured_is_told_once() -> None:
-    runs = [
-        ProfileRun(t, ok=False, reason=why) for t, why in (("a100", "no six"), ("t4", "no six"), ("rtx", "late"))
-    ]
-    told = "could not be measured on any GPU type: a100, t4: no six; rtx: late"
-    assert why_not_measured(profiling(*runs)) == told
 
 
 def test_a_profile_run_that_fails_is_tried_once_more() -> None:
@@ -475,17 +323,6 @@ def test_a_profile_run_that_fails_is_tried_once_more() -> None:
     second = react(second, finished(second, "t4", **failed), 4.0).job
     assert second.profiles[0].ok is False
     assert job_details(second, [])["profiles"] == {"t4": "could not be measured: RuntimeError: no"}
-
-
-def fault(found: JobRecord, gpu_type: str, slot: Slot, reason: str = "ValueError: no", line: int = 7) -> Reaction:
-    """Measured on a GPU type, where its script fails; the slot is released."""
-    traceback = f'  File "/x/train.py", line {line}, in <module>\n{reason}\n'
-    found = start_profile(found, gpu_type, slot, 1.0).job
-    failed = react(found, finished(found, gpu_type, ok=False, reason=reason, fault=True, traceback=traceback), 2.0)
-    return replace(failed, job=react(failed.job, Released(0, (slot,)), 3.0).job)
-
-
-D = Slot("n4", "l", (0,), "a100", emulated=True)
 
 
 def test_the_same_error_on_two_gpu_types_fails_the_job_at_once_with_its_traceback() -> None:
@@ -578,51 +415,6 @@ def test_a_profile_run_starts_again_after_its_executor_or_node_was_lost() -> Non
         assert lost.job.phase is Phase.PROFILING
 
 
-CLUSTER = Cluster((Node("n1", "a100", 4), Node("n2", "t4", 8)))
-
-
-def test_profile_runs_hold_a_bounded_share_of_each_gpu_type() -> None:
-    jobs = [replace(profiling(ProfileRun("a100"), ProfileRun("t4")), id=f"j-{i}", number=i) for i in range(6)]
-    works = list(profile_views(jobs, CLUSTER, 0.25, 10.0))
-    assert works == [ProfileWork("j-0", "a100"), ProfileWork("j-0", "t4"), ProfileWork("j-1", "t4")]
-
-
-def test_of_jobs_with_the_same_script_only_one_is_measured() -> None:
-    twins = [
-        replace(profiling(ProfileRun("t4")), id=f"j-{i}", number=i, script_key=key)
-        for i, key in enumerate(["same", "same", "other"])
-    ]
-    assert list(profile_views(twins, CLUSTER, 1.0, 10.0)) == [ProfileWork("j-0", "t4"), ProfileWork("j-2", "t4")]
-
-
-def test_a_profile_run_is_one_replica_with_room_made_for_it() -> None:
-    spec = SPEC.model_copy(update={"resources": Resources(max_gpus=8, gpus_per_replica={"t4": 2, "a100": 1})})
-    ((work, view),) = profile_views([replace(profiling(ProfileRun("t4")), spec=spec)], CLUSTER, 0.25, 10.0).items()
-    assert (view.id, work) == (work.id, ProfileWork("j-1", "t4"))
-    assert (view.spec.resources.gpu_types, view.spec.resources.max_gpus) == (["t4"], 2)
-    assert view.spec.reservation is not None
-    assert view.spec.reservation.gpus == 2
-
-
-def test_a_profile_run_under_way_stays_where_it_is() -> None:
-    started = start_profile(profiling(ProfileRun("t4")), "t4", B, 1.0).job
-    ((_, view),) = profile_views([started], CLUSTER, 0.01, 10.0).items()
-    assert view.placement is not None
-    assert view.placement.by_node == {"n2": 1}
-    assert view.spec.preemptible is False
-
-
-# --- GPU types that join later ---------------------------------------------------------------------------
-
-P = Slot("n9", "l", (0,), "a100", emulated=True)
-
-
-def running_and_measured(*slots: Slot) -> JobRecord:
-    """Trains on t4, is measured on a100."""
-    found = with_new_types(replace(running(*slots), measurements=measured("t4")), CLUSTER)
-    return start_profile(found, "a100", P, 5.0).job
-
-
 def test_a_running_job_is_measured_on_a_gpu_type_that_joins_and_goes_on_running() -> None:
     found = with_new_types(replace(running(A), measurements=measured("t4")), CLUSTER)
     assert [(run.gpu_type, run.ok) for run in found.profiles] == [("a100", None), ("t4", True)]
@@ -637,25 +429,6 @@ def test_a_running_job_is_measured_on_a_gpu_type_that_joins_and_goes_on_running(
     assert measured_types(done.job.measurements) == {"t4", "a100"}
     freed = react(done.job, Released(1, (P,)), 7.0).job
     assert (freed.phase, freed.occupied, freed.pending_since_s) == (Phase.RUNNING, (A,), None)
-
-
-@pytest.mark.parametrize(
-    "changes", [{"profile": False}, {"preemptible": False}, {"resources": Resources(gpu_types=["t4"])}]
-)
-def test_jobs_that_cannot_use_a_new_type_are_not_measured_on_it(changes: dict[str, object]) -> None:
-    found = replace(running(A), spec=SPEC.model_copy(update=changes), measurements=measured("t4"))
-    assert "a100" not in {run.gpu_type for run in with_new_types(found, CLUSTER).profiles}
-
-
-def test_a_type_that_failed_is_not_tried_again_and_one_that_left_is_not_waited_for() -> None:
-    failed = give_up_profile(running_and_measured(A), "a100", "too slow", 9.0).job
-    freed = react(failed, Released(1, (P,)), 10.0).job
-    assert with_new_types(freed, CLUSTER) is freed
-    assert job_details(freed, [])["profiles"]["a100"] == "could not be measured: too slow"
-    waiting = with_new_types(replace(running(A), measurements=measured("t4")), CLUSTER)
-    left = with_new_types(waiting, Cluster((CLUSTER.nodes[1],)))
-    assert [run.gpu_type for run in left.profiles] == ["t4"]
-    assert [run.gpu_type for run in with_new_types(left, CLUSTER).profiles] == ["t4", "a100"]
 
 
 def test_losing_the_node_of_a_profile_run_costs_a_running_job_nothing() -> None:
@@ -716,12 +489,3 @@ def test_a_job_has_its_time_to_leave_from_when_it_can() -> None:
     assert claim(moving, (), 440.0).job.pending_since_s == 440.0, "it need not wait for processes any more"
     moved = react(moving, Running(moving.sequence, (B,), warm=False, pause_s=0.5), 440.0).job
     assert moved.pending_since_s == 440.0, "before, its processes were starting"
-
-
-def test_a_record_survives_being_written() -> None:
-    found = claim(react(running(A, B), Reported(REPORT, None), 3.0).job, (C,), 4.0).job
-    assert JobRecord.from_json(found.to_json()) == found
-    back = claim(found, (A,), 5.0).job
-    assert JobRecord.from_json(back.to_json()) == back
-    earlier = found.to_json().replace('"claims":[[2,4.0]]', '"claimed_s":4.0')
-    assert JobRecord.from_json(earlier) == found
