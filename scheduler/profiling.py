@@ -39,9 +39,12 @@ def measure_on_new_types(job: JobRecord, cluster: Cluster, now: float) -> Reacti
 
 def measure_on_present_types(job: JobRecord, cluster: Cluster, now: float) -> Reaction:
     """Measure on the GPU types there are now, where those the job waits for have all gone."""
-    open_types = {run.gpu_type for run in job.profiles if run.ok is None}
+    open_runs = [run for run in job.profiles if run.ok is None]
     present = allowed_types(job.spec, cluster)
-    if not present or not open_types or any(run.active for run in job.profiles) or open_types & set(present):
+    # The record of a run is all that says that its worker may still be in its slot.
+    if not present or not open_runs or any(run.slot is not None for run in open_runs):
+        return Reaction(job)
+    if any(run.gpu_type in present for run in open_runs):
         return Reaction(job)
     done = tuple(run for run in job.profiles if run.ok is not None)
     new = tuple(ProfileRun(t) for t in present if t not in {run.gpu_type for run in done})
@@ -71,10 +74,6 @@ def skip_known(job: JobRecord, with_known: Callable[[JobRecord], JobRecord], now
     names = ", ".join(run.gpu_type for run in open_runs if run.gpu_type in known)
     told_of = Event(EventKind.PROFILED, now, job.id, {"text": f"{names} known from another job"})
     return Reaction(replace(told, profiles=profiles), (told_of,) if names else ())
-
-
-def _known_elsewhere(run: ProfileRun) -> ProfileRun:
-    return replace(run, ok=True, reason="known from another job")
 
 
 def give_up_late(job: JobRecord, settings: Settings, now: float) -> Reaction:
