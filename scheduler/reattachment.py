@@ -41,5 +41,9 @@ def _repeat(job: JobRecord, seen: int, executors: ExecutorBackend) -> None:
     if (job.target or job.held) and job.sequence > seen:
         executors.assign(job, job.target, job.sequence)
     for run in job.profiles:
-        if run.active and run.slot is not None:
+        if run.slot is None:
+            continue
+        if run.active:
             executors.profile(job, run.slot, run.sequence)
+        else:
+            executors.end_profile(job, run.slot, run.sequence)

@@ -14,18 +14,7 @@ from coadapt.policies.contract.round import Plan, Round
 from coadapt.scheduler.profile_work import ProfileWork
 from coadapt.scheduler.transition import StartProfile
 
-from tests.support.cycles import WishingPolicy, World
-from tests.support.earlier_records import without_names
-
-# A job "a" that trains on two t4: how most stories begin.
-RUNS = """
-submit a unprofiled
-wish a t4-000:2
-go
-? sent assign a 2xt4
-runs a
-? a running
-"""
+from tests.support.cycles import RUNS, WishingPolicy, World
 
 ONE_TYPE = {
     "an unprofiled job queues and starts": RUNS,
@@ -423,48 +412,6 @@ ONE_TYPE = {
         go
         ? sent assign a 4xt4
     """,
-    "a service that starts again leaves its jobs alone": RUNS
-    + """
-        report a t4
-        reopen a
-        go
-        ? a running
-        ? a knows t4
-        ? sent
-    """,
-    "a service that starts again repeats what an executor may not have heard": RUNS
-    + """
-        reopen a=0
-        ? sent assign a 2xt4
-    """,
-    "a service that starts again repeats the command where an executor does not answer": RUNS
-    + """
-        reopen a=-
-        ? sent assign a 2xt4
-    """,
-    "a job whose executor is gone after a restart queues and starts again": RUNS
-    + """
-        reopen
-        ? a queued
-        ? a because its executor is gone
-        go
-        ? sent assign a 2xt4
-    """,
-    "a profile run goes on over a restart of the service": """
-        submit a
-        go
-        reopen a=0
-        ? sent profile a t4 | profile a t4
-        measured a t4
-        go
-        ? a queued
-    """,
-    "a job that had ended when the service came back is cancelled where its executor still answers": RUNS
-    + """
-        finish a
-        reopen a
-        ? sent cancel a
-    """,
     "several submits within the debounce time share a round": """
         submit a unprofiled
         go
@@ -769,28 +716,6 @@ def test_a_record_that_cannot_be_read_ends_no_rounds_and_its_executor_is_ended(t
     world.play("wish b t4-000:4\ngo\nruns b\n? b running\n? sent retire a | assign b 4xt4")
     told = [event.data["text"] for event in world.store.events(world.ids["a"]) if event.kind is EventKind.ERROR]
     assert "its record cannot be read" in told[0]
-
-
-def test_an_executor_whose_workers_have_gpus_without_names_is_restarted(tmp_path: Path) -> None:
-    world = World(tmp_path, "1x t4:4")
-    world.play(RUNS + "submit b unprofiled\nwish b t4-000:1\ngo\nruns b\n? sent assign b 1xt4")
-    with sqlite3.connect(world.settings.store_path) as db:
-        earlier = without_names(world.job("a").to_json())
-        db.execute("update jobs set record=? where id=?", (earlier, world.ids["a"]))
-    db.close()
-    world.play("reopen a b\n? sent restart a\ngo\n? sent\nrestarted a\ngo\n? sent assign a 2xt4")
-    assert [slot.devices for slot in world.job("a").held] == [(0,), (1,)]
-    assert [slot.devices for slot in world.job("b").held] == [(2,)]
-    world.play("runs a\nreopen a b\n? sent")
-
-
-def test_a_restart_of_the_service_changes_nobodys_gpus(tmp_path: Path) -> None:
-    world = World(tmp_path, "1x t4:4")
-    world.play(RUNS + "submit b unprofiled\nwish b t4-000:2\ngo\nruns b\nwish a\ngo\nleft a\nwish b t4-000:2")
-    before = world.job("b").held
-    assert [slot.devices for slot in before] == [(2,), (3,)]
-    world.play("reopen a b\ngo\n? b running")
-    assert world.job("b").held == before
 
 
 def test_a_policy_that_raises_is_told_in_the_log(tmp_path: Path) -> None:

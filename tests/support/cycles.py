@@ -42,6 +42,16 @@ from coadapt.scheduler.store import Store
 
 from tests.support.rounds import cluster
 
+# A job "a" that trains on two t4: how most stories begin.
+RUNS = """
+submit a unprofiled
+wish a t4-000:2
+go
+? sent assign a 2xt4
+runs a
+? a running
+"""
+
 
 @dataclass
 class ManualClock:
