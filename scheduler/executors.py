@@ -128,7 +128,8 @@ class Executors:
                 return None
             except Exception as failed:
                 error = failed
-                time.sleep(2.0**attempt)
+                if attempt < TRIES - 1:
+                    time.sleep(2.0**attempt)
         return error
 
     def _call(

@@ -1,0 +1,222 @@
+"""Executors are told commands in order, and made where they are missing; lost ones are told of. Without Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import ray
+from coadapt.core.job import JobSpec, Resources
+from coadapt.core.settings import Settings
+from coadapt.executor.executor_job import ExecutorStatus
+from coadapt.scheduler import executors as module
+from coadapt.scheduler.executors import Executors, executor_job, gpus_per_replica
+from coadapt.scheduler.packages import PackageStore
+from coadapt.scheduler.record import JobRecord
+from ray.exceptions import ActorDiedError
+
+from tests.support.records import SPEC, A, B, job
+
+WAIT_S = 20.0
+
+
+class Answer:
+    """Of an actor: a value, or an error."""
+
+    def __init__(self, value: Any = None, error: Exception | None = None) -> None:
+        self._future: Future[Any] = Future()
+        if error is None:
+            self._future.set_result(value)
+        else:
+            self._future.set_exception(error)
+
+    def future(self) -> Future[Any]:
+        return self._future
+
+
+class Actors:
+    """Stands for Ray: its named actors, what they were asked, and what goes wrong."""
+
+    def __init__(self) -> None:
+        self.there = set[str]()
+        self.asked = list[tuple[Any, ...]]()
+        self.unreachable = 0  # calls that fail before one goes through
+        self.error: Exception | None = None  # of the answers
+        self.statuses = dict[str, ExecutorStatus]()  # of the actors that answer
+
+    def get_actor(self, name: str, namespace: str) -> Any:
+        if self.unreachable:
+            self.unreachable -= 1
+            raise ConnectionError("the control plane is away")
+        if name not in self.there:
+            raise ValueError("no such actor")
+        return Handle(self, name)
+
+    def options(self, *, name: str, **how: Any) -> Any:
+        return SimpleNamespace(remote=lambda told: self._make(name))
+
+    def _make(self, name: str) -> Any:
+        self.there.add(name)
+        self.asked.append(("make", name))
+        return Handle(self, name)
+
+    def kill(self, handle: Any, no_restart: bool) -> None:
+        self.asked.append(("kill", handle.name, no_restart))
+
+
+class Handle:
+    def __init__(self, actors: Actors, name: str) -> None:
+        self.actors, self.name = actors, name
+
+    def __getattr__(self, method: str) -> Any:
+        return SimpleNamespace(remote=lambda *args: self._asked(method, args))
+
+    def _asked(self, method: str, args: tuple[Any, ...]) -> Answer:
+        if method == "status":
+            known = self.actors.statuses.get(self.name)
+            return Answer(known, TimeoutError() if known is None else None)
+        self.actors.asked.append((method, self.name, *args))
+        return Answer(error=self.actors.error)
+
+
+@pytest.fixture
+def actors(monkeypatch: pytest.MonkeyPatch) -> Actors:
+    found = Actors()
+
+    class Context:
+        def get_node_id(self) -> str:
+            return "ab" * 28
+
+    monkeypatch.setattr(ray, "get_runtime_context", Context)
+    monkeypatch.setattr(ray, "get_actor", found.get_actor)
+    monkeypatch.setattr(ray, "kill", found.kill)
+    monkeypatch.setattr(ray, "remote", lambda actor: SimpleNamespace(options=found.options))
+    pause = SimpleNamespace(sleep=lambda seconds: found.asked.append(("sleep", seconds)))
+    monkeypatch.setattr(module, "time", pause)
+    monkeypatch.setattr(ray, "wait", lambda refs, **how: (refs, []))
+    monkeypatch.setattr(ray, "get", lambda answer, timeout: answer.future().result(0))
+    return found
+
+
+@pytest.fixture
+def lost() -> list[tuple[str, str]]:
+    return []
+
+
+@pytest.fixture
+def executors(actors: Actors, lost: list[tuple[str, str]], tmp_path: Path) -> Iterator[Executors]:
+    settings = Settings(state_dir=str(tmp_path))
+    found = Executors(
+        settings, PackageStore(tmp_path), lambda: ["t4"], lambda job_id, why: lost.append((job_id, why))
+    )
+    yield found
+    found.stop()
+
+
+NAME = "coadapt-job-j-1"
+
+
+def test_commands_arrive_in_order_and_an_executor_is_made_once(executors: Executors, actors: Actors) -> None:
+    executors.assign(job(), (A,), 1)
+    executors.profile(job(), B, 1)
+    executors.end_profile(job(), B, 1)
+    executors.restart(job())
+    executors.retire("j-1")
+    executors.drain(WAIT_S)
+    assert actors.asked == [
+        ("make", NAME),
+        ("assign", NAME, [A], 1, None),
+        ("profile", NAME, B, 1),
+        ("end_profile", NAME, B, 1),
+        ("kill", NAME, False),
+        ("kill", NAME, True),
+    ]
+
+
+def test_no_executor_is_made_only_to_end_something(executors: Executors, actors: Actors) -> None:
+    executors.cancel(job())
+    executors.end_profile(job(), B, 1)
+    executors.retire("j-1")
+    executors.drain(WAIT_S)
+    assert actors.asked == []
+
+
+def test_a_command_is_tried_again_while_the_control_plane_is_away(
+    executors: Executors, actors: Actors, lost: list[tuple[str, str]]
+) -> None:
+    actors.unreachable = 2
+    executors.assign(job(), (A,), 1)
+    executors.drain(WAIT_S)
+    assert actors.asked == [("sleep", 1.0), ("sleep", 2.0), ("make", NAME), ("assign", NAME, [A], 1, None)]
+    assert lost == []
+
+
+def test_after_the_last_try_the_job_is_told_lost_and_later_commands_do_not_wait(
+    executors: Executors, actors: Actors, lost: list[tuple[str, str]]
+) -> None:
+    actors.unreachable = 3
+    executors.assign(job(), (A,), 1)
+    executors.drain(WAIT_S)
+    assert lost == [("j-1", "its executor could not be reached: the control plane is away")]
+    assert actors.asked == [("sleep", 1.0), ("sleep", 2.0)]
+    executors.assign(job(), (A,), 2)
+    executors.drain(WAIT_S)
+    assert actors.asked[-1] == ("assign", NAME, [A], 2, None)
+
+
+def test_an_executor_that_is_dead_for_good_is_told_lost_and_made_anew(
+    executors: Executors, actors: Actors, lost: list[tuple[str, str]]
+) -> None:
+    actors.error = ActorDiedError()
+    executors.assign(job(), (A,), 1)
+    executors.drain(WAIT_S)
+    assert [(job_id, why.startswith("its executor died: ")) for job_id, why in lost] == [("j-1", True)]
+    actors.error = None
+    actors.there.clear()
+    executors.assign(job(), (A,), 2)
+    executors.drain(WAIT_S)
+    assert actors.asked[-2:] == [("make", NAME), ("assign", NAME, [A], 2, None)]
+
+
+def test_statuses_are_of_the_executors_that_exist_and_none_where_one_is_silent(
+    executors: Executors, actors: Actors
+) -> None:
+    actors.there |= {NAME, "coadapt-job-silent"}
+    actors.statuses = {NAME: ExecutorStatus("idle", 3)}
+    jobs = [job(), job(id="silent"), job(id="missing")]
+    assert executors.statuses(jobs, 1.0) == {"j-1": ExecutorStatus("idle", 3), "silent": None}
+
+
+# --- what an executor is told of its job -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        (Resources(gpus_per_replica=2), {"*": 2}),
+        (Resources(gpu_types=["t4"], gpus_per_replica=2), {"t4": 2}),
+        (Resources(gpus_per_replica={"t4": 2, "v100": 1}), {"t4": 2}),
+        (Resources(gpu_types=["v100"], gpus_per_replica={"t4": 2, "v100": 1}), {"v100": 1}),
+    ],
+)
+def test_gpus_of_a_replica_are_given_for_each_type_the_job_may_use(
+    resources: Resources, expected: dict[str, int]
+) -> None:
+    spec = SPEC.model_copy(update={"resources": resources})
+    assert gpus_per_replica(spec, ("a100", "t4")) == expected
+
+
+def test_an_executor_is_told_the_jobs_script_places_and_pace(tmp_path: Path) -> None:
+    settings = Settings(state_dir=str(tmp_path), checkpoint_root="s3://bucket", time_scale=10.0)
+    spec = JobSpec.model_validate(
+        {"name": "j", "script": "t.py", "args": ["--lr", "1"], "emulation": {"profile": "bert", "time_scale": 2.0}}
+    )
+    record = JobRecord("j-1", 1, spec, job().state)
+    told = executor_job(record, settings, PackageStore(tmp_path), ["t4"])
+    assert (told.script, told.args, told.folder, told.package) == ("t.py", ("--lr", "1"), record.folder, "")
+    assert (told.checkpoint_url, told.outputs_url) == ("s3://bucket/j-1", "s3://bucket/j-1/outputs")
+    assert told.pace == {"profile": "bert", "time_scale": 20.0}

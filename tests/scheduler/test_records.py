@@ -1,0 +1,105 @@
+"""Records are on disk before anyone is told, and a cycle looks at what changed or whose time has come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from coadapt.core.events import EventKind
+from coadapt.core.job import JobSpec, JobState, Phase
+from coadapt.core.settings import Settings
+from coadapt.scheduler.hooks import Change, CycleHook, Hooks
+from coadapt.scheduler.job_lifecycle import IllegalTransition
+from coadapt.scheduler.reactions import Reaction, claim, end, force_out
+from coadapt.scheduler.record import JobRecord
+from coadapt.scheduler.records import Records
+from coadapt.scheduler.store import Event, Store
+
+from tests.support.cycles import StubExecutors
+from tests.support.records import A
+
+SETTINGS = Settings(release_timeout_s=120.0)
+
+
+class Told(CycleHook):
+    """Notes which phase is in the store when it is told of a change, and who retired."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.stored, self.retirees = store, list[Phase](), list[str]()
+
+    def changed(self, change: Change) -> None:
+        assert self.store.get(change.after.id) == change.after
+        self.stored.append(change.after.phase)
+
+    def retired(self, job: JobRecord) -> None:
+        self.retirees.append(job.id)
+
+
+class Desk:
+    """Records over a store on disk with one queued job, and everything that is told of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = Store(folder / "jobs.sqlite")
+        job, _ = self.store.submit(JobSpec(name="j", script="t.py"), 0.0, idempotency_key="j")
+        self.store.save(replace(job, state=JobState(Phase.QUEUED)), now=0.0)
+        self.id, self.executors, self.hook = job.id, StubExecutors(), Told(self.store)
+        self.records = Records(self.store, self.executors, Hooks([self.hook], strict=True), SETTINGS)
+
+    @property
+    def job(self) -> JobRecord:
+        return self.store.get(self.id)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_every_job_that_is_not_retired_is_looked_at_first(desk: Desk) -> None:
+    assert desk.records.changed == {desk.id}
+
+
+def test_a_change_is_stored_before_hooks_and_executors_are_told(desk: Desk) -> None:
+    desk.records.apply(claim(desk.job, (A,), 1.0), 1.0)
+    late = desk.records.apply(force_out(claim(desk.job, (), 2.0).job, 200.0), 200.0)
+    assert (desk.job, desk.hook.stored) == (late, [Phase.QUEUED, Phase.QUEUED])
+    assert desk.executors.sent == ["restart j"]
+
+
+def test_what_is_only_told_in_the_log_asks_nobody_to_look(desk: Desk) -> None:
+    desk.records.changed.clear()
+    line = Event(EventKind.LOST, 1.0, desk.id, {"text": "a worker was lost"})
+    desk.records.apply(Reaction(desk.job, (line,)), 1.0)
+    assert [event.kind for event in desk.store.events(desk.id)][-1] is EventKind.LOST
+    assert (desk.records.changed, desk.hook.stored) == (set(), [])
+
+
+def test_a_job_is_due_from_when_time_may_change_it_until_it_has_changed(desk: Desk) -> None:
+    desk.records.apply(claim(desk.job, (A,), 1.0), 1.0)
+    desk.records.apply(claim(desk.job, (), 10.0), 10.0)
+    assert [desk.records.due(now) for now in (129.9, 130.0)] == [set(), {desk.id}]
+    desk.records.apply(Reaction(replace(desk.job, held=(), pending_since_s=None)), 131.0)
+    assert desk.records.due(1e9) == set()
+
+
+def test_a_round_that_one_reaction_asks_for_is_not_taken_back_by_the_next(desk: Desk) -> None:
+    desk.records.apply(Reaction(replace(desk.job, pauses=1), round=True), 1.0)
+    desk.records.apply(Reaction(replace(desk.job, pauses=2)), 2.0)
+    assert desk.records.round_asked
+
+
+def test_a_job_that_retires_loses_its_executor_once(desk: Desk) -> None:
+    desk.records.apply(end(desk.job, Phase.CANCELLED, "cancelled by the user", 1.0), 1.0)
+    retired = Reaction(replace(desk.job, retired=True))
+    for _ in range(2):
+        desk.records.apply(retired, 2.0)
+    assert (desk.executors.sent, desk.hook.retirees) == (["retire j"], [desk.id])
+
+
+def test_a_phase_that_cannot_follow_is_refused_and_nothing_is_told(desk: Desk) -> None:
+    desk.records.apply(end(desk.job, Phase.CANCELLED, "cancelled by the user", 1.0), 1.0)
+    ended = desk.job
+    with pytest.raises(IllegalTransition, match="running cannot follow cancelled"):
+        desk.records.apply(Reaction(replace(ended, state=replace(ended.state, phase=Phase.RUNNING))), 2.0)
+    assert (desk.job, desk.hook.stored) == (ended, [Phase.CANCELLED])
