@@ -24,6 +24,7 @@ class EventKind(StrEnum):
     FINISH = "finish"  # the job ended by itself: it succeeded or failed
     CANCEL = "cancel"  # the user ended the job
     PLAN = "plan"  # of the cluster: a round decided something new
+    LEARNED = "learned"  # of the cluster: a model was fitted anew, and is taken or not
     ERROR = "error"  # something went wrong in a round; the others go on
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,16 +15,19 @@ from ..core.json_numbers import all_finite
 FORMAT, VERSION = "coadapt-learned", 1
 
 
-def write(path: Path, name: str, model: Mapping[str, Any]) -> None:
+def write(path: Path, name: str, model: Mapping[str, Any], until_s: float) -> None:
     """Write a model, all of it or nothing.
+
+    Args:
+        until_s: it was fitted to the runs that had ended by then.
 
     Raises:
         ValueError: in one sentence, for a model with NaN or infinity, and where it cannot be written.
     """
-    if not all_finite(model):
+    if not all_finite(model) or not math.isfinite(until_s):
         raise ValueError(f"{path}: {name}: a learned model with NaN or infinity is not kept")
-    text = _text(model)
-    document = {"format": FORMAT, "version": VERSION, "name": name, "sha256": _digest(text), "model": model}
+    content = {"until_s": until_s, "model": model}
+    document = {"format": FORMAT, "version": VERSION, "name": name, "sha256": _digest(content), **content}
     beside = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,8 +40,8 @@ def write(path: Path, name: str, model: Mapping[str, Any]) -> None:
         raise ValueError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
-def read(path: Path, name: str) -> dict[str, Any]:
-    """Return the model of a file.
+def read(path: Path, name: str) -> tuple[dict[str, Any], float]:
+    """Return (model, until_s) as they were written.
 
     Raises:
         FileNotFoundError: where there is none yet.
@@ -54,17 +58,16 @@ def read(path: Path, name: str) -> dict[str, Any]:
     if (document.get("version"), document.get("name")) != (VERSION, name):
         have = f"{document.get('name')!r} of version {document.get('version')!r}"
         raise ValueError(f"{path}: holds {have}, and {name!r} of version {VERSION} is accepted")
-    model = document["model"]
-    if not isinstance(model, dict) or not all_finite(model):
+    model, until_s = document["model"], document.get("until_s")
+    if not isinstance(until_s, int | float):
+        raise ValueError(f"{path}: until_s: {until_s!r} is not accepted, must be a time in seconds")
+    if not isinstance(model, dict) or not all_finite(document):
         raise ValueError(f"{path}: holds NaN or infinity, which no learned model has")
-    if document.get("sha256") != _digest(_text(model)):
+    if document.get("sha256") != _digest({"until_s": until_s, "model": model}):
         raise ValueError(f"{path}: is torn or was changed, its digest differs")
-    return model
+    return model, float(until_s)
 
 
-def _text(model: Mapping[str, Any]) -> str:
-    return json.dumps(model, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _digest(text: str) -> str:
+def _digest(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

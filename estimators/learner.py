@@ -40,20 +40,27 @@ class Learned(Protocol):
         """Return the model as plain JSON values."""
 
 
-LearnedT_co = TypeVar("LearnedT_co", bound=Learned, covariant=True)
 LearnedT = TypeVar("LearnedT", bound=Learned)
 
 
-class Learner(Protocol[LearnedT_co]):
+class Learner(Protocol[LearnedT]):
     """Fits one kind of model. `name`: of the model's file."""
 
     name: ClassVar[str]
 
-    def fit(self, history: Sequence[EndedRun], now: float) -> LearnedT_co:
+    def fit(self, history: Sequence[EndedRun], now: float) -> LearnedT:
         """Return a model of these runs, all of which had ended by `now`."""
 
-    def read(self, document: Mapping[str, Any]) -> LearnedT_co:
+    def loss(self, model: LearnedT, runs: Sequence[EndedRun]) -> float:
+        """Return the mean error of a model's predictions for runs that it was not fitted to; 0 or more."""
+
+    def read(self, document: Mapping[str, Any]) -> LearnedT:
         """Return the model that `to_json` wrote. Raises ValueError, in one sentence, for any other document."""
+
+
+def ended_by(history: Iterable[EndedRun], now: float) -> list[EndedRun]:
+    """Return the runs that had ended by `now`, in the order in which they ended."""
+    return sorted((run for run in history if run.ended_s <= now), key=lambda run: run.ended_s)
 
 
 def learn(learner: Learner[LearnedT], history: Iterable[EndedRun], now: float) -> LearnedT:
@@ -62,6 +69,5 @@ def learn(learner: Learner[LearnedT], history: Iterable[EndedRun], now: float) -
     Raises:
         ValueError: in one sentence, for a model that its own learner cannot read, such as one with NaN.
     """
-    seen = sorted((run for run in history if run.ended_s <= now), key=lambda run: run.ended_s)
-    found = learner.fit(seen, now)
+    found = learner.fit(ended_by(history, now), now)
     return learner.read(found.to_json())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any, ClassVar
 
 from .learner import EndedRun
@@ -12,6 +14,7 @@ from .log_normal import LogNormal
 MOST_RUNS = 32  # the newest of a script; older ones are of other data or code
 # Deviation of the log of a length that one run alone is taken to have; more runs measure it.
 PRIOR_SIGMA = 0.3
+MOST_LOSS = math.log(10)  # of a length that is off tenfold or more, and of a script that is not known
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,11 @@ class RunLengthLearner:
                 runs.setdefault((run.user, run.script), []).append(run)
         return RunLengths({key: _lengths(of[-MOST_RUNS:]) for key, of in runs.items()})
 
+    def loss(self, model: RunLengths, runs: Sequence[EndedRun]) -> float:
+        """Return the mean error of the log of a length; of runs that trained at all."""
+        found = [_error(model.of(run.user, run.script), run) for run in runs if run.trained_s > 0]
+        return fmean(found) if found else 0.0
+
     def read(self, document: Mapping[str, Any]) -> RunLengths:
         """Return the model that `to_json` wrote. Raises ValueError, in one sentence, for any other document."""
         try:
@@ -73,6 +81,20 @@ def _lengths(runs: Sequence[EndedRun]) -> Lengths:
     seconds = LogNormal.of([run.trained_s for run in runs], PRIOR_SIGMA)
     samples = [run.samples for run in runs if run.samples]
     return Lengths(seconds, LogNormal.of(samples, PRIOR_SIGMA) if samples else None)
+
+
+def _error(known: Lengths | None, run: EndedRun) -> float:
+    """Return the error of the log of the run's length: of its seconds, and of its samples where it told them."""
+    if known is None:
+        return MOST_LOSS
+    found = [_log_error(known.seconds, run.trained_s)]
+    if run.samples:
+        found.append(_log_error(known.samples, run.samples))
+    return fmean(found)
+
+
+def _log_error(known: LogNormal | None, length: float) -> float:
+    return MOST_LOSS if known is None else min(abs(math.log(known.median / length)), MOST_LOSS)
 
 
 def _pair(of: LogNormal | None) -> list[float] | None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Generic
 
+from ..core.events import EventKind
 from ..core.job import Phase
 from ..estimators import learned_file
-from ..estimators.learner import EndedRun, LearnedT, Learner, learn
+from ..estimators.learner import EndedRun, LearnedT, Learner
+from ..estimators.relearning import Comparison, Fitted, relearn
 from .clock import Clock
 from .expectations import NO_USER
 from .hooks import Change, CycleHook, RoundDone
 from .record import JobRecord
-from .store import Store
+from .store import Event, Store
 
 LEARN_EVERY_S = 60.0  # at most so often
 
@@ -22,6 +25,7 @@ LEARN_EVERY_S = 60.0  # at most so often
 class LearningHook(CycleHook, Generic[LearnedT]):
     """Fits a learner in a thread after runs have ended, and keeps its model in a file.
 
+    A new model that predicts held-back runs worse than the one in use is not taken; the log tells both losses.
     A file that cannot be read, a fit that fails and a model that cannot be kept are told to `failed` in one
     sentence; `model` stays what it was.
 
@@ -44,13 +48,19 @@ class LearningHook(CycleHook, Generic[LearnedT]):
         self._thread: threading.Thread | None = None
         self._fitted_s: float | None = None  # monotonic; None: not in this life
         self._news = any(ended_well(job) for job in store.jobs.values())
-        self.model = nothing
+        self._in_use = Fitted(nothing)
         try:
-            self.model = learner.read(learned_file.read(self._path, learner.name))
+            document, until_s = learned_file.read(self._path, learner.name)
+            self._in_use = Fitted(learner.read(document), until_s)
         except FileNotFoundError:
             pass
         except ValueError as error:
             failed(str(error))
+
+    @property
+    def model(self) -> LearnedT:
+        """The model in use."""
+        return self._in_use.model
 
     def changed(self, change: Change) -> None:
         """Take note of a run that has ended."""
@@ -76,12 +86,21 @@ class LearningHook(CycleHook, Generic[LearnedT]):
         name = self._learner.name
         try:
             history = [ended_run(job, self._store) for job in self._store.jobs.values() if ended_well(job)]
-            model = learn(self._learner, history, now)
-            learned_file.write(self._path, name, model.to_json())
-            self.model = model
+            found = relearn(self._learner, self._in_use, history, now)
+            if found.fitted is not self._in_use:
+                learned_file.write(self._path, name, found.fitted.model.to_json(), found.fitted.until_s)
+                self._in_use = found.fitted
+            if found.comparison is not None:
+                self._store.log(learned_event(name, found.comparison, now))
         except Exception as error:
             told = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
             self._failed(f"{name}: was not learned anew: {told}")
+
+
+def learned_event(name: str, comparison: Comparison, now: float) -> Event:
+    """Return the event that tells whether a new model was taken, and the losses that decided it."""
+    data = {"model": name, "text": f"{name}: {comparison.text}", "taken": comparison.taken, **asdict(comparison)}
+    return Event(EventKind.LEARNED, now, None, data)
 
 
 def ended_well(job: JobRecord) -> bool:

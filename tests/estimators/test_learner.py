@@ -71,13 +71,14 @@ def test_a_learner_that_returns_nan_is_refused_in_one_sentence() -> None:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     written = tmp_path / "learned" / "run_lengths.json"
-    learned_file.write(written, "run_lengths", learn(RunLengthLearner(), RUNS, 1e9).to_json())
+    learned_file.write(written, "run_lengths", learn(RunLengthLearner(), RUNS, 1e9).to_json(), 80.0)
     return written
 
 
 def test_a_learned_model_comes_back_from_its_file(path: Path) -> None:
-    model = RunLengthLearner().read(learned_file.read(path, "run_lengths"))
-    assert model == learn(RunLengthLearner(), RUNS, 1e9)
+    document, until_s = learned_file.read(path, "run_lengths")
+    assert until_s == 80.0
+    assert RunLengthLearner().read(document) == learn(RunLengthLearner(), RUNS, 1e9)
     assert not list(path.parent.glob(".*")), "nothing is left beside it"
 
 
@@ -95,6 +96,14 @@ def with_nan(text: str) -> str:
     return json.dumps(document)
 
 
+def of_another_time(text: str) -> str:
+    return text.replace('"until_s": 80.0', '"until_s": 90.0')
+
+
+def without_time(text: str) -> str:
+    return text.replace('"until_s": 80.0', '"until_s": null')
+
+
 def named(text: str) -> str:
     return json.dumps(json.loads(text) | {"name": "other"})
 
@@ -104,6 +113,8 @@ def named(text: str) -> str:
     [
         (torn, "is no learned model: "),
         (changed, "is torn or was changed, its digest differs"),
+        (of_another_time, "is torn or was changed, its digest differs"),
+        (without_time, "until_s: None is not accepted, must be a time in seconds"),
         (with_nan, "holds NaN or infinity, which no learned model has"),
         (named, "holds 'other' of version 1, and 'run_lengths' of version 1 is accepted"),
         (lambda text: "[]", "is no learned model"),
@@ -112,7 +123,7 @@ def named(text: str) -> str:
 )
 def test_a_spoilt_file_is_told_in_one_sentence(path: Path, spoil: Any, told: str) -> None:
     path.write_text(spoil(path.read_text()))
-    with pytest.raises(ValueError, match=r"learned model|digest|version 1") as found:
+    with pytest.raises(ValueError, match=r"learned model|digest|version 1|until_s") as found:
         learned_file.read(path, "run_lengths")
     assert str(found.value).startswith(f"{path}: ")
     assert told in str(found.value)
@@ -121,13 +132,13 @@ def test_a_spoilt_file_is_told_in_one_sentence(path: Path, spoil: Any, told: str
 def test_a_model_with_nan_is_not_written_over_the_last_good_one(path: Path) -> None:
     good = path.read_text()
     with pytest.raises(ValueError, match="a learned model with NaN or infinity is not kept"):
-        learned_file.write(path, "run_lengths", {"scripts": [math.nan]})
+        learned_file.write(path, "run_lengths", {"scripts": [math.nan]}, 80.0)
     assert path.read_text() == good
 
 
 def test_a_process_that_dies_while_it_writes_leaves_the_last_good_file(path: Path) -> None:
     path.with_name(f".{path.name}.part").write_text("half")
-    assert learned_file.read(path, "run_lengths")["scripts"]
+    assert learned_file.read(path, "run_lengths")[0]["scripts"]
 
 
 # --- how long runs take -----------------------------------------------------------------------------------------

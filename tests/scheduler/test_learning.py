@@ -41,7 +41,7 @@ def expected(world: World, name: str) -> tuple[ExpectedSource, float]:
 def test_a_job_is_expected_to_take_as_long_as_the_last_run_of_its_script(world: World, tmp_path: Path) -> None:
     world.play(FIRST_RUN)
     assert world.cycle.learning.wait(10.0)
-    assert learned_file.read(tmp_path / FILE, "run_lengths")["scripts"][0]["script"] == "s"
+    assert learned_file.read(tmp_path / FILE, "run_lengths")[0]["scripts"][0]["script"] == "s"
     world.play(SECOND)
     source, mean_s = expected(world, "b")
     assert source is ExpectedSource.EARLIER_RUNS
@@ -68,7 +68,7 @@ def test_a_torn_file_is_told_in_one_sentence_and_learned_anew(world: World, tmp_
     world.play("after 60\ngo")
     assert world.cycle.learning.wait(10.0)
     assert world.cycle.learning.model.of("", "s") is not None
-    assert learned_file.read(tmp_path / FILE, "run_lengths")["scripts"]
+    assert learned_file.read(tmp_path / FILE, "run_lengths")[0]["scripts"]
 
 
 def test_where_nothing_can_be_kept_the_last_good_model_stays(world: World, tmp_path: Path) -> None:
@@ -82,3 +82,45 @@ def test_where_nothing_can_be_kept_the_last_good_model_stays(world: World, tmp_p
     assert world.cycle.learning.model is good
     told = [str(event.data["text"]) for event in world.store.events() if event.kind == "error"]
     assert any(text.startswith("run_lengths: was not learned anew: ") for text in told), told
+
+
+# Four more runs, in one round: two end soon, and the two that end last take as long as the first run.
+TWO_ODD_ONES = """
+submit b unprofiled same=s
+submit c unprofiled same=s
+submit d unprofiled same=s
+submit e unprofiled same=s
+wish b t4-000:1
+wish c t4-000:1
+wish d t4-000:1
+wish e t4-000:1
+go
+runs b
+runs c
+runs d
+runs e
+after 5
+finish b
+left b
+finish c
+left c
+after 90
+finish d
+left d
+finish e
+left e
+go
+"""
+
+
+def test_a_worse_model_is_not_taken_and_the_log_tells_both_losses(world: World, tmp_path: Path) -> None:
+    world.play(FIRST_RUN)
+    assert world.cycle.learning.wait(10.0)
+    good, kept = world.cycle.learning.model, (tmp_path / FILE).read_text()
+    world.play(TWO_ODD_ONES)
+    assert world.cycle.learning.wait(10.0)
+    (told,) = [event.data for event in world.store.events() if event.kind == "learned"]
+    assert (told["model"], told["taken"], told["held_back"]) == ("run_lengths", False, 2)
+    assert told["new_loss"] > 1.0 > 0.1 > told["old_loss"]
+    assert world.cycle.learning.model is good
+    assert (tmp_path / FILE).read_text() == kept
