@@ -32,13 +32,13 @@ ROOMS = (
 MOST_WORDS = 25
 _VERBS = """
 Accept Add Adjust Adopt Advance Agree Allow Answer Append Apply Ask Assign Await Be Begin Bound Bring Broadcast
-Build Calculate Call Cancel Carry Change Check Choose Claim Clear Close Collect Combine Compare Compile Complete
+Build Calculate Call Cancel Carry Change Check Checkpoint Choose Claim Clear Close Collect Combine Compare Compile Complete
 Compute Connect Continue Copy Count Cover Cut Decide Deliver Describe Detect Discard Divide Do Draw Drop Empty
 End Enter Estimate Evaluate Exchange Expand Explain Express Extend Factor Fail Fetch Fill Find Finish Fit Follow
 Forget Form Format Free Generate Get Give Go Group Grow Guess Hand Handle Have Hold Ignore Improve Include
 Insert Join Judge Keep Kill Lay Lease Leave Let Limit Link List Load Lock Log Look Lose Make Map Mark Mask
 Block Conclude Expect Iterate Know Listen Measure Meet Merge Move Name Narrow Note Offer Open Order Overwrite
-Pack Parse Pass Pay Perform Pick Place Plan Play Point Preempt Prepare Price Print Project Prove Publish Put
+Pack Parse Pass Pay Perform Pick Place Plan Play Point Preempt Prepare Price Print Project Prove Publish Put Queue
 Raise Read Rebuild Receive Record Reduce Refuse Register Reject Release Remember Remove Rename Repair Repeat
 Replace Report Reserve Reset Resize Resolve Restart Restore Retire Return Round Run Sample Save Say Scale Search
 See Seed Select Send Serve Set Settle Share Show Shrink Shut Simulate Skip Solve Sort Spend Split Start State

@@ -1,4 +1,4 @@
-"""A submitted job: it is measured on the GPU types that nothing is known of, or queues. Pure."""
+"""Admits submitted jobs: a job is measured on GPU types without measurements, or it queues. Pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from .store import Event
 
 
 def admit(job: JobRecord, cluster: Cluster, with_known: Callable[[JobRecord], JobRecord], now: float) -> Reaction:
-    """Return the job as it is measured or queues; where no node can run it, with the reason why it waits.
+    """Return the job in its next phase: to be measured, or queued.
 
-    `with_known`: adds what other jobs have measured.
+    A job that no node can run stays as it is, with the reason why it waits.
+
+    Args:
+        with_known: adds what other jobs have measured.
     """
     types = allowed_types(job.spec, cluster)
     if not types:

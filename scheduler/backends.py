@@ -1,4 +1,7 @@
-"""What a cycle needs of the world: a source of nodes, and executors that take commands. Ray's are elsewhere."""
+"""What a cycle needs from outside: a source of nodes, and executors that take commands.
+
+`nodes.py` and `executors.py` implement both with Ray.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ from .record import JobRecord
 
 
 class NodeSource(Protocol):
-    """Who knows the nodes (`nodes.NodeView`)."""
+    """Knows the nodes of the cluster, as `nodes.NodeView` does."""
 
     snapshot: NodesSnapshot
 
 
 class ExecutorBackend(Protocol):
-    """Who talks to executors (`executors.Executors`). Commands return at once and may be repeated."""
+    """Talks to executors, as `executors.Executors` does. Commands return at once and may be repeated."""
 
     def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:
         """Have the job train on exactly these slots."""
@@ -33,10 +36,10 @@ class ExecutorBackend(Protocol):
         """End everything of a job at once."""
 
     def restart(self, job: JobRecord) -> None:
-        """End the executor and with it its workers; it starts again, empty."""
+        """End the executor and its workers. The executor starts again, empty."""
 
     def retire(self, job_id: str) -> None:
         """End the executor of a job that has ended."""
 
     def statuses(self, jobs: Sequence[JobRecord], timeout_s: float) -> Mapping[str, ExecutorStatus | None]:
-        """Return the status of every executor that exists; None for one that does not answer in time."""
+        """Return the status of every executor that exists, None for one that does not answer in time."""

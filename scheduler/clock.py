@@ -24,5 +24,5 @@ class SystemClock:
         return time.time()
 
     def monotonic_s(self) -> float:
-        """Return seconds since some moment before."""
+        """Return seconds since some fixed moment."""
         return time.monotonic()

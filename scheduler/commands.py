@@ -1,4 +1,4 @@
-"""What upkeep tells an executor, beside the launcher's actions. It is sent once the record is written."""
+"""Commands of upkeep to executors, beside the launcher's. They are sent after the record is written."""
 
 from __future__ import annotations
 

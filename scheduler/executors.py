@@ -1,7 +1,7 @@
-"""The one place where the service talks to jobs' executors: Ray actors by name, never waited for.
+"""The one place where the service talks to jobs' executors, which are Ray actors with names.
 
-Every call goes through one thread in the order it was asked for, so that a slow control plane delays
-commands but no round; an executor that is missing is made again.
+One thread makes all calls in the order in which they were asked for. So a slow control plane delays commands,
+but no round. An executor that is missing is made again.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def actor_name(job_id: str) -> str:
 
 
 class Executors:
-    """Commands to executors, sent in order from a thread of their own.
+    """Sends commands to executors, in order and from a thread of its own.
 
     Args:
-        gpu_types: the GPU types of the cluster now.
+        gpu_types: returns the GPU types of the cluster now.
         lost: called with a job id and a reason when its executor cannot be made or is dead for good.
     """
 
@@ -79,7 +79,7 @@ class Executors:
         self._put(job.id, lambda: self._call(job, "cancel", make=False))
 
     def restart(self, job: JobRecord) -> None:
-        """End the executor and with it its workers; Ray starts it again, empty."""
+        """End the executor and its workers. Ray starts the executor again, empty."""
         self._put(job.id, lambda: self._kill(job.id, no_restart=False))
 
     def retire(self, job_id: str) -> None:
@@ -96,10 +96,10 @@ class Executors:
         self._commands.put(None)
         self._thread.join(timeout=10)
 
-    # --- questions (these wait; never asked while a round runs) ---------------------------------------------
+    # --- questions: they wait for answers, so rounds ask none -----------------------------------------------
 
     def statuses(self, jobs: Sequence[JobRecord], timeout_s: float) -> dict[str, ExecutorStatus | None]:
-        """Status of every executor that exists; None for one that does not answer in time."""
+        """Return the status of every executor that exists, None for one that does not answer in time."""
         refs = {job.id: handle.status.remote() for job in jobs if (handle := self._find(job.id)) is not None}
         ray.wait(list(refs.values()), num_returns=len(refs), timeout=timeout_s) if refs else None
         return {job_id: _answer(ref) for job_id, ref in refs.items()}
@@ -112,15 +112,15 @@ class Executors:
     def _send_all(self) -> None:
         while (item := self._commands.get()) is not None:
             job_id, command = item
-            error = self._tried(command)
+            error = self._try(command)
             if error is not None:
                 log.error("executor of job %s: %s", job_id, error)
                 with suppress(RayError, ValueError):
                     self._kill(job_id, no_restart=True)
                 self._lost(job_id, f"its executor could not be reached: {error}")
 
-    def _tried(self, command: Callable[[], None]) -> Exception | None:
-        """The error that stays after a few tries: Ray's control plane may be away for a moment."""
+    def _try(self, command: Callable[[], None]) -> Exception | None:
+        """Try a command a few times, as Ray's control plane may be away for a moment; return the last error."""
         error: Exception | None = None
         for attempt in range(TRIES):
             try:
@@ -146,7 +146,7 @@ class Executors:
         ref.future().add_done_callback(lambda done: self._watch(job.id, done.exception()))
 
     def _watch(self, job_id: str, error: BaseException | None) -> None:
-        """A command's answer says nothing but whether the executor lives."""
+        """Report an executor that has died; other errors of a command are only logged."""
         if isinstance(error, ActorDiedError) and not isinstance(error, ActorUnavailableError):
             if self._handles.pop(job_id, None) is not None:
                 self._lost(job_id, f"its executor died: {str(error).splitlines()[0]}")
@@ -173,7 +173,7 @@ class Executors:
                 max_task_retries=-1,
                 num_cpus=0,
                 max_concurrency=8,
-                # Beside the service: they share the log files, and the head outlives every worker node.
+                # Executors run on the service's node: they share log files, and the head outlives other nodes.
                 scheduling_strategy=NodeAffinitySchedulingStrategy(self._node_id, soft=False),
             )
             .remote(executor_job(job, self._settings, self._packages, self._gpu_types()))
@@ -192,7 +192,7 @@ class Executors:
 def executor_job(
     job: JobRecord, settings: Settings, packages: PackageStore, gpu_types: Sequence[str]
 ) -> ExecutorJob:
-    """What the executor is told of the job; where it runs comes later, by `assign`."""
+    """Return what an executor is told of its job when it is made. `assign` tells it later where to run."""
     spec = job.spec
     return ExecutorJob(
         id=job.id,
@@ -221,7 +221,7 @@ def executor_job(
 
 
 def gpus_per_replica(spec: JobSpec, gpu_types: Sequence[str]) -> dict[str, int]:
-    """GPUs of a replica on each GPU type the job may use; one count for every type stands under "*"."""
+    """Return the GPUs of a replica by GPU type that the job may use. `EVERY_TYPE` stands for all types."""
     if spec.resources.gpu_types is None and isinstance(spec.resources.gpus_per_replica, int):
         return {EVERY_TYPE: spec.resources.gpus_per_replica}
     named = set(spec.resources.gpu_types or ()) | set(gpu_types)

@@ -1,4 +1,4 @@
-"""Ended jobs leave no folders behind: what they had on machines is removed; outputs and checkpoints stay."""
+"""Removes the folders of ended jobs from machines. Outputs and checkpoints stay."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FolderHook(CycleHook):
         self._clock = clock
 
     def retired(self, job: JobRecord) -> None:
-        """Have its folders removed; what has to stay for now is told in its log."""
+        """Have the job's folders removed. Its log tells what has to stay for now."""
 
         def tell(text: str) -> None:
             self._store.log(Event(EventKind.OUTPUTS, self._clock.wall_s(), job.id, {"text": text}))
@@ -35,7 +35,7 @@ class FolderHook(CycleHook):
             self._machines.clean(job.machines, Site(job.folder, self._settings.state_dir, outputs_url=url), tell)
 
     def clean_rest(self) -> None:
-        """Remove what is left of jobs that ended while an earlier life of the service ended, too."""
+        """Remove folders of jobs that an earlier life of the service retired but did not clean up."""
         work = str(work_folder(self._settings.state_dir))
         for job in self._store.jobs.values():
             if job.retired and job.package is not None and Path(work, job.folder).exists():

@@ -1,4 +1,4 @@
-"""What a job's script was seen to do, and what that means for its batches and GPUs, in sentences. Pure."""
+"""Tells in sentences what a script was seen to do, and what that means for its batches and GPUs. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..estimators.measurements import Measurements
 
 
 def habits_of(measured: Measurements | None, spec: JobSpec) -> list[str]:
-    """Return one sentence for each habit that decides how the job may be scaled; none before it has trained."""
+    """Return one sentence per habit that limits how the job scales; none before it has trained."""
     if measured is None:
         return []
     limits, info = measured.batch_limits(spec.training, spec.fewest_replicas), measured.info
@@ -35,7 +35,7 @@ def habits_of(measured: Measurements | None, spec: JobSpec) -> list[str]:
 
 
 def fits_nowhere(measured: Measurements | None, spec: JobSpec) -> str:
-    """Return why no GPU type that the job was measured on can run it at any size; "" where one can."""
+    """Return why no measured GPU type can run the job at any size; "" if one can."""
     measured = measured or Measurements()
     limits = measured.batch_limits(spec.training, spec.fewest_replicas)
     most = {gpu_type: measured.max_local_bsz(gpu_type, spec.training) for gpu_type in measured.profiles}

@@ -1,16 +1,16 @@
-"""How long a job has held GPUs, as sums that are kept up to date instead of asked of the store. Pure."""
+"""How long a job has held GPUs: sums that are kept up to date, so that nobody queries the store. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-TRAINING = ""  # key of the one open interval of training; profile runs stand under their GPU type
+TRAINING = ""  # key of the open interval of training; the key of a profile run is its GPU type
 
 
 @dataclass(frozen=True)
 class HeldTime:
-    """The intervals of one job, as far as sums need them. Times are seconds since the epoch."""
+    """What sums need of one job's intervals. Times are seconds since the epoch."""
 
     ended_gpu_s: float = 0.0  # over all ended intervals, profile runs included
     served: tuple[tuple[float, float], ...] = ()  # ended intervals of training: start, end
@@ -21,7 +21,7 @@ class HeldTime:
         return replace(self, open={**self.open, key: (start_s, gpus)})
 
     def ended(self, key: str, now: float) -> HeldTime:
-        """Return the sums with the open interval of a key ended; the same sums where there is none."""
+        """Return the sums with the open interval of a key ended. They stay the same if there is none."""
         if key not in self.open:
             return self
         start_s, gpus = self.open[key]
@@ -32,7 +32,7 @@ class HeldTime:
         )
 
     def gpu_s(self, now: float) -> float:
-        """Return GPU-seconds held so far, of all GPU types together."""
+        """Return the GPU-seconds held so far, over all GPU types."""
         total = self.ended_gpu_s
         for start_s, gpus in self.open.values():
             total += gpus * (now - start_s)

@@ -1,4 +1,4 @@
-"""What follows from a cycle beside its decisions: callbacks that are told of changes, rounds and ends.
+"""Callbacks of a cycle: they are told of changes, of rounds and of jobs that are over.
 
 A hook never decides. In production a hook that raises is logged and does no harm; tests let it raise.
 """
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Change:
-    """A job's record before and after one transaction. `cause`: the executor's event, where one led to it."""
+    """A job's record before and after one transaction. `cause` is the executor's event that led to it, if any."""
 
     before: JobRecord
     after: JobRecord
@@ -34,7 +34,7 @@ class Change:
 
 @dataclass(frozen=True)
 class RoundDone:
-    """A round: what it decided on, the plan, the slots it wants by view id, and the seconds it took."""
+    """A round that was planned. `wanted`: its slots by view id. `seconds`: how long planning took."""
 
     number: int
     round: Round
@@ -65,7 +65,7 @@ class CycleHook:
     """Callbacks of a cycle; a subclass overrides those it needs."""
 
     def changed(self, change: Change) -> None:
-        """Take note of a change that is in the store by now."""
+        """Take note of a change that is already in the store."""
 
     def planned(self, done: RoundDone) -> None:
         """Take note of a round, before its actions are sent."""
@@ -78,7 +78,7 @@ class Hooks:
     """Calls every hook in turn.
 
     Args:
-        strict: whether an error of a hook is raised, as tests want it, or logged.
+        strict: whether a hook's error is raised, as in tests, or only logged.
     """
 
     def __init__(self, hooks: Sequence[CycleHook], *, strict: bool) -> None:
@@ -108,7 +108,7 @@ class Hooks:
 
 
 class IntervalHook(CycleHook):
-    """Keeps in the store who held which GPUs, and when."""
+    """Writes to the store who held which GPUs, and when."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -149,7 +149,7 @@ def _interval(job: JobRecord, now: float) -> UsageInterval:
 
 
 class PlanLogHook(CycleHook):
-    """Logs every plan that is not the one before."""
+    """Logs every plan that differs from the one before."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -163,7 +163,7 @@ class PlanLogHook(CycleHook):
 
 
 def _plan_data(done: RoundDone, before: Mapping[str, tuple[Slot, ...]]) -> dict[str, Any]:
-    """Return what is another than in the plan before: a plan of thousands of jobs is long, and changes little."""
+    """Return what has changed since the plan before. A plan of thousands of jobs is long and changes little."""
     return {
         "round": done.number,
         "seconds": done.seconds,

@@ -1,4 +1,4 @@
-"""The life of a job: which phase may follow which (Sia, figure 3.2). Pure."""
+"""The phases of a job, and which may follow which (Sia, figure 3.2). Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ENDS = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED})
 NEXT: Mapping[Phase, frozenset[Phase]] = {
     Phase.SUBMITTED: frozenset({Phase.PROFILING, Phase.QUEUED, Phase.FAILED, Phase.CANCELLED}),
     Phase.PROFILING: frozenset({Phase.QUEUED, Phase.FAILED, Phase.CANCELLED}),
-    # A job may end while it is on its way out of its GPUs, hence QUEUED -> SUCCEEDED.
+    # A job may end while it leaves its GPUs, hence QUEUED -> SUCCEEDED.
     Phase.QUEUED: frozenset({Phase.RUNNING, Phase.PROFILING}) | _ENDS,
     Phase.RUNNING: frozenset({Phase.QUEUED}) | _ENDS,
     Phase.SUCCEEDED: frozenset(),
@@ -25,14 +25,14 @@ class IllegalTransition(ValueError):
 
 
 def check(before: Phase, after: Phase) -> None:
-    """Raises: IllegalTransition unless `after` equals or may follow `before`."""
+    """Raise IllegalTransition unless `after` equals or may follow `before`."""
     if after is not before and after not in NEXT[before]:
         allowed = ", ".join(sorted(NEXT[before])) or "nothing, it has ended"
         raise IllegalTransition(f"phase: {after} cannot follow {before}; allowed: {allowed}")
 
 
 def advance(state: JobState, phase: Phase, now: float, reason: str = "") -> JobState:
-    """The state in its new phase, with the times it first queued, first started and ended.
+    """Return the state in its new phase, with the times when the job first queued, first started and ended.
 
     Raises: IllegalTransition.
     """

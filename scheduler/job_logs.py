@@ -1,4 +1,4 @@
-"""Reading what `executor/files/job_log.py` keeps: one source as it was written, or all of them line by line."""
+"""Reads the logs that `executor/files/job_log.py` keeps: one source as written, or several line by line."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LEFT_OUT = (
 
 
 def page(folder: Path, source: str, offset: int, most: int = PAGE_BYTES) -> tuple[str, int]:
-    """The next part of a job's output and the offset after it; "" where there is no more yet.
+    """Return the next part of a job's output, and the offset after it. The part is "" if there is no more yet.
 
-    `source`: `rank-0` and the like, whose output comes as it was written; `ALL`, or `MEASURING` for profile runs,
-    in whole lines, each after its source. Offsets have no meaning but to be given back.
+    `source` is one name, such as `rank-0`, whose output comes as it was written. `ALL` and `MEASURING` join the
+    whole lines of all ranks or of all profile runs, each line after its source. Callers only pass offsets back.
     """
     files = _Files(folder)
     if source == ALL:
@@ -41,7 +41,7 @@ class _Files:
         self._listed: dict[str, list[tuple[int, Path]]] = {}
 
     def read(self, source: str, offset: int, most: int) -> tuple[bytes, int, bool]:
-        """What a source has at an offset, where that really begins, and whether some was dropped before."""
+        """Return a source's data at an offset, where it begins, and whether data before it was dropped."""
         if source not in self._listed:
             self._listed[source] = segments(self._folder, source)
         found = self._listed[source]
@@ -66,7 +66,7 @@ def _whole_characters(data: bytes) -> tuple[str, int]:
 
 
 def _together(files: _Files, offset: int, most: int, wanted: Callable[[str], bool]) -> tuple[str, int]:
-    """Whole lines of several sources in the order in which they came."""
+    """Return whole lines of several sources in the order in which they came, and the next offset."""
     parts: list[str] = []
     size = 0
     while size < most:
@@ -90,9 +90,12 @@ def _together(files: _Files, offset: int, most: int, wanted: Callable[[str], boo
 
 
 def _lines(files: _Files, source: str, start: int, length: int) -> Iterator[str]:
-    """Lines of a stretch of one source, of a progress bar what a terminal shows last; blank ones are left out."""
+    """Yield the lines of a stretch of one source, without blank ones.
+
+    Of a progress bar the line is what a terminal shows last.
+    """
     data = b""
-    while len(data) < length:  # it may go on in the next file
+    while len(data) < length:  # the stretch may go on in the next file
         more, _, gap = files.read(source, start + len(data), length - len(data))
         if gap:
             yield LEFT_OUT

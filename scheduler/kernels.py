@@ -1,8 +1,8 @@
-"""The solver's kernels: compiled in a child process, so that the service answers meanwhile.
+"""Compiles the solver's kernels in a child process, so that the service answers meanwhile.
 
     python -m coadapt.scheduler.kernels coadapt '{}'
 
-compiles what a policy's rounds call and keeps it in numba's cache: once per install.
+This command compiles what a policy's rounds call into numba's cache. It is needed once per install.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ log = logging.getLogger(__name__)
 
 
 class _NotCompiledError(BaseException):
-    """Raised out of a warm-up where the first kernel is not in the cache; no policy catches it."""
+    """Ends a warm-up at the first kernel that is not in the cache. No policy catches it."""
 
 
 def load_kernels(policy: str, options: Mapping[str, Any], compiling: Callable[[], None]) -> None:
-    """Load what a policy's rounds call; where it is not in the cache, let a child process compile it first.
+    """Load the kernels that a policy's rounds call. A child process compiles those that are not in the cache.
 
-    compiling: called before that. Where the child fails, this process compiles by itself.
+    If the child fails, this process compiles them itself.
+
+    Args:
+        compiling: called before anything is compiled.
     """
 
     def missing() -> None:

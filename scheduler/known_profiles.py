@@ -1,4 +1,4 @@
-"""The profile cache: what jobs of the same model, script or fingerprint have measured."""
+"""The profile cache: measurements of earlier jobs of the same model, script or fingerprint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .hooks import Change, CycleHook
 from .record import JobRecord
 from .store import Store
 
-MOST_KEPT = 1024  # entries that are kept in memory; the store has all
+MOST_KEPT = 1024  # entries in memory; the store has all
 
 
 class KnownProfiles(CycleHook):
@@ -26,13 +26,13 @@ class KnownProfiles(CycleHook):
         job, measured, before = change.after, change.after.measurements, change.before.measurements
         if measured is None or measured is before:
             return
-        again, mine = measured.of_another_run(same_script=True), measured.of_another_run()
-        if before is not None and again == before.of_another_run(same_script=True):
-            return  # most reports bring only what nobody takes over
+        for_script, for_model = measured.of_another_run(same_script=True), measured.of_another_run()
+        if before is not None and for_script == before.of_another_run(same_script=True):
+            return  # most reports bring nothing that another job takes over
         keys = {job.spec.fingerprint, profile_reuse.fingerprint(measured), job.script_key} - {None, ""}
         entries: dict[str, Measurements] = {}
         for key in sorted(str(key) for key in keys):
-            known, new = self._look_up(key), again if key == job.script_key else mine
+            known, new = self._look_up(key), for_script if key == job.script_key else for_model
             entry = new if known is None else new.completed_by(known)
             if entry == known:
                 continue
@@ -45,9 +45,9 @@ class KnownProfiles(CycleHook):
             self._keep(key, kept)
 
     def with_known(self, job: JobRecord) -> JobRecord:
-        """Return the job with what jobs of the same fingerprint, or of the same files and arguments, measured.
+        """Return the job with measurements of jobs with its fingerprint, or with the same files and arguments.
 
-        What a script asks for is known of the same files and arguments only.
+        What a script asks for is taken only from jobs with the same files and arguments.
         """
         script = self._look_up(job.script_key) if job.script_key else None
         for key in (job.spec.fingerprint, job.fingerprint, job.script_key):

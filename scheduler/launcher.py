@@ -1,9 +1,10 @@
-"""From what jobs hold to what a plan wants: which commands to send now. Pure.
+"""Decides which commands to send now, so that jobs get from what they hold to what a plan wants. Pure.
 
-`step` is called whenever something changed. It never over-commits: a GPU is claimed only when nobody else holds
-it, CPUs and memory only when they are free, and a job that leaves slots holds them until its executor says they
-are released. A job trains on where it is until its new slots are free; it is stopped or shrunk first only where
-others wait for what it gives up and nothing else would free it (two jobs that swap, for one).
+`step` is called whenever something has changed. It never over-commits. A job claims GPUs, CPUs and memory only
+when they are free. A job that leaves slots holds them until its executor says that they are released.
+
+A job trains where it is until its new slots are free. It is stopped or shrunk early in one case only: others wait
+for what it gives up, and nothing else would free it. Two jobs that swap are an example.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ Amounts = Mapping[str, Resources]  # node id -> what is held, asked for or free 
 
 @dataclass(frozen=True)
 class Holding:
-    """What a job was told to use (`target`) and where its workers may still live (`held`, a superset).
+    """The slots of one job.
 
-    `shrinks`: whether a part of the target is of use to the job (not to a rigid one). `patience_s`: how long the
-    job may rightly take to leave slots.
+    target: what the job was told to use.
+    held: where its workers may still live, a superset of `target`.
+    shrinks: whether the job can train on a part of its target; a rigid job cannot.
+    patience_s: how long the job may take to leave slots.
     """
 
     target: frozenset[Slot] = frozenset()
@@ -42,7 +45,7 @@ class Holding:
 
 @dataclass(frozen=True)
 class Assign:
-    """Use exactly these slots from now on; an empty tuple: checkpoint and stop."""
+    """Have a job use exactly these slots from now on. Without slots it checkpoints and stops."""
 
     job_id: str
     slots: tuple[Slot, ...]
@@ -50,7 +53,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class ForceOut:
-    """The job has not left its slots in time: restart its executor, which ends its workers."""
+    """Restart the executor of a job that has not left its slots in time. That ends its workers."""
 
     job_id: str
     slots: tuple[Slot, ...]
@@ -64,9 +67,10 @@ def slots_of(
 ) -> tuple[Slot, ...]:
     """Return one slot per replica on the GPUs that a placement names, in order.
 
-    `current`: slots that the job has; they stay where the placement has their GPUs.
+    Args:
+        current: slots that the job has; those whose GPUs are all in the placement stay.
 
-    Raises: ValueError where a share is no whole number of replicas or names no GPUs, or its node has no lease.
+    Raises: ValueError if a share is no whole number of replicas or names no GPUs, or its node has no lease.
     """
     per_replica = spec.gpus_per_replica(placement.gpu_type)
     if per_replica is None:
@@ -111,8 +115,8 @@ def slots_of(
 
 def same_amounts(one: Iterable[Slot], other: Iterable[Slot]) -> bool:
     """Return whether slots are the same places, each with the same amounts."""
-    mine, theirs = {slot: slot for slot in one}, {slot: slot for slot in other}
-    return mine.keys() == theirs.keys() and not any(_differ(slot, theirs[slot]) for slot in mine)
+    first, second = {slot: slot for slot in one}, {slot: slot for slot in other}
+    return first.keys() == second.keys() and not any(_differ(slot, second[slot]) for slot in first)
 
 
 def _differ(one: Slot, other: Slot) -> bool:
@@ -124,9 +128,11 @@ def _differ(one: Slot, other: Slot) -> bool:
 
 
 def less_given_up(wanted: Sequence[Slot], target: Iterable[Slot], after: Iterable[Slot]) -> tuple[Slot, ...]:
-    """What a job shall have, less what its executor gave up of its target: only a new round tries that again.
+    """Return the wanted slots without those that the executor has given up. Only a new round tries these again.
 
-    `target`, `after`: before and after its executor released slots; leaving others is no giving up.
+    Args:
+        target: what the job was told to use before its executor released slots.
+        after: the same, afterwards.
     """
     given_up = set(target) - set(after)
     return tuple(slot for slot in wanted if slot not in given_up)
@@ -139,12 +145,12 @@ def step(
     now: float,
     release_timeout_s: float,
 ) -> list[Action]:
-    """Commands that may be sent at once, in order.
+    """Return the commands that may be sent at once, in order.
 
     Args:
-        wanted: slots each job shall have; a job that holds slots and is absent shall have none.
-        holdings: every job (and whatever else occupies slots), in the order in which they are served.
-        room: what each living, leased node has, less what is held there by whom `holdings` does not name.
+        wanted: the slots that each job shall have; an absent job shall have none.
+        holdings: every job, and whatever else occupies slots, in the order in which they are served.
+        room: what each living, leased node has, less what holders outside `holdings` have of it.
     """
     actions = _Step(wanted, holdings, room).actions()
     redirected = {action.job_id for action in actions}
@@ -164,7 +170,7 @@ OTHERWISE = -1  # in place of a GPU: the CPUs or the memory of a node
 
 
 class _Step:
-    """One pass over the jobs that are not where they shall be."""
+    """One pass over the jobs that do not have what they shall have."""
 
     def __init__(
         self, wanted: Mapping[str, Sequence[Slot]], holdings: Mapping[str, Holding], room: Amounts
@@ -177,17 +183,20 @@ class _Step:
         self.moving = [j for j, held in self.holdings.items() if not same_amounts(self.wanted[j], held.target)]
 
     def actions(self) -> list[Action]:
-        # Pure releases first, then everything that fits; repeated, as nothing else changes `free`.
+        # Pure releases are sent first, then every claim that fits. Each claim is taken from `free` at once.
         claims = sorted(self.moving, key=lambda job_id: bool(self.adds(job_id)))
         sent: list[Action] = [self.send(j, self.wanted[j]) for j in claims if self.fits(j)]
         return sent + self.break_waits()
 
     def adds(self, job_id: str) -> Amounts:
-        """What it shall have beyond its target."""
+        """Return what a job shall have beyond its target."""
         return _beyond(self.wanted[job_id], self.holdings[job_id].target)
 
     def fits(self, job_id: str) -> bool:
-        """Whether nobody else holds what it shall get. What it is leaving itself its executor can wait for."""
+        """Return whether nobody else holds what a job shall get.
+
+        A job may claim slots that it is leaving itself: its executor waits for them.
+        """
         return not _short(_beyond(self.wanted[job_id], self.holdings[job_id].held), self.free)
 
     def send(self, job_id: str, slots: frozenset[Slot]) -> Assign:
@@ -197,7 +206,7 @@ class _Step:
         return Assign(job_id, tuple(sorted(slots)))
 
     def break_waits(self) -> list[Action]:
-        """Stop jobs that wait for each other's slots; the others wait for releases already on their way."""
+        """Stop or shrink jobs that wait for each other's slots. Other jobs wait for releases on their way."""
         sent: list[Action] = []
         waiting = [j for j in self.moving if not same_amounts(self.holdings[j].target, self.wanted[j])]
         while True:
@@ -210,9 +219,9 @@ class _Step:
             sent.append(self.send(blocker, kept))
 
     def stuck(self, waiting: Sequence[str]) -> set[tuple[str, int]]:
-        """Return what is short even after every release on its way, and every move that these make possible.
+        """Return what is short even after all releases on their way and all moves that these make possible.
 
-        As (node id, GPU), or (node id, OTHERWISE).
+        Each entry is (node id, GPU), or (node id, OTHERWISE) for CPUs and memory.
         """
         soon = dict(self.free)
         for holding in self.holdings.values():
@@ -222,7 +231,7 @@ class _Step:
         while looks:
             job_id = looks.popleft()
             if short := _short(left[job_id], soon):
-                blocked.setdefault(min(short), []).append(job_id)  # it cannot move before that is there
+                blocked.setdefault(min(short), []).append(job_id)  # it cannot move before that is free
                 continue
             needs, given_up = left.pop(job_id), _total(self.holdings[job_id].target - self.wanted[job_id])
             _add(soon, needs, -1.0)
@@ -234,7 +243,7 @@ class _Step:
         return {lack for needs in left.values() for lack in _short(needs, soon)}
 
     def gives_up(self, job_id: str) -> set[tuple[str, int]]:
-        """Return what a waiting job still has and is to leave, in the terms of `stuck`."""
+        """Return what a waiting job is to leave and still has, as entries like those of `stuck`."""
         wanted, given_up = {slot: slot for slot in self.wanted[job_id]}, set[tuple[str, int]]()
         for slot in self.holdings[job_id].target:
             after = wanted.get(slot)
@@ -246,7 +255,7 @@ class _Step:
 
 
 def _total(slots: Iterable[Slot]) -> Amounts:
-    """Return what workers are given in slots, by node."""
+    """Return the resources of slots by node."""
     total: dict[str, Resources] = {}
     for slot in slots:
         amount = Resources.of_slot(slot)
@@ -255,7 +264,7 @@ def _total(slots: Iterable[Slot]) -> Amounts:
 
 
 def _beyond(slots: Iterable[Slot], had: Iterable[Slot]) -> Amounts:
-    """Return what slots have more than those that were had. It is below 0 where a slot has less than before."""
+    """Return what slots have beyond those had before, by node. A slot with less than before counts below 0."""
     before, beyond = {slot: slot for slot in had}, dict[str, Resources]()
     for slot in slots:
         old = before.get(slot)
@@ -267,17 +276,17 @@ def _beyond(slots: Iterable[Slot], had: Iterable[Slot]) -> Amounts:
 
 
 def _least(slots: Iterable[Slot], held: Iterable[Slot]) -> frozenset[Slot]:
-    """Return the slots that are held, each with the lesser of both amounts."""
-    mine = {slot: slot for slot in held}
+    """Return those of the slots that are held, each with the lesser of both amounts."""
+    now = {slot: slot for slot in held}
     return frozenset(
         replace(
             slot,
-            cpus=min(slot.cpus, mine[slot].cpus),
-            memory_gib=min(slot.memory_gib, mine[slot].memory_gib),
-            share=min(slot.share, mine[slot].share),
+            cpus=min(slot.cpus, now[slot].cpus),
+            memory_gib=min(slot.memory_gib, now[slot].memory_gib),
+            share=min(slot.share, now[slot].share),
         )
         for slot in slots
-        if slot in mine
+        if slot in now
     )
 
 
@@ -287,7 +296,7 @@ def _add(to: dict[str, Resources], amounts: Amounts, times: float = 1.0) -> None
 
 
 def _short(needs: Amounts, free: Amounts) -> set[tuple[str, int]]:
-    """Return what of the needs is not free: (node id, GPU), or (node id, OTHERWISE)."""
+    """Return what of the needs is not free, as (node id, GPU) or (node id, OTHERWISE)."""
     short: set[tuple[str, int]] = set()
     for node, amount in needs.items():
         room = free.get(node, NOTHING)

@@ -1,4 +1,4 @@
-"""Learning from the runs that have ended, beside rounds: a round reads the last good model and never waits."""
+"""Learns from ended runs beside rounds. A round reads the last good model and never waits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .hooks import Change, CycleHook, RoundDone
 from .record import JobRecord
 from .store import Event, Store
 
-LEARN_EVERY_S = 60.0  # at most so often
+LEARN_EVERY_S = 60.0  # at least between two fits
 
 
 class LearningHook(CycleHook, Generic[LearnedT]):
@@ -46,7 +46,7 @@ class LearningHook(CycleHook, Generic[LearnedT]):
         self._store, self._learner, self._clock, self._failed = store, learner, clock, failed
         self._path = folder / f"{learner.name}.json"
         self._thread: threading.Thread | None = None
-        self._fitted_s: float | None = None  # monotonic; None: not in this life
+        self._fitted_s: float | None = None  # monotonic; None before the first fit of this process
         self._news = any(ended_well(job) for job in store.jobs.values())
         self._in_use = Fitted(nothing)
         try:
@@ -67,7 +67,7 @@ class LearningHook(CycleHook, Generic[LearnedT]):
         self._news |= change.before.active and ended_well(change.after)
 
     def planned(self, done: RoundDone) -> None:
-        """Begin to fit where something has ended since the last fit."""
+        """Begin a fit if a run has ended since the last one."""
         now_s = self._clock.monotonic_s()
         busy = self._thread is not None and self._thread.is_alive()
         if busy or not self._news or (self._fitted_s is not None and now_s - self._fitted_s < LEARN_EVERY_S):
@@ -77,7 +77,7 @@ class LearningHook(CycleHook, Generic[LearnedT]):
         self._thread.start()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for a fit that is under way; returns whether none is any more."""
+        """Wait for a fit that is under way. Return whether it has ended in time."""
         if self._thread is not None:
             self._thread.join(timeout_s)
         return self._thread is None or not self._thread.is_alive()
@@ -104,12 +104,12 @@ def learned_event(name: str, comparison: Comparison, now: float) -> Event:
 
 
 def ended_well(job: JobRecord) -> bool:
-    """Return whether a run of a known script has ended as it should."""
+    """Return whether a job with a known script has succeeded."""
     return job.phase is Phase.SUCCEEDED and bool(job.script_key) and job.state.finished_s is not None
 
 
 def ended_run(job: JobRecord, store: Store) -> EndedRun:
-    """Return a run as learners see it."""
+    """Return what learners see of an ended job."""
     ended_s = job.state.finished_s or 0.0
     samples = float(job.report.get("progress_samples", 0.0))
     return EndedRun(

@@ -1,6 +1,6 @@
-"""What is done on a machine of the cluster beside its jobs: small Ray tasks, one per machine, never waited for.
+"""Small tasks on the machines of the cluster, beside jobs. Nobody waits for them.
 
-Several nodes may be on one machine, as emulated ones are: they share what is done there.
+Several nodes may be on one machine, as emulated ones are. A task runs once per machine, not once per node.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .nodes import NodesSnapshot
 
 
 def machines_of(snapshot: NodesSnapshot) -> dict[str, str]:
-    """Address of every machine with leased nodes -> one of its nodes."""
+    """Return one node of every machine that has leased nodes, by the machine's address."""
     return {snapshot.names.get(node.id, node.id): node.id for node in reversed(snapshot.cluster.nodes)}
 
 
 class Machines:
-    """Has a template of training processes ready on every machine, and removes what ended jobs left there."""
+    """Keeps a template of training processes ready on every machine, and removes folders of ended jobs."""
 
     def __init__(self) -> None:
         self._here = ray.util.get_node_ip_address()
@@ -39,9 +39,9 @@ class Machines:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="machine")
 
     def see(self, snapshot: NodesSnapshot) -> None:
-        """Have a template started on machines that are new: the first job gains by it as much as later ones.
+        """Start a template on new machines, so that their first job starts fast too.
 
-        A machine that is back gives what ended jobs have left there.
+        Machines that are back are cleaned of what jobs that ended meanwhile have left there.
         """
         with self._lock:
             self._nodes = machines_of(snapshot)
@@ -59,9 +59,12 @@ class Machines:
         self._ready = set(there)
 
     def clean(self, addresses: Sequence[str], site: Site, tell: Callable[[str], None]) -> None:
-        """Remove the folders of an ended job from these machines; from those that are away when they are back.
+        """Remove the folders of an ended job from machines, or once they are back if they are away now.
 
-        tell: is given a sentence where something had to stay. A restarted service has forgotten who was away.
+        A restarted service forgets which machines were away.
+
+        Args:
+            tell: called with one sentence if something had to stay.
         """
         for address in addresses:
             with self._lock:
@@ -81,7 +84,10 @@ class Machines:
         *args: Any,
         done: Callable[[str], None] = lambda sentence: None,
     ) -> None:
-        """On the service's own machine in a thread: a Ray task there may have to start a process first."""
+        """Have a task done on a machine: by Ray, or by a thread if it is the service's own.
+
+        For a Ray task a process may have to start first.
+        """
 
         def answered(future: Future[str]) -> None:
             error = future.exception()
@@ -99,7 +105,7 @@ class Machines:
 
 
 def warm_template(threads: Mapping[str, str]) -> str:
-    """Have a template ready on this machine, for workers of the usual environment: a CPU and a thread each."""
+    """Have a template ready on this machine for workers with the usual environment."""
     owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
     template_client.warm({**os.environ, **threads}, owner)
     return ""

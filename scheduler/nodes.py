@@ -1,8 +1,8 @@
-"""The one adapter to Ray's view of nodes: who is there, what they are, and our lease on each.
+"""The one adapter to Ray's view of nodes: which there are, what they have, and our lease on each.
 
-A thread asks Ray every second or so; everyone else reads the newest snapshot and never waits for Ray's
-control plane. Each GPU node is leased whole by one detached placement group pinned to it, so that a job
-is resized by starting and ending single actors and no other Ray application slips in between.
+A thread asks Ray every second or so. Everyone else reads the newest snapshot and never waits for Ray's control
+plane. One detached placement group per GPU node leases the whole node. So a job is resized by starting and ending
+single actors, and no other Ray application takes GPUs in between.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FIRST_LOOK_S, LOOK_S = 5.0, 0.2
 
 @dataclass(frozen=True)
 class NodesSnapshot:
-    """Leased nodes that may be used, and what else is known of the cluster."""
+    """The leased nodes that jobs may use, and what else is known of the cluster."""
 
     cluster: Cluster = field(default_factory=lambda: Cluster(()))
     leases: Mapping[str, str] = field(default_factory=dict)  # node id -> placement group id
@@ -42,7 +42,7 @@ class NodesSnapshot:
 
 
 def node_of(row: Mapping[str, Any]) -> Node | None:
-    """A GPU node from one row of `ray.nodes()`; None without GPUs or a GPU type."""
+    """Return the GPU node of one row of `ray.nodes()`; None without GPUs or a GPU type."""
     labels, resources = row.get("Labels", {}), row.get("Resources", {})
     gpus = int(resources.get("GPU", 0))
     gpu_type = labels.get(GPU_TYPE_LABEL) or labels.get(ACCELERATOR_LABEL, "").lower()
@@ -64,7 +64,7 @@ def lease_name(node_id: str) -> str:
 
 
 class NodeView:
-    """Keeps `snapshot` fresh and the leases in step; calls `changed` when nodes come, go or drain.
+    """Keeps `snapshot` and the leases up to date, and calls `changed` when nodes come, go or drain.
 
     Args:
         spare_cpus: CPUs of each node that stay outside the lease (never more than half of them).
@@ -75,7 +75,7 @@ class NodeView:
         self._spare_cpus = spare_cpus
         self._changed = changed
         self._leases: dict[str, PlacementGroup] = {}
-        self._standing: set[str] = set()  # nodes whose lease was granted; it stands as long as the node
+        self._standing: set[str] = set()  # nodes whose lease was granted; a lease lasts as long as its node
         self._stop = threading.Event()
         self.snapshot = NodesSnapshot()
         self._thread = threading.Thread(target=self._watch, name="nodes", daemon=True)
@@ -96,7 +96,7 @@ class NodeView:
             try:
                 self.refresh()
             except Exception:
-                # The control plane is away or restarting: what was known stays, the next look tells.
+                # The control plane is away or restarting: the old snapshot stays until the next look.
                 log.exception("nodes: Ray did not answer")
             self._stop.wait(self._refresh_s)
 
@@ -112,7 +112,7 @@ class NodeView:
         before = self.snapshot
         found = Cluster(tuple(node for node in leased if node.id not in draining))
         self.snapshot = NodesSnapshot(
-            # The same object while the nodes are the same: what policies keep by it stays theirs.
+            # The object stays the same while the nodes do, as policies cache by its identity.
             cluster=before.cluster if found == before.cluster else found,
             leases={node.id: self._leases[node.id].id.hex() for node in leased},
             alive=frozenset(row["NodeID"] for row in rows),
@@ -127,22 +127,22 @@ class NodeView:
         return max(node.cpus - min(self._spare_cpus, node.cpus / 2), 0.0)
 
     def _leased(self, node: Node) -> Node:
-        """The node as jobs see it: with the CPUs of its lease."""
+        """Return the node as jobs see it: with the CPUs of its lease."""
         return replace(node, cpus=self._lease_cpus(node))
 
     def _lease(self, node: Node) -> bool:
-        """Whether the node's lease stands; asks for it where it does not exist."""
+        """Return whether the node's lease is granted. Ask for the lease if there is none."""
         if node.id not in self._leases:
             self._leases[node.id] = self._find_lease(node) or self._new_lease(node)
-        # No round begins before the first look is done: a restarted service must not take nodes for missing, and
-        # stop the jobs on them, because their leases take a moment to be found again.
+        # No round begins before the first look is done. Leases take a moment to be found again after a restart.
+        # Without that patience the service would take nodes for missing and stop the jobs on them.
         patience_s = LOOK_S if self.snapshot.ready else FIRST_LOOK_S
         if node.id not in self._standing and self._leases[node.id].wait(timeout_seconds=patience_s):
             self._standing.add(node.id)
         return node.id in self._standing
 
     def _find_lease(self, node: Node) -> PlacementGroup | None:
-        """The lease an earlier life of the service took."""
+        """Return the lease that an earlier life of the service took, or None."""
         try:
             return get_placement_group(lease_name(node.id))
         except ValueError:
@@ -160,7 +160,7 @@ class NodeView:
 
 
 def _draining() -> set[str]:
-    """Nodes with a notice to leave. Ray has no public call for it; Ray Train reads the same private one."""
+    """Return the nodes that are about to leave. Ray has no public call for it; Ray Train uses this one too."""
     try:
         return {str(node) for node in ray._private.state.state.get_draining_nodes()}
     except Exception:

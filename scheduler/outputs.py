@@ -1,6 +1,6 @@
-"""Reading what jobs left in their output folders, a page at a time: for `coadapt outputs`.
+"""Reads the output folders of jobs, a page at a time, for `coadapt outputs`.
 
-A path is read as it is. Of any other URL what counts is what workers have sent (`output_mirror.py`).
+A local path is read directly. Behind any other URL lies what workers have sent there (`output_mirror.py`).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Outputs:
         self._place = None if self._folder is not None else Place(url)
 
     def page(self, after: Name = ()) -> list[Output]:
-        """Up to `PAGE` outputs after a name, in order; none: that was all."""
+        """Return up to `PAGE` outputs after a name, in order; none once all were returned."""
         return [Output(*found) for found in itertools.islice(self._entries(after), PAGE)]
 
     def contents(self, names: Sequence[Name]) -> list[bytes | None]:
-        """What is in the first few of these files, at least one; None for a file that is gone.
+        """Return the contents of the first few of these files, at least of one; None for a file that is gone.
 
-        Of a file that is larger than `PART_BYTES` the beginning.
+        A file larger than `PART_BYTES` is cut there.
         """
         found: list[bytes | None] = []
         size = 0
@@ -45,7 +45,7 @@ class Outputs:
         return found
 
     def part(self, name: Name, offset: int) -> bytes | None:
-        """A file from an offset on, as much as is sent at once; None where the outputs have no such file."""
+        """Return up to `PART_BYTES` of a file from an offset on; None if the outputs have no such file."""
         if not is_name(name):
             return None
         if self._folder is not None:

@@ -1,8 +1,8 @@
 """Packages of jobs' working directories on the service's disk.
 
 The client packs a folder (`client/package.py`). The service keeps the package for as long as the job may need it.
-Workers fetch it from the job's executor. So a job outlives the command that submitted it, a queue of any length,
-and a restart of the whole cluster.
+Workers fetch it from the job's executor. So a job outlives the command that submitted it and a restart of the
+whole cluster.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PackageStore:
         return self._path(name).exists()
 
     def find(self, name: str) -> Path:
-        """Where it lies. Raises: PackageError if it was never put."""
+        """Return the path of a package. Raises: PackageError if it was never put."""
         if not self.has(name):
             raise PackageError(f"package: {name} is not in {self._folder}; submit the job again")
         return self._path(name)

@@ -137,7 +137,7 @@ def target_view(target: MetricTarget, job: JobRecord) -> TargetView:
 
 
 def profile_state(run: ProfileRun, active: bool) -> str:
-    """How far a profile run is, of a job that goes on or has ended."""
+    """Return in words how far a profile run is. `active`: whether its job goes on."""
     if run.ok:
         return f"measured ({run.reason})" if run.reason else "measured"
     if run.ok is False:
@@ -157,7 +157,7 @@ def job_event(event: Event) -> JobEvent:
 def cluster_view(
     snapshot: NodesSnapshot, jobs: Sequence[JobRecord], settings: Settings, rounds: int, plan: Plan | None
 ) -> ClusterView:
-    """`coadapt cluster`: every usable node with what runs on it."""
+    """Return what `coadapt cluster` shows: every usable node with what runs on it."""
     held: dict[str, list[tuple[str, Slot]]] = {}
     for job in jobs:
         for slot in job.occupied:
@@ -178,7 +178,7 @@ def cluster_view(
 
 
 def node_row(node: Node, held: Iterable[tuple[str, Slot]]) -> NodeRow:
-    """Return a node with who holds what of it: slots with the ids of their jobs."""
+    """Return a node with what is free of it and who holds the rest. `held`: its slots with their job ids."""
     free, gpus = Resources.of_node(node), dict[str, int]()
     tenants: dict[int, dict[str, float]] = {device: {} for device in range(node.gpus)}
     for job_id, slot in held:
@@ -206,12 +206,12 @@ def node_row(node: Node, held: Iterable[tuple[str, Slot]]) -> NodeRow:
 
 
 def _stated(amount: float) -> float | None:
-    """Return an amount as people read it, None where a node states none."""
+    """Return an amount rounded for people; None if the node does not state one."""
     return max(round(amount, 6), 0.0) if math.isfinite(amount) else None
 
 
 def devices_of(job: JobRecord) -> dict[str, list[int]]:
-    """Return the GPUs in which something of a job lives or is to live, by node."""
+    """Return the GPUs that a job occupies, profile runs included, by node."""
     found: dict[str, set[int]] = {}
     for slot in job.occupied:
         found.setdefault(slot.node_id, set()).update(slot.devices)
@@ -219,7 +219,7 @@ def devices_of(job: JobRecord) -> dict[str, list[int]]:
 
 
 def why_not_measured(job: JobRecord) -> str:
-    """Why a job has failed whose profile runs all failed; a reason that several GPU types share is told once."""
+    """Tell why all profile runs of a job failed. A reason that several GPU types share is told once."""
     types: dict[str, list[str]] = {}
     for run in job.profiles:
         types.setdefault(run.reason, []).append(run.gpu_type)
@@ -228,7 +228,7 @@ def why_not_measured(job: JobRecord) -> str:
 
 
 def why_not_in_round(job: JobRecord) -> str:
-    """One sentence for a job that took no part in the last round."""
+    """Tell in one sentence why a job took no part in the last round."""
     if not job.active:
         was = "was" if job.phase is Phase.CANCELLED else f"has {job.phase.value}:"
         return f"{job.id} {was} {job.state.reason}; `coadapt describe {job.id}` tells what it had"
@@ -272,6 +272,6 @@ def _why_outside(job: JobRecord, cluster: Cluster) -> WaitReason:
 
 
 def explanation(explained: Explanation) -> dict[str, Any]:
-    """The fields of an explanation as plain JSON values, and its lines for people."""
+    """Return an explanation as plain JSON values, with its lines for people."""
     found: dict[str, Any] = plain(explained.to_dict())
     return found

@@ -1,4 +1,4 @@
-"""Measurements that a job takes over from earlier jobs training the same model. Pure."""
+"""Takes over measurements from earlier jobs that trained the same model. Pure."""
 
 from __future__ import annotations
 
@@ -6,40 +6,43 @@ from ..estimators.measurements import Measurements
 
 
 def measured_types(measured: Measurements | None) -> frozenset[str]:
-    """Return the GPU types there are step times of."""
+    """Return the GPU types with measured step times."""
     return frozenset(measured.profiles) if measured is not None else frozenset()
 
 
 def fingerprint(measured: Measurements | None) -> str:
-    """Return the model's fingerprint; empty before the script has said it."""
+    """Return the model's fingerprint; "" before the script has told it."""
     info = measured.info if measured is not None else None
     return info.fingerprint if info is not None else ""
 
 
 def merged(
-    mine: Measurements | None, known: Measurements | None, script: Measurements | None = None
+    own: Measurements | None, known: Measurements | None, script: Measurements | None = None
 ) -> Measurements | None:
-    """Return both as one; where both measured the same, what this job measured itself.
+    """Return a job's own measurements, completed by those of other jobs. The own ones win.
 
-    Step times are the model's. Gradient noise is one run's, and a loop's habits are one script's: neither is ever
-    taken over. `script`: what runs of the very same script measured; what it asks for is taken over from it alone.
+    Step times belong to a model. Gradient noise belongs to one run, and a loop's habits to one script.
+
+    Args:
+        known: measurements of another job of the same model; only its step times are taken over.
+        script: measurements of another run of the same script; what the script asks for is taken over too.
     """
     if known is None:
-        return mine
+        return own
     theirs = known.of_another_run()
-    both = theirs if mine is None else mine.completed_by(theirs)
+    both = theirs if own is None else own.completed_by(theirs)
     return both if script is None else both.completed_by(script.of_another_run(same_script=True))
 
 
-def kept(mine: Measurements | None, stored: Measurements | None) -> Measurements | None:
-    """Return what an executor says it has measured, with the GPU types that only the record knows.
+def kept(told: Measurements | None, stored: Measurements | None) -> Measurements | None:
+    """Return what an executor has told, completed by the GPU types that only the record knows.
 
-    The stored value itself comes back where nothing is new, and else its profiles that are: models are kept by
-    their identity.
+    Models are cached by the identity of measurements. So the stored value itself is returned if nothing is new,
+    and else its unchanged parts are used.
     """
-    if mine is None or stored is None:
-        return stored if mine is None else mine
-    if mine == stored:
+    if told is None or stored is None:
+        return stored if told is None else told
+    if told == stored:
         return stored
-    mine = mine.sharing(stored)
-    return mine if measured_types(stored) <= measured_types(mine) else merged(mine, stored)
+    told = told.sharing(stored)
+    return told if measured_types(stored) <= measured_types(told) else merged(told, stored)

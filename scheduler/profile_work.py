@@ -1,4 +1,4 @@
-"""A profile run as work of its own: what a round places beside jobs. Pure."""
+"""A profile run as something that a round places beside jobs. Pure."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ class ProfileWork:
 
     @property
     def id(self) -> str:
-        """The name that policies and the launcher know it by. No job has a slash in its name; nobody parses it."""
+        """The name for policies and the launcher. It has a slash, which no job's name has; nobody parses it."""
         return f"{self.job_id}/profile/{self.gpu_type}"

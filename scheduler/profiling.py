@@ -1,4 +1,4 @@
-"""What time, nodes and other jobs' measurements make of a job's profile runs. Pure."""
+"""Keeps a job's profile runs in step with time, nodes and other jobs' measurements. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _admitted(job: JobRecord, now: float, text: str) -> Event:
 
 
 def measure_on_new_types(job: JobRecord, cluster: Cluster, now: float) -> Reaction:
-    """Have a queued or running job measured on new GPU types, beside what it does."""
+    """Have a queued or running job also measured on GPU types that are new in the cluster."""
     changed = with_new_types(job, cluster)
     before = {run.gpu_type for run in job.profiles}
     new = [run.gpu_type for run in changed.profiles if run.startable and run.gpu_type not in before]
@@ -77,7 +77,10 @@ def skip_known(job: JobRecord, with_known: Callable[[JobRecord], JobRecord], now
 
 
 def give_up_late(job: JobRecord, settings: Settings, now: float) -> Reaction:
-    """End the first run that takes too long, or restart an idle executor whose ended run does not leave."""
+    """End the first run that takes too long, or restart an executor whose ended run does not leave its GPU.
+
+    An executor is restarted only while its job holds no other slots.
+    """
     limit_s = settings.profile_timeout_s
     for run in job.profiles:
         if run.slot is None:
@@ -96,7 +99,7 @@ def give_up_late(job: JobRecord, settings: Settings, now: float) -> Reaction:
 
 
 def finish_profiling(job: JobRecord, settings: Settings, now: float) -> Reaction:
-    """Queue a job whose runs have ended, or that has waited long enough for the rest; fail one that cannot run."""
+    """Queue a job whose runs have ended, or that has waited long enough for the rest. Fail one that cannot run."""
     open_runs = [run for run in job.profiles if run.ok is None]
     known = profile_reuse.measured_types(job.measurements)
     waited = now - job.state.submitted_s > settings.profile_patience_s

@@ -1,7 +1,7 @@
-"""What an executor's event makes of a job's record. Pure: `react(job, event, now)`.
+"""Changes a job's record when its executor reports an event. Pure: `react(job, event, now)`.
 
-Events may come twice and, around a restart of the service, late; each reaction is therefore the same
-when repeated, and nothing moves a job that has ended.
+Events may come twice, and late after a restart of the service. So a reaction that is repeated changes nothing,
+and no event moves a job that has ended.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from .status import with_point
 from .store import Event
 from .targets import ending, missing
 
-MOST_CLAIMS = 8  # that are remembered of a job that is redirected again and again
+MOST_CLAIMS = 8  # remembered commands of a job that is redirected again and again
 PROFILE_TRIES = 2
-PROFILE_LOSSES = 5  # a worker that is lost is not the job's fault, but something is where all are
+PROFILE_LOSSES = 5  # a lost worker is not the job's fault, but so many are
 
 
 @dataclass(frozen=True)
 class Reaction:
-    """The changed record, lines of the log, whether a round should follow at once, and commands to send."""
+    """The changed record, lines for the log, whether a round should follow soon, and commands to send."""
 
     job: JobRecord
     events: tuple[Event, ...] = ()
@@ -52,7 +52,7 @@ class Reaction:
 
 
 def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
-    """Apply one event. Raises: TypeError for what is no event."""
+    """Return what one event changes. Raises: TypeError for anything else than an event."""
     if isinstance(event, Released):
         return _released(job, event, now)
     if not job.active:
@@ -80,7 +80,11 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
 
 
 def end(job: JobRecord, phase: Phase, reason: str, now: float, why: str = "", **changes: Any) -> Reaction:
-    """The job has ended; what it holds stays counted until it is released. `why` it did not go on, for its log."""
+    """End a job. What it holds stays counted until it is released.
+
+    Args:
+        why: why the job did not go on, for its log.
+    """
     ended = replace(
         job,
         state=advance(job.state, phase, now, reason),
@@ -114,11 +118,11 @@ def _failing(job: JobRecord, event: Failing, now: float) -> Reaction:
 
 
 def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
-    """The executor and all its workers are gone: the job queues again and runs from its last checkpoint."""
+    """Queue a job whose executor and workers are all gone. It will go on from its last checkpoint."""
     if not job.active:
         return Reaction(replace(job, held=(), pending_since_s=None))
     had = bool(job.occupied)
-    leaving = job.stopped is not None and not job.target  # it was to go anyway, and is not to be recovered
+    leaving = job.stopped is not None and not job.target  # it was told to leave, so this is no recovery
     state = replace(job.state, recoveries=job.state.recoveries + (had and not leaving), reason=reason)
     lost = replace(
         job,
@@ -139,7 +143,7 @@ def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
 
 
 def lose_slots(job: JobRecord, alive: frozenset[str], now: float) -> Reaction:
-    """Nodes are gone, and with them the job's slots there; the executor recovers with what is left."""
+    """Take away a job's slots on nodes that are gone. Its executor recovers with what is left."""
     gone = {slot.node_id for slot in job.occupied} - alive
     if not gone:
         return Reaction(job)
@@ -162,12 +166,12 @@ def _profile_finished(job: JobRecord, event: ProfileFinished, now: float) -> Rea
     run = job.profile(event.gpu_type)
     if run is None or not run.active or event.sequence != run.sequence:
         return Reaction(job)
-    # `Released` of the slot follows; until then it stays with the run.
+    # The run keeps its slot until the executor sends `Released` for it.
     done = replace(run, ok=event.ok, reason=event.reason, tries=run.tries + 1, ended_s=now)
     if event.lost and run.losses < PROFILE_LOSSES:
         done = replace(done, ok=None, started_s=None, tries=run.tries, losses=run.losses + 1)
     elif not event.ok and done.tries < PROFILE_TRIES:
-        # The machine may have been at fault rather than the script: once more.
+        # The machine may have been at fault rather than the script, so the run is tried again.
         done = replace(done, ok=None, started_s=None)
     changed = replace(
         job,
@@ -184,9 +188,10 @@ def _profile_finished(job: JobRecord, event: ProfileFinished, now: float) -> Rea
 
 
 def _fault_while_measured(job: JobRecord, event: ProfileFinished, told: Event, now: float) -> Reaction:
-    """The script's own error, which training would meet as well: the same one again ends the job.
+    """Count an error of the script itself, and end the job where another try is pointless.
 
-    On one GPU type alone it may be the type's fault, as long as another type may do, or does.
+    The same error on two GPU types ends the job, as training would meet it too. The same error twice on one type
+    ends it only when the runs on all other types have failed.
     """
     fault = fault_of(event.reason, event.traceback)
     here = job.profile(event.gpu_type)
@@ -214,16 +219,16 @@ def _fault_while_measured(job: JobRecord, event: ProfileFinished, told: Event, n
 def _running(job: JobRecord, event: Running, now: float) -> Reaction:
     if not event.slots or event.sequence > job.sequence:
         return Reaction(job)
-    if 0 < event.generation <= job.generation:  # told before: its pause is counted
+    if 0 < event.generation <= job.generation:  # told before, so its pause is counted already
         event = replace(event, pause_s=None, recovered=False, retried=False)
     gpu_type = event.slots[0].gpu_type
     gpus = sum(slot.gpus for slot in event.slots)
-    # A start after the script's own error is its failure, and no pause that anyone else has made.
+    # A pause after an error of the script is the script's own, and no cost of a restart.
     paused = event.pause_s is not None and not event.retried
-    asked_s = dict(job.claims).get(event.sequence)  # it may answer an earlier command than the last
+    asked_s = dict(job.claims).get(event.sequence)  # the event may answer an earlier command than the last
     waited_s = None if asked_s is None else max(now - asked_s, 0.0)
     started = waited_s is not None and not set(event.slots) <= set(job.group)
-    # One that had stopped before it was given GPUs has paused for longer than it has waited for them.
+    # A job that had stopped before it was given GPUs has paused longer than it waited for them: no move.
     moved = paused and waited_s is not None and (event.pause_s or 0.0) <= waited_s and not event.recovered
     resized = paused and not event.recovered and job.phase is Phase.RUNNING and job.stopped is None
     state = replace(
@@ -232,12 +237,12 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         resizes=job.state.resizes + resized,
         recoveries=job.state.recoveries + event.recovered,
     )
-    # An executor that was restarted may have had the last command after it said that it had nothing.
+    # A restarted executor may have received the last command after it said that it had nothing.
     target = job.target or (event.slots if event.sequence == job.sequence else ())
     held = tuple(sorted({*job.held, *event.slots}))
     pending_since_s = job.pending_since_s
     if set(held) - set(target) and (asked_s is not None or pending_since_s is None):
-        pending_since_s = now  # until now it had to wait for its new processes; from now on it only has to leave
+        pending_since_s = now  # until now it waited for new processes; from now on it only has to leave
     changed = replace(
         job,
         state=state,
@@ -266,7 +271,7 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
 
 
 def _after(job: JobRecord, event: Running) -> str:
-    """How long it had not trained, and why."""
+    """Tell how long a job had not trained before it runs again, and why."""
     if event.pause_s is None:
         return ""
     if event.retried:
@@ -278,10 +283,13 @@ def _after(job: JobRecord, event: Running) -> str:
 
 
 def _lost_s(job: JobRecord, event: Running, waited_s: float | None) -> float:
-    """Seconds that a restart cost the whole group; `waited_s`: since its GPUs were asked for, where they were.
+    """Return the seconds that a restart cost the whole group.
 
-    A warm resize hardly interrupts training, but GPUs that joined were held while their processes started. A
-    longer pause was time in the queue.
+    A warm resize hardly interrupts training. But GPUs that joined were held while their processes started, and
+    count in proportion. A pause beyond `waited_s` was time in the queue, and does not count.
+
+    Args:
+        waited_s: seconds since the command that gave the job its GPUs; None if there was no such command.
     """
     if event.pause_s is None:
         return 0.0
@@ -293,16 +301,16 @@ def _lost_s(job: JobRecord, event: Running, waited_s: float | None) -> float:
 
 def _released(job: JobRecord, event: Released, now: float) -> Reaction:
     if event.everything:
-        # An executor that has just been started says so too, before it knows of any command.
+        # An executor that has just started says so too, before it knows of any command.
         return lose_everything(job, "its executor was restarted", now) if job.occupied else Reaction(job)
-    # It says nothing about slots that the job was given again since.
+    # The event says nothing about slots that later commands gave to the job again.
     given = tuple(given for given in job.given if given[0] > event.sequence)
     gone = set(event.slots) - {slot for _, slot in given}
     held = tuple(slot for slot in job.held if slot not in gone)
     target = tuple(slot for slot in job.target if slot not in gone)
     changed = replace(
         job,
-        # A run that is under way ends by `ProfileFinished`: this is of an earlier one in the same slot.
+        # An active run ends by `ProfileFinished`, so this event is of an earlier run in the same slot.
         profiles=tuple(_reset(run) if run.slot in gone and not run.active else run for run in job.profiles),
         held=held,
         target=target,
@@ -319,7 +327,7 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
 
 
 def _who_left(job: JobRecord, gone: set[Slot]) -> list[str]:
-    """What of the job left which GPUs and why, a clause each."""
+    """Return a clause for each part of a job that has left GPUs: which ones, and why."""
     measured = [run.slot for run in job.profiles if run.slot in gone and not run.active]
     trained = [slot for slot in job.held if slot in gone and slot not in measured]
     given_up = [slot for slot in trained if slot in job.target]
@@ -351,7 +359,7 @@ def _why_it_left(job: JobRecord, moved: Iterable[Slot]) -> str:
 
 
 def gpus_of(slots: Iterable[Slot | None]) -> str:
-    """`2xa100`, or of several types `1xa100, 2xt4`."""
+    """Return the GPUs of slots in words, such as `1xa100, 2xt4`."""
     counts: Counter[str] = Counter()
     for slot in slots:
         if slot is not None:
@@ -379,7 +387,7 @@ def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
 
 
 def flatten(report: Report) -> dict[str, Any]:
-    """A report's figures by the names they are shown under."""
+    """Return a report's figures by the names under which they are shown."""
     progress = report.progress
     noise = report.grad_var / report.grad_sqr if report.grad_var and report.grad_sqr else None
     return {
@@ -401,7 +409,7 @@ def flatten(report: Report) -> dict[str, Any]:
 
 
 def _requeue(job: JobRecord, reason: str, now: float) -> JobRecord:
-    """A running job without any slot waits in the queue."""
+    """Queue a running job that has no slot left. Any other job stays as it is."""
     if job.phase is not Phase.RUNNING or job.held or job.target:
         return job
     evicted = job.stopped is Stopped.EVICTED
@@ -410,7 +418,7 @@ def _requeue(job: JobRecord, reason: str, now: float) -> JobRecord:
 
 
 def _reset(run: ProfileRun) -> ProfileRun:
-    """Nothing of it is left anywhere: one that had not ended may start again."""
+    """Return a run whose worker is gone. It may start again if it had not ended."""
     return replace(run, slot=None, started_s=None, ended_s=None)
 
 
@@ -420,25 +428,26 @@ def _event(job: JobRecord, kind: EventKind, now: float, text: str, **data: Any) 
 
 
 def claim(job: JobRecord, slots: tuple[Slot, ...], now: float, why: Stopped = Stopped.EVICTED) -> Reaction:
-    """The record before `assign(slots)` is sent: a new sequence number, and the slots counted as held.
+    """Return the record to write before `assign(slots)` is sent: with a new sequence number and the slots held.
 
-    `why`: it is to leave its GPUs, where it gets none.
+    Args:
+        why: why the job has to leave its GPUs, if it gets no slots.
     """
     sequence = job.sequence + 1
     left = set(job.held) - set(job.target)
     leaving = set(job.held) - set(slots)
-    # One that was to wait for new processes first, and now just has to leave, has as long for that as any.
+    # The time to leave begins anew, unless the job already waits for new processes and goes on doing so.
     waits_on = bool(slots) and bool(left & leaving)
     since_s = (job.pending_since_s if waits_on else None) or now
     changed = replace(
         job,
         sequence=sequence,
         target=slots,
-        held=tuple(sorted({*slots, *job.held})),  # of the same place what is new counts
+        held=tuple(sorted({*slots, *job.held})),  # of two slots in the same place the new one counts
         claims=(*job.claims, (sequence, now))[-MOST_CLAIMS:] if slots else job.claims,
         given=(*(given for given in job.given if given[1] not in slots), *((sequence, slot) for slot in slots)),
         pending_since_s=since_s if leaving else None,
-        # One that has left is evicted until it trains again; one that stays after all never was.
+        # A queued job stays evicted until it trains again. A running job that gets slots never was.
         stopped=why if not slots else job.stopped if job.phase is Phase.QUEUED else None,
     )
     gpus = sum(slot.gpus for slot in slots)
@@ -448,9 +457,10 @@ def claim(job: JobRecord, slots: tuple[Slot, ...], now: float, why: Stopped = St
 
 
 def force_out(job: JobRecord, now: float) -> Reaction:
-    """The record before its executor is restarted for not leaving its slots.
+    """Return the record to write before an executor is restarted because its job did not leave slots in time.
 
-    They stay held until the executor's next life says that everything is released, and for as long again.
+    The slots stay held until the restarted executor says that everything is released. The job's time to leave
+    begins anew.
     """
     text = "did not leave its GPUs in time, its executor is restarted"
     late = (_event(job, EventKind.LATE, now, text),)
@@ -458,13 +468,16 @@ def force_out(job: JobRecord, now: float) -> Reaction:
 
 
 def restart_unnamed(job: JobRecord, now: float) -> Reaction:
-    """The record before the executor of an earlier version is restarted: Ray chose the GPUs of its workers."""
+    """Return the record to write before the executor of an earlier version is restarted.
+
+    Ray chose the GPUs of its workers, so nobody knows which they are.
+    """
     text = "its GPUs had no names, its executor is restarted"
     return Reaction(job, (_event(job, EventKind.LOST, now, text),), commands=(RestartExecutor(),))
 
 
 def start_profile(job: JobRecord, gpu_type: str, slot: Slot, now: float) -> Reaction:
-    """The record before `profile(slot)` is sent."""
+    """Return the record to write before `profile(slot)` is sent."""
     sequence = job.profile_sequence + 1
     profiles = tuple(
         replace(run, slot=slot, started_s=now, ended_s=None, sequence=sequence)
@@ -479,7 +492,7 @@ def start_profile(job: JobRecord, gpu_type: str, slot: Slot, now: float) -> Reac
 
 
 def give_up_profile(job: JobRecord, gpu_type: str, reason: str, now: float) -> Reaction:
-    """The record before a profile run that takes too long is ended; its slot is held until it is released."""
+    """Return the record to write before a late profile run is ended. Its slot stays held until it is released."""
     run = job.profile(gpu_type)
     profiles = tuple(
         replace(run, ok=False, reason=reason, ended_s=now) if run.gpu_type == gpu_type else run

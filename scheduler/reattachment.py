@@ -1,4 +1,4 @@
-"""After a restart of the service: what becomes of a job whose executor answers, does not answer, or is gone."""
+"""Brings records and executors together again after a restart of the service."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ def reattach(
     now: float,
     unnamed: bool = False,
 ) -> None:
-    """Bring record and executor together again.
+    """Bring the record of one job and its executor together again.
 
-    `unnamed`: whether the GPUs of its stored slots had no names. `statuses`: of every executor there is; None for
-    one that did not answer and may never have heard of the last command.
+    Args:
+        statuses: the status of every executor that exists. It is None for one that did not answer, which may have
+            missed the last command.
+        unnamed: whether the job's stored slots did not name their GPUs.
     """
     if job.id not in statuses:
         if job.occupied:
@@ -37,7 +39,7 @@ def reattach(
 
 
 def _repeat(job: JobRecord, seen: int, executors: ExecutorBackend) -> None:
-    """Send the last commands once more; an executor ignores what it has seen."""
+    """Send the last commands again. An executor ignores what it has seen."""
     if (job.target or job.held) and job.sequence > seen:
         executors.assign(job, job.target, job.sequence)
     for run in job.profiles:

@@ -1,4 +1,4 @@
-"""Everything the service keeps of one job, as one frozen value that is written whole. Pure."""
+"""The record of one job: a frozen value that is written whole. Pure."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ from ..estimators.measurements import Measurements
 class ProfileRun:
     """One profile run of a job: where it is, or how it ended.
 
-    `slot`: where its worker may live; None before it was started and once it is released. `started_s` None: not
-    started. `ok` None: not ended. `sequence`: the number it was started with, of the job's `profile_sequence`.
+    slot: where its worker may live; None before it is started and after it is released.
+    started_s: None before it is started.
+    ok: whether it measured something; None before it has ended.
+    sequence: the number of the command that started it, of the job's `profile_sequence`.
     """
 
     gpu_type: str
@@ -34,8 +36,8 @@ class ProfileRun:
     sequence: int = 0
     tries: int = 0  # runs that ended
     losses: int = 0  # runs whose worker was lost
-    ended_s: float | None = None  # since when the release of `slot` is waited for
-    fault: str = ""  # the last error of the script here, of `executor.reconciling.failures.fault_of`
+    ended_s: float | None = None  # when it ended and its release began to be awaited
+    fault: str = ""  # the script's last error here, as `executor.reconciling.failures.fault_of` names it
 
     @property
     def active(self) -> bool:
@@ -43,7 +45,7 @@ class ProfileRun:
 
     @property
     def startable(self) -> bool:
-        """To be measured, and nothing of it is left of an earlier try."""
+        """Whether it is still to be measured, and nothing is left of an earlier try."""
         return self.ok is None and self.started_s is None and self.slot is None
 
 
@@ -59,11 +61,13 @@ class Stopped(StrEnum):
 class JobRecord:
     """A job as stored.
 
-    `target`: slots of the last `assign`; `held`: slots in which workers of the job may live, so always a
-    superset of `target`; `group`: slots that train, by the executor's word; `sequence` numbers the commands
-    to train to its executor, `profile_sequence` those to measure, which stand beside them: a profile run's slot
-    is in `profiles` only. `pending_since_s`: since when a release has been waited for. `stopped`: why it was told
-    to leave all its GPUs, until it trains again; None: it was not.
+    target: slots of the last `assign`.
+    held: slots in which workers of the job may live, a superset of `target`. Profile runs are not included.
+    group: slots that train, as the executor last said.
+    sequence: number of the last command to train.
+    profile_sequence: number of the last command to measure.
+    pending_since_s: since when a release has been awaited; None if none is.
+    stopped: why the job was told to leave all its GPUs, until it trains again; None if it was not.
     """
 
     id: str
@@ -83,30 +87,30 @@ class JobRecord:
     fingerprint: str = ""
     largest_gpus: dict[str, int] = field(default_factory=dict)
     pauses: int = 0
-    lost_s: float = 0.0  # over all pauses: without training, or with new GPUs that waited for their processes
-    claims: tuple[tuple[int, float], ...] = ()  # commands not carried out yet that gave it GPUs: sequence, when
-    given: tuple[tuple[int, Slot], ...] = ()  # by the last command with each slot, until that is answered
-    starts: int = 0  # of processes on GPUs it was given
-    starting_s: float = 0.0  # over all starts: from then until it trained on them
-    moves: int = 0  # from GPUs to others, or to more or fewer of them
+    lost_s: float = 0.0  # over all pauses: without training, or with new GPUs whose processes were starting
+    claims: tuple[tuple[int, float], ...] = ()  # (sequence, moment) of commands that gave GPUs, until done
+    given: tuple[tuple[int, Slot], ...] = ()  # (sequence, slot) of the last command with a slot, until answered
+    starts: int = 0  # times that processes started on newly given GPUs
+    starting_s: float = 0.0  # over all starts: from the command until the job trained on them
+    moves: int = 0  # to other GPUs, or to more or fewer of them
     moving_s: float = 0.0  # over all moves: without training
-    generation: int = 0  # of the last group that its executor told of; one that was made anew counts anew
+    generation: int = 0  # of the last group that the executor told of; a new executor counts from 1 again
     report: dict[str, Any] = field(default_factory=dict)  # the newest report, flattened for people
-    reached: tuple[tuple[float, float], ...] = ()  # (moment, part of its epochs done) on the GPUs it has now
+    reached: tuple[tuple[float, float], ...] = ()  # (moment, fraction done) on the GPUs it has now
     metrics: dict[str, float] = field(default_factory=dict)
     measured_at: dict[str, MeasuredAt] = field(default_factory=dict)  # where in the training, by metric
     left_out: str = ""  # one sentence on metrics that are not kept
     traceback: str = ""  # of the script's last error
     stopped: Stopped | None = None
-    retrying: bool = False  # its script failed and is being started again
+    retrying: bool = False  # the script failed and is started again
     faults: int = 0  # errors of the script while it was measured
-    ended_early: str = ""  # how far it was, where it ended by itself before all was done
-    machines: tuple[str, ...] = ()  # addresses of those it has run on, whose folders go when it has ended
+    ended_early: str = ""  # how far the script was when it ended by itself before all was done
+    machines: tuple[str, ...] = ()  # addresses where it has run; its folders there are removed at its end
     retired: bool = False  # ended, and its executor is gone
 
     @property
     def folder(self) -> str:
-        """Names its folder on each machine; ids begin anew with every job store."""
+        """The name of its folder on each machine. It is more than the id, which begins anew with every store."""
         told = f"{self.package} {self.state.submitted_s!r}".encode()
         return f"{self.id}-{hashlib.sha256(told).hexdigest()[:8]}"
 
@@ -130,7 +134,7 @@ class JobRecord:
 
     @cached_property
     def placement(self) -> Placement | None:
-        """What it shall have; None: nothing. The same object as long as the record is the same."""
+        """What the job shall have; None for nothing. Equal targets give the same object."""
         return placement_of(self.target)
 
     @property
@@ -140,7 +144,7 @@ class JobRecord:
 
     @property
     def moving_since_s(self) -> float | None:
-        """When it was given what it shall have and has not got wholly yet; None: it has, or shall have nothing."""
+        """When the job was given GPUs that it does not train on yet; None if there are none."""
         return self.claims[-1][1] if self.claims and self.target else None
 
     @property
@@ -150,14 +154,14 @@ class JobRecord:
 
     @property
     def pause_s(self) -> float | None:
-        """Mean measured time without training of a move; None before the first."""
+        """Mean measured time that a move takes from training; None before the first."""
         return self.moving_s / self.moves if self.moves else None
 
     def profile(self, gpu_type: str) -> ProfileRun | None:
         return next((run for run in self.profiles if run.gpu_type == gpu_type), None)
 
     def to_json(self) -> str:
-        """Return the record as JSON, without its measurements: the store keeps these beside it."""
+        """Return the record as JSON without its measurements, which the store keeps beside it."""
         row = {name: getattr(self, name) for name in _WRITTEN}
         row["spec"] = self.spec.model_dump(mode="json")
         row["state"] = vars(self.state)
@@ -213,15 +217,16 @@ def _slot_row(slot: Slot) -> dict[str, Any]:
 
 @lru_cache(maxsize=65_536)
 def _row(slot: Slot, *amounts: float) -> dict[str, Any]:
-    """Return the slot as JSON's own types. Records are written far more often than slots change.
+    """Return the slot as JSON's own types. It is cached, as records are written more often than slots change.
 
-    `amounts`: those of the slot, which equal slots need not share.
+    Args:
+        amounts: those of the slot, as equal slots may have different ones.
     """
     return asdict(slot)
 
 
 def _slot(row: Mapping[str, Any]) -> Slot:
-    """Return the slot of a row. One of earlier versions names no GPUs: these are below 0 until they get names."""
+    """Return the slot of a row. Rows of earlier versions name no GPUs: these get numbers below 0 for now."""
     if "devices" in row:
         return Slot(**{**row, "devices": tuple(row["devices"])})
     first = row["gpus"] * row.get("index", 0)
@@ -230,13 +235,13 @@ def _slot(row: Mapping[str, Any]) -> Slot:
 
 
 def _holds(run: dict[str, Any]) -> bool:
-    """Whether a stored run may still live in its slot; earlier versions kept the slots of runs long over."""
+    """Return whether a stored run may still live in its slot. Earlier versions kept slots of runs long over."""
     return run["ok"] is None or run.get("ended_s") is not None
 
 
 @lru_cache(maxsize=65_536)
 def placement_of(slots: tuple[Slot, ...]) -> Placement | None:
-    """Return the placement that slots realise, the same object for the same slots; None for no slots."""
+    """Return the placement that slots realise; None for no slots. Equal slots give the same object."""
     if not slots:
         return None
     nodes: dict[str, list[Slot]] = {}
@@ -247,12 +252,12 @@ def placement_of(slots: tuple[Slot, ...]) -> Placement | None:
         tuple(
             NodeShare(
                 node_id,
-                sum(slot.gpus for slot in mine),
-                sum(slot.cpus for slot in mine),
-                sum(slot.memory_gib for slot in mine),
-                mine[0].share,
-                tuple(sorted(device for slot in mine for device in slot.devices)),
+                sum(slot.gpus for slot in here),
+                sum(slot.cpus for slot in here),
+                sum(slot.memory_gib for slot in here),
+                here[0].share,
+                tuple(sorted(device for slot in here for device in slot.devices)),
             )
-            for node_id, mine in nodes.items()
+            for node_id, here in nodes.items()
         ),
     )

@@ -1,4 +1,4 @@
-"""What has run, as a trace that `coadapt simulate` replays: one JSON object a job. Pure."""
+"""Writes what has run as a trace that `coadapt simulate` replays: one JSON object per job. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from .store import UsageInterval
 
 
 def trace_lines(jobs: Iterable[JobRecord], intervals: Iterable[UsageInterval], restart_cost_s: float) -> list[str]:
-    """The jobs that succeeded and whose speed is known, in order of submission.
+    """Return a line for each job that succeeded and whose speed is known, in order of submission.
 
-    A job is written with what it asked for and with what was measured of it: its profile runs, throughput
-    parameters per GPU type, its noise scale, the samples (at the initial batch size) it took to end, how long its
-    processes took to start, and what a restart cost it. `intervals`: who held what when. `restart_cost_s`: what
-    policies took a restart to cost where no start had been measured.
+    A line says what the job asked for and what was measured of it. Measured are its profile runs, throughput
+    parameters per GPU type, noise scale, samples to the end (at the initial batch size), start times and restarts.
+
+    Args:
+        intervals: who held which GPUs, and when.
+        restart_cost_s: the cost of a restart that policies assumed where no start had been measured.
     """
     held: dict[str, list[UsageInterval]] = {}
     for interval in intervals:
@@ -34,7 +36,7 @@ def trace_lines(jobs: Iterable[JobRecord], intervals: Iterable[UsageInterval], r
         for job in ended
         if (row := _row(job, held.get(job.id, []), ended[0].state.submitted_s, restart_cost_s)) is not None
     ]
-    # A job whose training ran away has no speed to replay.
+    # A job whose training diverged has no finite speed to replay.
     return [dumps(row) for row in rows if all_finite(row)]
 
 
@@ -52,7 +54,7 @@ def _profiles(job: JobRecord, held: Iterable[UsageInterval]) -> list[dict[str, A
 
 
 def _slowdown(job: JobRecord, model: JobModel, held: Iterable[UsageInterval], samples: float) -> float:
-    """What its model says it would have trained on the GPUs it had, over what it did; 1 where none can tell."""
+    """Return the samples its model expected on the GPUs it had, over those it trained; 1 if nobody can tell."""
     expected = 0.0
     for interval in held:
         per_replica = model.gpus_per_replica.get(interval.gpu_type)

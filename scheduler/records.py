@@ -1,4 +1,4 @@
-"""The records of jobs as a cycle changes them: written first, then told to hooks, then acted on."""
+"""Applies changes to the records of jobs: each is written first, then told to hooks, then acted on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .upkeep import due_s, is_news
 
 
 class Records:
-    """Applies reactions; remembers which jobs changed or wait for a moment, and whether a round is asked for."""
+    """Applies reactions, and remembers which jobs to look at and whether a round was asked for."""
 
     def __init__(self, store: Store, executors: ExecutorBackend, hooks: Hooks, settings: Settings) -> None:
         self.store = store
@@ -28,7 +28,7 @@ class Records:
             self.note(job)
 
     def note(self, job: JobRecord) -> None:
-        """Have the job looked at in the next cycle, and when its time comes."""
+        """Have the job looked at in the next cycle, and again when its time comes (`due_s`)."""
         self.changed.add(job.id)
         due = due_s(job, self._settings)
         if due < float("inf"):
@@ -37,11 +37,11 @@ class Records:
             self._due.pop(job.id, None)
 
     def due(self, now: float) -> set[str]:
-        """Return the jobs that time alone may change now."""
+        """Return the jobs whose time has come."""
         return {job_id for job_id, due in self._due.items() if due <= now}
 
     def apply(self, reaction: Reaction, now: float, cause: ExecutorEvent | None = None) -> JobRecord:
-        """Write a reaction, then do what follows from it.
+        """Write a reaction, then tell hooks and executors. Return the record.
 
         Raises: IllegalTransition; KeyError for an unknown job.
         """

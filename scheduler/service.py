@@ -1,7 +1,7 @@
 """The scheduler service: one detached Ray actor around a `SchedulingCycle`. It decides nothing itself.
 
-A thread runs a cycle whenever something happened or time has passed; users' verbs and executors' events come in
-between. The actor may be killed at any moment: it starts again from the store and the executors that answer.
+A thread runs a cycle whenever something happened or time has passed. Users' verbs and executors' events come in
+between. The actor may be killed at any moment. It starts again from the store and the executors that answer.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ log = logging.getLogger(__name__)
 
 
 class SchedulerService:
-    """The actor's class. Public methods are its interface; all of them return at once.
+    """The class of the actor. Its public methods are its interface. All but `shutdown` return at once.
 
-    Raises: ValueError for options a policy does not accept; StoreError for a store of another version.
+    Raises: ValueError for options that the policy does not accept; StoreError for a store of another version.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -80,9 +80,9 @@ class SchedulerService:
     # --- what users ask ---------------------------------------------------------------------------------
 
     def submit(self, spec_json: str, package: str | None, idempotency_key: str, script_key: str = "") -> str:
-        """Store a job and return its id; the same key again returns the same id.
+        """Store a job and return its id. The same key again returns the same id.
 
-        Raises: pydantic.ValidationError for a spec that is none.
+        Raises: pydantic.ValidationError for a bad spec.
         """
         spec = JobSpec.model_validate_json(spec_json)
         job = self._cycle.submit(spec, idempotency_key=idempotency_key, package=package, script_key=script_key)
@@ -106,23 +106,25 @@ class SchedulerService:
         return dict(presenters.job_details(job, events, self._work, self._outputs_url(job), waits))
 
     def output_page(self, job_id: str, after: Name = ()) -> Sequence[Output]:
-        """Up to a page of the job's outputs after a name; empty: that was all. Raises: KeyError, OutputError."""
+        """Return outputs of a job after a name, as `Outputs.page` does. Raises: KeyError, OutputError."""
         return self._outputs(job_id).page(after)
 
     def output_contents(self, job_id: str, names: Sequence[Name]) -> Sequence[bytes | None]:
-        """`outputs.Outputs.contents`. Raises: KeyError, OutputError."""
+        """Return contents of a job's outputs, as `Outputs.contents` does. Raises: KeyError, OutputError."""
         return self._outputs(job_id).contents(names)
 
     def output_part(self, job_id: str, name: Name, offset: int) -> bytes | None:
-        """`outputs.Outputs.part`. Raises: KeyError, OutputError."""
+        """Return a part of an output, as `Outputs.part` does. Raises: KeyError, OutputError."""
         return self._outputs(job_id).part(name, offset)
 
     def cancel(self, job_id: str) -> bool:
-        """End a job; False if it had ended before. Raises: KeyError."""
+        """End a job. Return False if it had ended before. Raises: KeyError."""
         return self._cycle.cancel(job_id)
 
     def logs(self, job_id: str, offset: int = 0, source: str = "rank-0") -> tuple[str, int, bool]:
-        """(text, next offset, whether that was the last of an ended job); `source`: of `job_logs.page`.
+        """Return a part of a job's output, the next offset, and whether the job has ended and that was all.
+
+        `source` is one of `job_logs.page`.
 
         Raises: KeyError.
         """
@@ -132,7 +134,7 @@ class SchedulerService:
         return text, following, done
 
     def log_sources(self, job_id: str) -> Sequence[str]:
-        """What of the job has written something: `rank-0`, `profile-a100`, … Raises: KeyError."""
+        """Return the names of what has written output: `rank-0`, `profile-a100`, … Raises: KeyError."""
         return tuple(sources(self._settings.log_dir(self._store.get(job_id).id)))
 
     def cluster(self) -> dict[str, Any]:
@@ -149,7 +151,7 @@ class SchedulerService:
         )
 
     def explain(self, job_id: str) -> dict[str, Any]:
-        """Why the job has what it has, after the last round that it took part in. Raises: KeyError."""
+        """Explain what the last round decided on a job, or why it took no part. Raises: KeyError."""
         job = self._store.get(job_id)
         last = self._cycle.last_round
         if last is None or all(view.id != job_id for view in last.round.jobs):
@@ -164,7 +166,7 @@ class SchedulerService:
         ]
 
     def trace(self) -> Sequence[str]:
-        """`recording.trace_lines` of all jobs."""
+        """Return the trace of all jobs, as `recording.trace_lines` does."""
         return tuple(
             trace_lines(self._store.jobs.values(), self._store.intervals(), self._settings.restart_cost_s)
         )
@@ -173,15 +175,15 @@ class SchedulerService:
         return self._settings.model_dump()
 
     def ping(self) -> bool:
-        """Whether rounds are run: Ray's view of the nodes is known, and what rounds call is compiled."""
+        """Return whether rounds can run: the nodes are known and the solver is compiled."""
         return self._nodes.snapshot.ready and self._warm.is_set()
 
     def compiling(self) -> bool:
-        """Whether the nodes are known and the first round waits for its kernels, as it does once per install."""
+        """Return whether the first round waits only for its kernels, which are compiled once per install."""
         return self._compiling and self._nodes.snapshot.ready and not self._warm.is_set()
 
     def on_event(self, job_id: str, event: ExecutorEvent) -> None:
-        """An executor's event; repeated and late ones do no harm."""
+        """Take in an executor's event. Repeated and late ones do no harm."""
         self._cycle.on_event(job_id, event)
 
     def _waits(self, job: JobRecord) -> WaitReason | None:
@@ -194,11 +196,11 @@ class SchedulerService:
         return Outputs(self._outputs_url(self._store.get(job_id)))
 
     def shutdown(self, grace_s: float = 30.0) -> None:
-        """Checkpoint and stop every job, give the nodes back and end; the jobs go on at the next start."""
+        """Checkpoint and stop every job, then give the nodes back. The jobs go on at the next start."""
         self._stopping = True
         self._cycle.stop_all()
         deadline_s = self._clock.monotonic_s() + grace_s
-        # Only a group that trains has something to save; profile runs and starting workers just end.
+        # Only a group that trains has something to save. Profile runs and starting workers just end.
         while self._clock.monotonic_s() < deadline_s and any(job.group for job in self._store.unretired.values()):
             self._wake.wait(0.1)
             self._wake.clear()
@@ -224,7 +226,7 @@ class SchedulerService:
         self._cycle.step()
 
     def _warm_up(self) -> None:
-        """Load the kernels that rounds call; where they must be compiled, the service answers meanwhile."""
+        """Load the kernels that rounds call. The service answers while they are compiled."""
 
         def compiling() -> None:
             self._compiling = True
@@ -233,7 +235,7 @@ class SchedulerService:
         load_kernels(self._settings.policy, self._settings.policy_options, compiling)
 
     def _guard(self, work: Callable[[], None]) -> None:
-        """Log what goes wrong; the next cycle is run all the same."""
+        """Do some work and log its errors, so that the next cycle runs all the same."""
         try:
             work()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""What a person is told of where a job is, and when it may end: functions of its record. Pure."""
+"""Tells what a job is doing and when it may end, from its record. Pure."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from enum import StrEnum
 from ..core.job import Phase
 from .record import JobRecord, Stopped
 
-POINTS = 30  # of a job's progress that are remembered
-SPACING_S = 10.0  # between two of them, at least
+POINTS = 30  # points of a job's progress that are remembered
+SPACING_S = 10.0  # least time between two of them
 
 
 class Status(StrEnum):
-    """`Phase` says what the scheduler may do with a job, this what it is doing."""
+    """What a job is doing. (`Phase` says what the scheduler may do with it.)"""
 
     WAITING = "waiting"  # for GPUs, to be measured or to train
     MEASURING = "measuring"
-    STARTING = "starting"  # has GPUs, its processes start
+    STARTING = "starting"  # it has GPUs, and its processes start
     RUNNING = "running"
     RESTARTING = "restarting"  # after an error of its script, or on GPUs whose workers were lost
-    LEAVING = "leaving"  # saves and gives up its GPUs
-    EVICTED = "evicted"  # has trained, and other jobs have its GPUs
+    LEAVING = "leaving"  # it saves and gives up its GPUs
+    EVICTED = "evicted"  # it has trained, and other jobs have its GPUs
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -45,14 +45,14 @@ def status_of(job: JobRecord) -> Status:
 def with_point(
     points: tuple[tuple[float, float], ...], now: float, fraction: float
 ) -> tuple[tuple[float, float], ...]:
-    """(moment, part of the epochs done) of the last minutes, with one more."""
+    """Return the points (moment, fraction done) of the last minutes, with a new one."""
     if len(points) > 1 and now - points[-2][0] < SPACING_S:
         points = points[:-1]
     return (*points, (now, fraction))[-POINTS:]
 
 
 def ends_s(job: JobRecord) -> float | None:
-    """When its epochs are done at the rate of its last reports on the GPUs it has; None: these do not tell."""
+    """Return when a job will be done at the rate of its last reports; None if these do not tell."""
     if status_of(job) is not Status.RUNNING or len(job.reached) < 2:
         return None
     (first_s, before), (last_s, fraction) = job.reached[0], job.reached[-1]

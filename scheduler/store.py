@@ -1,9 +1,9 @@
-"""The durable job store: one sqlite file, every state change one transaction.
+"""The durable job store: one sqlite file, in which every change of state is one transaction.
 
-Knows no Ray. A change is written (and on disk) before anyone acts on it, so that a service killed at any
-moment finds, when it comes back, at least what it has already caused. Beside the jobs it keeps an
-append-only log of events, the intervals in which jobs held GPUs, and the profiles of earlier jobs by
-model fingerprint. Measurements are values in memory and JSON on disk: read once, written where they changed.
+A change is on disk before anyone acts on it. So a service that was killed finds at least what it has already
+caused. The store also keeps a log of events, the intervals in which jobs held GPUs, and profiles of earlier jobs
+by fingerprint. Measurements are values in memory and JSON on disk: read once, and written when they change.
+The store knows no Ray.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ create table if not exists profiles(
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the log. `job_id` None: of the cluster."""
+    """One line of the log. `job_id` is None for events of the cluster."""
 
     kind: EventKind
     time_s: float
@@ -59,7 +59,7 @@ class Event:
 
 @dataclass(frozen=True)
 class UsageInterval:
-    """A job held `gpus` GPUs of a type on `nodes` nodes from `start_s` to `end_s` (None: still does)."""
+    """A time in which a job held `gpus` GPUs of a type on `nodes` nodes. `end_s` is None while it goes on."""
 
     job_id: str
     start_s: float
@@ -77,10 +77,11 @@ class StoreError(RuntimeError):
 
 
 class Store:
-    """Jobs by id, in memory and on disk; safe to call from several threads.
+    """Jobs by id, in memory and on disk. Several threads may call it.
 
-    One process at a time writes a store (the service is one actor); readers may open it beside.
-    Raises: StoreError where the file is of another version.
+    One process at a time writes a store. Others may read it meanwhile.
+
+    Raises: StoreError if the file is of another version or no store.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -100,12 +101,12 @@ class Store:
         self._unretired: dict[str, JobRecord] = {}
         self._held: dict[str, HeldTime] = {}
         self.unreadable: dict[str, str] = {}  # job id -> what is wrong with its record
-        self.unnamed: set[str] = set()  # jobs whose stored slots name no GPUs: those of an earlier version
+        self.unnamed: set[str] = set()  # jobs of an earlier version, whose stored slots name no GPUs
         self._read_jobs()
         self._read_held_times()
 
     def _read_jobs(self) -> None:
-        """Read every record; one that does not parse is set aside, so that the other jobs go on."""
+        """Read every record. One that does not parse is set aside, so that the other jobs go on."""
         for job_id, text, measured in self._db.execute(
             "select id, record, measurements from jobs order by number"
         ):
@@ -127,7 +128,7 @@ class Store:
             self._held[job_id] = held if end_s is None else held.ended(key, end_s)
 
     def _keep(self, job: JobRecord) -> None:
-        """Keep a job in memory, until the transaction under way fails."""
+        """Keep a job in memory. If the transaction under way fails, the old record comes back."""
         before = self._jobs.get(job.id)
         self._transactions.on_failure(lambda: self._put_back(job.id, before))
         self._jobs[job.id] = job
@@ -159,7 +160,7 @@ class Store:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Write all that is written within as one transaction: all of it is there afterwards, or nothing."""
+        """Make one transaction of all writes within: all of them are kept, or none."""
         with self._lock, self._transactions.begin():
             yield
 
@@ -167,13 +168,13 @@ class Store:
 
     @property
     def jobs(self) -> Mapping[str, JobRecord]:
-        """Every job there ever was by id, in submission order; a copy."""
+        """A copy of all jobs by id, in submission order."""
         with self._lock:
             return dict(self._jobs)
 
     @property
     def unretired(self) -> Mapping[str, JobRecord]:
-        """Jobs that are active, or have ended and may still hold something, in submission order; a copy."""
+        """A copy of the jobs that are active or may still hold something, in submission order."""
         with self._lock:
             return dict(self._unretired)
 
@@ -183,7 +184,7 @@ class Store:
             return self._jobs.get(job_id)
 
     def get(self, job_id: str) -> JobRecord:
-        """Raises: KeyError with a sentence for a person."""
+        """Return the job. Raises: KeyError with a sentence for a person."""
         with self._lock:
             if job_id in self.unreadable:
                 raise KeyError(f"job {job_id}: {self.unreadable[job_id]}")
@@ -200,7 +201,7 @@ class Store:
         package: str | None = None,
         script_key: str = "",
     ) -> tuple[JobRecord, bool]:
-        """The new job, or the one an earlier call with the same key made; and whether it is new."""
+        """Return the new job, or the one that an earlier call with the same key made, and whether it is new."""
         with self._lock:
             row = self._db.execute("select id from jobs where idempotency_key=?", (idempotency_key,)).fetchone()
             if row is not None:
@@ -225,14 +226,14 @@ class Store:
             return job, True
 
     def save(self, job: JobRecord, *events: Event, now: float | None = None) -> JobRecord:
-        """Write a changed job and what happened, in one transaction; also keeps its GPU intervals in step.
+        """Write a changed job and what happened, in one transaction. End its intervals if it has ended by `now`.
 
         Raises: IllegalTransition where the phase cannot follow the stored one; KeyError for an unknown job.
         """
         return self.save_all([job], events, now)[0]
 
     def save_all(self, jobs: Sequence[JobRecord], events: Sequence[Event], now: float | None) -> list[JobRecord]:
-        """Several jobs changed by one decision: all of them are written or none."""
+        """Write several jobs that one decision changed: all of them or none. Raises: as `save`."""
         with self._lock:
             for job in jobs:
                 check(self.get(job.id).phase, job.phase)
@@ -258,7 +259,7 @@ class Store:
             self._append(events)
 
     def events(self, job_id: str | None = None, last: int = 100) -> list[Event]:
-        """The newest events, oldest first; of one job, or of all."""
+        """Return the newest events of one job or of all, oldest first."""
         where, args = ("where job_id=?", (job_id,)) if job_id is not None else ("", ())
         with self._lock:
             rows = self._db.execute(
@@ -271,7 +272,7 @@ class Store:
     # --- intervals ----------------------------------------------------------------------------------------
 
     def hold(self, interval: UsageInterval) -> None:
-        """From now on the job holds this: ends the running interval before it; nothing if that is the same."""
+        """Begin an interval of training, and end the one before. Do nothing if both are the same."""
         with self._lock:
             row = None
             if TRAINING in self.held_time(interval.job_id).open:
@@ -285,7 +286,7 @@ class Store:
                 return
             with self._transactions.begin():
                 if row is not None and row[1:4] == now[:3] and row[4] is None:
-                    # The first report after a start says which batch size the interval has had.
+                    # The first report after a start tells the interval's batch size.
                     self._db.execute(
                         "update intervals set batch_size=?, lr=? where id=?",
                         (interval.batch_size, interval.lr, row[0]),
@@ -295,13 +296,13 @@ class Store:
                 self._open_interval(interval)
 
     def hold_profile(self, interval: UsageInterval) -> None:
-        """A profile run starts; it is apart from what the job trains on."""
+        """Begin the interval of a profile run, which is apart from what the job trains on."""
         with self._lock, self._transactions.begin():
             self._close_interval(interval.job_id, interval.start_s, "profiling", interval.gpu_type)
             self._open_interval(replace(interval, phase="profiling"))
 
     def release(self, job_id: str, now: float, phase: str = "running", gpu_type: str | None = None) -> None:
-        """The job does not hold this any more."""
+        """End the open intervals of a job in a phase, or only those on one GPU type."""
         with self._lock:
             if self.held_time(job_id).open:
                 with self._transactions.begin():
@@ -318,7 +319,7 @@ class Store:
         return [UsageInterval(*row) for row in rows]
 
     def held_time(self, job_id: str) -> HeldTime:
-        """Return how long a job has held GPUs, as it is now; nothing of a job that never held any."""
+        """Return how long a job has held GPUs until now."""
         with self._lock:
             return self._held.get(job_id, _NEVER_HELD)
 
@@ -332,7 +333,7 @@ class Store:
             self._db.executemany("replace into profiles values(?,?,?)", rows)
 
     def recall(self, fingerprint: str) -> Measurements | None:
-        """Return measurements of earlier jobs with this fingerprint; None where there are none to read."""
+        """Return measurements of earlier jobs with this fingerprint; None if there are none or they are torn."""
         with self._lock:
             row = self._db.execute(
                 "select measurements from profiles where fingerprint=?", (fingerprint,)

@@ -1,4 +1,4 @@
-"""A job's target metric: how far it is, and what the end of the job says of it. Pure."""
+"""A job's target metric: how far it is, and whether the job ended with it. Pure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from ..core.job import Phase
 from ..core.json_numbers import shown
 from ..core.training_config import MetricTarget
 
-MOST_NAMED = 8  # metrics that a sentence names
+MOST_NAMED = 8  # most metrics that a sentence names
 
 
 def ending(
     target: MetricTarget | None, metrics: Mapping[str, float], reached: bool, ended_early: str
 ) -> tuple[Phase, str]:
-    """Phase and reason of a job whose script has ended well.
+    """Return phase and reason of a job whose script has ended without an error.
 
-    Epochs that are done are a success, with the target reached or not; a target that nobody ever reported is a
-    mistake in the job file or the script, and fails the job.
+    A job that has done its epochs succeeds even without reaching its target. A target that was never reported is
+    a mistake in the job file or the script, and fails the job.
     """
     ended = f"ended by itself after {ended_early}" if ended_early else "did all that was asked for"
     if reached or target is None:
@@ -30,7 +30,7 @@ def ending(
 
 
 def progress(target: MetricTarget, metrics: Mapping[str, float], ended: bool = False) -> str:
-    """`accuracy at least 0.97: 0.94, 0.03 to go`."""
+    """Tell how far the metric is, as in `accuracy at least 0.97: 0.94, 0.03 to go`."""
     what = f"{target.metric} {bound(target)}"
     if target.metric not in metrics:
         return f"{what}: {'never reported' if ended else 'not reported yet'}; {reported(metrics)}"
@@ -43,10 +43,10 @@ def progress(target: MetricTarget, metrics: Mapping[str, float], ended: bool = F
 
 
 def short_by(target: MetricTarget, value: float) -> float | None:
-    """How much the metric has to change; None where no number says so."""
+    """Return how much the metric has to change; None if that is not finite."""
     wanted = target.at_least if target.at_least is not None else target.at_most
     missing = abs((wanted or 0.0) - value)
-    return missing if missing < float("inf") else None  # also of NaN
+    return missing if missing < float("inf") else None  # NaN is not below either
 
 
 def bound(target: MetricTarget) -> str:
@@ -56,7 +56,7 @@ def bound(target: MetricTarget) -> str:
 
 
 def missing(target: MetricTarget | None, metrics: Mapping[str, float]) -> str:
-    """One sentence for a job that has reported metrics, and not its target; "" for any other."""
+    """Tell in one sentence that a job's target was not among its metrics; "" if it was or there is none."""
     if target is None or target.metric in metrics:
         return ""
     return f"{target.metric}, its target, was not reported in its first epoch; {reported(metrics)}"

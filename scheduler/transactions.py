@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 class Transactions:
     """The transactions of one connection in autocommit mode. The caller holds the lock of the connection.
 
-    What is kept in memory changes together with the file: each change says how to take it back, and all are taken
-    back where the transaction fails, be it on its way or in the commit.
+    What is kept in memory changes together with the file. Each change in memory says how to undo it. If the
+    transaction fails, all of them are undone.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -21,7 +21,7 @@ class Transactions:
 
     @contextmanager
     def begin(self) -> Iterator[None]:
-        """Write everything within, or nothing of it. One within another can fail by itself."""
+        """Write everything within, or nothing of it. An inner transaction can fail by itself."""
         depth, mark = self._depth, len(self._undo)
         self._db.execute("begin immediate" if depth == 0 else f"savepoint level{depth}")
         self._depth += 1
@@ -38,7 +38,7 @@ class Transactions:
             self._undo.clear()
 
     def on_failure(self, undo: Callable[[], None]) -> None:
-        """Call `undo` if the transaction under way fails; later changes are taken back before earlier ones."""
+        """Call `undo` if the transaction under way fails. Later changes are undone before earlier ones."""
         if self._depth:
             self._undo.append(undo)
 
@@ -47,7 +47,7 @@ class Transactions:
             self._undo.pop()()
 
     def _roll_back(self, depth: int) -> None:
-        # A full disk or a failing one may have rolled the whole transaction back already.
+        # If the disk is full or fails, sqlite may have rolled the whole transaction back already.
         if not self._db.in_transaction:
             return
         with suppress(sqlite3.Error):  # the first error says what is wrong

@@ -1,6 +1,6 @@
-"""From a plan to slots, and from slots to the actions that may be sent now.
+"""Turns a plan into slots, and slots into the actions that may be sent now.
 
-The launcher and `slots_of` are called here only.
+Nothing else calls the launcher or `slots_of`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .profile_work import ProfileWork
 from .record import JobRecord, ProfileRun
 from .snapshot import MEASURED_IN, START_S, Snapshot, waits_for_other_types
 
-SAVE_S = 120.0  # beyond its longest step a job may take so long to leave its slots; START_S more if it moves
+SAVE_S = 120.0  # time to leave slots beyond a job's longest step; START_S more if it moves
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ CycleAction = Assign | ForceOut | StartProfile
 
 @dataclass(frozen=True)
 class Wanted:
-    """The slots of the last plan, by the id of their view; `work` says which are profile runs."""
+    """The slots of the last plan by view id. `work` says which views are profile runs."""
 
     slots: dict[str, tuple[Slot, ...]]
     work: Mapping[str, ProfileWork]
@@ -49,9 +49,10 @@ def plan_slots(
     jobs: Iterable[JobRecord],
     failed: Callable[[str, ValueError], None],
 ) -> Wanted:
-    """Return the plan as slots; a placement that cannot be realised is told to `failed` and left out.
+    """Return the plan as slots. A placement that cannot be realised is told to `failed` and left out.
 
-    `jobs`: every job that is active or holds something.
+    Args:
+        jobs: every job that is active or holds something.
     """
     by_id = {job.id: job for job in jobs}
     placements: dict[str, Placement] = {}
@@ -63,7 +64,7 @@ def plan_slots(
             continue
         placements[view_id] = placement
         if work is None and placement == job.placement and _leased(job.target, nodes):
-            wanted[view_id] = job.target  # the same object: comparing it costs nothing from then on
+            wanted[view_id] = job.target  # comparing the same object is cheap from here on
     if len(wanted) == len(placements):
         return Wanted(wanted, snapshot.work)
     moving = [placement for view_id, placement in placements.items() if view_id not in wanted]
@@ -78,9 +79,9 @@ def plan_slots(
     for view_id, placement in names.placements.items():
         if view_id in wanted:
             continue
-        mine = held.get(view_id, ())
+        current = held.get(view_id, ())
         try:
-            slots = slots_of(placement, specs[view_id], nodes.cluster, nodes.leases, mine)
+            slots = slots_of(placement, specs[view_id], nodes.cluster, nodes.leases, current)
         except ValueError as error:
             failed(_job_id(view_id, snapshot), error)
             continue
@@ -99,9 +100,9 @@ def _leased(slots: Iterable[Slot], nodes: NodesSnapshot) -> bool:
 
 
 def _held(job: JobRecord, nodes: Container[str]) -> Iterator[tuple[str, tuple[Slot, ...]]]:
-    """Yield what a job trains on, where some of it is on these nodes, and what each of its profile runs is in.
+    """Yield (view id, slots) of a job, if some are on these nodes, and of each of its profile runs.
 
-    Slots that it is to keep come first.
+    Slots that the job is to keep come first.
     """
     if any(slot.node_id in nodes for slot in job.held):
         yield job.id, tuple(dict.fromkeys((*job.target, *job.held)))
@@ -121,9 +122,10 @@ def _devices(slots: Iterable[Slot]) -> dict[str, list[int]]:
 def actions(
     jobs: Iterable[JobRecord], wanted: Wanted | None, nodes: NodesSnapshot, release_timeout_s: float, now: float
 ) -> list[CycleAction]:
-    """Return what may be sent now, in order; the rest follows when slots are released.
+    """Return what may be sent now, in order. The rest follows when slots are released.
 
-    `wanted` None: no round has been planned yet, and every job keeps what it was given.
+    Args:
+        wanted: the last plan; None before the first round, when every job keeps what it was given.
     """
     planned = wanted.slots if wanted is not None else {}
     holdings: dict[str, Holding] = {}
@@ -167,7 +169,7 @@ def actions(
 def _room(
     nodes: NodesSnapshot, moving: Iterable[Iterable[Slot]], settled: Iterable[Iterable[Slot]]
 ) -> dict[str, Resources]:
-    """Return what settled jobs leave of the nodes that others are on or go to."""
+    """Return what settled jobs leave free on the nodes that other jobs are on or go to."""
     looked_at = {slot.node_id for slots in moving for slot in slots}
     room = {node.id: Resources.of_node(node) for node in nodes.cluster.nodes if node.id in looked_at}
     for slots in settled:
@@ -178,7 +180,7 @@ def _room(
 
 
 def _startable(job: JobRecord | None, work: ProfileWork, nodes: NodesSnapshot) -> bool:
-    """Return whether a planned run may still start: it may have failed since the last round."""
+    """Return whether a planned profile run may still start. It may have failed since the round."""
     if job is None or job.phase not in MEASURED_IN:
         return False
     run = job.profile(work.gpu_type)
@@ -186,7 +188,7 @@ def _startable(job: JobRecord | None, work: ProfileWork, nodes: NodesSnapshot) -
 
 
 def _holding(job: JobRecord) -> Holding:
-    # A job leaves at the end of a step, and for new slots only when its processes there are ready.
+    # A job leaves at the end of a step. If it moves, it leaves only when its new processes are ready.
     patience_s = job.spec.training.hang_timeout_s + SAVE_S
     if job.moving_since_s is not None:
         patience_s += START_S
@@ -200,6 +202,6 @@ def _holding(job: JobRecord) -> Holding:
 
 
 def without_given_up(wanted: Wanted, job_id: str, before: JobRecord, after: JobRecord) -> None:
-    """Take out of the plan what a job's executor gave up: only a new round tries that again."""
+    """Take out of the plan what a job's executor has given up. Only a new round tries that again."""
     if job_id in wanted.slots:
         wanted.slots[job_id] = less_given_up(wanted.slots[job_id], before.target, after.target)

@@ -1,4 +1,4 @@
-"""On which GPU types a job that was admitted is still to be measured. Pure."""
+"""Decides on which GPU types an admitted job is still to be measured. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .snapshot import allowed_types
 
 
 def with_new_types(job: JobRecord, cluster: Cluster) -> JobRecord:
-    """A queued or running job with a profile run for each GPU type that has joined the cluster since.
+    """Return a queued or running job with a profile run for each GPU type that has joined the cluster.
 
-    A type that has gone is not waited for. One that was tried, with whatever result, is not tried again, and a job
-    that keeps its GPUs until it ends needs no other.
+    Runs on types that have gone are dropped. A type that was tried is not tried again, with whatever result. A
+    running job that may not be preempted needs no other type.
     """
     if not job.spec.profile:
         return job

@@ -1,4 +1,4 @@
-"""Records of earlier versions, which counted GPUs and did not name them. Pure."""
+"""Names the GPUs in records of earlier versions, which only counted them. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .record import JobRecord
 
 
 def with_names(jobs: Iterable[JobRecord]) -> list[JobRecord]:
-    """Return the records that had slots without names, now with the lowest GPUs that no other job has, in order.
+    """Return the records whose slots named no GPUs, now with the lowest GPUs that no other job has.
 
-    Ray gave these workers their GPUs: nobody knows which, until the executor of such a job is restarted.
+    Ray chose the real GPUs of these workers. Nobody knows which, until the job's executor is restarted.
     """
     jobs = list(jobs)
     taken = {
@@ -44,7 +44,7 @@ def _is_named(slot: Slot) -> bool:
 
 
 def _slots(job: JobRecord) -> list[Slot]:
-    """Every slot that a record knows, those first in which something may live."""
+    """Return every slot of a record. Those in which something may live come first."""
     return [*job.occupied, *job.target, *job.group, *(slot for _, slot in job.given)]
 
 

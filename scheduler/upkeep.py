@@ -1,4 +1,4 @@
-"""What becomes of a job by time and by nodes, its executor's events aside. Pure."""
+"""Changes jobs when time passes or nodes come and go, without any event of their executors. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WithKnown = Callable[[JobRecord], JobRecord]
 def steps(
     job: JobRecord, nodes: NodesSnapshot, settings: Settings, with_known: WithKnown, now: float
 ) -> Iterator[Step]:
-    """Yield what is to be done with a job in its phase, in order; each step sees what the one before left."""
+    """Yield the steps for a job in its phase, in order. Each step takes the record that the one before left."""
     yield lambda job: lose_slots(job, nodes.alive, now)
     if not job.active:
         yield lambda job: retire(job, settings, now)
@@ -39,17 +39,17 @@ def steps(
         yield lambda job: skip_known(job, with_known, now)
 
 
-# What a report of training brings. Neither upkeep nor the launcher looks at it.
+# The fields that a report of training changes. Neither upkeep nor the launcher looks at them.
 _REPORTED = frozenset({"measurements", "report", "reached", "metrics", "measured_at", "left_out"})
 _LOOKED_AT = tuple(one.name for one in fields(JobRecord) if one.name not in _REPORTED)
 
 
 def is_news(before: JobRecord, after: JobRecord) -> bool:
-    """Return whether upkeep or the launcher may find something to do in a change of a record."""
+    """Return whether a change of a record may give upkeep or the launcher something to do."""
     if measured_types(before.measurements) != measured_types(after.measurements):
         return True
     if any(run.ok is None for run in after.profiles):
-        return True  # what is measured by now decides which runs are left
+        return True  # new measurements may make runs needless
     return any(
         (one := getattr(before, name)) is not (other := getattr(after, name)) and one != other
         for name in _LOOKED_AT
@@ -57,7 +57,7 @@ def is_news(before: JobRecord, after: JobRecord) -> bool:
 
 
 def retire(job: JobRecord, settings: Settings, now: float) -> Reaction:
-    """Retire an ended job once its slots are released, or have not been in time."""
+    """Retire an ended job once its slots are released, or their release is overdue."""
     waited = job.pending_since_s is None or now - job.pending_since_s > settings.release_timeout_s
     if job.retired or (job.held and not waited):
         return Reaction(job)
@@ -65,7 +65,7 @@ def retire(job: JobRecord, settings: Settings, now: float) -> Reaction:
 
 
 def due_s(job: JobRecord, settings: Settings) -> float:
-    """Return the wall time from which on time alone may change the job; infinity: never."""
+    """Return the wall time from which on time alone may change the job; infinity if it never does."""
     due = [math.inf]
     for run in job.profiles:
         if run.active and run.started_s is not None:
