@@ -32,8 +32,9 @@ ROOMS = (
 MOST_WORDS = 25
 _VERBS = """
 Accept Add Adjust Adopt Advance Agree Allow Answer Append Apply Ask Assign Await Be Begin Bound Bring Broadcast
-Build Calculate Call Cancel Carry Change Check Checkpoint Choose Claim Clear Close Collect Combine Compare Compile Complete
-Compute Connect Continue Copy Count Cover Cut Decide Deliver Describe Detect Discard Divide Do Draw Drop Empty
+Build Calculate Call Cancel Carry Change Check Checkpoint Choose Claim Clear Close Collect Combine Compare
+Compile Complete Compute Connect Continue Copy Count Cover Cut Decide Deliver Describe Detect Discard Divide Do
+Draw Drop Empty
 End Enter Estimate Evaluate Exchange Expand Explain Express Extend Factor Fail Fetch Fill Find Finish Fit Follow
 Forget Form Format Free Generate Get Give Go Group Grow Guess Hand Handle Have Hold Ignore Improve Include
 Insert Join Judge Keep Kill Lay Lease Leave Let Limit Link List Load Lock Log Look Lose Make Map Mark Mask

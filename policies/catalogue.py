@@ -1,4 +1,4 @@
-"""All policies by name: importing this registers every one of them."""
+"""All policies by name. Importing this module registers every one of them."""
 
 from . import coadapt, fifo, gavel, las, max_min, pollux, shockwave, sia, sjf, srtf, themis
 from .registry import make_policy, policy_class, policy_names, register

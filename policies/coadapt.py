@@ -1,4 +1,4 @@
-"""Sia's program, looking ahead: to jobs' next moves, ends and gradient noise, and to jobs to come."""
+"""Sia's program with a view ahead: of jobs' next moves, ends and gradient noise, and of jobs to come."""
 
 from __future__ import annotations
 
@@ -19,33 +19,34 @@ from .contract.traits import PolicyTraits
 from .program_explanation import Rules, explain_program
 from .registry import register
 
-# A configuration that may be chosen is worth something, however little of the horizon a move to it would leave.
+# The least value of a configuration that may be chosen, even if a move to it takes nearly all of the horizon.
 LEAST_VALUE = 1e-3
-MOST_EXPECTED, LEAST_CHANCE = 4, 0.1  # of jobs to come
+MOST_EXPECTED, LEAST_CHANCE = 4, 0.1  # jobs to come: how many are looked at, and how likely they must be
 
 
 class CoadaptOptions(ProgramOptions):
     """What an operator may set."""
 
-    p: float = Field(default=-0.03, ge=-5, lt=0)  # fairness power of normalised goodput; near 0: its logarithm
+    p: float = Field(default=-0.03, ge=-5, lt=0)  # fairness power of normalised goodput; near 0 as its logarithm
     lambda_: float = Field(default=3.0, ge=0, alias="lambda")  # penalty for giving a job nothing
-    # Relative to an objective of which about 98 % is the same for every plan that serves all jobs.
+    # About 98 % of the objective is the same for every plan that serves all jobs, so the relative gap is small.
     gap: float = Field(default=2e-5, ge=0, lt=1)
 
-    # How long a move is taken to last: so many seconds, and this share of its age, over the restarts it had.
+    # A move is expected to last (horizon_s + horizon_growth * age) / (restarts + 1).
     horizon_s: float = Field(default=300.0, gt=0)
     horizon_growth: float = Field(default=0.5, ge=0)
-    ends: bool = True  # no move is taken to last beyond the end of the job
-    first_replicas: int = Field(default=4, ge=1)  # most that a job starts with
-    reach: float = Field(default=4.0, ge=1)  # most that it may grow to, times the most it ever had
-    # Beyond the most replicas it ever had a job scales worse than its model says, by this power of the ratio.
+    ends: bool = True  # whether no move is expected to last beyond the end of the job
+    first_replicas: int = Field(default=4, ge=1)  # most replicas that a job starts with
+    reach: float = Field(default=4.0, ge=1)  # most growth of a job, as a multiple of the most replicas it ever had
+    # Beyond the most replicas it ever had, a job's goodput is divided by this power of its growth.
     scaling_loss: float = Field(default=0.1, ge=0, le=1)
-    # A noise scale below so many initial batch sizes is taken to grow to that much soon; unknown, to be that much.
+    # Least noise scale that plans reckon with, in initial batch sizes, as noise grows while a job trains.
     noise_ahead: float = Field(default=5.0, ge=0)
-    # Weight of jobs expected within `room_s`: GPUs that nobody gains more by are kept free for them. 0: none are.
+    # Weight of jobs expected within `room_s`, for which GPUs stay free that others gain less by. 0 keeps none
+    # free.
     room: float = Field(default=0.2, ge=0, le=1)
     room_s: float = Field(default=300.0, gt=0)
-    # In a simulated cluster, rounds also where a job arrives or ends; the live service has them always.
+    # Whether a simulated cluster has rounds also when a job arrives or ends, as the live service always has.
     early_rounds: bool = True
 
 
@@ -53,22 +54,22 @@ class CoadaptOptions(ProgramOptions):
 class CoadaptPolicy(ProgramPolicy):
     """Sia's program (equations 3.2 to 3.5, p < 0), with other values.
 
-    * A move to a configuration costs S seconds of the H that the job will stay there: it is worth
-      G · H / (H + S). H is `horizon_s`, longer for jobs that were seldom moved, and at most the time to the
-      job's end. (Sia's factor depends on a job's age and restarts only, and moves jobs that are about to end.)
-    * Goodput is that of the gradient noise soon to come, so that a job starts on as many GPUs as it will want a
+    * A move pauses a job for S seconds, and the job then stays for H seconds. So a configuration of goodput G is
+      worth G · H / (H + S). H grows from `horizon_s` for jobs that are seldom moved, and ends with the job.
+      Sia's factor depends only on a job's age and restarts, and moves jobs that are about to end.
+    * Goodput is computed with the gradient noise soon to come. So a job starts on as many GPUs as it will want a
       minute later. It may start on `first_replicas` and grow by `reach`, since each doubling is a restart.
     * p near 0 values relative progress alike in jobs that scale well and in jobs that do not.
-    * Room is kept for jobs that are expected, judged by those that came lately, where nobody gains much by it.
-      Fewer jobs then have to give way to a newcomer, which costs each of them a restart or two.
-    * Rounds come early where a job arrives or ends, as the live service's do.
-    * Jobs know what earlier ones that trained the same model measured, as those of the live service do.
+    * GPUs that nobody gains much by are kept free for jobs to come, judged by those that came lately. So fewer
+      jobs give way to a newcomer, which would cost each of them a restart or two.
+    * Rounds come soon after a job arrives or ends, as in the live service.
+    * Jobs know what earlier jobs that trained the same model measured, as in the live service.
     """
 
     traits = PolicyTraits(
         fixed_sizes=False, uses_models=True, preempts=True, early_rounds=True, profile_cache=True
     )
-    ageing = True  # a move's worth depends on how long a job will stay
+    ageing = True  # the worth of a move depends on the job's age
 
     Options = CoadaptOptions
 
@@ -86,7 +87,7 @@ class CoadaptPolicy(ProgramPolicy):
         may = eligibility(jobs, configurations, goodput, options.first_replicas, options.reach)
         goodput = goodput * np.maximum(may.growth, 1.0) ** -options.scaling_loss
         known = np.array([job.model is not None for job in jobs], dtype=bool)
-        # What a job has it may keep, even where a limit or a model learnt since would not offer it.
+        # A job may keep what it has, even if a limit or a newer model would not offer it.
         runs = np.flatnonzero(placed >= 0)
         choices = may.reachable
         choices[runs, placed[runs]] = may.allowed[runs, placed[runs]]
@@ -109,7 +110,7 @@ class CoadaptPolicy(ProgramPolicy):
         return Weights(offset, np.ones(len(jobs)), offset + stay_base + 2 * TIE)
 
     def to_come(self, jobs: Sequence[JobView], configurations: ConfigurationSet, now: float) -> np.ndarray:
-        """Return the gains of jobs to come over one smallest configuration, by how likely they are."""
+        """Return (others, configurations) gains of jobs to come over a smallest configuration, times chances."""
         options = self.options
         self._newcomers.note(jobs, configurations, lambda job: self.value_of(job, configurations).rows[0], now)
         found = self._newcomers.expected(now, options.room_s, MOST_EXPECTED) if options.room else None
@@ -122,7 +123,7 @@ class CoadaptPolicy(ProgramPolicy):
     def _goodput_ahead(
         self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray
     ) -> np.ndarray:
-        """Return (jobs, configurations) goodput with the noise scales soon to come; `goodput`: with today's."""
+        """Return (jobs, configurations) goodput with the noise scales soon to come; `goodput` is today's."""
         ahead = [None if job.model is None else self._ahead(job.model) for job in jobs]
         others = [i for i, (job, model) in enumerate(zip(jobs, ahead, strict=True)) if model is not job.model]
         if not others:
@@ -133,14 +134,14 @@ class CoadaptPolicy(ProgramPolicy):
 
     def _ahead(self, model: GoodputModel) -> GoodputModel:
         if not isinstance(model, JobModel):
-            return model  # a table knows of no noise
+            return model  # a table knows nothing of noise
         soon = self.options.noise_ahead * model.limits.initial_batch_size
         if soon <= 0 or (model.noise_scale is not None and model.noise_scale >= soon):
             return model
         return model.with_noise_scale(soon)
 
     def _lasting(self, jobs: Sequence[JobView], goodput: np.ndarray, current: np.ndarray) -> np.ndarray:
-        """Return (jobs, configurations) goodput over the time a job will stay there, with the pause of a move."""
+        """Return (jobs, configurations) mean goodput over a move's pause and the time that the job then stays."""
         options = self.options
         age_s = np.array([max(job.age_s, 0.0) for job in jobs])
         restarts = np.array([job.restarts for job in jobs])
@@ -159,12 +160,12 @@ class CoadaptPolicy(ProgramPolicy):
         return goodput * stays_s / (stays_s + pause_s)
 
     def _horizon_s(self, age_s: np.ndarray, restarts: np.ndarray) -> np.ndarray:
-        """Return (jobs,) how long a move is taken to last, before the end of the job is looked at."""
+        """Return (jobs,) how long a move is expected to last if the job does not end before."""
         options = self.options
         return np.asarray((options.horizon_s + options.horizon_growth * age_s) / (restarts + 1))
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
-        """Explain a job by its options, the prices of GPUs, and how long a move is taken to last."""
+        """Explain a job by its options, the prices of GPUs, and how long a move is expected to last."""
         return explain_program(job, round, plan, self._rules)
 
     def _rules(self, job: JobView) -> Rules:

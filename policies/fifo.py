@@ -1,4 +1,4 @@
-"""First in, first out: jobs of a fixed size in order of submission, none before one ahead of it."""
+"""First in, first out: jobs of a fixed size start in order of submission, and none overtakes another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .registry import register
 
 @register("fifo")
 class FifoPolicy(QueueingPolicy):
-    """Non-preemptive, with head-of-line blocking, as Slurm's default queue."""
+    """Starts jobs in order of submission, without preemption and with head-of-line blocking."""
 
     Options = QueueingOptions
     traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=False)

@@ -1,8 +1,8 @@
 """Gavel: shares of time on each GPU type by a linear program, handed out in rounds (OSDI'20).
 
-The program says which fraction of time each job is to spend on each GPU type (section 4). Every round, a job's
-priority on a type is its share over the time it had there since the shares were worked out; the jobs first in that
-order run (section 5). Every job gets the GPUs it asks for, so the policy is for jobs of a fixed size.
+The program says which fraction of time each job is to spend on each GPU type (section 4). In every round a job has
+a priority on each type: its share, divided by the time it had there since shares were computed. The jobs of
+highest priority run (section 5). Every job gets the GPUs it asks for, so the policy is for jobs of a fixed size.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ Floats = NDArray[np.float64]
 
 
 class Objective(StrEnum):
-    """What the shares are to be best at, by the names of Gavel's code."""
+    """What the shares maximise, by the names of Gavel's code."""
 
-    # The least GPU-time any job gets, as if all GPU types were as fast (least attained service).
+    # The least GPU time of any job, as if all GPU types were equally fast (least attained service).
     MAX_MIN_FAIRNESS = "max_min_fairness"
-    # The least progress any job makes, over that with an equal share of every type, times its GPUs.
+    # The least progress of any job, relative to its progress with an equal share of every type, times its GPUs.
     MAX_MIN_FAIRNESS_PERF = "max_min_fairness_perf"
-    # The same two, and beyond the least, the next least, and so on (water filling, section 4.3).
+    # The same two, then the next least, and so on (water filling, section 4.3).
     WATER_FILLING = "max_min_fairness_water_filling"
     WATER_FILLING_PERF = "max_min_fairness_water_filling_perf"
-    # The sum of the jobs' rates in their own units.
+    # The sum of the jobs' rates, each in its own unit.
     MAX_SUM_THROUGHPUT_PERF = "max_sum_throughput_perf"
 
 
@@ -58,28 +58,28 @@ class GavelOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     objective: Objective = Objective.MAX_MIN_FAIRNESS_PERF
-    # Seconds that shares are kept at least, though jobs arrive or end. A job without a share waits until then.
+    # Least seconds that shares are kept, even if jobs arrive or end. A job without a share waits until then.
     least_hold_s: float = Field(default=0.0, ge=0.0)
-    # The order in which GPU types are filled; empty: the ones that jobs run fastest on first.
+    # GPU types that are filled first, in this order. The others follow, those that jobs run fastest on first.
     gpu_types: tuple[str, ...] = ()
-    # Of the order in which a policy that takes all types to be equal fills them, drawn anew each round.
+    # Seed of the order in which type-blind objectives fill GPU types; it is drawn anew each round.
     seed: int = 0
 
 
 @dataclass(eq=False)
 class _Account:
-    """One job: its shares and what became of them, by GPU type of the cluster."""
+    """The shares of one job and the time it got, by GPU type of the cluster."""
 
     rates: Floats  # progress per second
-    received_s: Floats  # since the last reset
-    deficit_s: Floats  # what earlier shares promised and the job did not get
-    share: Floats | None = None  # None: not worked out yet
+    received_s: Floats  # since shares were computed, with half a round to begin with
+    deficit_s: Floats  # promised by earlier shares but not received
+    share: Floats | None = None  # None until it is computed
     attained_gpu_s: float = 0.0  # at the last round
 
 
 @register("gavel")
 class GavelPolicy:
-    """Keeps accounts of jobs from round to round; `plan` must see every round."""
+    """Keeps accounts of jobs from round to round, so `plan` must see every round."""
 
     Options: type[BaseModel] = GavelOptions
     traits = PolicyTraits(fixed_sizes=True, uses_models=True, preempts=True)
@@ -88,7 +88,7 @@ class GavelPolicy:
         self.options = options or GavelOptions()
         self._accounts: dict[str, _Account] = {}
         self._capacity: dict[str, int] = {}
-        self._reset_s = 0.0  # when shares were last worked out
+        self._reset_s = 0.0  # when shares were last computed
         self._stale = True
         self._random = random.Random(self.options.seed)
 
@@ -104,7 +104,7 @@ class GavelPolicy:
         self._account(round, jobs, gpus)
         idle = all(job.placement is None for job in jobs)
         held_s = round.now - self._reset_s
-        # Shares of the very start are replaced at the next chance, as in Gavel's code.
+        # Shares of time 0 are replaced at the next chance, as in Gavel's code.
         if self._stale and (held_s >= self.options.least_hold_s or self._reset_s == 0.0 or idle):
             self._share(round, jobs, gpus, held_s)
         chosen = self._choose(round.cluster, jobs, gpus)
@@ -136,9 +136,9 @@ class GavelPolicy:
         return explained(job, round, plan, standing, facts)
 
     def _figures(self, jobs: Sequence[JobView], types: int) -> dict[str, Floats]:
-        """Return shares of time, the time served since they were worked out, and the priority of both, by type.
+        """Return (jobs, types) shares of time, the time served since they were computed, and priorities.
 
-        A job without a share has nan.
+        They are nan for a job without a share.
         """
         accounts = [self._accounts[job.id] for job in jobs]
         none = np.full(types, np.nan)
@@ -148,7 +148,7 @@ class GavelPolicy:
         return {"share": share, "received_s": received_s, "priority": np.where(able, share / received_s, np.nan)}
 
     def _account(self, round: Round, jobs: Sequence[JobView], gpus: NDArray[np.int64]) -> None:
-        """Take in what every job had since the last round, who arrived and who ended."""
+        """Note what every job received since the last round, which jobs arrived and which ended."""
         capacity = round.cluster.capacity()
         if capacity != self._capacity:
             self._accounts.clear()
@@ -163,7 +163,7 @@ class GavelPolicy:
             if account is None:
                 rates = rates_of(job, count, round.cluster)
                 zeros = np.zeros(len(types))
-                # Half a round for everyone to begin with: no priority is without bound.
+                # Everyone begins with half a round, so that no priority is infinite.
                 account = _Account(rates, zeros + round.length / 2, zeros.copy())
                 self._accounts[job.id] = account
                 self._stale = True
@@ -173,7 +173,7 @@ class GavelPolicy:
             account.attained_gpu_s = job.attained_gpu_s
 
     def _share(self, round: Round, jobs: Sequence[JobView], gpus: NDArray[np.int64], held_s: float) -> None:
-        """Work out new shares, and accounts that start anew."""
+        """Compute new shares, and begin to count the time received anew."""
         accounts = [self._accounts[job.id] for job in jobs]
         for job, count, account in zip(jobs, gpus.tolist(), accounts, strict=True):
             account.rates = rates_of(job, count, round.cluster)
@@ -227,7 +227,7 @@ class GavelPolicy:
 
 @dataclass(frozen=True, eq=False)
 class _Reasons:
-    """Why jobs wait, of what a round went by; `taken`: ids of the jobs whose turn it is."""
+    """Tells why jobs wait, from the figures of a round. `taken`: ids of the jobs whose turn it is."""
 
     round: Round
     placements: Mapping[str, Placement]
@@ -255,12 +255,12 @@ class _Reasons:
 
 
 def shares_of(objective: Objective, rates: Floats, gpus: NDArray[np.int64], capacity: Floats) -> Floats:
-    """Return (jobs, types) shares of time. `rates`: (jobs, types), `gpus`: (jobs,), `capacity`: (types,)."""
+    """Return (jobs, types) shares of time, for `rates` (jobs, types), `gpus` (jobs,) and `capacity` (types,)."""
     asked = gpus.astype(float)
     if objective is Objective.MAX_SUM_THROUGHPUT_PERF:
         return max_sum_shares(rates, asked, capacity)
     values = (rates > 0).astype(float) if objective in TYPE_BLIND else rates
-    # Over the progress with every type in proportion to its GPUs (section 4.1).
+    # Progress is relative to that with every type in proportion to its GPUs (section 4.1).
     equal = values @ (capacity / capacity.sum())
     scale = np.divide(asked, equal, out=np.zeros_like(equal), where=equal > 0)
     fill = objective in (Objective.WATER_FILLING, Objective.WATER_FILLING_PERF)

@@ -1,4 +1,4 @@
-"""Least attained service: who got fewest GPU-seconds runs, in a few levels (Tiresias, NSDI'19, section 3.3)."""
+"""Least attained service: jobs with fewest GPU-seconds run, in a few levels (Tiresias, NSDI'19, section 3.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .registry import register
 
 
 class LasOptions(QueueingOptions):
-    # GPU-seconds at which a job falls to the next level; none: levels without end, the plain least attained.
+    # GPU-seconds at which a job falls to the next level. Without any, jobs are ordered by GPU-seconds alone.
     thresholds_gpu_s: tuple[float, ...] = Field(default=(18_000.0,))
 
     @field_validator("thresholds_gpu_s")
@@ -24,7 +24,7 @@ class LasOptions(QueueingOptions):
 
 @register("las")
 class LasPolicy(QueueingPolicy):
-    """Tiresias' two-dimensional LAS: service is GPUs times seconds; within a level first come, first served."""
+    """Two-dimensional LAS of Tiresias: service is GPUs times seconds. Within a level, first come, first served."""
 
     Options = LasOptions
 

@@ -13,17 +13,17 @@ class MaxMinOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    # A share of time is worth the same on every GPU type: shares are equal, not the progress that is made in them.
+    # Whether shares of time are made equal, rather than the progress within them.
     type_blind: bool = False
-    # False: once the worst-off job is as well off as can be, what is left goes to anybody.
+    # Whether the next worst-off job is served best too, and so on. If not, anybody gets what the worst-off leaves.
     water_filling: bool = True
-    # Seconds that shares are kept at least, though jobs arrive or end. A job without a share waits until then.
+    # Least seconds that shares are kept, even if jobs arrive or end. A job without a share waits until then.
     least_hold_s: float = Field(default=0.0, ge=0.0)
-    # Of the order in which a type-blind policy fills GPU types, drawn anew each round.
+    # Seed of the order in which a type-blind policy fills GPU types; it is drawn anew each round.
     seed: int = 0
 
 
-OBJECTIVES = {  # (type_blind, water_filling) -> what Gavel's code calls it
+OBJECTIVES = {  # by (type_blind, water_filling)
     (False, False): Objective.MAX_MIN_FAIRNESS_PERF,
     (False, True): Objective.WATER_FILLING_PERF,
     (True, False): Objective.MAX_MIN_FAIRNESS,
@@ -33,9 +33,10 @@ OBJECTIVES = {  # (type_blind, water_filling) -> what Gavel's code calls it
 
 @register("max_min")
 class MaxMinPolicy(GavelPolicy):
-    """Nobody's progress, over that with an equal share of every GPU type, can grow but at the cost of a worse-off.
+    """Makes the worst-off job as well off as can be, then the next worst-off, and so on.
 
-    The shares are handed out in rounds as Gavel's are.
+    A job's progress is measured relative to that with an equal share of every GPU type. Shares are handed out in
+    rounds, as in Gavel.
     """
 
     Options = MaxMinOptions

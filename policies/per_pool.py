@@ -1,4 +1,4 @@
-"""A policy that knows no pools, asked for each pool by itself."""
+"""Plans each pool by itself with a policy that knows no pools."""
 
 from __future__ import annotations
 

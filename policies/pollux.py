@@ -25,8 +25,8 @@ from .registry import register
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-VIRTUAL_GPUS = 4  # larger nodes count as several of this size (Sia, section 3.4.3)
-MOST_NODES = 16  # of these, that a job is spread over; one that asks for more GPUs than they have gets as many
+VIRTUAL_GPUS = 4  # GPUs of a virtual node; larger nodes count as several (Sia, section 3.4.3)
+MOST_NODES = 16  # most virtual nodes of one job, unless it asks for more GPUs than these have
 
 
 class PolluxOptions(BaseModel):
@@ -41,10 +41,10 @@ class PolluxOptions(BaseModel):
 
 
 class Search:
-    """The genetic search of one round after another, each going on from the population of the one before.
+    """Runs a genetic search per round. Each search goes on from the population of the one before.
 
-    Rows of a population follow their jobs, columns their nodes (by name). A new job holds nothing at first, nor
-    does anyone hold GPUs of a new node.
+    Rows of a population follow their jobs, and columns their nodes by name. A new job holds nothing at first, and
+    nobody holds GPUs of a new node.
     """
 
     def __init__(self, options: PolluxOptions) -> None:
@@ -55,7 +55,7 @@ class Search:
         self._front = np.zeros((0, 0, 0), np.int16)
 
     def run(self, jobs: Sequence[str], nodes: Sequence[object], problem: Problem, *more: Counts) -> Found:
-        """Return `more`: matrices to begin with beside the current one and the last population's."""
+        """Return what a search finds. It begins with the current matrix, `more` and the last population."""
         starts = problem.current, *more
         first = np.zeros((len(starts) + len(self._front), len(jobs), len(nodes)), np.int16)
         first[: len(starts)] = starts
@@ -71,14 +71,14 @@ class Search:
 
 
 def _shared(now: Sequence[object], before: Mapping[object, int]) -> tuple[Ints, Ints]:
-    """Return positions now and before of what is in both."""
+    """Return the positions now and before of the names that are in both."""
     pairs = [(i, before[name]) for i, name in enumerate(now) if name in before]
     to, origin = np.array(pairs, np.int64).reshape(-1, 2).T
     return to, origin
 
 
 class VirtualNodes:
-    """Parts of at most `VIRTUAL_GPUS` GPUs of every node, side by side."""
+    """The virtual nodes of a cluster: every node is cut into parts of at most `VIRTUAL_GPUS` GPUs."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -95,7 +95,7 @@ class VirtualNodes:
         return len(self.names)
 
     def placement(self, row: Counts, demand: Demand = WISH) -> Placement:
-        """Return what a row with GPUs of one type holds, with CPUs and memory."""
+        """Return the placement of a row, which has GPUs of one type only, with CPUs and memory."""
         held = np.flatnonzero(row).tolist()
         shares: dict[str, int] = {}
         for n in held:
@@ -107,9 +107,10 @@ class VirtualNodes:
         )
 
     def rows(self, placements: Sequence[Placement | None], known: Sequence[Counts | None]) -> Counts:
-        """Return (placements, nodes) GPUs held: as is `known`, where it is, else wherever there is room.
+        """Return (placements, virtual nodes) GPUs held.
 
-        What the nodes are too small for, or are no longer there for, is left out.
+        A `known` row is kept if it fits. Any other placement goes to whichever parts of its nodes have room. GPUs
+        of nodes that are gone or too small are left out.
         """
         rows = np.zeros((len(placements), len(self)), np.int16)
         free = self.room.copy()
@@ -126,7 +127,7 @@ class VirtualNodes:
             for share in placement.shares:
                 left = share.gpus
                 at = parts.get(share.node_id, [])
-                # A part that holds them all, the fullest of these; else the emptiest parts.
+                # The fullest part with room for all of them comes first, and else the emptiest parts.
                 for n in sorted(at, key=lambda n: (free[n] < left, free[n] if free[n] >= left else -free[n])):
                     take = min(left, int(free[n]))
                     row[n] += take
@@ -139,9 +140,9 @@ class VirtualNodes:
 class PolluxPolicy:
     """The published search, with every job's row on one GPU type.
 
-    A job is valued with the model of one GPU type, the one it knows best, wherever it goes, over what it would do
-    on its fair share of the cluster. It grows to at most twice the most it ever held. Where GPUs run short, who
-    got least goes first. A job of a fixed size gets that or nothing, one that may not be stopped keeps its GPUs.
+    A job's speedup is its goodput over that on a fair share of the cluster. The model of the GPU type that it
+    knows best counts for all types. A job grows to at most twice the most it ever held. Jobs that got least are
+    served first. A job of a fixed size gets that or nothing, and a job that may not be stopped keeps its GPUs.
     """
 
     Options = PolluxOptions
@@ -150,7 +151,7 @@ class PolluxPolicy:
     def __init__(self, options: PolluxOptions | None = None) -> None:
         self.options = options or PolluxOptions()
         self._search = Search(self.options)
-        self._held: dict[str, tuple[Placement, Counts]] = {}  # what was planned, on the virtual nodes
+        self._held: dict[str, tuple[Placement, Counts]] = {}  # what was planned, also as rows of virtual nodes
         self._names: list[tuple[str, int]] = []
 
     def plan(self, round: Round) -> Plan:
@@ -234,14 +235,14 @@ class PolluxPolicy:
 
 
 def _move_factor(job: JobView) -> float:
-    """Return what a move leaves of a job's speedup: (age - restarts x cost) / (age + cost), 0 at least."""
+    """Return the factor of a job's speedup if it moves: (age - restarts x cost) / (age + cost), at least 0."""
     cost = job.restart_cost_s
     whole = job.age_s + cost
     return max(job.age_s - job.restarts * cost, 0.0) / whole if whole > 0 else 1.0
 
 
 def _served(problem: Problem) -> Counts:
-    """Return the current matrix with the least that each job can do with for all that wait, as far as GPUs go."""
+    """Return the current matrix with the least GPUs added for every waiting job, as long as there are any."""
     rows = problem.current.copy()
     free = problem.room - rows.sum(axis=0)
     for j in np.flatnonzero(~rows.any(axis=1)).tolist():
@@ -261,12 +262,12 @@ def _served(problem: Problem) -> Counts:
 
 
 def _as_before(now: Placement | None, before: Placement) -> bool:
-    """Return whether a job holds as many GPUs of each node as it was given, whichever were named since."""
+    """Return whether a job holds as many GPUs of each node as it was given, whatever their names."""
     return now is not None and now.gpu_type == before.gpu_type and now.by_node == before.by_node
 
 
 def _limits(job: JobView, nodes: VirtualNodes) -> tuple[list[int], list[int], list[int]]:
-    """Return the least and most GPUs and those of a replica, per GPU type; zeros where the job cannot run."""
+    """Return least GPUs, most GPUs and GPUs of a replica, each per GPU type; 0 where the job cannot run."""
     resources, reserved = job.spec.resources, job.spec.reservation
     per_replica = [job.spec.gpus_per_replica(t) or 0 for t in nodes.types]
     ever = max(
@@ -311,10 +312,10 @@ def _why(job: JobView, nodes: VirtualNodes, free: Mapping[str, int]) -> Waiting 
 
 
 def _speedups(jobs: Sequence[JobView], nodes: int, gpus: int, fair: int, types: Sequence[str]) -> Floats:
-    """Return (jobs, nodes + 1, GPUs + 1) goodput over that of a fair share, on as few nodes as hold it.
+    """Return (jobs, nodes + 1, GPUs + 1) goodput relative to that on a fair share, on as few nodes as hold it.
 
-    A job that cannot use just as much is measured by the most it can use of that, or else by its least. One that
-    knows nothing yet scales perfectly.
+    If a job cannot run on exactly the fair share, the largest count below it counts, and else the smallest above.
+    A job without a model scales perfectly.
     """
     span = np.arange(1, nodes + 1)[:, None]
     count = np.arange(1, max(gpus, fair) + 1)
@@ -326,14 +327,13 @@ def _speedups(jobs: Sequence[JobView], nodes: int, gpus: int, fair: int, types: 
     columns = ConfigurationArrays(("any",), np.array([VIRTUAL_GPUS]), np.zeros(len(at), np.int64), *at.T)
     goodput = goodput_matrix([_blind(job.model, types) for job in jobs], columns)
     goodput, alone = goodput[:, : -len(count)], goodput[:, -len(count) :]
-    # Where it cannot run on the fair share: the largest count below, else the smallest above.
     rank = np.where(alone > 0, np.where(count <= fair, count, -count), -np.inf)
     chosen = np.where((rank > 0).any(axis=1), rank.argmax(axis=1), (alone > 0).argmax(axis=1))
     base = alone[np.arange(len(jobs)), chosen]
     table = np.zeros((len(jobs), nodes + 1, gpus + 1))
     at = at[: -len(count)]
     table[:, at[:, 0], at[:, 1]] = goodput / np.where(base > 0, base, 1.0)[:, None]
-    # A job that asks for more GPUs than the nodes a job is spread over have lies on more of them.
+    # A job that asks for more GPUs than `nodes` virtual nodes have lies on more of them.
     wide = count[(count <= gpus) & (dense > nodes)]
     if len(wide):
         table[:, nodes, wide] = alone[:, wide - 1] / np.where(base > 0, base, 1.0)[:, None]
@@ -343,7 +343,7 @@ def _speedups(jobs: Sequence[JobView], nodes: int, gpus: int, fair: int, types: 
 
 
 def _blind(model: GoodputModel | None, types: Sequence[str]) -> JobModel | None:
-    """Return the job's model as if all GPUs were of the type it knows best. Raises ValueError for others."""
+    """Return the job's model as if all GPUs were of the type it knows best. Raises ValueError for tables."""
     if model is None:
         return None
     if not isinstance(model, JobModel):

@@ -1,4 +1,4 @@
-"""Why a job has what it has: its goodput everywhere, what it would gain elsewhere, and what stands in the way."""
+"""Explains a job of a round that was one program: its options, their gains, and what speaks against each."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from .contract.configuration import Configuration, ConfigurationSet
 from .contract.explanation import Explanation, explained, headline, job_of, notes_on
 from .contract.round import JobView, Plan, Round
 
-MOST_BETTER = 5  # options that are told to a person
-ALIKE = 1.005  # goodputs up to so many times another are the same to a person
+MOST_BETTER = 5  # most better options that are shown
+ALIKE = 1.005  # a goodput up to this factor above another is shown as no better
 
 
 @dataclass(frozen=True)
 class Option:
     """One configuration from the job's point of view.
 
-    goodput: initial-batch-size samples/s. relative: goodput over that of what the job has after this round, None
-    where it has nothing. value: what the policy compared, normalised goodput with the restart factor. gain:
-    what it adds to the objective over leaving the job out; cost: its GPUs at this round's prices.
-    verdict: why the job does or does not have it. batch: the best batch there, None where nobody can tell.
+    goodput: initial-batch-size samples/s.
+    relative: goodput over that of what the job has after this round; None if it has nothing.
+    value: what the policy compared: normalised goodput with the restart factor.
+    gain: what it adds to the objective over leaving the job out; None if it was no option.
+    cost: its GPUs at this round's prices.
+    verdict: why the job does or does not have it.
+    batch: the best batch there; None if nobody can tell.
     """
 
     configuration: str
@@ -46,9 +49,11 @@ class Option:
 class Rules:
     """What a policy's own rules say of one job.
 
-    first, reach: as in `eligibility`, the replicas a job may start with and the factor by which it may grow.
-    too_far: why a larger configuration is out of reach. move: what a move costs the job, in one sentence.
-    unpaid: why a better configuration than the one it keeps is not worth a move. facts: what they state.
+    first, reach: replicas that a job may start with, and the factor by which it may grow, as in `eligibility`.
+    too_far: why a larger configuration is out of reach.
+    move: what a move costs the job, in one sentence.
+    unpaid: why a better configuration than the one it keeps is not worth a move.
+    facts: what the sentences state.
     """
 
     first: int
@@ -75,8 +80,8 @@ def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobV
     job = round.jobs[job_of(job_id, round)]
     configurations = plan.configurations
     assert configurations is not None  # every plan of a program has them
-    found, mine = explained(job_id, round, plan), rules(job)
-    options = _options(job, round, plan, configurations, mine)
+    found, own_rules = explained(job_id, round, plan), rules(job)
+    options = _options(job, round, plan, configurations, own_rules)
     after = plan.placements.get(job_id)
     chosen = configurations.index(after)
     model = job.model
@@ -87,8 +92,8 @@ def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobV
         lines.append(found.decision.reason)
     elif isinstance(found.decision, Waiting):
         lines.append(found.decision.detail)
-    if mine.move is not None:
-        lines.append(mine.move)
+    if own_rules.move is not None:
+        lines.append(own_rules.move)
     priced = [f"{t} {price:.3g}" for t, price in plan.prices.items()]
     if priced:
         lines.append("Price of one GPU this round, in units of the objective: " + ", ".join(priced) + ".")
@@ -106,7 +111,7 @@ def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobV
         types = sorted({o.gpu_type for o in others})
         lines += [_line(max((o for o in others if o.gpu_type == t), key=lambda o: o.goodput)) for t in types]
     facts = {
-        **mine.facts,
+        **own_rules.facts,
         "prices": dict(plan.prices),
         "options": [asdict(option) for option in options],
         "notes": notes_on(job_id, plan),
@@ -169,7 +174,7 @@ def _best_batch(job: JobView, configuration: Configuration) -> BatchChoice | Non
 
 @dataclass(frozen=True)
 class _Reasons:
-    """One sentence per configuration."""
+    """Tells for each configuration why the job does or does not have it."""
 
     job: JobView
     configurations: ConfigurationSet
@@ -186,7 +191,7 @@ class _Reasons:
         return self._never(i) or self._not_now(i) or self._not_worth_it(i)
 
     def _never(self, i: int) -> str | None:
-        """Return the user's own limits, and the model's."""
+        """Return why the job may never have it: a limit of its user or of its model."""
         c, spec = self.configurations[i], self.job.spec
         if not self.may.allowed[0, i]:
             per_replica = spec.gpus_per_replica(c.gpu_type)
@@ -206,7 +211,7 @@ class _Reasons:
         return None
 
     def _not_now(self, i: int) -> str | None:
-        """Return the constraints of this round."""
+        """Return why the job may not have it in this round."""
         reserved = self.job.spec.reservation
         if np.isfinite(self.gains[i]):
             return None
@@ -221,7 +226,7 @@ class _Reasons:
         return "no option this round"
 
     def _not_worth_it(self, i: int) -> str:
-        """Return what the objective and the prices say."""
+        """Return why the objective and the prices speak against it."""
         now = self.gains[self.chosen] if self.chosen >= 0 else 0.0
         paid = self.cost[self.chosen] if self.chosen >= 0 else 0.0
         more, dearer = self.gains[i] - now, self.cost[i] - paid

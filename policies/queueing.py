@@ -24,12 +24,12 @@ class QueueingOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    # Jobs start wherever most GPUs are free, not on the GPU type that runs them fastest.
+    # Whether jobs start on the GPU type with most free GPUs, rather than on the one that runs them fastest.
     type_blind: bool = False
 
 
 def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
-    """Preempt nothing; waiting jobs start in `order` (positions in the round), none before its turn."""
+    """Start waiting jobs in `order` (positions in the round), until one finds no room. Nothing is preempted."""
     columns = round.columns
     ledger = _ledger(round, np.flatnonzero(columns.held > 0))
     tried = np.zeros(len(order), bool)
@@ -45,10 +45,10 @@ def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Pl
 
 
 def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
-    """Return the jobs first in `order` whose GPUs fit the cluster run; others that run are stopped.
+    """Run the jobs that come first in `order`, as long as their GPUs fit the cluster, and stop the others.
 
-    Whoever runs and may not be stopped is first. A job that does not fit is passed over. One that is to run keeps
-    its placement; one that finds no room on few nodes waits, and its GPUs with it.
+    Running jobs that may not be stopped come first. A job that does not fit is passed over. A running job that is
+    to run on keeps its placement. A job that finds no room on few nodes waits, and its GPUs stay free.
     """
     columns = round.columns
     pinned = (columns.held > 0) & ~columns.preemptible
@@ -60,7 +60,7 @@ def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> 
     chosen = order[admitted]
     running = columns.held[chosen] > 0
     ledger = _ledger(round, chosen[running])
-    if len(ledger.held) < running.sum():  # GPUs of some are gone
+    if len(ledger.held) < running.sum():  # nodes of some are gone
         running = np.array([id in ledger.held for id in columns.ids[chosen].tolist()])
     for i in chosen[~running]:
         found = _room(ledger, round, round.jobs[i], int(columns.gpus[i]), type_blind)
@@ -77,10 +77,10 @@ def _served(round: Round, placements: dict[str, Placement], order: np.ndarray, t
 
 
 class QueueingPolicy(ABC):
-    """Jobs in the order of a key, smallest first; ties by submission, then by the trace's order.
+    """Serves jobs in the order of a key, smallest first. Ties go by submission, then by position in the round.
 
-    A job starts on the GPU type that runs it fastest, as far as anyone knows, of those that have room for it now;
-    one that runs is not moved to a faster type that becomes free.
+    A job starts on the fastest GPU type that has room for it now. A running job is not moved to a faster type that
+    becomes free.
     """
 
     traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=True)
@@ -88,11 +88,11 @@ class QueueingPolicy(ABC):
 
     @abstractmethod
     def key(self, columns: JobColumns) -> np.ndarray:
-        """Return (jobs,) what jobs are ordered by."""
+        """Return (jobs,) the key of each job."""
 
     @abstractmethod
     def standing(self, job: JobView) -> str:
-        """Say in a sentence what the key of a job is and how it orders."""
+        """Say in a sentence what the key of a job is and how jobs are ordered by it."""
 
     def facts(self, job: JobView) -> Mapping[str, Any]:
         """Return what `standing` states."""
@@ -116,9 +116,9 @@ class QueueingPolicy(ABC):
 
 
 class TimeLeftPolicy(QueueingPolicy):
-    """Jobs in the order of the time they still need, by the mean of what is expected of them.
+    """Serves jobs in the order of the time they still need, by the mean of `expected`.
 
-    Those of unknown length come last, as they were submitted. `rule` says the order in a sentence.
+    Jobs of unknown length come last, in order of submission. `rule` states the order in a sentence.
     """
 
     rule: str
@@ -134,7 +134,7 @@ class TimeLeftPolicy(QueueingPolicy):
 
 
 def _room(ledger: Ledger, round: Round, job: JobView, gpus: int, type_blind: bool) -> Placement | None:
-    """Return where the job may start now."""
+    """Return where a job may start now; None if there is no room."""
     demand = Demand.of(job.spec)
     if len(round.cluster.gpu_types) == 1 or (job.rates is None and job.model is None):
         return ledger.find(gpus, job.spec.resources.gpu_types, demand=demand)
@@ -143,14 +143,14 @@ def _room(ledger: Ledger, round: Round, job: JobView, gpus: int, type_blind: boo
 
 
 def _ledger(round: Round, at: np.ndarray) -> Ledger:
-    """Return what the running jobs at these positions hold, of what still exists."""
+    """Return a ledger of what the jobs at these positions hold on nodes that still exist."""
     columns = round.columns
     held = zip(columns.ids[at].tolist(), columns.placements[at].tolist(), strict=True)
     return Ledger.of(round.cluster, dict(held))
 
 
 def _admitted(gpus: np.ndarray, capacity: int) -> np.ndarray:
-    """Mask of the jobs that are taken when each takes what it asks for if so much is left."""
+    """Return a mask of the jobs that get GPUs when each in turn takes what it asks for, if that is left."""
     taken = np.cumsum(gpus) <= capacity
     if taken.all():
         return taken

@@ -1,4 +1,4 @@
-"""Policies by name, their options validated."""
+"""Policies by name, with validated options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def register(name: str) -> Callable[[PolicyClass], PolicyClass]:
 
     Raises:
         ValueError: for a name that is taken.
-        TypeError: for a class without `Options`, `traits` or `explain`, in one sentence.
+        TypeError: for a class without `Options`, `traits` or `explain`.
     """
 
     def add(policy: PolicyClass) -> PolicyClass:
@@ -42,7 +42,7 @@ def policy_names() -> tuple[str, ...]:
 
 
 def policy_class(name: str) -> type[Policy]:
-    """Return the class of a policy. Raises ValueError for an unknown name, in one sentence."""
+    """Return the class of a policy. Raises ValueError for an unknown name."""
     policy = _POLICIES.get(name)
     if policy is None:
         raise ValueError(f"policy: {name!r} is unknown; accepted: {', '.join(policy_names())}")
@@ -59,7 +59,7 @@ def make_policy(name: str, **options: Any) -> Policy:
     """Return a new policy.
 
     Raises:
-        ValueError: for an unknown name, an unknown option or a value that is not accepted, in one sentence.
+        ValueError: for an unknown name, an unknown option or a value that is not accepted.
     """
     policy = policy_class(name)
     model: type[BaseModel] = policy.Options  # type: ignore[attr-defined]

@@ -1,12 +1,12 @@
 """Shockwave: fair and efficient plans over a window of rounds (Zheng et al., NSDI'23).
 
-Every job gets rounds of the window so that the product of all jobs' progress at its end is largest, each weighed
-by how far it is behind its fair share (a Fisher market whose budgets are finish-time fairness), less a term for
-the job that will end last. The program is `optimizer/nash_welfare.py`. It is solved anew when a job arrives or
-ends, when the GPUs change and when the window is over; between, its plan is followed.
+A program gives rounds of the window to jobs (`optimizer/nash_welfare.py`). It maximises the product of all jobs'
+progress at the window's end, less a term for the job that will end last. Jobs weigh more the further they are
+behind their fair share, as in a Fisher market whose budgets are finish-time fairness. The program is solved anew
+when a job arrives or ends, when the GPUs change and when the window is over. In between its plan is followed.
 
-The published policy knows one GPU type. Here a round on a slower type makes less progress, and the program chooses
-how many rounds of each type a job gets; `type_blind` is as published.
+The published policy knows one GPU type, as `type_blind` does. Here a round on a slower type makes less progress,
+and the program chooses how many rounds of each type a job gets.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from .queueing import preempting
 from .registry import register
 
 Floats = NDArray[np.float64]
-LARGEST_WEIGHT = 1e6  # beyond it the solver could no longer tell other jobs' values from nothing
-A_ROUND = 1e-3  # a planned fraction from here on is a whole round
+LARGEST_WEIGHT = 1e6  # beyond it the solver could not tell other jobs' values from 0
+A_ROUND = 1e-3  # a planned fraction of at least this much counts as a round
 
 
 class ShockwaveOptions(BaseModel):
-    """What an operator may set; power and weight as in Sia's evaluation (section 3.4), the rest as published."""
+    """What an operator may set. Power and weight are from Sia's evaluation (section 3.4), others as published."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     future_rounds: int = Field(default=20, ge=1)
-    # Of finish-time fairness in a job's weight, where it is above 1.
+    # Power of finish-time fairness in a job's weight; fairness below 1 counts as 1.
     fairness_power: float = Field(default=10.0, ge=0)
-    # What the longest work left at the window's end counts for, as a fraction of the longest left now.
+    # Weight of the longest work left at the window's end, as a fraction of the longest left now.
     makespan_weight: float = Field(default=0.1, ge=0)
-    # Progress between which its log is taken to be linear, and what stands for none at all.
+    # The logarithm of progress is linear between these points; `log_origin` stands for no progress.
     log_bases: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
     log_origin: float = Field(default=1e-6, gt=0)
-    # All GPUs are one pool of equal ones, as published; a job starts where most are free.
+    # Whether all GPUs count as equal, as published; a job then starts where most are free.
     type_blind: bool = False
     time_limit_s: float = Field(default=1.0, gt=0)
 
@@ -65,10 +65,10 @@ class ShockwaveOptions(BaseModel):
 
 @register("shockwave")
 class ShockwavePolicy:
-    """Jobs of a fixed size. Keeps its plan from round to round; `plan` must see every round.
+    """Serves jobs of a fixed size. It keeps its plan from round to round, so `plan` must see every round.
 
-    A job's work left is the mean of `expected`, on the type it is fastest on; of one that nobody knows, as much
-    as it has done, and a round at least. GPUs that the plan leaves idle go to the jobs with most work left.
+    A job's work left is the mean of `expected`, on its fastest type. A job of unknown length is taken to have as
+    much left as it has done, and at least a round. GPUs that the plan leaves idle go to jobs with most work left.
     """
 
     Options = ShockwaveOptions
@@ -134,7 +134,7 @@ class ShockwavePolicy:
         return explained(job, round, plan, standing, {"planned_rounds": planned, "weight": weight, **expected})
 
     def _solve(self, round: Round, jobs: Sequence[JobView], crowding: Floats) -> bool:
-        """Return a new plan; whether there was time for one."""
+        """Compute a new plan of the window. Return whether there was time for it."""
         columns, options = round.columns, self.options
         rates = np.array([rates_of(job, int(n), round.cluster) for job, n in zip(jobs, columns.gpus, strict=True)])
         capacity = np.array([round.cluster.capacity()[t] for t in round.cluster.gpu_types], float)
@@ -145,7 +145,7 @@ class ShockwavePolicy:
         done_s, left_s = work_s(round)
         weight = fairness(round, done_s, left_s, crowding) ** options.fairness_power
         weight = np.minimum(weight, LARGEST_WEIGHT)
-        # GPUs are held for whole rounds, also by a job that ends within one.
+        # A job that ends within a round holds its GPUs for the whole round.
         done, left = done_s / round.length, np.maximum(left_s / round.length, 1.0)
         window = Window(weight, columns.gpus.astype(float), done, left, speed, capacity, options.future_rounds)
         bases = np.array(options.log_bases)
@@ -158,10 +158,10 @@ class ShockwavePolicy:
         return found is not None
 
     def _order(self, round: Round, jobs: Sequence[JobView]) -> list[int]:
-        """Return who may not be stopped; then the plan's jobs by Smith's rule; then those with most work left.
+        """Return the order of jobs: pinned ones, then those of the plan, then those with most work left.
 
-        Within the window, jobs of most weight are to come first on average (the published code's second program):
-        best is the order by weight over the GPU-rounds that a job is to get.
+        Jobs of the plan are ordered by Smith's rule: weight over the GPU-rounds that a job is to get. That solves
+        the published code's second program, by which jobs of most weight come first in the window.
         """
         left_s, gpus = work_s(round)[1], round.columns.gpus
 
@@ -190,7 +190,7 @@ class ShockwavePolicy:
                     chosen[t].append((job, gpus))
 
         def by(values: Floats, job: JobView, least: float) -> list[str]:
-            """Return types of at least so much, that of most first; of equals the one it is on."""
+            """Return the types with at least so much, largest first. Of equal ones the job's own comes first."""
             on = None if job.placement is None else job.placement.gpu_type
             able = [t for t in range(len(types)) if values[t] >= least and values[t] > 0]
             return [types[t] for t in sorted(able, key=lambda t: (-values[t], types[t] != on))]
@@ -206,7 +206,7 @@ class ShockwavePolicy:
 
 
 def _placed(round: Round, order: NDArray[np.int64], chosen: Mapping[str, Sequence[tuple[JobView, int]]]) -> Plan:
-    """Place the jobs whose turn it is, and say why the others wait."""
+    """Return a plan in which the chosen jobs are placed and the others wait for a reason."""
     placements = place_on_types(round.cluster, chosen)
     taken = {job.id for on_type in chosen.values() for job, _ in on_type}
 
@@ -216,15 +216,15 @@ def _placed(round: Round, order: NDArray[np.int64], chosen: Mapping[str, Sequenc
 
 
 class _Crowding:
-    """How many times the cluster's GPUs its jobs ask for, on average over each job's time, and 1 at least."""
+    """The GPUs that all jobs ask for over the cluster's, at least 1, on average over each job's time."""
 
     def __init__(self) -> None:
-        self._sum_s = 0.0  # over time
+        self._sum_s = 0.0  # integral of the crowding over time
         self._now, self._at_s = 1.0, 0.0
-        self._arrived: dict[str, tuple[float, float]] = {}  # job -> the sum and the time when it was first seen
+        self._arrived: dict[str, tuple[float, float]] = {}  # job -> (integral, moment) when it was first seen
 
     def seen(self, round: Round) -> Floats:
-        """Return (jobs,) up to this round."""
+        """Return (jobs,) the mean crowding from each job's arrival to this round."""
         self._sum_s += self._now * (round.now - self._at_s)
         self._now, self._at_s = crowding_now(round), round.now
         first = self._sum_s, round.now
@@ -238,20 +238,20 @@ def crowding_now(round: Round) -> float:
 
 
 def work_s(round: Round) -> tuple[Floats, Floats]:
-    """Return (jobs,) seconds of work done and left; time served counts as on the type that a job is fastest on."""
+    """Return (jobs,) seconds of work done and left. Time served counts as if on the job's fastest type."""
     columns = round.columns
     done_s = columns.attained_gpu_s / np.maximum(columns.gpus, 1)
     unknown = np.isnan(columns.remaining_s)
-    # Nothing left is a job that ends any moment; it still has to be served for that.
+    # A job with nothing left ends any moment, but has to be served for that.
     left_s = np.where(unknown, np.maximum(done_s, round.length), np.maximum(columns.remaining_s, 1.0))
     return done_s, left_s
 
 
 def fairness(round: Round, done_s: Floats, left_s: Floats, crowding: Floats) -> Floats:
-    """Return (jobs,) predicted finish-time fairness ρ, and 1 where it is less.
+    """Return (jobs,) predicted finish-time fairness ρ, at least 1.
 
-    The time in the system, if what is left takes as long as the crowd there is now makes it, over the time that
-    the whole job would have taken with a fair share since it arrived.
+    ρ is the predicted time in the system over the time that the whole job would take with a fair share. The work
+    left is predicted to be slowed by the crowding now, and the fair share by the mean crowding since arrival.
     """
     age_s = np.maximum(round.now - round.columns.submitted_s, 0.0)
     rho = (age_s + left_s * crowding_now(round)) / ((done_s + left_s) * crowding)

@@ -16,14 +16,14 @@ from .contract.traits import PolicyTraits
 from .program_explanation import Rules, explain_program
 from .registry import register
 
-# A job with many restarts still moves for a configuration ten times as good.
+# With this least factor even a job with many restarts moves for a configuration ten times as good.
 LEAST_RESTART_FACTOR = 0.1
 
 
 class SiaOptions(ProgramOptions):
     """What an operator may set."""
 
-    p: float = Field(default=-0.5, ge=-5, le=5)  # fairness power; negative: minimise
+    p: float = Field(default=-0.5, ge=-5, le=5)  # fairness power; if negative, the objective is minimised
     lambda_: float = Field(default=1.1, ge=0, alias="lambda")  # penalty for giving a job nothing
     restart_factor: bool = True
 
@@ -36,7 +36,7 @@ class SiaOptions(ProgramOptions):
 
 
 def restart_factors(jobs: Sequence[JobView]) -> np.ndarray:
-    """Return (jobs,) r = (T - N S) / (T + S) within [0.1, 1]: age T, N restarts of S s each (equation 3.3)."""
+    """Return (jobs,) r = (T - N S) / (T + S) within [0.1, 1], for age T and N restarts of S s (equation 3.3)."""
     age = np.maximum([job.age_s for job in jobs], 0.0)
     cost = np.maximum([job.restart_cost_s for job in jobs], 0.0)
     restarts = np.array([job.restarts for job in jobs])
@@ -46,11 +46,11 @@ def restart_factors(jobs: Sequence[JobView]) -> np.ndarray:
 
 
 def normalised(goodput: np.ndarray, may: Eligibility, known: np.ndarray) -> np.ndarray:
-    """Return (jobs, configurations) goodput over the row's smallest, times its minimum GPUs; 0: not usable.
+    """Return (jobs, configurations) goodput over the row's smallest, times the job's minimum GPUs.
 
-    The smallest is taken over all configurations the job can use, not only those it can reach now. A job's
-    scale therefore does not change while it grows. A job without a model values its smallest
-    configurations at their minimum.
+    It is 0 where a job cannot run. The smallest is over all configurations that the job can use, not only those in
+    reach. So a job's scale does not change while it grows. A job without a model values its smallest
+    configurations at its minimum GPUs.
     """
     rows = np.where(may.usable, goodput, 0.0)
     least = np.where(rows > 0, rows, np.inf).min(axis=1, initial=np.inf)
@@ -62,20 +62,20 @@ def normalised(goodput: np.ndarray, may: Eligibility, known: np.ndarray) -> np.n
 
 @register("sia")
 class SiaPolicy(ProgramPolicy):
-    """Equations 3.2 to 3.5 for a whole round, exactly; then the placer.
+    """Solves equations 3.2 to 3.5 for a whole round, then places the result.
 
-    The program is solved as "gain over leaving the job out". For p < 0, minimising sum of A x + λ (1 - |x|) is
-    maximising sum of (λ - A) x with A = (r G)^p. For p > 0, maximising sum of A x - λ (1 - |x|) is maximising
-    sum of (A + λ) x. A configuration that a job cannot use is no option, rather than one of small value.
-    Two readings where the paper leaves room:
+    The program maximises gains over leaving jobs out. For p < 0, minimising the sum of A x + λ (1 - |x|) is
+    maximising the sum of (λ - A) x with A = (r G)^p. For p > 0, maximising the sum of A x - λ (1 - |x|) is
+    maximising the sum of (A + λ) x. A configuration that a job cannot use is no option, rather than one of small
+    value. The paper leaves two points open:
 
-    * Leaving a running job out interrupts it as moving it does, so for p < 0 its λ carries the same r^p.
-      (Otherwise a small r makes idling cheaper than any move, even with GPUs free.) Where a job cannot stay
-      as it is, its nodes being gone, it has no factor at all.
-    * Time sharing multiplies λ with 1 + w. A waiting job that served s of the last τ seconds has
-      w = (τ - s) / τ, and up to 1 more while it goes on waiting. One in the middle of its turn has w = 3, so that
-      turns are not broken off. For the τ seconds after a full turn w is 0. The paper's λ = (τ - s) / τ alone lets
-      GPUs idle, since a job's smallest configuration costs A = 1.
+    * Leaving a running job out interrupts it as a move does. So for p < 0 its λ carries the same factor r^p.
+      Otherwise a small r would make idling cheaper than any move, even with GPUs free. A job that cannot stay
+      where it is, because its nodes are gone, has no factor at all.
+    * Time sharing multiplies λ with 1 + w. A waiting job that was served for s of the last τ seconds has
+      w = (τ - s) / τ. This w rises by up to 1 while the job goes on waiting. A job in the middle of its turn has w
+      = 3, so that turns are not broken off. For τ seconds after a full turn w is 0. The paper's λ = (τ - s) / τ
+      alone lets GPUs idle, since a job's smallest configuration costs A = 1.
     """
 
     Options = SiaOptions
@@ -91,7 +91,7 @@ class SiaPolicy(ProgramPolicy):
         may = eligibility(jobs, configurations, goodput)
         known = np.array([job.model is not None for job in jobs], dtype=bool)
         rows = normalised(goodput, may, known)
-        # What a job has it may keep, even where a doubling limit or a model learnt since would not offer it.
+        # A job may keep what it has, even if the doubling limit or a newer model would not offer it.
         runs = np.flatnonzero(placed >= 0)
         columns = placed[runs]
         options = may.reachable
@@ -109,7 +109,7 @@ class SiaPolicy(ProgramPolicy):
     def weigh(
         self, jobs: Sequence[JobView], current: np.ndarray, stay_base: np.ndarray, shares: np.ndarray
     ) -> Weights:
-        """Value a move at (r G)^p and staying at G^p; see the class for what else there is."""
+        """Value a move at (r G)^p and staying at G^p. The class tells the rest."""
         factor = np.ones(len(jobs))
         if self.options.restart_factor:
             factor = np.where(current >= 0, restart_factors(jobs), 1.0)

@@ -1,4 +1,4 @@
-"""Shortest job first, without preemption: the time is what is expected of a job."""
+"""Shortest job first, by the expected time of jobs and without preemption."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .registry import register
 
 @register("sjf")
 class SjfPolicy(TimeLeftPolicy):
-    """Waiting jobs start by their length; those of unknown length come last."""
+    """Starts waiting jobs by their length. Jobs of unknown length come last."""
 
     Options = QueueingOptions
     traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=False, needs_expected=True)

@@ -1,4 +1,4 @@
-"""Shortest remaining time first, with preemption: the time is what is expected of a job."""
+"""Shortest remaining time first, by the expected time of jobs and with preemption."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .registry import register
 
 @register("srtf")
 class SrtfPolicy(TimeLeftPolicy):
-    """The jobs that end soonest run; those of unknown length come last."""
+    """Runs the jobs that end soonest. Jobs of unknown length come last."""
 
     Options = QueueingOptions
     traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=True, needs_expected=True)

@@ -15,16 +15,17 @@ from .registry import register
 
 
 class ThemisOptions(QueueingOptions):
-    # f of the paper: of all jobs the (1 - f) that are worst off are offered GPUs first.
+    # f of the paper: GPUs are first offered to the fraction (1 - f) of jobs that are worst off.
     fairness_knob: float = Field(default=0.8, ge=0, lt=1)
     # How long a winner keeps its GPUs before they are auctioned again.
     lease_s: float = Field(default=1200.0, ge=0)
 
 
 def finish_time_fairness(columns: JobColumns, now: float, capacity: int) -> np.ndarray:
-    """Return (jobs,) ρ = time in the shared cluster over time on a 1/N share of it, N jobs being active.
+    """Return (jobs,) ρ: time in the shared cluster over time on a 1/N share of it, for N active jobs.
 
-    A job that runs now is taken to run on to its end; one of unknown length to have as much to go as it has done.
+    A job is taken to run to its end from now on. A job of unknown length is taken to have as much left as it has
+    done.
     """
     age_s = np.maximum(now - columns.submitted_s, 0.0)
     done_s = columns.attained_gpu_s / np.maximum(columns.gpus, 1)
@@ -36,10 +37,10 @@ def finish_time_fairness(columns: JobColumns, now: float, capacity: int) -> np.n
 
 @register("themis")
 class ThemisPolicy:
-    """Jobs of fixed size; GPUs whose leases have ended are auctioned, the worst-off bidding first.
+    """Auctions GPUs whose leases have ended among jobs of fixed size. The worst-off jobs bid first.
 
-    A bid's value is by how much GPUs now lower log ρ over waiting one round more, per GPU, so that winners
-    maximise the product of fairness; GPUs that are left go to the others by ρ.
+    A bid's value is how much GPUs now lower log ρ against waiting one round more, per GPU. So winners maximise
+    the product of fairness. GPUs that are left go to the other jobs by ρ.
     """
 
     Options = ThemisOptions
@@ -63,7 +64,7 @@ class ThemisPolicy:
         offered = np.zeros(count, bool)
         worst = np.lexsort((np.arange(count), -rho))
         offered[worst[: max(int(np.ceil((1 - self.options.fairness_knob) * count)), 1)]] = True
-        # Leases, then bidders by value, then everybody else by ρ; ties by submission.
+        # Leases come first, then bidders by value, then everybody else by ρ. Ties go by submission.
         order = np.lexsort((columns.submitted_s, np.where(offered, -value, -rho), ~offered, ~leased))
         plan = preempting(round, order, type_blind=self.options.type_blind)
         ends = round.now + self.options.lease_s

@@ -1,7 +1,7 @@
-"""Compiling what a policy's rounds call before the first of them has to wait for it.
+"""Compiles what a policy's rounds call, so that the first round does not wait for it.
 
-numba compiles a kernel on its first call and keeps it in a cache: once per install, about half a minute for all of
-them. Afterwards a process reads them in a second.
+numba compiles a kernel on its first call and keeps it in a cache. All kernels take about half a minute, once per
+install. Afterwards a process reads them in a second.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class _Listener(event.Listener):
 
 @contextmanager
 def telling(tell: Callable[[], None]) -> Iterator[None]:
-    """Call `tell` before the first kernel that is compiled within, if any is; those in the cache are not."""
+    """Call `tell` before the first kernel that is compiled within. Kernels in the cache are not compiled."""
     with event.install_listener("numba:compile", _Listener(tell)):
         yield
 
 
 @contextmanager
 def stopwatch() -> Iterator[Callable[[], float]]:
-    """Yield a clock of the seconds within, less those that compiling or reading kernels took."""
+    """Yield a clock, to read afterwards: seconds within, less those for compiling or reading kernels."""
     spent = {"all": 0.0, "compiling": 0.0}
     start = time.perf_counter()
     with event.install_timer("numba:compiler_lock", lambda seconds: spent.update(compiling=seconds)):
@@ -60,17 +60,17 @@ def stopwatch() -> Iterator[Callable[[], float]]:
 
 
 def warm_up(policy: str, options: Mapping[str, Any]) -> None:
-    """Have everything compiled, or read from the cache, that rounds under a policy call.
+    """Compile, or read from the cache, everything that rounds under a policy call.
 
     Raises ValueError for an unknown policy or option.
     """
     made, first = make_policy(policy, **options), made_up_round({})
-    # Whatever goes wrong with a made-up round is told where it goes wrong in a real one.
+    # An error of a made-up round is not told here. A real round meets the same error and tells it.
     with suppress(Exception):
         plan = made.plan(first)
         made.plan(made_up_round(plan.placements))
         if isinstance(made, ProgramPolicy):
-            # No plan is within a gap of 0 at once, so that every step of the solver is taken, cold and warm.
+            # With a gap of 0 the solver takes all its steps. Two rounds take them cold and warm.
             exact = make_policy(policy, **{**options, "gap": 0.0})
             for later_s in (0.0, 1.0):
                 exact.plan(made_up_round(plan.placements, _MANY_JOBS, later_s))
@@ -80,7 +80,7 @@ def warm_up(policy: str, options: Mapping[str, Any]) -> None:
 
 
 def made_up_round(placements: Mapping[str, Placement], count: int = 5, later_s: float = 0.0) -> Round:
-    """Return jobs of any size and some of fixed sizes that fit so badly that only a search settles it."""
+    """Return a round of elastic jobs and of fixed sizes that fit so badly that the solver has to search."""
     nodes = tuple(Node(f"{kind}-{i}", kind, 4) for kind in ("a", "b") for i in range(2))
     model = _model()
     sizes = zip(range(count), itertools.cycle((None, 2, 4, 8, 8)))
@@ -92,7 +92,10 @@ def made_up_round(placements: Mapping[str, Placement], count: int = 5, later_s: 
 
 
 def _change_a_program() -> None:
-    """Solve requests of more columns than are all worked on; so many leave that the rest is moved together."""
+    """Solve a changing program that is large enough to call every kernel of the continual engine.
+
+    It has more columns than the engine works on at once. Enough requests leave that the rest is moved together.
+    """
     from ..optimizer.copter.engine import ContinualProgram, Row  # a room that other policies do without
 
     count, sizes, rng = 100, np.arange(1.0, 21.0), np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""A whole round as one program: every job gets one configuration or none, and GPU types have so many GPUs."""
+"""Plans a whole round as one program: each job gets one configuration or none, within the GPUs of each type."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from .lazy import LazyMapping
 from .recent_needs import RecentNeeds
 from .solvers import SOLVERS, allocation_solver
 
-# Among equals: stay, then who came first. Far below any difference that means something.
+# A bonus far below any real difference. Among equal choices jobs stay, then those that came first win.
 TIE = 1e-6
-_AT_ONCE = 1024  # jobs whose values are worked out together, so that a large round needs little memory
+_AT_ONCE = 1024  # jobs whose values are computed together, so that a large round needs little memory
 
 
 class ProgramOptions(BaseModel):
-    """What an operator may set of any such policy."""
+    """What an operator may set for every policy of this kind."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     timeshare_window_s: float | None = Field(default=None, gt=0)  # τ of section 3.5.6; None: no time sharing
     time_limit_s: float = Field(default=5.0, gt=0)
-    gap: float = Field(default=1e-3, ge=0, lt=1)  # relative; how far from the optimum a plan may be
+    gap: float = Field(default=1e-3, ge=0, lt=1)  # how far a plan may be from the optimum, relative to it
     solver: str = "structured"
-    # Relative change of a job's goodput that is not worth working out its values again.
+    # Relative change of a job's goodput up to which its values are not recomputed.
     tolerance: float = Field(default=0.01, ge=0, lt=1)
 
     @field_validator("solver")
@@ -52,10 +52,13 @@ class ProgramOptions(BaseModel):
 
 @dataclass(frozen=True)
 class Values:
-    """What configurations are worth to some jobs; (jobs, configurations) or (jobs,).
+    """What configurations are worth to some jobs.
 
-    rows: to be shown. base: what the objective is made of, before `Weights`. options: where one may be chosen.
-    current: column that the job may stay in, -1: none; stay_base: what `base` is there.
+    rows: (jobs, configurations) values for people.
+    base: (jobs, configurations) values from which `Weights` makes the objective.
+    options: (jobs, configurations) whether each may be chosen.
+    current: (jobs,) column in which the job may stay; -1 if there is none.
+    stay_base: (jobs,) `base` of that column.
     """
 
     rows: np.ndarray
@@ -67,9 +70,9 @@ class Values:
 
 @dataclass(frozen=True)
 class Weights:
-    """What a round makes of the values of its jobs; all (jobs,).
+    """How a round turns the values of its jobs into gains; all (jobs,).
 
-    A configuration adds offset + scale * base to the objective over nothing; where the job is now, stay_gain.
+    A configuration gains offset + scale * base over leaving the job out. The one that the job has gains stay_gain.
     """
 
     offset: np.ndarray
@@ -79,25 +82,25 @@ class Weights:
 
 @dataclass(slots=True)
 class _Kept:
-    """A job as it was when its values were worked out, and what of them a round needs of every job."""
+    """A job as it was when its values were computed, and what rounds need of the values."""
 
     spec: JobSpec
     largest_gpus: Mapping[str, int]
-    placed: int  # column of its placement, -1: none
+    placed: int  # column of its placement; -1 if there is none
     current: int
     stay_base: float
     note: str | None  # why its reservation cannot be met
 
 
 class ProgramPolicy(ABC):
-    """Keeps the program of the last round, changes what changed, solves it, and lets the placer find the GPUs.
+    """Keeps the program of the last round, updates and solves it, and lets the placer find the GPUs.
 
-    A job with a reservation takes exactly that; a placed non-preemptible job keeps its very GPUs. A job's values
-    are worked out again when its goodput, its spec, what it holds or the most it ever held is another. All are
-    when there are other configurations. Nodes that come or go change limits alone, as long as there are the same.
+    A job with a reservation gets exactly that. A placed non-preemptible job keeps its very GPUs. A job's values
+    are recomputed when its goodput, its spec, what it holds or the most it ever held changes. All values are
+    recomputed when the configurations change. Nodes that come or go mostly change only the limits.
     """
 
-    ageing = False  # whether values are others in every round
+    ageing = False  # whether values change with time, so that every round recomputes them
 
     def __init__(self, options: ProgramOptions) -> None:
         self._options = options
@@ -106,7 +109,7 @@ class ProgramPolicy(ABC):
         self._needed = RecentNeeds()
         self._configurations: tuple[tuple[object, ...], ConfigurationSet] | None = None
         self._program: ChoiceProgram | None = None
-        self._limits: Limits | None = None  # those of the program
+        self._limits: Limits | None = None  # of `_program`
         self._kept: dict[str, _Kept] = {}
         self._rest_until: dict[str, float] = {}  # when the job may have its next turn
         self._ran: dict[str, float] = {}  # when it last held GPUs
@@ -115,23 +118,30 @@ class ProgramPolicy(ABC):
     def values(
         self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, placed: np.ndarray
     ) -> Values:
-        """Return values of some jobs, of nothing but the arguments; goodput: (jobs, configurations), finite.
+        """Return the values of some jobs. They depend on nothing but the arguments.
 
-        placed: (jobs,) column that each runs in, -1: none.
+        Args:
+            goodput: (jobs, configurations), finite.
+            placed: (jobs,) column in which each job runs; -1 if there is none.
         """
 
     @abstractmethod
     def weigh(
         self, jobs: Sequence[JobView], current: np.ndarray, stay_base: np.ndarray, shares: np.ndarray
     ) -> Weights:
-        """Return weights of all jobs of a round; current, stay_base: (jobs,) of their values."""
+        """Return the weights of all jobs of a round.
+
+        Args:
+            current, stay_base: (jobs,) as in `Values`.
+            shares: (jobs,) factors of λ, as `shares` returns them.
+        """
 
     def to_come(self, jobs: Sequence[JobView], configurations: ConfigurationSet, now: float) -> np.ndarray:
-        """Return (others, configurations) gains of jobs not there yet, 0: no option; what they take stays free."""
+        """Return (others, configurations) gains of jobs to come, 0 for no option. GPUs that they win stay free."""
         return np.zeros((0, len(configurations)))
 
     def value_of(self, job: JobView, configurations: ConfigurationSet) -> Values:
-        """Return values of one job, from its view alone."""
+        """Return the values of one job, computed from its view alone."""
         goodput = goodput_matrix([job.model], configurations.arrays)
         goodput = np.where(np.isfinite(goodput), goodput, 0.0)
         return self.values([job], configurations, goodput, np.array([configurations.index(job.placement)]))
@@ -205,7 +215,7 @@ class ProgramPolicy(ABC):
         )
 
     def _prepare(self, limits: Limits, configurations: ConfigurationSet) -> ChoiceProgram:
-        """Return the last program with the limits of this round, or a new one where configurations changed."""
+        """Return the last program with the limits of this round, or a new one if the configurations changed."""
         if self._program is None:
             arrays = configurations.arrays
             sizes = arrays.gpus.astype(float)
@@ -223,7 +233,7 @@ class ProgramPolicy(ABC):
         held: Mapping[str, Placement],
         configurations: ConfigurationSet,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Bring the options of the program to this round; returns current and stay_base of all jobs."""
+        """Bring the options of the program up to date. Return `current` and `stay_base` of all jobs."""
         gone = self._kept.keys() - {job.id for job in jobs}
         for id in gone:
             del self._kept[id]
@@ -246,8 +256,8 @@ class ProgramPolicy(ABC):
                 which.append(i)
         for at in range(0, len(which), _AT_ONCE):
             self._put(program, jobs, which[at : at + _AT_ONCE], held, configurations, placed)
-        mine = [self._kept[job.id] for job in jobs]
-        return np.array([kept.current for kept in mine], np.int64), np.array([kept.stay_base for kept in mine])
+        known = [self._kept[job.id] for job in jobs]
+        return np.array([kept.current for kept in known], np.int64), np.array([kept.stay_base for kept in known])
 
     def _put(
         self,
@@ -273,7 +283,7 @@ class ProgramPolicy(ABC):
     def _gains(
         self, job: JobView, place: int, configurations: ConfigurationSet, weights: Weights, held: bool
     ) -> np.ndarray:
-        """Return (configurations,) what each adds to the objective over leaving the job out; -inf: no option."""
+        """Return (configurations,) the gain of each over leaving the job out; -inf if it is no option."""
         values = self.value_of(job, configurations)
         base, options, _, _ = _constraints([job], values, configurations)
         options = options[0] & (not held)
@@ -284,7 +294,7 @@ class ProgramPolicy(ABC):
         return gains
 
     def _configuration_set(self, round: Round, jobs: Sequence[JobView]) -> ConfigurationSet:
-        """Return last round's, if the nodes and what jobs needed lately are the same."""
+        """Return the configurations, as the same object while the nodes and what jobs needed lately stay."""
         extra, most = self._needed.with_those_of(round.cluster, (job.spec for job in jobs))
         key = (round.cluster, extra, most)
         if self._configurations is None or self._configurations[0] != key:
@@ -292,12 +302,12 @@ class ProgramPolicy(ABC):
             self._configurations = (key, found)
             if last is None or not found.is_like(last[1]):
                 self._program = None
-            else:  # notes tell how many GPUs there are
+            else:  # notes state numbers of GPUs, which may have changed
                 self._kept = {id: kept for id, kept in self._kept.items() if kept.note is None}
         return self._configurations[1]
 
     def shares(self, jobs: Sequence[JobView], now: float) -> np.ndarray:
-        """Return (jobs,) what λ is multiplied with: 1 without time sharing, else 1 + w (section 3.5.6)."""
+        """Return (jobs,) the factor of λ: 1 without time sharing, else 1 + w (section 3.5.6)."""
         window = self._options.timeshare_window_s
         if window is None:
             return np.ones(len(jobs))
@@ -331,9 +341,9 @@ def _realised(placement: Placement, configurations: ConfigurationSet) -> Configu
 def _constraints(
     jobs: Sequence[JobView], values: Values, configurations: ConfigurationSet
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str | None]]:
-    """Return base values, options and which jobs must be served: reserved and non-preemptible ones.
+    """Return base values, options, which jobs must be served, and a note per job or None.
 
-    Last, for every job what keeps its reservation from being met.
+    Jobs with a reservation and non-preemptible jobs must be served. A note says why a reservation cannot be met.
     """
     base, options = values.base, values.options
     required = np.zeros(len(jobs), dtype=bool)
@@ -345,7 +355,7 @@ def _constraints(
             continue
         exact = _exact(job.spec, configurations)
         if exact.any():
-            # One that the job could not choose by itself is worth as much as the least that it could.
+            # A reserved configuration that is no option gets the least value of the job's options.
             base[i, exact & ~options[i]] = base[i, options[i]].min(initial=0.0)
             options[i], required[i] = exact, True
         else:
@@ -358,7 +368,7 @@ def _constraints(
 
 
 def _exact(spec: JobSpec, configurations: ConfigurationSet) -> np.ndarray:
-    """Return (configurations,) that are what the job reserved."""
+    """Return (configurations,) whether each is what the job reserved."""
     reserved, arrays = spec.reservation, configurations.arrays
     assert reserved is not None
     if reserved.gpu_type not in arrays.gpu_types:
@@ -383,7 +393,7 @@ def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[str]) -
 
 
 def _prices(solution: ChoiceSolution, limits: Limits, configurations: ConfigurationSet) -> Mapping[str, float]:
-    """Return the marginal value of one GPU of each type in units of the objective, by its dearest option."""
+    """Return the price of one GPU of each type in units of the objective: that in its dearest configuration."""
     arrays = configurations.arrays
     each = (solution.prices @ limits.usage) / arrays.gpus
     return {t: float(each[arrays.type_index == i].max(initial=0.0)) for i, t in enumerate(arrays.gpu_types)}

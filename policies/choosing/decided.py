@@ -1,4 +1,4 @@
-"""What a plan decides about each job, worked out for the jobs that someone asks about."""
+"""What a plan decides about each job, computed only for jobs that someone asks about."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .lazy import LazyMapping
 def decisions_of(
     round: Round, placements: Mapping[str, Placement], why: Callable[[int], Waiting | Refused]
 ) -> Mapping[str, Decision]:
-    """Return the decision about every job of the round, each worked out when it is read.
+    """Return the decision about every job of the round. Each is computed when it is read.
 
     Args:
-        why: what to say of the job at a position in the round that has no placement. It may be called long after
-            the round, so it reads nothing that a later round changes.
+        why: called with the position of a job that has no placement. It may be called long after the round, so it
+            reads nothing that a later round changes.
     """
     ids: list[str] = round.columns.ids.tolist()
 
@@ -37,7 +37,7 @@ def decisions_of(
 
 
 def never_runs(spec: JobSpec) -> Refused | None:
-    """Refuse a job whose limits hold no number of whole replicas on any GPU type; None for every other job."""
+    """Refuse a job whose limits allow no number of whole replicas on any GPU type; else return None."""
     resources = spec.resources
     least, most = resources.gpus or resources.min_gpus, resources.gpus or resources.max_gpus
     each = resources.gpus_per_replica
@@ -52,10 +52,10 @@ def never_runs(spec: JobSpec) -> Refused | None:
 def room_reason(
     job: JobView, gpus: int, round: Round, free: Mapping[str, int], types: Collection[str] | None = None
 ) -> Waiting:
-    """Say why a job of a fixed size found no room: there is no such GPU type, or too few GPUs, in all or free.
+    """Say why a job of a fixed size found no room: no such GPU type, or too few GPUs in all, free or together.
 
     Args:
-        types: GPU types that can run the job; None: those its user allows and its known speeds do not exclude.
+        types: GPU types that can run the job. By default those that its user allows and its speeds do not exclude.
     """
     capacity = round.cluster.capacity()
     wanted = job.spec.resources.gpu_types
@@ -92,19 +92,19 @@ def _too_large(gpus: int, most: int) -> Waiting:
     return Waiting(WaitReason.TOO_LARGE, f"It needs {gpus} GPUs of one type; the cluster has at most {most}.")
 
 
-STRUCTURAL = (WaitReason.NO_GPU_TYPE, WaitReason.TOO_LARGE)  # no change of the order would help
+STRUCTURAL = (WaitReason.NO_GPU_TYPE, WaitReason.TOO_LARGE)  # reasons that no other order would change
 
 
 @dataclass(frozen=True, eq=False)
 class QueueReasons:
-    """Why jobs that are served in an order wait; `why` is for `decisions_of`.
+    """Tells why jobs that are served in an order wait; `why` is for `decisions_of`.
 
     Args:
-        order: positions in the round, first served first.
-        tried: mask by position: whom the policy looked for room for. A waiting job that it did not try is behind
+        order: positions in the round, in the order in which jobs are served.
+        tried: mask by position of the jobs for which the policy looked for room. Any other waiting job is behind
             others.
-        asks_speeds: whether the policy excludes a GPU type that cannot run a job. On a cluster of one GPU type,
-            policies that only order jobs do not.
+        asks_speeds: whether the policy excludes GPU types that cannot run a job. Policies that only order jobs do
+            not exclude any on a cluster of one type.
     """
 
     round: Round
@@ -119,7 +119,7 @@ class QueueReasons:
 
     @cached_property
     def _before(self) -> np.ndarray:
-        """(2, jobs) how many jobs are before each in the order, and how many of them wait."""
+        """(2, jobs) how many jobs come before each in the order, and how many of these wait."""
         ids = self.round.columns.ids[self.order].tolist()
         waits = np.array([id not in self.placements for id in ids], np.int64)
         before = np.empty((2, len(ids)), np.int64)
@@ -137,7 +137,7 @@ class QueueReasons:
 
 
 def no_configuration(job: JobView, configurations: ConfigurationSet) -> Waiting | Refused:
-    """Say why no configuration of the cluster is an option for a job."""
+    """Say why a job has no option among the configurations of the cluster."""
     refused = never_runs(job.spec)
     if refused is not None:
         return refused
@@ -157,7 +157,7 @@ def no_configuration(job: JobView, configurations: ConfigurationSet) -> Waiting 
 
 @dataclass(frozen=True)
 class ProgramReasons:
-    """Why a job gets nothing in a round that is one program; `why` is for `decisions_of`.
+    """Tells why a job gets nothing in a round that is one program; `why` is for `decisions_of`.
 
     Args:
         gains, prices: as in `Plan`.

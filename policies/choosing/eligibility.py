@@ -1,4 +1,4 @@
-"""Which configurations a job may use at all, and which it may use in this round."""
+"""Decides which configurations a job may use at all, and which it may use in this round."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from ..contract.round import JobView
 
 @dataclass(frozen=True)
 class Eligibility:
-    """(jobs, configurations) masks.
+    """What jobs may use: masks of (jobs, configurations), and what they are made from.
 
-    allowed: GPU types, counts and whole replicas as the job's user wants them. usable: allowed, and with a
-    goodput above 0 where the job has a model. reachable: usable, and not beyond the doubling limit.
-    smallest: (jobs,) GPUs of the smallest usable configuration, 0 where there is none.
-    gpus_per_replica: (jobs, types), 0 where the job cannot run. replicas: (jobs,) most it ever held.
+    allowed: GPU types, counts and whole replicas as the job's user wants them.
+    usable: allowed, and with a goodput above 0 if the job has a model.
+    reachable: usable, and not beyond the limit of growth.
+    smallest: (jobs,) GPUs of the smallest usable configuration; 0 if there is none.
+    gpus_per_replica: (jobs, types); 0 where the job cannot run.
+    replicas: (jobs,) the most that the job ever held.
     """
 
     allowed: np.ndarray
@@ -34,7 +36,7 @@ class Eligibility:
 
     @cached_property
     def growth(self) -> np.ndarray:
-        """(jobs, configurations) replicas over the most that the job ever held, at least 1 of those."""
+        """(jobs, configurations) replicas over the most that the job ever held; a new job counts as 1."""
         each = np.maximum(self.gpus_per_replica, 1)[:, self.arrays.type_index]
         return self.arrays.gpus / (each * np.maximum(self.replicas, 1)[:, None])
 
@@ -46,15 +48,18 @@ def eligibility(
     first: int = 0,
     reach: float = 2.0,
 ) -> Eligibility:
-    """Return what each job may use; `goodput` is (jobs, configurations), zeros for a job without a model.
+    """Return what each job may use.
 
-    A job starts with the smallest configuration of a GPU type and at most doubles its replicas per round,
-    counted from the most it ever held on any type. Models of larger configurations are trusted only when there
-    are measurements of smaller ones (Sia, section 3.3.2). `first`: it may start with so many replicas;
-    `reach`: and grow by this factor.
+    A job starts small and grows step by step, from the most replicas it ever held on any type. A model is trusted
+    for large configurations only once smaller ones were measured (Sia, section 3.3.2).
+
+    Args:
+        goodput: (jobs, configurations), 0 for a job without a model.
+        first: replicas that a job may start with, if more than the smallest configuration of a type.
+        reach: factor by which a job may grow.
     """
     arrays = configurations.arrays
-    alike: dict[Hashable, int] = {}  # jobs that want the same have the same row
+    alike: dict[Hashable, int] = {}  # jobs that want the same share a row
     kind = np.array([alike.setdefault(want(job.spec), len(alike)) for job in jobs], dtype=np.int64)
     specs = [jobs[i].spec for i in np.unique(kind, return_index=True)[1].tolist()]
     each = [{t: spec.gpus_per_replica(t) or 0 for t in arrays.gpu_types} for spec in specs]
@@ -91,7 +96,7 @@ def eligibility(
 def _allow(
     row: np.ndarray, spec: JobSpec, per_replica: Mapping[str, int], configurations: ConfigurationSet
 ) -> None:
-    """Mark in the row (configurations,) what the job's user allows: counts, types, whole replicas."""
+    """Mark in the row (configurations,) what the job's user allows: types, counts and whole replicas."""
     resources, gpus = spec.resources, configurations.arrays.gpus
     for t, columns in configurations.columns_of.items():
         if per_replica[t]:
@@ -105,7 +110,7 @@ def _allow(
 
 
 def _most_replicas(job: JobView, per_replica: Mapping[str, int]) -> int:
-    """Return the most the job ever held on any type of the cluster."""
+    """Return the most replicas that the job ever held on any type of the cluster."""
     most, placement = 0, job.placement
     for t, gpus in job.largest_gpus.items():
         if each := per_replica.get(t):

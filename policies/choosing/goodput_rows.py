@@ -1,4 +1,4 @@
-"""The goodput of every (job, configuration) from round to round, computed again only where it moved."""
+"""Keeps the goodput of every (job, configuration) from round to round, and recomputes only what has moved."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ...estimators.goodput import ConfigurationArrays, GoodputModel, goodput_mat
 from ..contract.configuration import ConfigurationSet
 from ..contract.round import JobView
 
-_PROBES = 6  # configurations of each GPU type that a model is judged by
-_AT_ONCE = 4096  # jobs whose goodput is worked out together, so that a large round needs little memory
+_PROBES = 6  # configurations of each GPU type at which models are compared
+_AT_ONCE = 4096  # jobs whose goodput is computed together, so that a large round needs little memory
 
 
 class GoodputRows:
-    """Rows of goodput by job, kept while a job's model says the same of a few configurations of every GPU type.
+    """Rows of goodput by job, each kept while its model agrees at a few configurations of every GPU type.
 
-    A job's estimators are fitted anew with each report, and mostly to the same. Computing all the goodputs of a
-    large cluster takes longer than deciding about them.
+    A job's model is fitted anew with each report, and mostly stays the same. Computing all goodputs of a large
+    cluster takes longer than deciding about them.
 
     Args:
-        tolerance: relative change of goodput, at the probed configuration where it is largest, up to which a row
-            stays as it is. 0: any change computes it again.
+        tolerance: largest relative change of goodput at the probed configurations for which a row is kept. With 0
+            any new model recomputes its row.
     """
 
     def __init__(self, tolerance: float) -> None:
@@ -42,11 +42,11 @@ class GoodputRows:
         return self._rows.nbytes / 2**30
 
     def update(self, jobs: Sequence[JobView], configurations: ConfigurationSet) -> np.ndarray:
-        """Take in the jobs of a round, all of them; (jobs,) whose row is not what it was in the last.
+        """Take in all jobs of a round. Return (jobs,) whether their rows have changed since the last round.
 
         If the configurations changed, every row counts as changed. Only new configurations are computed.
         """
-        # Sorted, so that which row a place holds next never hangs on the order of a set.
+        # Sorted, so that the place of a row does not depend on the order of a set.
         for id in sorted(self._place.keys() - {job.id for job in jobs}):
             place = self._place.pop(id)
             self._models[place] = None
@@ -69,7 +69,7 @@ class GoodputRows:
         return moved | others
 
     def _take_over(self, configurations: ConfigurationSet) -> bool:
-        """Make rows of these configurations, with what is known of them; whether they are others."""
+        """Make rows for these configurations from the known ones. Return whether the configurations differ."""
         before, self._configurations = self._configurations, configurations
         self._probes = _probes(configurations)
         column = np.full(len(configurations), -1) if before is None else configurations.columns_in(before)
@@ -88,7 +88,7 @@ class GoodputRows:
         return True
 
     def of(self, jobs: Sequence[JobView]) -> np.ndarray:
-        """Return (jobs, configurations) goodput of jobs of this round; 0: it cannot run or has no model."""
+        """Return (jobs, configurations) goodput of jobs of this round; 0 if a job cannot run or has no model."""
         return self._rows[[self._place[job.id] for job in jobs]].astype(float)
 
     def _moved(self, jobs: Sequence[JobView]) -> np.ndarray:
@@ -132,10 +132,10 @@ def _probes(configurations: ConfigurationSet) -> np.ndarray:
     chosen: list[int] = []
     gpus = configurations.arrays.gpus
     for columns in configurations.columns_of.values():
-        mine = gpus[columns]
-        if len(mine):
-            wanted = np.geomspace(mine[0], mine[-1], _PROBES)
-            chosen += (columns.start + np.unique(np.searchsorted(mine, wanted - 1e-9))).tolist()
+        of_type = gpus[columns]
+        if len(of_type):
+            wanted = np.geomspace(of_type[0], of_type[-1], _PROBES)
+            chosen += (columns.start + np.unique(np.searchsorted(of_type, wanted - 1e-9))).tolist()
     return np.array(chosen, np.int64)
 
 

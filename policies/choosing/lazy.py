@@ -1,4 +1,4 @@
-"""What can be said of every job of a round, computed for the job that someone asks about."""
+"""A mapping whose values are computed only for the job that someone asks about."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ V = TypeVar("V")
 
 
 class LazyMapping(Mapping[str, V]):
-    """id -> value, computed anew each time it is read; making the mapping costs nothing.
+    """A mapping of ids to values, each computed whenever it is read. Making the mapping costs nothing.
 
-    The rows of a plan over 100,000 jobs and 3,000 configurations would take 2.4 GB, and people read a few.
+    The rows of a plan over 100,000 jobs and 3,000 configurations would take 2.4 GB, and people read only a few.
 
     Args:
         ids: each once, in the order of iteration.
-        value: the value of the id at a position in `ids`. It may be called long after the round, so it holds on to
-            what it reads, and reads nothing that a later round changes. An error of its own is the reader's, but
-            for KeyError, which `get` takes for an id that is not there.
+        value: returns the value of the id at a position in `ids`. It may be called long after the round, so it
+            reads nothing that a later round changes. It must not raise KeyError, which `get` would take for an
+            unknown id.
     """
 
     def __init__(self, ids: Sequence[str], value: Callable[[int], V]) -> None:

@@ -1,4 +1,4 @@
-"""Jobs that are still to come, judged by those that came lately."""
+"""Predicts jobs that are still to come from those that came lately."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ..contract.configuration import ConfigurationSet
 from ..contract.round import JobView
 
 LATELY_S = 3600.0
-# A cluster that has just begun has seen too little to expect much: its rate counts so many seconds more.
+# Seconds that are added to the time seen, as a cluster that has just begun has seen too little to expect much.
 UNSEEN_S = 600.0
-MEMORY = 0.9  # of the values of earlier newcomers, at each one more
+MEMORY = 0.9  # weight of the values of earlier newcomers when one more arrives
 
 
 @dataclass
 class Newcomers:
     """How often jobs come, and what each configuration is worth to one of them."""
 
-    _known: frozenset[str] = frozenset()  # jobs that are there, noted before
+    _known: frozenset[str] = frozenset()  # jobs of the last round
     _came_s: list[float] = field(default_factory=list)
     _began_s: float = np.inf
     _values: np.ndarray | None = None  # (configurations,)
@@ -33,7 +33,7 @@ class Newcomers:
         value_of: Callable[[JobView], np.ndarray],
         now: float,
     ) -> None:
-        """Take in jobs that are there for the first time; `value_of`: (configurations,) what they are worth."""
+        """Note the jobs that are new. `value_of` returns (configurations,) what each is worth to a job."""
         last, self._configurations = self._configurations, configurations
         if last is None or not (configurations is last or configurations.is_like(last)):
             self._values = None
@@ -49,9 +49,9 @@ class Newcomers:
         self._known = frozenset(job.id for job in jobs if job.model is not None)
 
     def expected(self, now: float, within_s: float, most: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the chances that 1, 2, …, `most` jobs come, and what configurations are worth to one of them.
+        """Return the chances that at least 1, 2, …, `most` jobs come, and the values of configurations to one.
 
-        Arrivals are taken to be Poisson at the rate of the last hour. None: nothing is known of them.
+        Arrivals are taken to be Poisson at the rate of the last hour. The result is None if no job came lately.
         """
         if self._values is None or not self._came_s:
             return None

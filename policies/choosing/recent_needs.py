@@ -1,4 +1,4 @@
-"""Which configurations there must be, so that jobs that come and go do not make them others in every round."""
+"""Remembers which configurations jobs needed lately, so that the set does not change with every job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...core.cluster import Cluster
 from ...core.job import JobSpec
 from ..contract.configuration import needs
 
-_ROUNDS = 60  # after which what no job needed is forgotten
+_ROUNDS = 60  # rounds after which an unneeded configuration is forgotten
 
 Special = tuple[str, int, int]  # GPU type, GPUs, GPUs per replica
 
@@ -16,8 +16,8 @@ Special = tuple[str, int, int]  # GPU type, GPUs, GPUs per replica
 class RecentNeeds:
     """What `ConfigurationSet` must contain for the jobs of this round and of the last 60.
 
-    Without it, one large job more or less, or one of an odd count, would make another set of configurations. All
-    that is known by configuration, of every job, would then be worked out anew.
+    Without it a single job, very large or of an odd count, would change the set of configurations when it comes
+    and goes. All values of all jobs would then be computed anew.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class RecentNeeds:
         self._most: dict[int, int] = {}
 
     def with_those_of(self, cluster: Cluster, specs: Iterable[JobSpec]) -> tuple[frozenset[Special], int]:
-        """Return `extra` and `most_gpus`, with what the jobs of this round need."""
+        """Note what the jobs of this round need. Return `extra` and `most_gpus` of `ConfigurationSet`."""
         extra, most = needs(cluster, specs)
         self._round += 1
         oldest = self._round - _ROUNDS

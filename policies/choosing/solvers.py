@@ -1,4 +1,4 @@
-"""What solves a round, by name. Those for comparison are imported only when one is asked for."""
+"""Solvers of a round by name. Those for comparison are imported only when one is asked for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOLVERS = (STRUCTURED, *COMPARED)
 
 
 class AllocationSolver(Protocol):
-    """Decides a round; may keep what it likes from the one before."""
+    """Solves the program of a round. It may keep state from round to round."""
 
     def solve(
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
@@ -35,7 +35,7 @@ class AllocationSolver(Protocol):
 
 @dataclass(frozen=True)
 class Structured:
-    """Prices, rounding and the LP's vertex (`optimizer/allocation`)."""
+    """Solves with prices, rounding and the LP's vertex (`optimizer/allocation`)."""
 
     def solve(
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
@@ -44,7 +44,7 @@ class Structured:
 
 
 def allocation_solver(name: str) -> AllocationSolver:
-    """Return a new solver; raise ValueError for an unknown name."""
+    """Return a new solver. Raises ValueError for an unknown name."""
     if name not in SOLVERS:
         raise ValueError(f"solver: {name!r} is unknown; accepted: {', '.join(SOLVERS)}")
     if name == STRUCTURED:

@@ -1,8 +1,8 @@
 """Which configurations exist on a cluster, and which sets of them fit on it together.
 
-Sia (section 3.3.3) chooses among few shapes: powers of two inside a node, whole nodes beyond. What that
-buys is a guarantee: whether a set of configurations can be placed is decided by a handful of linear
-constraints per GPU type, so a policy decides sizes and the placer never has to say no.
+Sia (section 3.3.3) chooses among few shapes: powers of two inside a node, and whole nodes beyond. So a few linear
+constraints per GPU type decide whether a set of configurations can be placed. A policy that keeps to them chooses
+sizes, and the placer always finds room.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ...estimators.goodput import ConfigurationArrays
 class Configuration:
     """`gpus` GPUs of one type on `nodes` nodes.
 
-    `node_gpus` is 0 for a part of one node, which may share the node with other jobs; else the
-    configuration takes whole nodes of that many GPUs each, and holds `gpus` of them, split evenly.
+    `node_gpus` is 0 for a part of one node, which may share the node with other jobs. Any other configuration
+    takes whole nodes of `node_gpus` GPUs each, and holds `gpus` of these, split evenly.
     """
 
     nodes: int
@@ -37,7 +37,7 @@ class Configuration:
         return f"{self.gpus}x{self.gpu_type}" + (f" ({self.nodes} nodes)" if self.nodes > 1 else "")
 
     def holds_replicas(self, gpus_per_replica: int) -> bool:
-        """Return whether it is whole replicas, none spread over nodes unless larger than its part of one."""
+        """Return whether it holds whole replicas. Only a replica larger than the part of a node may span nodes."""
         if self.gpus % gpus_per_replica:
             return False
         shape = self.shape
@@ -45,19 +45,21 @@ class Configuration:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """GPUs held on each node, most first."""
+        """The GPUs held on each node, in descending order."""
         each, more = divmod(self.gpus, self.nodes)
         return (each + 1,) * more + (each,) * (self.nodes - more)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Necessary and sufficient for a set of configurations to be placeable: sum of usage <= capacity.
+    """What decides whether a set of configurations can be placed: the sum of usage is at most the capacity.
 
-    usage: (limits, configurations), capacity: (limits,), gpu_types: the GPU type of each limit. The
-    first limit of a type counts its GPUs; others, where node sizes or pinned jobs make them necessary,
-    count only the large blocks (GPUs in free power-of-two blocks of at least some size, or free whole
-    nodes).
+    The first limit of a type counts its GPUs. Node sizes or pinned jobs may make further limits necessary. These
+    count GPUs in free power-of-two blocks of at least some size, or free whole nodes.
+
+    usage: (limits, configurations).
+    capacity: (limits,).
+    gpu_types: the GPU type of each limit.
     """
 
     usage: np.ndarray
@@ -71,26 +73,26 @@ def block(gpus: int) -> int:
 
 
 def floor_block(gpus: int) -> int:
-    """Return the largest power of two not above `gpus`: the biggest virtual node of a node of that size."""
+    """Return the largest power of two not above `gpus`."""
     return 1 << (gpus.bit_length() - 1)
 
 
 class ConfigurationSet:
     """Every configuration of a cluster, in a stable order: by GPU type, then GPUs, then nodes.
 
-    Regular configurations of a GPU type:
+    A GPU type has two kinds of regular configurations:
       * parts of a node: 1, 2, 4, … up to the largest power of two that fits a node of the type;
-      * whole nodes: for each node size R of the type with N nodes, n x R GPUs for n = 2..N, and R itself
-        where R is not a power of two. (A node of 6 is a virtual node of 4 and one of 2 to smaller jobs.)
-    With nodes of several sizes of one type, a multi-node configuration takes nodes of one size only.
+      * whole nodes: n x R GPUs for each node size R and n = 2 to the number of such nodes. R itself is one if it
+        is no power of two. (To smaller jobs a node of 6 is a block of 4 and one of 2.)
+    A configuration of several nodes takes nodes of one size only.
 
-    Special configurations hold counts that only some jobs need (rigid jobs, reservations, replicas of 3
-    or 6 GPUs): part of a power-of-two block of a node, or of whole nodes. They hold exactly the count; the
-    rest of the block is not promised to anyone, which keeps every plan placeable.
+    Special configurations hold counts that only some jobs need: rigid jobs, reservations, replicas of 3 or 6 GPUs.
+    They hold a part of a power-of-two block of a node, or of whole nodes. Nobody gets the rest of the block, so
+    that every plan can be placed.
 
     Args:
-        extra: (GPU type, GPUs, GPUs per replica) of special configurations; what no nodes can hold is left out.
-        most_gpus: leave out regular configurations larger than this.
+        extra: (GPU type, GPUs, GPUs per replica) of special configurations. Those that no nodes hold are left out.
+        most_gpus: the most GPUs of a regular configuration.
     """
 
     def __init__(
@@ -125,7 +127,7 @@ class ConfigurationSet:
 
     @classmethod
     def for_jobs(cls, cluster: Cluster, specs: Iterable[JobSpec]) -> ConfigurationSet:
-        """Return the regular configurations that some job is large enough for, and the special ones."""
+        """Return the configurations that these jobs may need."""
         return cls(cluster, *needs(cluster, specs))
 
     def __len__(self) -> int:
@@ -140,7 +142,7 @@ class ConfigurationSet:
 
     @cached_property
     def arrays(self) -> ConfigurationArrays:
-        """Nodes, GPUs and type of every configuration; GPUs per node are those of a type's most common node."""
+        """Nodes, GPUs and type of every configuration. GPUs per node are those of a type's most common size."""
         types = self.cluster.gpu_types
         place = {t: i for i, t in enumerate(types)}
         common = [max(self._sizes[t].items(), key=lambda size: (size[1], size[0]))[0] for t in types]
@@ -153,7 +155,7 @@ class ConfigurationSet:
         )
 
     def holds_replicas(self, gpus_per_replica: int) -> np.ndarray:
-        """Return (configurations,) `Configuration.holds_replicas` of each."""
+        """Return (configurations,) `Configuration.holds_replicas` for each."""
         found = self._replicas.get(gpus_per_replica)
         if found is None:
             gpus, each = self.arrays.gpus, self.arrays.gpus // self.arrays.nodes
@@ -165,14 +167,14 @@ class ConfigurationSet:
 
     @cached_property
     def columns_of(self) -> Mapping[str, slice]:
-        """GPU type -> its columns, which lie together in the order of their GPUs."""
+        """The columns of each GPU type, which lie together in the order of their GPUs."""
         ends = np.searchsorted(self.arrays.type_index, np.arange(len(self.arrays.gpu_types) + 1)).tolist()
         return {t: slice(*ends[i : i + 2]) for i, t in enumerate(self.arrays.gpu_types)}
 
     def columns_in(self, other: ConfigurationSet) -> np.ndarray:
-        """Return (configurations,) column of each in a set of another cluster; -1: absent or of other goodput.
+        """Return (configurations,) the column of each in another set; -1 if it is absent or of other goodput.
 
-        A GPU type whose nodes are of another size now is of other goodput.
+        The goodput differs where the nodes of a GPU type have another size.
         """
         sizes = dict(zip(other.arrays.gpu_types, other.arrays.gpus_per_node.tolist(), strict=True))
         alike = [
@@ -182,13 +184,13 @@ class ConfigurationSet:
         return np.where(np.array(alike, bool)[self.arrays.type_index], np.array(found, np.int64), -1)
 
     def is_like(self, other: ConfigurationSet) -> bool:
-        """Return whether what is known by column of the other set holds here, however much fits on each."""
+        """Return whether values by column of the other set hold here too. How much fits may differ."""
         if self.items != other.items or not np.array_equal(self.special, other.special):
             return False
         return bool((self.columns_in(other) >= 0).all())
 
     def of(self, placement: Placement) -> Configuration | None:
-        """Return what a placement realises; None where it is no configuration of this cluster as it is now."""
+        """Return the configuration that a placement realises; None if the cluster now has none such."""
         column = self.index(placement)
         return None if column < 0 else self.items[column]
 
@@ -212,14 +214,14 @@ class ConfigurationSet:
         return column if held == self.items[column].shape else -1
 
     def limits(self, held: Iterable[Placement] = ()) -> Limits:
-        """Return what fits beside placements that are not to be moved.
+        """Return the limits beside placements that are not to be moved.
 
-        Let f_v be the free GPUs on the nodes v of a type. A set of power-of-two parts and whole nodes can
-        be placed if and only if two things hold. For every k, the parts of at least 2^k GPUs take no more
-        than the sum over v of floor(f_v / 2^k) * 2^k. (A whole node counts as its own blocks of at least
-        2^k.) The whole nodes of each size are no more than there are free. Limits that follow from others
-        are left out: a type whose nodes have one size, a power of two, needs only the first. Without
-        placements, it is the same object every time.
+        Let f_v be the free GPUs on the nodes v of a type. A set of power-of-two parts and whole nodes can be
+        placed if and only if two things hold. For every k, the parts of at least 2^k GPUs take no more than the
+        sum over v of floor(f_v / 2^k) * 2^k. (A whole node counts as its own blocks of at least 2^k.) And no more
+        whole nodes of each size are taken than are free. Limits that follow from others are left out. So a type
+        whose nodes all have the same power of two of GPUs needs only the first. Without placements the object is
+        always the same.
         """
         held = tuple(held)
         return self._limits(held) if held else self._empty_limits
@@ -233,7 +235,7 @@ class ConfigurationSet:
         for placement in held:
             found = self.of(placement)
             for share in placement.shares:
-                # A job that holds a part of whole nodes shares them with nobody.
+                # A job that holds a part of whole nodes shares these nodes with nobody.
                 t, node = self.cluster.positions.get(share.node_id, ("", 0))
                 if t:
                     free[t][node] -= (found and found.node_gpus) or share.gpus
@@ -268,12 +270,12 @@ class ConfigurationSet:
 
     @cached_property
     def _node_gpus(self) -> Mapping[str, np.ndarray]:
-        """(nodes of the type,) GPUs of each node."""
+        """(nodes of the type,) the GPUs of each node, by GPU type."""
         return {t: np.array([node.gpus for node in nodes]) for t, nodes in self.cluster.by_type.items()}
 
     @cached_property
     def _blocks(self) -> tuple[np.ndarray, np.ndarray]:
-        """(k, configurations) GPUs taken from blocks of at least 2^k; (2, configurations) node size and nodes."""
+        """(k, configurations) GPUs from blocks of at least 2^k, and (2, configurations) node sizes and nodes."""
         node_gpus = np.array([c.node_gpus for c in self.items], dtype=np.int64)
         nodes = np.array([c.nodes for c in self.items], dtype=np.int64)
         part = np.array([block(c.gpus) for c in self.items], dtype=np.int64)
@@ -297,7 +299,7 @@ def needs(cluster: Cluster, specs: Iterable[JobSpec]) -> tuple[frozenset[tuple[s
 
 
 def want(spec: JobSpec) -> Hashable:
-    """Return all that decides which configurations a job may use; of many jobs, few want different things."""
+    """Return all that decides which configurations a job may use. Many jobs share one value."""
     resources, reservation = spec.resources, spec.reservation
     types, per_replica = resources.gpu_types, resources.gpus_per_replica
     return (
@@ -344,9 +346,9 @@ def _regular(gpu_type: str, sizes: Counter[int]) -> Iterable[Configuration]:
 
 
 def _special(gpu_type: str, gpus: int, per_replica: int, sizes: Counter[int]) -> Configuration | None:
-    """Return a count's own configuration: a part of a node, else one whole node, else as few as hold it.
+    """Return a configuration for a count: a part of a node, else one whole node, else as few nodes as hold it.
 
-    A replica that fits a node is not spread over two.
+    A replica that fits a node is not spread over two. The result is None if no nodes hold the count.
     """
     if not sizes:
         return None

@@ -1,4 +1,4 @@
-"""Why one job has what it has after a round: sentences for a person, and the facts that they state."""
+"""Explains why a job has what it has after a round: sentences for a person, and the facts that they state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .round import JobView, Plan, Round
 class Explanation:
     """What `coadapt explain JOB` shows.
 
-    before, chosen: what the job held at the start of the round and what it gets, as "4xa100"; None: nothing.
+    before, chosen: what the job held at the start of the round and what it gets, as "4xa100"; None for nothing.
     facts: plain values by name, which the sentences state; a policy adds its own.
     """
 
@@ -29,7 +29,7 @@ class Explanation:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types only, for JSON: `decision` and `reason` are codes, `lines` are for a person."""
+        """Return plain types for JSON. `decision` and `reason` are codes, and `lines` are for a person."""
         return {
             "job_id": self.job_id,
             "name": self.name,
@@ -43,7 +43,7 @@ class Explanation:
 
 
 def job_of(job_id: str, round: Round) -> int:
-    """Return the position of a job in the round. Raises KeyError, in one sentence, where it is not there."""
+    """Return the position of a job in the round. Raises KeyError if it is not there."""
     ids: list[str] = round.columns.ids.tolist()
     if job_id not in ids:
         raise KeyError(f"job: {job_id!r} is not in this round")
@@ -51,7 +51,7 @@ def job_of(job_id: str, round: Round) -> int:
 
 
 def named(placement: Placement | None) -> str | None:
-    """Return what a placement holds, as a configuration's name."""
+    """Return a placement in words, such as `4xa100 (2 nodes)`; None for none."""
     if placement is None:
         return None
     spread = f" ({placement.nodes} nodes)" if placement.nodes > 1 else ""
@@ -59,7 +59,7 @@ def named(placement: Placement | None) -> str | None:
 
 
 def headline(job: JobView, after: Placement | None, detail: str = "") -> str:
-    """Say what the round does with a job; `detail` follows what it gets."""
+    """Say what the round does with a job. `detail` follows the GPUs that it gets."""
     name, before = job.spec.name, job.placement
     was, gets = named(before), named(after)
     if after is None:
@@ -82,8 +82,8 @@ def explained(
     """Explain a job by the decision about it and by its place in the policy's order.
 
     Args:
-        standing: sentences of the policy's own, on what it went by.
-        facts: what they state.
+        standing: the policy's own sentences on what it went by.
+        facts: what these state.
 
     Raises:
         KeyError: if the round has no such job.
@@ -120,10 +120,10 @@ def explained(
 
 
 def expectation(job: JobView, otherwise: str) -> tuple[str, dict[str, Any]]:
-    """Say how long a job still needs and where that comes from, and give it as facts.
+    """Return a sentence on how long a job still needs and who says so, and the same as facts.
 
     Args:
-        otherwise: what a policy makes of a job of unknown length, as the end of the sentence.
+        otherwise: ends the sentence for a job of unknown length: what the policy does with such a job.
     """
     expected = job.expected
     if not expected.known:
@@ -133,10 +133,10 @@ def expectation(job: JobView, otherwise: str) -> tuple[str, dict[str, Any]]:
 
 
 def plain_explanation(job_id: str, round: Round, plan: Plan) -> Explanation:
-    """Explain a job of any policy: what it gets, why it waits, and its place in the order, where there is one."""
+    """Explain a job of any policy: what it gets, why it waits, and its place in the order if there is one."""
     return explained(job_id, round, plan)
 
 
 def notes_on(job_id: str, plan: Plan) -> list[str]:
-    """Return the plan's notes on a job and those on no job in particular."""
+    """Return the plan's notes on a job, and those on no job in particular."""
     return [note for note in plan.notes if not note.startswith("job ") or note.startswith(f"job {job_id}:")]

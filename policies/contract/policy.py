@@ -1,4 +1,4 @@
-"""A policy as it is offered to users: it plans rounds, says what it counts on, and explains what it decided."""
+"""A policy as it is offered to users: it plans rounds, declares its traits and explains its decisions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The one contract that matters: a policy is a function of a round.
 
-The live service and the simulator build a `Round`, call `Policy.plan`, and apply the `Plan`. A policy
-reads no clock, touches no Ray and may keep state between rounds (warm starts, queues).
+The live service and the simulator build a `Round`, call `Policy.plan`, and apply the `Plan`. A policy reads no
+clock and calls no Ray. It may keep state between rounds.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class JobView:
 
     id: str
     spec: JobSpec
-    model: GoodputModel | None = None  # None: nothing is known yet
-    placement: Placement | None = None  # what it runs on now; None: nothing
+    model: GoodputModel | None = None  # None if nothing is known yet
+    placement: Placement | None = None  # what it runs on now; None for nothing
     age_s: float = 0.0  # since submission
     restarts: int = 0
     restart_cost_s: float = 30.0  # measured pause of one restart
@@ -39,21 +39,20 @@ class JobView:
     served_in_window_s: float = 0.0
     progress: float = 0.0  # samples at the initial batch size
     submitted_s: float = 0.0
-    # What the job still needs on as many GPUs as it asks for, of the GPU type that is fastest for it.
+    # Time that the job still needs on the GPUs it asks for, of its fastest GPU type.
     expected: Expected = UNKNOWN
-    # Progress per second on the GPUs it asks for, by GPU type, where that was measured (a type that is missing
-    # cannot run it); None: what `model` says.
+    # Measured progress per second on the GPUs it asks for, by the GPU types that can run it. None: ask `model`.
     rates: Mapping[str, float] | None = None
-    # Samples at the initial batch size it still has to train, as far as its epochs tell; None: nobody knows.
+    # Samples at the initial batch size that it still has to train; None if its epochs do not tell.
     remaining: float | None = None
 
     @property
     def remaining_s(self) -> float | None:
-        """Return the mean of `expected` in seconds; None: nobody can tell."""
+        """The mean of `expected` in seconds; None if it is unknown."""
         return self.expected.mean_s if self.expected.known else None
 
     def goodput(self, configurations: ConfigurationSet) -> np.ndarray:
-        """Return goodput in initial-batch-size samples/s of each configuration, 0 where it cannot run."""
+        """Return (configurations,) goodput in initial-batch-size samples/s; 0 where the job cannot run."""
         return goodput_matrix([self.model], configurations.arrays)[0]
 
 
@@ -67,8 +66,10 @@ def _objects(values: Sequence[object]) -> np.ndarray:
 class JobColumns:
     """The jobs of a round as columns, for policies that rank all of them at once.
 
-    `ids`, `placements`: arrays of objects. `gpus`: what a job asks for, its fixed count or its minimum. `held`:
-    GPUs it has. `remaining_s`: nan where nobody knows.
+    ids, placements: arrays of objects.
+    gpus: what a job asks for: its fixed count or its minimum.
+    held: GPUs that it has.
+    remaining_s: nan if it is unknown.
     """
 
     ids: np.ndarray
@@ -99,9 +100,9 @@ class JobColumns:
 
 @dataclass(frozen=True)
 class Round:
-    """One scheduling decision: `now` and `length` in seconds, jobs in submission order.
+    """What a policy decides on: the cluster, and the jobs in submission order. `now` and `length` are seconds.
 
-    `jobs` may build its views when they are asked for, and then brings `columns` of its own.
+    `jobs` may build its views when they are read. It then has `columns` of its own.
     """
 
     now: float
@@ -115,13 +116,13 @@ class Round:
         return own if isinstance(own, JobColumns) else JobColumns.of(self.jobs)
 
     def goodput(self, configurations: ConfigurationSet) -> np.ndarray:
-        """Return (jobs, configurations) goodput in one vectorised call; a job without a model gets zeros."""
+        """Return (jobs, configurations) goodput; 0 for a job without a model."""
         return goodput_matrix([job.model for job in self.jobs], configurations.arrays)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """job id -> placement (absent: no resources), and what a person or a test wants to know of it."""
+    """What a policy decides: placements by job id, and what explains them. An absent job gets nothing."""
 
     placements: Mapping[str, Placement]
     objective: float = float("nan")
@@ -131,24 +132,24 @@ class Plan:
     solver_s: float = 0.0  # seconds inside the solver library
     evictions: int = 0  # jobs left out or moved only because of fragmentation
     notes: Sequence[str] = ()  # "the search ended at a limit", …
-    # Every job of the round: placed, waiting (reason) or refused. Each is worked out when it is read.
+    # Every job of the round: placed, waiting (reason) or refused. Each decision is computed when it is read.
     decisions: Mapping[str, Decision] = field(default_factory=dict)
-    # Positions in `Round.jobs` in the order in which the policy served them; None: it has no order.
+    # Positions in `Round.jobs` in the order in which the policy served them; None if it has no order.
     order: np.ndarray | None = None
-    # What the policy went by, for `explain`: name -> (jobs,) or (jobs, GPU types), by position in `Round.jobs`.
+    # What the policy went by, for `explain`: (jobs,) or (jobs, GPU types) by name, in the order of `Round.jobs`.
     figures: Mapping[str, np.ndarray] = field(default_factory=dict)
-    # When the policy wants to be asked again, on the clock of `Round.now`; None: whenever the next round is.
+    # When the policy wants to be asked again, on the clock of `Round.now`; None for the next regular round.
     again_s: float | None = None
-    # Per job, what `explain` shows: the row the policy optimised over and the configurations' names.
+    # What configurations are worth to each job, (configurations,), for `explain`.
     rows: Mapping[str, np.ndarray] = field(default_factory=dict)
-    # What each configuration adds to the objective over leaving the job out; -inf where it was no option.
+    # What each configuration adds to the objective over leaving the job out; -inf if it was no option.
     gains: Mapping[str, np.ndarray] = field(default_factory=dict)
     configurations: ConfigurationSet | None = None
-    # The plans of the pools that this one joins; empty where the cluster is planned as one.
+    # The plans of the pools that this plan joins; empty if the cluster is planned as a whole.
     pools: Mapping[str, Plan] = field(default_factory=dict)
 
     def decision(self, job: str) -> Decision:
-        """Return the decision about a job of the round; of a policy that gives none, what its placements say."""
+        """Return the decision about a job of the round. If the policy gives none, the placements tell it."""
         found = self.decisions.get(job)
         if found is not None:
             return found
@@ -159,6 +160,6 @@ class Plan:
 
 
 class Planner(Protocol):
-    """Whatever decides rounds; `contract.policy.Policy` is a planner that is offered to users."""
+    """Anything that plans rounds. `contract.policy.Policy` is a planner that is offered to users."""
 
     def plan(self, round: Round) -> Plan: ...

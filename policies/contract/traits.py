@@ -1,4 +1,4 @@
-"""What a policy counts on, declared with its class."""
+"""What a policy relies on, declared with its class."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyTraits:
-    """Facts about a policy that whoever runs it must know.
+    """Facts about a policy that its caller must know.
 
     fixed_sizes: jobs get the number of GPUs they ask for, so a simulated job asks for what a tuned one would.
     uses_models: it plans with fitted goodput models, so jobs are measured before their first run.
     preempts: it stops or moves running jobs.
     early_rounds: it expects rounds soon after a job arrives or ends, as the live service has them.
     profile_cache: it expects jobs to know what earlier runs of their script measured, as live jobs do.
-    needs_expected: it goes by the time that jobs still need, and has to assume one where nobody knows.
+    needs_expected: it goes by the time that jobs still need, and assumes one where it is unknown.
     """
 
     fixed_sizes: bool

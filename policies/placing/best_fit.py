@@ -1,4 +1,4 @@
-"""Where a fixed number of GPUs goes on few nodes: best fit within one node, whole idle nodes beyond."""
+"""Places fixed numbers of GPUs on few nodes: best fit within one node, and whole idle nodes beyond."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .ledger import Ledger, exists, is_pinned
 def place_on_types(cluster: Cluster, chosen: Mapping[str, Sequence[tuple[JobView, int]]]) -> dict[str, Placement]:
     """Place the jobs chosen for each GPU type, given with their GPUs.
 
-    Who stays on its GPU type keeps its GPUs; the others go where there is room, largest first. Where small jobs
-    leave a large one no room, all jobs of that type but pinned ones are placed anew.
+    A job that stays on its GPU type keeps its GPUs. The others go where there is room, largest first. If small
+    jobs leave a large one no room, all jobs of that type but pinned ones are placed anew.
     """
     placements: dict[str, Placement] = {}
     for gpu_type, jobs in chosen.items():

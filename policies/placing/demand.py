@@ -1,4 +1,4 @@
-"""What a job asks for beside each GPU, and what it gets of a node for that."""
+"""What a job asks for beside each GPU, and what it gets of a node."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ DEFAULT_CPUS = 1.0  # of `core.job.Resources`
 class Demand:
     """What a job asks for beside each GPU.
 
-    The default is a wish: a job gets as much, or its GPUs' part of a node that has less. Any other number is a
-    condition: a node with less than that free is not taken.
+    The default is only a wish: on a node with fewer CPUs a job gets its GPUs' part of them. Any other number is a
+    condition: a node with less free is not taken.
     """
 
     cpus_per_gpu: float = DEFAULT_CPUS
@@ -28,11 +28,11 @@ class Demand:
 
     @property
     def is_wish(self) -> bool:
-        """Return whether every node that has the GPUs, and gave others no more than their part, will do."""
+        """Whether any node with the GPUs will do, unless other jobs took more than their GPUs' part of it."""
         return self.cpus_per_gpu in (0.0, DEFAULT_CPUS) and self.memory_gib_per_gpu == 0.0
 
     def on(self, node: Node, gpus: int) -> tuple[float, float]:
-        """Return CPUs and GiB of memory for so many GPUs of a node; 0 of what the node does not state."""
+        """Return CPUs and GiB of memory for so many GPUs of a node; 0 for what the node does not state."""
         cpus = self.cpus_per_gpu
         if cpus == DEFAULT_CPUS:
             cpus = min(cpus, node.cpus / node.gpus)

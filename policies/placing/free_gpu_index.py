@@ -1,8 +1,8 @@
-"""Free room on the nodes of one type: who fits where, and whose leaving makes room with the fewest moves.
+"""Finds room on the nodes of one type, and jobs whose leaving makes room with the fewest moves.
 
-Nodes are positions in the order of their ids, so that the lowest position is the lowest id. All is found through
-heaps whose entries may be out of date and are then skipped. Neither a change nor a question costs more
-where there are more nodes. Only a job that asks for more CPUs or memory than its GPUs' part looks at all nodes.
+Nodes are positions in the order of their ids. Heaps find nodes, and entries that are out of date are skipped. So
+neither a change nor a question costs more on more nodes. Only a job that asks for more CPUs or memory than its
+GPUs' part looks at all nodes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ Floats = NDArray[np.float64]
 
 
 class Rooms:
-    """Free GPUs, CPUs and memory of nodes of one type, changed by `take` and `give_back` only.
+    """Free GPUs, CPUs and memory of nodes of one type. Only `take` and `give_back` change them.
 
-    `free`: GPUs of each node. `cpus`, `memory_gib`: what is left of each, infinity where a node states none.
+    free: free GPUs of each node.
+    cpus, memory_gib: what is left on each node; infinity if the node states none.
     """
 
     def __init__(
@@ -36,13 +37,13 @@ class Rooms:
         self.size = size
         self.cpus: list[float] = cpus.tolist()
         self.memory_gib: list[float] = memory_gib.tolist()
-        # Whether CPUs or memory of some node are scarcer than its GPUs, so that a wish may not fit.
+        # Whether a node has fewer CPUs or less memory left than its free GPUs' part, so that a wish may not fit.
         self.uneven = _is_uneven(totals, np.array(free), cpus, memory_gib)
         self._cpus_per_gpu: list[float] = (totals.cpus / totals.gpus).tolist()
         self._gib_per_gpu: list[float] = (totals.memory_gib / totals.gpus).tolist()
         self._by_free: list[list[int]] = [[] for _ in range(max(size, default=0) + 1)]
         self._empty: dict[int, list[int]] = {gpus: [] for gpus in set(size)}
-        for node, gpus in enumerate(free):  # ascending, hence heaps
+        for node, gpus in enumerate(free):  # ascending lists are heaps
             self._by_free[gpus].append(node)
             if gpus == size[node]:
                 self._empty[gpus].append(node)
@@ -72,20 +73,21 @@ class Rooms:
             heappush(self._empty[size], node)
 
     def empties(self, node_gpus: int) -> int:
-        """Return how many nodes of that size are wholly free."""
+        """Return how many nodes with `node_gpus` GPUs are wholly free."""
         return self._empties.get(node_gpus, 0)
 
     def has(self, node: int, gpus: int, demand: Demand) -> bool:
-        """Return whether the CPUs and the memory for so many GPUs are there."""
+        """Return whether a node has the CPUs and the memory for so many GPUs."""
         if demand.is_wish and not self.uneven:
             return True
         cpus, memory_gib = demand.on(self.nodes[node], gpus)
         return cpus <= self.cpus[node] + TOLERANCE and memory_gib <= self.memory_gib[node] + TOLERANCE
 
     def best_fit(self, gpus: int, before: Mapping[int, int], demand: Demand) -> int | None:
-        """Return the node with the least room that is enough, but rather one where the job already is.
+        """Return a node with room: one where the job already is, or else the fullest. None if there is none.
 
-        before: node -> GPUs the job holds there.
+        Args:
+            before: GPUs that the job holds, by node.
         """
         at_home = [node for node in before if self.free[node] >= gpus and self.has(node, gpus, demand)]
         if at_home:
@@ -104,9 +106,9 @@ class Rooms:
     def whole_nodes(
         self, count: int, node_gpus: int, before: Mapping[int, int], demand: Demand
     ) -> list[int] | None:
-        """Return so many wholly free nodes of that size, ascending: where the job is, then the lowest.
+        """Return `count` wholly free nodes of a size, in ascending order; None if there are too few.
 
-        The caller takes what it is given.
+        Nodes where the job already is come first, then the lowest. The caller must take all of them.
         """
         if self.empties(node_gpus) < count:
             return None
@@ -131,7 +133,7 @@ class Rooms:
 
 def _is_uneven(totals: Totals, free: NDArray[np.int64], cpus: Floats, memory_gib: Floats) -> bool:
     part = free / totals.gpus
-    with np.errstate(invalid="ignore"):  # infinitely many times 0
+    with np.errstate(invalid="ignore"):  # infinity times 0
         lacks = (cpus < part * totals.cpus - TOLERANCE) | (memory_gib < part * totals.memory_gib - TOLERANCE)
     return bool(lacks.any())
 
@@ -147,7 +149,7 @@ class Part(NamedTuple):
 
 
 class Tenants:
-    """The jobs that hold a part of a node and may be moved for larger ones."""
+    """The jobs that hold a part of a node and may be moved to make room for larger ones."""
 
     def __init__(self, rooms: Rooms, parts: Iterable[Part]) -> None:
         self._rooms = rooms
@@ -155,18 +157,19 @@ class Tenants:
         for part in parts:
             self._parts.setdefault(part.node, []).append(part)
         for held in self._parts.values():
-            held.sort(reverse=True)  # and so they stay: largest first
+            held.sort(reverse=True)  # largest first, which removals keep
         self._cheapest: dict[tuple[int, bool], list[tuple[int, int, int]]] = {}
 
     def make_way(self, gpus: int) -> list[Part]:
-        """Let the fewest smaller jobs of one node go so that it has so many GPUs free; [] where none can.
+        """Remove the fewest smaller jobs of one node, so that it has so many GPUs free. Return their parts.
 
-        Only jobs in smaller power-of-two blocks go: one in a block as large would lack what it left.
+        Only jobs in smaller power-of-two blocks go, as a job in an equal block would need as much room elsewhere.
+        The result is [] if no node can be cleared so.
         """
         return self._clear(1, gpus, whole=False)
 
     def clear_nodes(self, count: int, node_gpus: int) -> list[Part]:
-        """Let the fewest jobs go so that so many nodes of that size are wholly free; [] where it cannot be."""
+        """Remove the fewest jobs, so that `count` nodes of a size are wholly free; [] if that cannot be."""
         return self._clear(count - self._rooms.empties(node_gpus), node_gpus, whole=True)
 
     def _clear(self, count: int, gpus: int, whole: bool) -> list[Part]:
@@ -181,9 +184,9 @@ class Tenants:
             now = self._option(option[2], gpus, whole)
             if now == option:
                 chosen.append(option)
-            elif now is not None:  # something else came since
+            elif now is not None:  # the node has changed since
                 heappush(heap, now)
-        for option in chosen:  # who stays on a cleared node may be in the way of the next one
+        for option in chosen:  # jobs that stay on a cleared node may have to leave next time
             heappush(heap, option)
         if len(chosen) < count:
             return []
@@ -194,12 +197,15 @@ class Tenants:
         return going
 
     def _option(self, node: int, gpus: int, whole: bool) -> tuple[int, int, int] | None:
-        """Return (moves, GPUs moved, node), None where nobody goes."""
+        """Return (moves, GPUs moved, node); None if no moves clear the node."""
         movers = self._movers(node, gpus, whole)
         return (len(movers), sum(part.gpus for part in movers), node) if movers else None
 
     def _movers(self, node: int, gpus: int, whole: bool) -> list[Part]:
-        """Return the fewest: a small one if one will do, else the largest first; [] if none or not all will."""
+        """Return the fewest parts to move: the smallest that is enough alone, else the largest first.
+
+        The result is [] if nothing has to move or moving all is not enough.
+        """
         if whole and self._rooms.size[node] != gpus:
             return []
         most = gpus if whole else block(gpus) // 2

@@ -1,7 +1,7 @@
-"""Who holds what of the nodes: the one account of free GPUs, CPUs and memory.
+"""The one account of who holds which GPUs, CPUs and memory of the nodes.
 
-Nodes are arrays by GPU type in the order of their ids, so that of equal nodes the first is the lowest id. Policies
-take numbers of GPUs; a placement may also name them, and say what share of each it takes. The ledger counts both.
+Nodes are arrays by GPU type in the order of their ids, so that of equal nodes the lowest id comes first. Policies
+take numbers of GPUs. A placement may also name GPUs and take a share of each. The ledger counts both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .demand import WISH, Demand
 
 
 class OverCommitted(ValueError):
-    """A node has less than a placement asks of it; one sentence with job, node and amount."""
+    """A node has less than a placement asks for. The sentence names job, node and amount."""
 
 
 NOWHERE = ("", -1)  # type and position of a node that is gone
@@ -53,9 +53,10 @@ def totals_of(cluster: Cluster) -> Mapping[str, Totals]:
 
 
 class Ledger:
-    """What jobs hold of a cluster. `tenants`: how many jobs may share one GPU.
+    """What jobs hold of a cluster. `take` refuses what is not free, so no node is ever over-committed.
 
-    `take` refuses what is not free, so that no node is ever over-committed.
+    Args:
+        tenants: how many jobs may share one GPU.
     """
 
     def __init__(self, cluster: Cluster, tenants: int = 1) -> None:
@@ -68,18 +69,17 @@ class Ledger:
         self._memory = {t: total.memory_gib.copy() for t, total in self._total.items()}
         self._left = {t: int(idle.sum()) for t, idle in self._idle.items()}
         self._largest = {t: int(idle.max()) for t, idle in self._idle.items()}
-        # node id -> device -> share that is left, jobs on it. Devices that nobody is on are not there.
+        # node id -> device -> (share that is left, jobs on it), for devices that some job is on.
         self._devices: dict[str, dict[int, tuple[float, int]]] = {}
         self._held: dict[str, Placement] = {}
-        self._uneven: set[str] = set()  # types of which some job took more CPUs or memory than its GPUs' part
-        self._in_vain: set[tuple[str, int, Demand]] = set()  # what was sought in vain since the last `give_back`
+        self._uneven: set[str] = set()  # types on which a job took more CPUs or memory than its GPUs' part
+        self._in_vain: set[tuple[str, int, Demand]] = set()  # what was not found since the last `give_back`
 
     @classmethod
     def of(cls, cluster: Cluster, held: Mapping[str, Placement], tenants: int = 1) -> Ledger:
         """Return a ledger in which jobs hold these placements.
 
-        Placements are left out whose nodes are gone or became too small, and, in the order given, those for which
-        others have left no room.
+        A placement is left out if its nodes are gone or too small, or if earlier ones leave it no room.
         """
         ledger = cls(cluster, tenants)
         if not ledger._take_all(held):
@@ -90,7 +90,10 @@ class Ledger:
         return ledger
 
     def _take_all(self, held: Mapping[str, Placement]) -> bool:
-        """Take whole GPUs without names for all jobs at once; False: nothing is taken, some need a closer look."""
+        """Take whole unnamed GPUs for all jobs at once. Return False, with nothing taken, if that is not enough.
+
+        It is not if a placement names GPUs, has CPUs or memory, or does not fit.
+        """
         positions, counts = self._at, {t: idle.tolist() for t, idle in self._idle.items()}
         for placement in held.values():
             gpu_type = placement.gpu_type
@@ -110,7 +113,7 @@ class Ledger:
 
     @property
     def held(self) -> Mapping[str, Placement]:
-        """Return what each job holds."""
+        """What each job holds."""
         return self._held
 
     def idle(self, gpu_type: str) -> int:
@@ -131,9 +134,9 @@ class Ledger:
         }
 
     def free(self, node_id: str) -> Resources:
-        """Return what is free on a node; infinitely many CPUs and GiB where it states none.
+        """Return what is free on a node; CPUs and memory are infinite if it states none.
 
-        GPUs that were taken without names are the lowest ones without a name.
+        GPUs taken without names count as the lowest ones that nobody has named.
         """
         gpu_type, at = self._at[node_id]
         named = self._devices.get(node_id, {})
@@ -149,7 +152,7 @@ class Ledger:
         )
 
     def lack(self, share: NodeShare, gpu_type: str) -> str | None:
-        """Return why a node cannot give a share now, in words; None: it can. Raises ValueError for a bad share."""
+        """Return why a node cannot give a share now, or None if it can. Raises ValueError for a bad share."""
         kind, at = self._at.get(share.node_id, NOWHERE)
         whole = share.share == 1.0 and not share.devices
         if not whole or kind != gpu_type or share.gpus < 1 or share.cpus < 0 or share.memory_gib < 0:
@@ -181,8 +184,8 @@ class Ledger:
     def take(self, job: str, placement: Placement) -> None:
         """Give a job what a placement says, all or nothing.
 
-        Raises: OverCommitted where a node has less; ValueError where a share is not one of the cluster's, or the
-        job holds something already.
+        Raises: OverCommitted if a node has less; ValueError if the cluster has no such share or the job holds
+        something already.
         """
         if job in self._held:
             raise ValueError(f"job {job}: holds GPUs already; it must give them back before it takes others")
@@ -201,7 +204,7 @@ class Ledger:
         self._held[job] = placement
 
     def give_back(self, job: str) -> Placement:
-        """Take from a job all it holds, and return that. Raises KeyError where it holds nothing."""
+        """Take back all that a job holds, and return it. Raises KeyError if it holds nothing."""
         placement = self._held.pop(job)
         for share in placement.shares:
             self._put_back(share)
@@ -210,7 +213,7 @@ class Ledger:
 
     @contextmanager
     def without(self, jobs: Collection[str]) -> Iterator[Ledger]:
-        """Try what were if some jobs held nothing; afterwards all is exactly as it was, whatever was tried."""
+        """Let some jobs hold nothing within the block. Afterwards everything is exactly as before."""
         idle = {t: array.copy() for t, array in self._idle.items()}
         cpus = {t: array.copy() for t, array in self._cpus.items()}
         memory = {t: array.copy() for t, array in self._memory.items()}
@@ -264,7 +267,7 @@ class Ledger:
         if share.cpus or share.memory_gib:
             self._cpus[gpu_type][at] += share.cpus
             self._memory[gpu_type][at] += share.memory_gib
-            if self._idle[gpu_type][at] == total.gpus[at]:  # no rounding is left behind
+            if self._idle[gpu_type][at] == total.gpus[at]:  # an idle node is exact again, without rounding errors
                 self._cpus[gpu_type][at] = total.cpus[at]
                 self._memory[gpu_type][at] = total.memory_gib[at]
 
@@ -277,10 +280,10 @@ class Ledger:
         speed: Mapping[str, float] | None = None,
         demand: Demand = WISH,
     ) -> Placement | None:
-        """Return room for so many GPUs of one type, without taking it: of the fastest type that has it.
+        """Return room for so many GPUs of the fastest type that has it, without taking it; None if there is none.
 
-        Within a node the fullest one that has room is chosen, beyond that whole idle nodes. Of types of equal
-        `speed`, and of all without it, the one with most idle GPUs comes first, then by name.
+        Whole idle nodes are chosen first, and the fullest node with room for the rest. Types of equal `speed` come
+        in the order of their idle GPUs, most first, then by name.
         """
         types = self._nodes if gpu_types is None else [t for t in gpu_types if t in self._nodes]
         fast = speed or {}
@@ -317,9 +320,9 @@ class Ledger:
         return Placement(gpu_type, tuple(shares))
 
     def _fitting(self, gpu_type: str, idle: NDArray[np.int64], gpus: int, demand: Demand) -> NDArray[np.int64]:
-        """Return the idle GPUs of each node, 0 where CPUs or memory for so many GPUs are lacking."""
+        """Return the idle GPUs of each node; 0 if it lacks the CPUs or memory for so many GPUs."""
         if demand.is_wish and gpu_type not in self._uneven:
-            return idle  # everyone has at most its GPUs' part: the rest of a node is enough for its other GPUs
+            return idle  # each job has at most its GPUs' part, so the rest is enough for the idle GPUs
         total = self._total[gpu_type]
         cpus = np.full(len(idle), demand.cpus_per_gpu)
         if demand.is_wish:

@@ -1,7 +1,7 @@
-"""From configurations to concrete GPUs (Sia, section 3.3.1).
+"""Places configurations on nodes (Sia, section 3.3.1).
 
-There are three rules. A part of a node is never split over two. Whole-node configurations take whole nodes. Where
-fragmentation leaves no room, some jobs that would have stayed are moved, and counted.
+There are three rules. A part of a node is never split over two nodes. Whole-node configurations take whole nodes.
+If fragmentation leaves no room, some jobs that would have stayed are moved, and counted.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from .ledger import NOWHERE, totals_of
 class PlacementResult:
     """Where every job goes.
 
-    evicted: jobs whose configuration did not change but which lost their GPUs to fragmentation; those that
-    found room elsewhere are in `placements` all the same. migrated: jobs that ran, run on, and hold no GPU on
-    any node they held one on before. unplaced: jobs with a wanted configuration for which there was no room;
-    empty whenever the wanted configurations obey `ConfigurationSet.limits`.
+    evicted: jobs that kept their configuration but lost their GPUs to fragmentation, even if they found others.
+    migrated: jobs that run on, but on none of the nodes that they held before.
+    unplaced: jobs without room for their wanted configuration; none if these obey `ConfigurationSet.limits`.
     """
 
     placements: Mapping[str, Placement]
@@ -39,7 +38,7 @@ class PlacementResult:
 
 
 class Placer:
-    """Places configurations; holds no state, so equal calls give equal results."""
+    """Places configurations. It keeps no state, so equal calls give equal results."""
 
     def place(
         self,
@@ -49,14 +48,17 @@ class Placer:
         pinned: Collection[str] = (),
         demands: Mapping[str, Demand] | None = None,
     ) -> PlacementResult:
-        """Place every wanted configuration, moving as few running jobs as it can.
+        """Place every wanted configuration, and move few running jobs.
 
-        A job whose configuration is the one it has keeps its placement, the same object. A pinned job is never
-        moved; one whose nodes are gone or no longer hold it is placed anew. Ties go to the lower node
-        id and job id. A job whose demand is the default gets at most its GPUs' part of CPUs and memory, so that
-        these do not decide where it fits. Another demand must be free on the node, or the job goes elsewhere or is
-        not placed. On a node that states none, a share carries none. `demands` is read for jobs that do not stay
-        as they are.
+        A job that already has its configuration keeps its placement, as the same object. A pinned job is never
+        moved, but it is placed anew if its nodes are gone or too small. Ties go to the lower node id and job id.
+
+        A job with the default demand gets at most its GPUs' part of CPUs and memory, so these do not decide where
+        it fits. Any other demand must be free on the node. A share of a node without stated CPUs or memory carries
+        none.
+
+        Args:
+            demands: read only for jobs that do not stay as they are.
         """
         demands, fixed = demands or {}, frozenset(pinned)
         by_type: dict[str, list[str]] = {}
@@ -92,8 +94,11 @@ Held = dict[int, int]  # position of a node among those of its type -> GPUs
 class _Board:
     """The nodes of one GPU type while jobs are put on them.
 
-    kept: jobs that stay as they are. placed: where the others go, and `shares`: what they hold there; unplaced:
-    nowhere. moved: those of the others that could have stayed.
+    kept: jobs that stay as they are.
+    placed: nodes of the other jobs.
+    shares: what these jobs hold there.
+    unplaced: jobs that found no room.
+    moved: jobs that could have stayed but had to make room.
     """
 
     def __init__(
@@ -117,11 +122,11 @@ class _Board:
         self.unplaced: list[str] = []
 
     def settle(self, jobs: list[str]) -> None:
-        """Keep who can stay and place the others, largest first; who finds no room makes smaller ones move.
+        """Keep the jobs that can stay and place the others, largest first. Smaller jobs move if one finds no room.
 
-        When a block of b GPUs is to be placed, all that was placed before takes at least b. What is in the way are
-        smaller jobs that could stay. Sizes are powers of two, so a plan within the limits leaves room for b on
-        some node once these are gone. They are placed after it, so nothing is placed twice.
+        When a block of b GPUs is placed, every block placed before is at least as large. Only smaller jobs that
+        stayed can be in its way. Sizes are powers of two, so a plan within the limits leaves room for b on some
+        node once these are gone. They are placed after it, so nothing is placed twice.
         """
         free = list(self._size)
         to_place = self._keep(jobs, free)
@@ -154,7 +159,7 @@ class _Board:
                 rooms.take(node, self._wanted[job].node_gpus or gpus, share.cpus, share.memory_gib)
 
     def _left(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return CPUs and memory of each node that kept jobs leave, infinity where it states none."""
+        """Return the CPUs and memory that kept jobs leave on each node; infinity if it states none."""
         shares = [share for job in self.kept for share in self._current[job].shares]
         positions = self._at
         at = np.array([positions[share.node_id][1] for share in shares], np.int64)
@@ -163,9 +168,9 @@ class _Board:
         return self._totals.cpus - cpus, self._totals.memory_gib - memory
 
     def _keep(self, jobs: list[str], free: list[int]) -> list[str]:
-        """Note the jobs whose placement already is what is wanted, take their GPUs, and return the others.
+        """Keep the jobs that already have what is wanted, take their GPUs, and return the other jobs.
 
-        Pinned ones come first, in case nodes became smaller.
+        Pinned jobs come first, in case nodes became smaller.
         """
         others: list[str] = []
         if self._pinned:
@@ -182,7 +187,7 @@ class _Board:
         return others
 
     def _stays(self, job: str, free: list[int]) -> list[int]:
-        """Return the nodes of a job that holds what is wanted or is pinned; [] if they are gone or too small."""
+        """Return the nodes of a job that is pinned or holds what is wanted; [] if they are gone or too small."""
         placement, c = self._current.get(job), self._wanted[job]
         if placement is None or placement.gpu_type != self.gpu_type:
             return []
@@ -199,7 +204,7 @@ class _Board:
         return nodes
 
     def before(self, job: str) -> Held:
-        """Return what a job holds of the nodes of this type that are still there."""
+        """Return what a job holds on nodes of this type that still exist."""
         placement, held = self._current.get(job), {}
         if placement is not None and placement.gpu_type == self.gpu_type:
             for share in placement.shares:
@@ -209,12 +214,12 @@ class _Board:
         return held
 
     def is_on(self, placement: Placement, held: Held) -> bool:
-        """Return whether a placement, of whatever type, has a node among those held."""
+        """Return whether a placement of any type has one of the nodes in `held`."""
         at = (self._at.get(share.node_id, NOWHERE) for share in placement.shares)
         return any(node in held for gpu_type, node in at if gpu_type == self.gpu_type)
 
     def _parts(self) -> Iterator[Part]:
-        """Yield kept jobs on a part of one node, which may be moved."""
+        """Yield the kept jobs that have a part of one node and may be moved."""
         for job in self.kept:
             shares = self._current[job].shares
             if len(shares) == 1 and not self._wanted[job].node_gpus and job not in self._pinned:
@@ -235,7 +240,7 @@ class _Board:
 
 
 def _realises(placement: Placement, configuration: Configuration) -> bool:
-    """Return whether it has the configuration's shape; not whether its nodes have the right size."""
+    """Return whether a placement has the configuration's shape. The size of its nodes is not checked."""
     if placement.nodes != configuration.nodes or placement.gpus != configuration.gpus:
         return False
     if placement.nodes == 1:

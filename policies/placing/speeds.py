@@ -1,4 +1,4 @@
-"""How fast a job of a fixed size is on each GPU type, as far as anyone knows."""
+"""How fast a job of a fixed size is on each GPU type, as far as it is known."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Floats = NDArray[np.float64]
 
 
 def rates_of(job: JobView, gpus: int, cluster: Cluster) -> Floats:
-    """Return the job's progress per second on `gpus` GPUs of each type of the cluster, on as few nodes as can be.
+    """Return (types,) a job's progress per second on `gpus` GPUs of each type, on as few nodes as possible.
 
-    0 where it may not or cannot run. A job that nobody knows anything of makes progress 1 on every type.
+    It is 0 where the job may not or cannot run. A job without measurements makes progress 1 on every type.
     """
     rates = np.zeros(len(cluster.gpu_types))
     allowed = job.spec.resources.gpu_types
@@ -35,6 +35,6 @@ def rates_of(job: JobView, gpus: int, cluster: Cluster) -> Floats:
 
 
 def startable_on(job: JobView, gpus: int, cluster: Cluster, *, type_blind: bool) -> Mapping[str, float]:
-    """Return the GPU types that can run the job, each with its progress per second; `type_blind`: all as fast."""
+    """Return the progress per second on each GPU type that can run the job; 1 on all if `type_blind`."""
     rates = zip(cluster.gpu_types, rates_of(job, gpus, cluster).tolist(), strict=True)
     return {gpu_type: 1.0 if type_blind else rate for gpu_type, rate in rates if rate > 0}
