@@ -24,7 +24,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 @dataclass(frozen=True)
 class BadJob:
-    """`error` is what follows `job.yaml: `. Files are written beside the job file; a value "-> x" is a link."""
+    """A job file that is wrong. `error` follows `job.yaml: `. Files lie beside it; a value "-> x" is a link."""
 
     what: str
     job: str | bytes
@@ -290,7 +290,7 @@ BAD_JOBS = [
 
 
 def one_line(case: BadJob, folder: Path) -> str:
-    """Return what a user of `case` reads, written out in `folder`; "" where nothing was found wrong."""
+    """Write a case to `folder`. Return what its user reads, or "" if nothing was found wrong."""
     for name, text in case.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

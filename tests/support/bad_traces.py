@@ -1,4 +1,4 @@
-"""Traces that are none, and the one line that the user of `coadapt simulate` reads for each."""
+"""Bad traces, and the one line that the user of `coadapt simulate` reads for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from coadapt.simulator.traces.readers import read_trace
 
-MOST_S, MOST_GIB = 30.0, 1.0  # to refuse one, with all that is imported
+MOST_S, MOST_GIB = 30.0, 1.0  # to refuse a trace, imports included
 ENDLESS_BYTES = 10 * 2**30
 
 SIA = "name,time,application,num_replicas,batch_size\na,5,cifar10,4,512\nb,9.5,bert,1,12\n"
@@ -25,7 +25,7 @@ FORMATS = "gavel, jsonl, sia, copter, philly, helios, pai"
 
 @dataclass(frozen=True)
 class BadTrace:
-    """`error`: the line, `{path}` being the file. `content`: of the file, or what makes it."""
+    """A bad trace. `content`: of the file, or what writes it. `error`: the line, with `{path}` for the file."""
 
     what: str
     content: str | bytes | Callable[[Path], object]
@@ -34,7 +34,7 @@ class BadTrace:
 
 
 def job(**fields: object) -> str:
-    """Return a JSON line, of which some fields are others."""
+    """Return a JSON line of a job with these fields."""
     return json.dumps({"id": "a", "submit_s": 0, "duration_s": 1} | fields) + "\n"
 
 
@@ -202,7 +202,7 @@ def _sparse(path: Path) -> None:
 
 
 def _repeated(unit: bytes, start: bytes = b"") -> Callable[[Path], None]:
-    """Write a packed file, so that 10 GiB are some 10 MB on disk: several gzip streams in a row are one."""
+    """Return what writes 10 GiB as some 10 MB of gzip: several streams in a row are one file."""
 
     def write(path: Path) -> None:
         block = 1 << 26
@@ -248,7 +248,7 @@ def _write(case: BadTrace, folder: Path) -> Path:
 
 
 def refusal(case: BadTrace, folder: Path) -> str:
-    """Return what reading it raises; "" where it is read."""
+    """Return what reading a trace raises, or "" if it is read."""
     path = _write(case, folder)
     try:
         read_trace(path)
@@ -271,7 +271,7 @@ except ValueError as error:
 
 
 def refusal_in_little_memory(case: BadTrace, folder: Path) -> str:
-    """Return the same of a process that has `MOST_GIB` of memory and `MOST_S`."""
+    """Return what `refusal` returns in a process with `MOST_GIB` of memory and `MOST_S` seconds."""
     path = _write(case, folder)
     try:
         ended = subprocess.run(

@@ -8,18 +8,18 @@ from coadapt.executor.training.collective.group import Group
 
 
 class BreakingGuard:
-    """Breaks `group` when gradients are combined the next time after `times` times."""
+    """Breaks `group` when gradients are combined once more after `times` times."""
 
     def __init__(self, group: Group, times: int = 0) -> None:
         self._group, self._left = group, times
 
     def words(self) -> Sequence[int]:
-        """Return words that are alike on all replicas."""
+        """Return words that are the same on all replicas."""
         if not self._left:
             self._group.fail()
         self._left -= 1
         return [0, 0, 0, 0]
 
     def differs(self, word: int) -> str:
-        """Return which word differs, though none does."""
+        """Return that no word differs."""
         return f"word {word}"

@@ -16,7 +16,7 @@ from coadapt.policies.contract.round import JobView, Plan, Round
 PROFILES = json.loads(PACE_PROFILES.read_text())
 GPU_TYPES = ("a100", "rtx", "t4")
 ROUND_S = 60.0
-LEAVE, REFIT = 0.03, 0.2  # fraction of jobs that leave, and that are refitted, per round
+LEAVE, REFIT = 0.03, 0.2  # fractions of jobs per round that leave, and that are fitted anew
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Workload:
         return Round(self.now, ROUND_S, self.cluster, self.jobs)
 
     def step(self, plan: Plan) -> None:
-        """Move on one round: what was planned runs; some jobs are done, some models know more."""
+        """Move on one round: what was planned runs, some jobs end, and some models know more."""
         self.now += ROUND_S
         self.jobs = [self._next(job, plan) for job in self.jobs if self.rng.random() > LEAVE]
         self.jobs += [self._new() for _ in range(self.count - len(self.jobs))]

@@ -1,6 +1,6 @@
-"""Random small choice programs, as schedulers have them and as none should: what exactness is checked on.
+"""Random small choice programs for tests of exactness: those of schedulers, and odd ones.
 
-A family is a way to draw one; the same family and seed give the same instance.
+A family is a way to draw programs. The same family and seed give the same instance.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ from coadapt.optimizer.allocation import ChoiceProblem, ChoiceProgram
 class Instance:
     """A program as `ChoiceProgram` is given it: rows, and how each is weighed.
 
-    value, allowed: (rows, columns); usage: (limits, columns); capacity: (limits,); group, size: (columns,);
-    all others (rows,). stay_column: -1 for none.
+    value, allowed: (rows, columns).
+    usage: (limits, columns).
+    capacity: (limits,).
+    group, size: (columns,).
+    required, offset, scale, stay_gain: (rows,).
+    stay_column: (rows,), -1 for none.
     """
 
     value: np.ndarray
@@ -42,14 +46,14 @@ class Instance:
         return program
 
     def put(self, program: ChoiceProgram, which: np.ndarray) -> None:
-        """Put, weigh and keep some rows: (rows,) indices."""
+        """Put, weigh and keep the rows of these indices."""
         ids = [f"row {i}" for i in which]
         program.put(ids, self.value[which], self.allowed[which], self.required[which])
         program.weigh(ids, self.offset[which], self.scale[which])
         program.stay(ids, self.stay_column[which], self.stay_gain[which])
 
     def problem(self) -> ChoiceProblem:
-        """Return the same as plain gains."""
+        """Return the same program as plain gains."""
         gain = self.offset[:, None] + self.scale[:, None] * self.value
         allowed = self.allowed.copy()
         row = np.flatnonzero(self.stay_column >= 0)
@@ -62,7 +66,7 @@ class Instance:
 
 
 def draw(family: str, seed: int) -> Instance:
-    """Raises KeyError for an unknown family."""
+    """Draw an instance. Raises KeyError for an unknown family."""
     every = {**FAMILIES, **LARGER}
     return every[family](np.random.default_rng([list(every).index(family), seed]))
 
@@ -70,7 +74,7 @@ def draw(family: str, seed: int) -> Instance:
 def _instance(
     rng: np.random.Generator, gpus: np.ndarray, group: np.ndarray, value: np.ndarray, tight: float = 0.5
 ) -> Instance:
-    """Make GPU types that each have a limit; capacities for about `tight` of what all would like most."""
+    """Make an instance with a limit per GPU type, of up to about `tight` of the GPUs that all rows may take."""
     types = int(group.max(initial=0)) + 1
     usage = np.where(group == np.arange(types)[:, None], gpus, 0).astype(float)
     rows = len(value)
@@ -91,13 +95,13 @@ def _instance(
 
 
 def _doublings(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return GPUs and type of columns: powers of two of some types."""
+    """Draw columns. Return their GPUs, which are powers of two, and their types."""
     types, each = int(rng.integers(1, 5)), int(rng.integers(1, 6))
     return np.tile(2 ** np.arange(each), types), np.repeat(np.arange(types), each)
 
 
 def _speed(rng: np.random.Generator, rows: int, gpus: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return (rows, columns) goodput that grows less than in proportion."""
+    """Draw (rows, columns) goodput that grows less than in proportion to GPUs."""
     types = int(group.max(initial=0)) + 1
     return rng.uniform(0.5, 3, (rows, types))[:, group] * gpus ** rng.uniform(0.2, 1, (rows, 1))
 
@@ -108,7 +112,7 @@ def _goodput(rng: np.random.Generator) -> Instance:
 
 
 def _sia(rng: np.random.Generator) -> Instance:
-    """Draw λ - G^p as Sia with p = -1/2, a factor for moving, and where a job is now."""
+    """Draw λ - G^p as in Sia with p = -1/2, factors for moving, and where jobs are now."""
     gpus, group = _doublings(rng)
     rows = int(rng.integers(2, 16))
     goodput = np.maximum(_speed(rng, rows, gpus, group), 0.5)
@@ -122,7 +126,7 @@ def _sia(rng: np.random.Generator) -> Instance:
 
 
 def _bounded(rng: np.random.Generator) -> Instance:
-    """Draw rows with a least, a most and at most a doubling of their own."""
+    """Draw rows with a least and a most of their own."""
     found = _sia(rng) if rng.random() < 0.5 else _goodput(rng)
     least = 2 ** rng.integers(0, 3, (len(found.value), 1))
     most = least * 2 ** rng.integers(0, 4, least.shape)
@@ -130,7 +134,7 @@ def _bounded(rng: np.random.Generator) -> Instance:
 
 
 def _rigid(rng: np.random.Generator) -> Instance:
-    """Draw rows of one size of every type, the same of all types, or none."""
+    """Draw rows that take one number of GPUs, of some of the types."""
     gpus, group = _doublings(rng)
     value = _speed(rng, int(rng.integers(2, 16)), gpus, group)
     wants = rng.choice(gpus, (len(value), 1))
@@ -139,7 +143,7 @@ def _rigid(rng: np.random.Generator) -> Instance:
 
 
 def _pipelines(rng: np.random.Generator) -> Instance:
-    """Draw pipelines: values are stairs and no envelope; any number of GPUs up to 12."""
+    """Draw pipelines on 1 to 12 GPUs, whose values are stairs and not concave."""
     types = int(rng.integers(1, 3))
     gpus, group = np.tile(np.arange(1, 13), types), np.repeat(np.arange(types), 12)
     rows = int(rng.integers(2, 11))
@@ -150,14 +154,14 @@ def _pipelines(rng: np.random.Generator) -> Instance:
 
 
 def _alike(rng: np.random.Generator) -> Instance:
-    """Draw few kinds of rows, many of each, and whole numbers: everything ties."""
+    """Draw few kinds of rows, many of each, with whole numbers, so that everything ties."""
     gpus, group = _doublings(rng)
     kinds = np.round(2 * _speed(rng, int(rng.integers(1, 3)), gpus, group))
     return _instance(rng, gpus, group, kinds[rng.integers(0, len(kinds), int(rng.integers(2, 25)))], 0.3)
 
 
 def _blocks(rng: np.random.Generator) -> Instance:
-    """Draw limits beside the GPUs of a type: large blocks, whole nodes, and something all types share."""
+    """Draw more limits than one per GPU type: on large blocks, on whole nodes, and on what all types share."""
     found = _bounded(rng) if rng.random() < 0.5 else _goodput(rng)
     rows, limits, capacity = len(found.value), [found.usage], [found.capacity]
     for limit, most in zip(found.usage, found.capacity, strict=True):
@@ -175,7 +179,7 @@ def _blocks(rng: np.random.Generator) -> Instance:
 
 
 def _reserved(rng: np.random.Generator) -> Instance:
-    """Draw rows that must be served, some of them in one column only, whatever they gain."""
+    """Draw rows that must be served even at a loss, some of them in one column only."""
     found = _blocks(rng) if rng.random() < 0.3 else _goodput(rng)
     rows, columns = found.value.shape
     required = rng.random(rows) < 0.4
@@ -186,7 +190,7 @@ def _reserved(rng: np.random.Generator) -> Instance:
 
 
 def _scarce(rng: np.random.Generator) -> Instance:
-    """Draw limits of 0, columns larger than what there is, columns that use nothing, and values below 0."""
+    """Draw capacities of 0, columns larger than a capacity, columns that use nothing, and values below 0."""
     found = _goodput(rng)
     usage = found.usage.copy()
     usage[:, rng.random(usage.shape[1]) < 0.15] = 0.0
@@ -196,7 +200,7 @@ def _scarce(rng: np.random.Generator) -> Instance:
 
 
 def _twins(rng: np.random.Generator) -> Instance:
-    """Draw columns that use the same as others of their type and are worth something else."""
+    """Draw several columns with the same usage but other values."""
     found = _goodput(rng)
     twice = np.repeat(np.arange(len(found.size)), rng.integers(1, 4, len(found.size)))
     return replace(
@@ -210,7 +214,7 @@ def _twins(rng: np.random.Generator) -> Instance:
 
 
 def _anything(rng: np.random.Generator) -> Instance:
-    """Draw columns that use any of any limits, rows that gain anything, or lose."""
+    """Draw columns that use any amounts of any limits, and rows with any gains or losses."""
     rows, limits, columns = int(rng.integers(1, 11)), int(rng.integers(1, 5)), int(rng.integers(1, 11))
     usage = (rng.integers(0, 9, (limits, columns)) * (rng.random((limits, columns)) < 0.5)).astype(float)
     value = rng.normal(0.7, 1, (rows, columns))
@@ -230,7 +234,7 @@ def _anything(rng: np.random.Generator) -> Instance:
 
 
 def _many(rng: np.random.Generator) -> Instance:
-    """Draw more rows than can be searched at once, many of them alike, under several limits."""
+    """Draw many rows, many of them alike, under several limits."""
     gpus, group = _doublings(rng)
     rows = int(rng.integers(45, 90))
     kinds = int(rng.choice([1, 2, 3, rows]))
@@ -262,5 +266,5 @@ FAMILIES: dict[str, Callable[[np.random.Generator], Instance]] = {
     "anything": _anything,
 }
 
-# Which HiGHS needs a hundred times as long for.
+# HiGHS takes a hundred times as long for these.
 LARGER: dict[str, Callable[[np.random.Generator], Instance]] = {"many rows": _many}

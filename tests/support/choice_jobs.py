@@ -7,7 +7,7 @@ from tests.support.choice_instances import Instance
 
 
 def jobs_that_scale(rng: np.random.Generator, count: int, types: int, per_type: float, spread: float) -> Instance:
-    """Draw jobs that scale well or badly on 1 to 8 GPUs, of types that are `spread` apart in speed."""
+    """Draw jobs that scale well or badly on 1 to 8 GPUs. The speeds of types are `spread` apart."""
     gpus, group = np.tile([1, 2, 4, 8], types), np.repeat(np.arange(types), 4)
     speed = rng.lognormal(0, spread, (count, types))[:, group]
     return Instance(
@@ -26,6 +26,6 @@ def jobs_that_scale(rng: np.random.Generator, count: int, types: int, per_type: 
 
 
 def snapshot_of(instance: Instance) -> Snapshot:
-    """Return a snapshot as a solver is given it, every row in its place."""
+    """Return the snapshot that a solver is given."""
     program = instance.program()
     return program._snapshot(program._rows.slots(instance.ids))

@@ -1,4 +1,4 @@
-"""A scheduling cycle without Ray: stub nodes, executors and policy, a clock moved by hand, and stories in lines.
+"""A scheduling cycle without Ray: with stub nodes, executors and policy, and a clock moved by hand.
 
 A story is one command a line (`World.tell`). Lines that begin with "?" are checked:
 
@@ -75,7 +75,7 @@ class StubNodes:
 
 
 def nodes_of(where: Cluster, draining: frozenset[str] = frozenset()) -> NodesSnapshot:
-    """Return nodes that are alive and leased; those that drain take no part in rounds."""
+    """Return nodes that are alive and leased. Draining ones take no part in rounds."""
     ids = [node.id for node in where.nodes]
     return NodesSnapshot(
         cluster=Cluster(tuple(node for node in where.nodes if node.id not in draining)),
@@ -89,7 +89,7 @@ def nodes_of(where: Cluster, draining: frozenset[str] = frozenset()) -> NodesSna
 
 @dataclass
 class StubExecutors:
-    """Notes every command; those of `broken` jobs raise. `answering`: job id -> last sequence it has seen."""
+    """Notes every command. Those of `broken` jobs raise. `answering`: job id -> last sequence it has seen."""
 
     sent: list[str] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
@@ -129,7 +129,7 @@ class StubExecutors:
 
 
 class WishingPolicy:
-    """Gives each job what the story wishes, and each profile run the first free GPUs of its type."""
+    """Gives each job what the story wants, and each profile run the first free GPUs of its type."""
 
     def __init__(self) -> None:
         self.wishes: dict[str, str] = {}
@@ -188,7 +188,7 @@ def short(job_id: str) -> str:
 
 
 def measured(*gpu_types: str, fingerprint: str = "net") -> Measurements:
-    """Step times on these GPU types."""
+    """Return measurements with step times on these GPU types."""
     found = Measurements().with_info(JobInfo(fingerprint, 32, 1000, 4096, adam_type=False))
     for gpu_type in gpu_types:
         found = found.with_rows(gpu_type, [StepRow(1, 1, size, 0, 0.01 * size, 0.0, 5) for size in (8, 16, 32)])
@@ -196,12 +196,12 @@ def measured(*gpu_types: str, fingerprint: str = "net") -> Measurements:
 
 
 class World:
-    """A cycle over a real store on disk, and everything around it as stubs."""
+    """A cycle over a real store on disk, with stubs around it."""
 
     def __init__(
         self, folder: Path, nodes: str, *, strict: bool = True, planner: Planner | None = None, **settings: Any
     ) -> None:
-        """`planner`: decides instead of the wishes of the story."""
+        """Begin a story. A `planner` decides instead of its wishes."""
         self.settings = Settings(state_dir=str(folder), **settings)
         self.clock, self.policy, self.executors, self.hook = (
             ManualClock(),
@@ -217,7 +217,7 @@ class World:
         self.open()
 
     def open(self) -> None:
-        """Begin a new cycle over the store, as a service that starts does."""
+        """Begin a new cycle over the store, as a starting service does."""
         self.store = Store(self.settings.store_path)
         self.cycle = SchedulingCycle(
             self.store,
@@ -303,7 +303,7 @@ class World:
         self.ids[name] = self.cycle.submit(spec, idempotency_key=key, script_key=given.get("same", "")).id
 
     def on_go(self, cycles: str = "3") -> None:
-        """Run cycles, a second apart, so that an early round is due in the second at the latest."""
+        """Run cycles a second apart, so that an early round is due in the second one at the latest."""
         for _ in range(int(cycles)):
             self.results.append(self.cycle.step())
             self.clock.forward(1.0)
@@ -332,7 +332,10 @@ class World:
         self.nodes.snapshot = NodesSnapshot()
 
     def on_reopen(self, *answering: str) -> None:
-        """Begin a new cycle on the store. `a`: its executor answers; `a=0`: has seen little; `a=-`: is silent."""
+        """Begin a new cycle on the store.
+
+        `a`: its executor answers. `a=0`: it has seen commands up to 0. `a=-`: it is silent.
+        """
         self.executors.answering = {}
         for word in answering:
             name, _, seen = word.partition("=")
@@ -358,7 +361,7 @@ class World:
     # --- what executors say -----------------------------------------------------------------------------------
 
     def on_measured(self, name: str, *gpu_types: str) -> None:
-        """End the runs on these types well, one after another; they leave their GPUs."""
+        """End the profile runs on these types well, one after another. They leave their GPUs."""
         for gpu_type in gpu_types:
             known = set((self.job(name).measurements or Measurements()).profiles)
             self._end_run(name, gpu_type, ok=True, measurements=measured(*sorted(known | {gpu_type})))
@@ -382,7 +385,7 @@ class World:
         self._say(name, Released(self.job(name).sequence, (slot,)))
 
     def on_runs(self, name: str, *flags: str) -> None:
-        """Let the job train on what it shall have; it has left everything else."""
+        """Let the job train on what it shall have, after it has left everything else."""
         job = self.job(name)
         pause_s = 2.0 if job.state.started_s is not None else None
         self._say(

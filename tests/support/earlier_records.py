@@ -7,7 +7,7 @@ from typing import Any
 
 
 def without_names(record: str) -> str:
-    """Return a record as it was when slots counted GPUs and did not name them."""
+    """Return a record of the time when slots counted GPUs and did not name them."""
     row = json.loads(record)
     for name in ("target", "held", "group"):
         row[name] = [_counted(slot) for slot in row[name]]

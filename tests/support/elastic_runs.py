@@ -1,4 +1,4 @@
-"""The script that most tests of training train with, by itself and under torchrun."""
+"""Runs the script of most training tests, by itself and under torchrun."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).with_name("elastic_script.py")
 
 
 def run_script(out: Path, *args: str, processes: int = 0) -> dict[str, object]:
-    """Run the script and return its final state: alone, or under torchrun with so many processes."""
+    """Run the script and return its final state. With `processes` it runs under torchrun."""
     out.mkdir()
     launch = [sys.executable]
     if processes:

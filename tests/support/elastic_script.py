@@ -60,7 +60,7 @@ class Stream(IterableDataset):
 
 
 class Seen:
-    """State of the user's own."""
+    """A state of the user's own."""
 
     steps = 0
 
@@ -153,4 +153,4 @@ if is_main():
 if args.plain and dist.is_initialized():
     dist.destroy_process_group()
     log.close()
-    os._exit(0)  # the interpreter's end may find gloo's threads in the midst of theirs, and abort
+    os._exit(0)  # the interpreter may abort at its end, while gloo's threads still run

@@ -1,4 +1,4 @@
-"""The local Ray cluster of the tests, as `conftest.py` starts it."""
+"""The local Ray cluster that `conftest.py` starts for tests."""
 
 from __future__ import annotations
 

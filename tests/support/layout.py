@@ -38,7 +38,7 @@ ROOMS: dict[str, set[str]] = {
     "deploy": {"core", "client", "policies", "scheduler", "executor"},
     "cli": {"core", "client", "deploy", "policies", "scheduler", "simulator", "executor"},
 }
-# Libraries that a room does without, so that whoever imports it does not wait for them.
+# Libraries that a room may not import, so that its importers do not wait for them.
 WITHOUT: dict[str, set[str]] = {
     "core": {"ray", "torch", "numba", "sqlite3"},
     "estimators": {"ray", "torch", "sqlite3"},
@@ -50,7 +50,7 @@ WITHOUT: dict[str, set[str]] = {
     "executor/reconciling": {"ray", "torch", "sqlite3", "threading", "time"},
     "client": {"torch", "numba", "sqlite3"},
 }
-# A policy's kernels are compiled before its first round; the time that takes is told apart from a round's.
+# `warm_up` measures how long compiling takes, which is no part of a round.
 EXCEPT = {"policies/warm_up.py": {"time"}}
 
 
@@ -77,7 +77,7 @@ def modules() -> frozenset[str]:
 
 
 def own_imports(path: Path) -> Iterator[str]:
-    """Yield modules of ours that a file imports, as dotted names below the root."""
+    """Yield the modules of coadapt that a file imports, as dotted names below the root."""
     package = path.parent.parts
     for node in ast.walk(tree(path)):
         if not isinstance(node, ast.ImportFrom) or not node.level:
@@ -91,7 +91,7 @@ def own_imports(path: Path) -> Iterator[str]:
 
 
 def libraries(path: Path) -> set[str]:
-    """Return top-level names of what a file imports absolutely."""
+    """Return the top-level names of a file's absolute imports."""
     found = set()
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
@@ -113,7 +113,7 @@ def folder_of(module: str) -> str:
 
 
 def allowed(room: str, other: str) -> bool:
-    """Return whether a room may import another: itself, what is named, and what lies within that."""
+    """Return whether a room may import another: itself, a room that `ROOMS` names, or a folder of such a room."""
     return other == room or other in ROOMS[room] or any(other.startswith(f"{one}/") for one in ROOMS[room])
 
 
@@ -134,7 +134,7 @@ def circles(graph: dict[str, set[str]]) -> list[set[str]]:
 
 
 def upward_imports() -> list[str]:
-    """Return imports of a room by one that may not import it, a line each."""
+    """Return a line for each import of a room by one that may not import it."""
     found = []
     for path in sources():
         if path.parent == Path():

@@ -1,4 +1,4 @@
-"""A loss whose graph tells nothing of what it does over samples, as those of compiled kernels."""
+"""A loss whose graph does not tell what it does over samples, like losses of compiled kernels."""
 
 from typing import Any
 

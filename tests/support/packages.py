@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def fetched(**files: str) -> Callable[[int], bytes]:
-    """Return a package of Python files that comes in small pieces."""
+    """Return a function that reads a package of Python files in small pieces."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         for name, text in files.items():

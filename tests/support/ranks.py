@@ -1,4 +1,4 @@
-"""What several replicas do together: a function on each rank of a real gloo group, in a forked process each."""
+"""Runs a function on each rank of a real gloo group, in forked processes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ WAIT_S = 60.0
 
 
 def on_ranks(count: int, act: Callable[[Group], Result]) -> list[Result]:
-    """Return what `act(group)` gives on each of `count` ranks; AssertionError with a failing one's traceback.
+    """Return what `act(group)` returns on each of `count` ranks.
 
-    Processes are forked, so that `act` may be a closure and starts from what the test has set up.
+    Processes are forked, so `act` may be a closure and starts from what the test has set up.
+
+    Raises: AssertionError with the traceback of a rank that fails.
     """
     fork = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +49,7 @@ def on_ranks(count: int, act: Callable[[Group], Result]) -> list[Result]:
 
 
 def _answer(rank: int, read: Connection) -> tuple[str, Result]:
-    # As bytes: torch would share tensors with a process that is gone by then.
+    # Results come as bytes, as torch would share tensors with a process that has ended.
     return (
         pickle.loads(read.recv_bytes())
         if read.poll(WAIT_S)

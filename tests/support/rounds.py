@@ -1,4 +1,4 @@
-"""Rounds for tests: clusters, jobs, and goodput given as a table instead of by fitted models."""
+"""Rounds for tests: clusters, jobs, and goodput from tables instead of fitted models."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cluster(text: str) -> Cluster:
 
 
 def model(speed: Mapping[str, float], link: float = 0.0, most: int = 4096, first: int = 32) -> JobModel:
-    """Return a model with `speed` samples/s on one GPU of each type; `link` seconds of all-reduce."""
+    """Return a model with `speed` samples/s on one GPU of each type, and all-reduces of `link` seconds."""
     throughput = {
         t: ThroughputModel(
             ThroughputParams(alpha_c=1e-4, beta_c=1.0 / s, alpha_r=link, alpha_n=2 * link),
@@ -46,7 +46,7 @@ def model(speed: Mapping[str, float], link: float = 0.0, most: int = 4096, first
 
 
 def left(seconds: float, source: ExpectedSource = ExpectedSource.MEASURED_SPEED) -> Expected:
-    """Return what is expected of a job that needs exactly so long."""
+    """Return the `Expected` of a job that needs exactly so long."""
     return Expected.exactly(seconds, source)
 
 
@@ -74,7 +74,7 @@ def on(gpu_type: str, **gpus: int) -> Placement:
 
 
 def job(id: str, *, known: bool = True, **view: Any) -> JobView:
-    """Return a settled job (old, without restarts) that may use any size, unless the view says otherwise."""
+    """Return an old job without restarts that may use any size, unless the view says otherwise."""
     names = {
         "adaptivity",
         "preemptible",
@@ -91,7 +91,7 @@ def job(id: str, *, known: bool = True, **view: Any) -> JobView:
 
 
 def tabulated(goodput: Mapping[str, float]) -> TabulatedModel:
-    """Return a model of {configuration name: goodput}; what is not named cannot run."""
+    """Return a model of {configuration name: goodput}. A job cannot run on other configurations."""
     items = []
     for name in goodput:
         found = re.fullmatch(r"(\d+)x(\S+)(?: \((\d+) nodes\))?", name)
@@ -103,14 +103,14 @@ def tabulated(goodput: Mapping[str, float]) -> TabulatedModel:
 def given(
     where: Cluster | str, jobs: list[JobView], table: Mapping[str, Mapping[str, float]], now: float = 0.0
 ) -> Round:
-    """Make a round of jobs whose goodput is job id -> {configuration name: goodput}; the others have no model."""
+    """Make a round of jobs with goodput by job id and configuration name. Jobs without a model keep none."""
     where = cluster(where) if isinstance(where, str) else where
     views = [j if j.model is None else replace(j, model=tabulated(table.get(j.id, {}))) for j in jobs]
     return Round(now, 60.0, where, views)
 
 
 def held(plan: Plan) -> dict[str, str]:
-    """Return job id -> configuration, as "4xb"."""
+    """Return what each job gets, such as "4xb"."""
     return {id: f"{p.gpus}x{p.gpu_type}" for id, p in sorted(plan.placements.items())}
 
 

@@ -1,7 +1,7 @@
 """Workers that follow the protocol in simulated time, to walk `Reconciler` through whole histories.
 
-A worker takes 1 s to start, 3 s to reach `prepare`; a group forms 0.1 s after its last member was told to join.
-The world also keeps the books of the scheduler service: which slots the job was granted and which it gave back.
+A worker takes 1 s to start and 3 s to reach `prepare`. A group forms 0.1 s after its last member was told to join.
+The world also accounts, like the scheduler service, for the slots that the job was granted and gave back.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def slot(node: str, index: int = 0, gpu_type: str = "a100") -> Slot:
 
 @dataclass
 class Process:
-    """What a training process would be doing."""
+    """What a training process would do."""
 
     slot: Slot
     profile: bool
@@ -82,18 +82,18 @@ class World:
         self.deaf_to_abort = False
         self.leaving_s = 0.0  # until outputs of a leaver are sent
         self.silent = False  # nobody makes a step
-        self.fits: int | None = None  # largest local batch size that profile runs find to fit; None: they hang
+        self.fits: int | None = None  # largest local batch size that fits in profile runs; None: they hang
         self.own_batch_size = 4  # of the script
-        self.dies_silently = False  # where memory runs out the kernel kills the process
+        self.dies_silently = False  # the kernel kills the process when memory runs out
         self.kept: list[KeepProfile] = []
-        self.exit_known_s = 0.01  # after the death; survivors notice after 0.02 s
+        self.exit_known_s = 0.01  # after a death; survivors notice it after 0.02 s
         self._queue: list[tuple[float, int, str, object]] = []
         self._count = 0
 
     # --- what a test does -----------------------------------------------------------------------------------
 
     def assign(self, *slots: Slot, overtaken: Sequence[Slot] | None = None) -> None:
-        """Assign slots. `overtaken`: slots of an assignment that was sent before and arrives later."""
+        """Assign slots. `overtaken`: slots of an assignment that is sent before but arrives later."""
         if overtaken is not None:
             self.sequence += 1
             self.granted |= set(overtaken)
@@ -109,7 +109,7 @@ class World:
         self._apply(self.machine.assign(slots, sequence, self.now))
 
     def profile(self, where: Slot) -> int:
-        """Order a profile run; return its sequence."""
+        """Order a profile run. Return its sequence number."""
         self.sequence += 1
         self._apply(self.machine.profile(where, self.sequence, self.now))
         return self.sequence
@@ -119,7 +119,7 @@ class World:
         self._apply(self.machine.end_profile(where, sequence or self.sequence, self.now))
 
     def processes_in(self, where: Slot) -> int:
-        """Return how many were started there so far."""
+        """Return how many processes were started in a slot so far."""
         return sum(process.slot == where for process in self.processes.values())
 
     def cancel(self) -> None:
@@ -132,7 +132,7 @@ class World:
         return next(id for id in self.live() if self.processes[id].slot == where)
 
     def die(self, worker: str, code: int | None = -9, outcome: object | None = None) -> None:
-        """End the process; `code` None: its node goes with it."""
+        """End a process. With `code` None its node goes with it."""
         process = self.processes[worker]
         if not process.alive:
             return
@@ -279,7 +279,7 @@ class World:
         return wanted.local_bsz
 
     def _measure(self, worker: str, local_bsz: int) -> None:
-        """Try a size: it fits and the next follows, or it ends the process."""
+        """Try a batch size: it fits and the next follows, or it ends the process."""
         assert self.fits is not None
         if local_bsz > self.fits:
             crashed = Crashed("OutOfMemoryError: no", "", out_of_memory=True)
