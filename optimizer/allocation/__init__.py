@@ -1,4 +1,4 @@
-"""Rows that each pick at most one column of what fits: solved by prices, from where the last round ended."""
+"""Multiple-choice knapsacks with several limits, solved by prices from where the last round ended."""
 
 from .problem import ChoiceProblem, ChoiceSolution
 from .program import ChoiceProgram

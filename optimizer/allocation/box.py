@@ -1,9 +1,8 @@
-"""Reduced-cost fixing around known prices: rows whose pick no price in a box changes are fixed.
+"""Reduced-cost fixing around known prices: a row is fixed if no price in a box changes its pick.
 
-Prices move little while a round is solved, and not much more from round to round. Where prices are known to lie
-in a box, a row is *fixed* if one pick is its best at every point of the box. As worths are linear in the
-prices, two corners of the box decide that. All other rows are *open*; only they are looked at again while
-prices stay in the box.
+Prices move little while a round is solved, and not much more from round to round. If prices lie in a box, a row is
+*fixed* whose best pick is the same at every point of the box. Worths are linear in the prices, so two corners of
+the box decide that. All other rows are *open*. Only they are looked at again while prices stay in the box.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ UNKNOWN, OPEN, FIXED = 0, 1, 2  # states of a row
 REACH = 0.02  # half the relative width of a box around rough prices
 SMALL_REACH = 0.01  # the same around prices that are nearly the LP's
 _TOO_WIDE = 1.5  # a box wider than needed by this factor is made anew, or shrinks
-_FLOOR = 0.5  # every price counts as larger by this part of a typical one, as prices of 0 may become positive
-_BOXES, _WIDER = 3, 2.0  # boxes that are tried, each wider by this factor, before all rows are open
+_FLOOR = 0.5  # part of a typical price that is added to every price, as prices of 0 may become positive
+_BOXES, _WIDER = 3, 2.0  # boxes to try, each wider by this factor, before all rows are open
 
 
 class Box(NamedTuple):
-    """Prices from low to high, (limits,), with half the relative width `reach`; infinity: there is no box yet."""
+    """Prices from low to high, (limits,). `reach` is half the relative width; infinity if there is no box yet."""
 
     low: Floats
     high: Floats
     reach: float
 
     def holds(self, prices: Floats) -> bool:
-        """Return whether prices are inside, away from the border; prices of 0 may lie on it."""
+        """Return whether prices are inside the box. Only prices of 0 may lie on its border."""
         inside = ((prices > self.low) | (self.low == 0.0)) & (prices < self.high)
         return bool(np.all(inside))
 
@@ -58,7 +57,8 @@ NO_BOX = Box(np.zeros(0), np.zeros(0), np.inf)
 class Near(NamedTuple):
     """The rows that are open in a box, in the program's order.
 
-    room: (limits,) what the fixed rows leave of the capacity; gain: what the fixed rows gain together.
+    room: (limits,) what the fixed rows leave of the capacity.
+    gain: what the fixed rows gain together.
     """
 
     box: Box
@@ -73,7 +73,7 @@ class Near(NamedTuple):
 
 
 class Known(NamedTuple):
-    """By row: its state in the box that is held, and its pick where it is fixed. Both are kept between solves."""
+    """The state of each row in the held box, and the picks of fixed rows. Both are kept between solves."""
 
     state: NDArray[np.int8]
     pick: Ints
@@ -83,12 +83,12 @@ class Known(NamedTuple):
         return 2 * int(np.count_nonzero(self.state[order] == UNKNOWN)) <= len(order)
 
     def picks(self) -> Ints:
-        """Return the picks of the fixed rows, by row; NOTHING for others."""
+        """Return picks by row: those of the fixed rows, and NOTHING for others."""
         return np.where(self.state == FIXED, self.pick, NOTHING)
 
 
 class Program(NamedTuple):
-    """What compiled code reads of a program: its rows, its columns and the limits' capacities."""
+    """A program as compiled code reads it: its rows, its columns and the capacities of its limits."""
 
     rows: Rows
     columns: Columns
@@ -101,14 +101,14 @@ class Program(NamedTuple):
 
 @step
 def _fixed_pick(rows: Rows, columns: Columns, row: int, low_cost: Floats, high_cost: Floats) -> tuple[bool, int]:
-    """Return whether one pick is a row's best at all costs between low and high, and which."""
+    """Return whether one pick is a row's best at all costs between low and high, and that pick."""
     least, pick = best_of(rows, row, high_cost)
     column = column_of(rows, row, pick)
     own = columns.group[column] if column >= 0 else -1
     if rows.required[row] or (pick != NOTHING and least <= 0.0):
         return False, pick
-    # Against picks of other groups it is worth least where its own group costs most and the others least. Within a
-    # concave group all costs move together, so that one end of the box or the other is the worst.
+    # Against picks of other groups the worst case is that its own group costs most and the others least. Within a
+    # concave group all costs move together, so the worst case is one end of the box or the other.
     most = gain_of(rows, row, pick) - (low_cost[column] if column >= 0 else 0.0)
     stay = rows.stay_column[row]
     if stay >= 0 and pick != STAY:
@@ -121,7 +121,7 @@ def _fixed_pick(rows: Rows, columns: Columns, row: int, low_cost: Floats, high_c
         if begin == end:
             continue
         if rows.concave[g]:
-            # `best_of` has just found the peak at the highest prices; at lower prices it is no earlier.
+            # `best_of` has just found the peak at the highest prices. At lower prices it is no earlier.
             begin = min(begin + rows.top[row, g], end - 1)
             while begin + 1 < end and rises(rows, row, begin, low_cost):
                 begin += 1
@@ -137,9 +137,9 @@ def _fixed_pick(rows: Rows, columns: Columns, row: int, low_cost: Floats, high_c
 def _fix(
     rows: Rows, columns: Columns, low: Floats, high: Floats, state: NDArray[np.int8], picks: Ints, room: Floats
 ) -> tuple[Ints, float]:
-    """Decide on the rows whose state is UNKNOWN; return the open rows and what the fixed ones gain.
+    """Decide on the rows whose state is UNKNOWN. Return the open rows, and what the fixed ones gain.
 
-    Written are states, the picks of fixed rows, and `room`, from which their usage is taken.
+    States and picks of fixed rows are written, and their usage is taken from `room`.
     """
     low_cost, high_cost = np.empty(len(columns.begin) - 1), np.empty(len(columns.begin) - 1)
     costs(columns, low, low_cost)
@@ -173,20 +173,20 @@ def everywhere(program: Program) -> Near:
 
 
 def box_around(prices: Floats, reach: float, typical: float) -> Box:
-    """Return the box of half the relative width `reach` around prices; `typical` is what a unit costs, about."""
+    """Return the box of half the relative width `reach` around prices. `typical` is about the cost of a unit."""
     half = reach * np.maximum(prices + _FLOOR * typical, TOLERANCE)
     return Box(np.maximum(prices - half, 0.0), prices + half, reach)
 
 
 def near_in(program: Program, box: Box, known: Known) -> Near:
-    """Return what is open in a box for which the known states hold; those that are UNKNOWN are written."""
+    """Return what is open in a box for which the known states hold. UNKNOWN states are decided and written."""
     room = program.capacity.copy()
     order, gain = _fix(program.rows, program.columns, box.low, box.high, *known, room)
     return Near(box, order, room, gain)
 
 
 def nearer(program: Program, near: Near, box: Box, known: Known) -> Near:
-    """Return what is open in the part of `box` that lies in the box of `near`; known states are written."""
+    """Return what is open in the part of `box` that lies in the box of `near`. Known states are written."""
     box = Box(np.maximum(box.low, near.box.low), np.minimum(box.high, near.box.high), box.reach)
     known.state[near.order] = UNKNOWN
     room = near.room.copy()
@@ -195,7 +195,7 @@ def nearer(program: Program, near: Near, box: Box, known: Known) -> Near:
 
 
 def near_around(program: Program, known: Known, held: Box, prices: Floats, reach: float, typical: float) -> Near:
-    """Return what is open around prices, in the box that is held while it serves."""
+    """Return what is open around prices. The held box stays in use while it contains them and is not too wide."""
     if held.reach > _TOO_WIDE * reach or not known.most(program.rows.order) or not held.holds(prices):
         held = box_around(prices, reach, typical)
         known.state[:] = UNKNOWN
@@ -205,10 +205,10 @@ def near_around(program: Program, known: Known, held: Box, prices: Floats, reach
 def seek(
     program: Program, known: Known, held: Box, ahead: float, reach: float, aim: Aim, prices: Floats
 ) -> tuple[Near, int, float]:
-    """Improve `prices` in place, from those of the last solve; return what is open around them, passes and bound.
+    """Improve `prices` in place. Return what is open around them, the passes over rows, and the bound.
 
-    Rows that are open within `ahead` of the prices, as a part of each, are looked at. Where prices leave that box
-    wider ones are tried, and at last all rows are open. The box returned reaches as far as `reach`.
+    At first only rows are looked at that are open in a box of relative size `ahead`. If prices leave the box,
+    wider ones are tried, and at last all rows are open. The returned box reaches as far as `reach`.
     """
     passes = 0
     for _ in range(_BOXES):
@@ -232,5 +232,5 @@ def _find(program: Program, near: Near, aim: Aim, prices: Floats) -> tuple[int, 
 
 
 def bound_at(program: Program, near: Near, prices: Floats) -> float:
-    """Return the Lagrangian bound of the whole program; it holds for prices within the box alone."""
+    """Return the Lagrangian bound of the whole program at prices within the box of `near`."""
     return near.gain + dual_value(program.only(near.order), program.columns, near.room, prices)[0]

@@ -1,4 +1,4 @@
-"""The options of a program as flat arrays, and plans of them: what the exact solver works on."""
+"""The options of a program as flat arrays, and plans of them, for the exact solver."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from .problem import TOLERANCE
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Options sorted by row: row, column and gain: (options,), usage: (limits, options); and what they must meet.
+    """The options of all rows, sorted by row, and what a plan of them must meet.
 
-    required: (rows,) whether a row must pick something; capacity: (limits,). A plan is (rows,) the place of the
-    option that each row picks, -1 for none.
+    A plan is (rows,) the place of the option that each row picks, -1 for none.
+
+    row, column, gain: (options,).
+    usage: (limits, options).
+    required: (rows,) whether a row must pick something.
+    capacity: (limits,).
     """
 
     row: Ints
@@ -31,7 +35,7 @@ class Candidates:
         return len(self.row)
 
     def only(self, keep: np.ndarray) -> Candidates:
-        """Return some of the options: a mask, or places."""
+        """Return some of the options. `keep` is a mask or places."""
         kept = self.row[keep], self.column[keep], self.gain[keep], self.usage[:, keep]
         return Candidates(*kept, self.required, self.capacity)
 
@@ -50,25 +54,25 @@ class Candidates:
         return np.where(plan >= 0, self.column[plan] if len(self) else -1, -1)
 
     def plan_of(self, choice: Ints) -> Ints:
-        """Return the plan of (rows,) columns; a column that is no option counts as none."""
+        """Return the plan that picks these columns (rows,). A column that is no option counts as none."""
         plan = np.full(len(self.required), -1, np.int64)
         same = np.flatnonzero(self.column == choice[self.row])
         plan[self.row[same]] = same
         return plan
 
     def dual(self, prices: Floats) -> tuple[Floats, Floats, float]:
-        """Return reduced costs, what each row loses by picking nothing, and the Lagrangian bound."""
+        """Return (options,) reduced costs, (rows,) the loss by picking nothing, and the Lagrangian bound."""
         net = self.gain - prices @ self.usage
         worth = np.where(self.required, -np.inf, 0.0)
         np.maximum.at(worth, self.row, net)
-        worth[np.isinf(worth)] = 0.0  # required, and without an option
+        worth[np.isinf(worth)] = 0.0  # required rows without an option
         idle = np.where(self.required, np.inf, worth)
         return worth[self.row] - net, idle, float(worth.sum() + prices @ self.capacity)
 
     def filled(self, plan: Ints) -> Ints:
-        """Return a plan improved by changes of single rows, until none both fits and gains.
+        """Return a plan that is improved by changes of single rows, until no change both fits and gains.
 
-        Changes are made in order of gain per share of the capacities they need.
+        Changes are made in descending order of gain per share of the capacities that they need.
         """
         plan = plan.copy()
         if not len(self):
@@ -85,7 +89,7 @@ class Candidates:
                 return plan
             rate = gain[option] / (np.maximum(scale @ more[:, option], 0.0) + TOLERANCE)
             order = option[np.argsort(-rate, kind="stable")]
-            # The first, hence best, change of each row; all that fit together are made in one sweep.
+            # One sweep makes the first, hence best, change of each row, as long as they fit together.
             order = order[np.sort(np.unique(self.row[order], return_index=True)[1])]
             for k in order:
                 if (more[:, k] <= slack + TOLERANCE).all():
@@ -93,9 +97,9 @@ class Candidates:
                     plan[self.row[k]] = k
 
     def linear_program(self, *, integer: bool) -> tuple[LinearProgram, Ints]:
-        """Return the program that minimises what is not gained, and the rows that have options, in its order.
+        """Return the program that maximises the gain, by minimising its negative, and the rows with options.
 
-        Its columns are the options; its rows are the rows that have options, then the limits.
+        The linear program has a column per option. Its rows are the returned rows, then the limits.
         """
         n, limits = len(self), len(self.capacity)
         rows, first = np.unique(self.row, return_index=True)
@@ -104,10 +108,10 @@ class Candidates:
         starts = np.concatenate([first, n + np.concatenate([[0], ends])])
         index, values = np.concatenate([np.arange(n), option]), np.append(np.ones(n), self.usage[limit, option])
         matrix = sparse.csr_array((values, index, starts), shape=(len(rows) + limits, n))
-        # Optional rows have no lower side: it would take a dual of its own.
+        # Optional rows have no lower side, as that would take a dual of its own.
         lower = np.concatenate([np.where(self.required[rows], 1.0, -np.inf), np.full(limits, -np.inf)])
         upper = np.concatenate([np.ones(len(rows)), self.capacity])
-        # In the relaxation the row alone limits an option: a bound of 1 beside it would share the row's dual.
+        # In the relaxation only the row limits an option. A bound of 1 beside it would share the row's dual.
         most = np.full(n, 1.0 if integer else np.inf)
         whole = np.ones(n, bool) if integer else None
         return LinearProgram(-self.gain, matrix, lower, upper, np.zeros(n), most, whole), rows

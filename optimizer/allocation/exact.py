@@ -1,4 +1,4 @@
-"""Branch and bound by HiGHS over what reduced costs leave open, for programs of few options."""
+"""Branch and bound by HiGHS over the options that reduced costs leave open, for small programs."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from .candidates import Candidates
 from .options import Floats, Ints
 from .problem import TOLERANCE
 
-# HiGHS's own tolerance, 1e-6, is more of a limit of 35,000 than some columns take: plans would not fit.
+# HiGHS's own relative tolerance of 1e-6 is more of a limit of 35,000 than some columns take. Plans would not fit.
 _FEASIBILITY = 1e-9
-_LEAST_S, _MOST_S = 0.1, 10.0  # to find which of the required rows can be served
+_LEAST_S, _MOST_S = 0.1, 10.0  # time to find which of the required rows can be served
 
 
 def serve_required(options: Candidates, time_limit_s: float) -> tuple[Ints, tuple[int, ...]]:
-    """Return a plan of the required rows alone, and those of them that go without, the last ones first.
+    """Return a plan of the required rows alone, and the required rows that go without, the last ones first.
 
-    As many rows are served as can be; of as many, earlier rows before later ones. Where a greedy plan serves not
-    all of them, HiGHS has half of the time limit, but a tenth of a second at least and ten seconds at most.
+    As many rows as possible are served, and earlier rows before later ones. If a greedy plan does not serve all of
+    them, HiGHS searches for half of the time limit, within 0.1 to 10 s.
     """
     plan = np.full(len(options.required), -1, np.int64)
     if not options.required.any():
         return plan, ()
-    mine = np.flatnonzero(options.required[options.row])
-    alone, count = options.only(mine), int(options.required.sum())
+    of_required = np.flatnonzero(options.required[options.row])
+    alone, count = options.only(of_required), int(options.required.sum())
     ranks = np.cumsum(options.required) - 1
-    # On ties the plan that takes less of the limits.
+    # On ties the plan that takes less of the limits wins.
     size = alone.usage.sum(axis=0)
     weight = 2.0 - ranks[alone.row] / count**2 - 1e-3 * size / max(size.sum(initial=0.0), 1.0) / count
     optional = np.zeros_like(options.required)
@@ -37,7 +37,7 @@ def serve_required(options: Candidates, time_limit_s: float) -> tuple[Ints, tupl
         found = _branch(alone, chosen, 0.0, min(max(time_limit_s / 2.0, _LEAST_S), _MOST_S))
         chosen = found[0] if found is not None else chosen
     served = chosen >= 0
-    plan[served] = mine[chosen[served]]
+    plan[served] = of_required[chosen[served]]
     return plan, tuple(int(r) for r in np.flatnonzero(options.required & ~served)[::-1])
 
 
@@ -46,14 +46,13 @@ def close_gap(
 ) -> tuple[Ints, float]:
     """Return a plan at least as good as `plan`, and a bound of all plans, at most `gap` apart if time allows.
 
-    prices: (limits,) >= 0, multipliers of the limits. bound: of all plans, as far as it is known.
-
-    A plan that falls short of the Lagrangian bound by less than `plan` does contains no option whose reduced cost
-    is larger than that, and leaves out no row that would lose more by it. Such options and rows are fixed.
+    Let `plan` be short of the Lagrangian bound by some amount. A better plan contains no option with a larger
+    reduced cost than that, and leaves out no row that would lose more by it. Such options and rows are fixed.
+    `prices` (limits,) >= 0 are multipliers of the limits, and `bound` is the best known bound of all plans.
     """
     reduced, idle, dual = options.dual(prices)
     bound, value = min(bound, dual), options.value(plan)
-    # The gap is relative to the bound that is returned, which is nearer to 0 where all gains are negative.
+    # The gap is relative to the returned bound, which is nearer to 0 than the plan's value if that is negative.
     wanted = gap * min(abs(bound), abs(value) / (1.0 + gap))
     if bound - value <= wanted + TOLERANCE:
         return plan, bound
@@ -67,7 +66,7 @@ def close_gap(
     fixed, open_ = keep[is_fixed], keep[~is_fixed]
     room = options.capacity - options.usage[:, fixed].sum(axis=1)
     if not len(open_) or (room < -TOLERANCE).any():
-        return plan, min(bound, enough)  # nothing that is still open beats `plan` by so much
+        return plan, min(bound, enough)  # nothing that is open improves on `plan` by more than the gap
     left = options.only(open_)
     left = Candidates(left.row, left.column, left.gain, left.usage, must & ~fixed_rows, np.maximum(room, 0.0))
     place = np.full(len(options), -1, np.int64)
@@ -111,5 +110,5 @@ def _branch(
         return None
     chosen = np.flatnonzero(found.x > 0.5)
     plan[options.row[chosen]] = chosen
-    # The bound also holds of plans that exceed a limit a little.
+    # The bound also holds for plans that exceed a limit a little.
     return plan if options.fits(plan, 1e-6) else start, -found.bound

@@ -1,8 +1,8 @@
 """What the columns of a program take of its limits, checked, and as compiled code reads it.
 
-A column's usage may depend on the kind of the row that picks it. Every kind has a copy of every column: column
-c of kind k is numbered k * columns + c. A team's quota is a limit that only rows of the team's kind use; CPUs
-and memory are limits of which each kind of job takes its own amount per GPU.
+A column's usage may depend on the kind of the row that picks it. Every kind has a copy of every column. Column c
+of kind k is numbered k * columns + c. For example, a team's quota is a limit that only rows of the team's kind
+use. CPUs and memory are limits of which each kind of job takes its own amount per GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ LARGEST = 1e100  # the product of two numbers below it is still a number
 class ColumnOrder:
     """Columns by group (GPU type) and rising size.
 
-    group, size: (columns,); by_group: (columns,) the columns of group g from begin[g] to begin[g + 1].
+    group, size: (columns,).
+    by_group: (columns,) the columns in this order; those of group g lie from begin[g] to begin[g + 1].
     """
 
     group: Ints
@@ -32,7 +33,7 @@ class ColumnOrder:
 
     @classmethod
     def of(cls, usage: Floats, groups: Ints | None, size: Floats | None) -> ColumnOrder:
-        """Return the order of columns; usage: (kinds, limits, columns).
+        """Return the order of columns, for a usage of (kinds, limits, columns).
 
         By default a column's group is the first limit it uses, and its size is all that it uses.
 
@@ -60,7 +61,7 @@ class ColumnOrder:
 
     @property
     def is_sorted(self) -> bool:
-        """Whether the columns are in this order as they are."""
+        """Whether the columns already are in this order."""
         return bool((self.by_group == np.arange(len(self.by_group))).all())
 
     def of_group(self, g: int) -> Ints:
@@ -69,11 +70,14 @@ class ColumnOrder:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """usage: (kinds, limits, columns) and capacity: (limits,) as they were given.
+    """The limits of a program, and what its columns take of them.
 
-    unit: (limits,) the unit in which each limit is counted by `columns` and `room`. chain: (groups,) whether
-    columns take no less of any limit than smaller ones of their group. concave: (groups,) whether all they take
-    is in proportion to size, so that at any prices an option off the concave envelope is never the best.
+    usage: (kinds, limits, columns) as it was given.
+    capacity: (limits,) as it was given.
+    unit: (limits,) the unit in which `columns` and `room` count each limit.
+    chain: (groups,) whether columns take no less of any limit than smaller ones of their group.
+    concave: (groups,) whether usage is in proportion to size. Then the best option always is on the concave
+        envelope.
     """
 
     usage: Floats
@@ -101,11 +105,11 @@ class Limits:
         )
         chain, concave = np.zeros(order.groups, bool), np.zeros(order.groups, bool)
         for g in range(order.groups):
-            mine = order.of_group(g)
-            chain[g] = (np.diff(counted[:, :, mine], axis=2) >= 0).all()
-            sized = bool((order.size[mine] > 0).all()) and not barred[:, mine].any()
+            members = order.of_group(g)
+            chain[g] = (np.diff(counted[:, :, members], axis=2) >= 0).all()
+            sized = bool((order.size[members] > 0).all()) and not barred[:, members].any()
             if sized:
-                each = counted[:, :, mine] / order.size[mine]
+                each = counted[:, :, members] / order.size[members]
                 concave[g] = np.allclose(each, each[:, :, :1], rtol=1e-12, atol=0)
         return cls(usage, capacity, unit, room, found, chain, concave & chain)
 
@@ -118,7 +122,7 @@ class Limits:
 
 
 def checked_limits(usage: Floats, capacity: Floats) -> tuple[Floats, Floats]:
-    """Return copies, (kinds, limits, columns) and (limits,); usage may be given without kinds.
+    """Return copies of shape (kinds, limits, columns) and (limits,). Usage may be given without kinds.
 
     Raises:
         ValueError: for shapes that do not agree, and entries that are negative, too large or not finite.

@@ -1,4 +1,4 @@
-"""The options of rows, one behind another, for solvers that read all of them; compiled."""
+"""Lists the options of rows one behind another, for solvers that read all of them; compiled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .options import Flags, Floats, Ints
 
 @dataclass(frozen=True)
 class Entries:
-    """All options of some rows, flat and sorted by row: row (its place in the order asked for), column, gain."""
+    """All options of some rows, sorted by row. `row` is the place of the row in the order asked for."""
 
     row: Ints
     column: Ints
@@ -37,10 +37,10 @@ def list_options(
     out_column: Ints,
     out_gain: Floats,
 ) -> int:
-    """Write the options of rows, by row and column, and return their number.
+    """Write the options of rows, sorted by row and column. Return their number.
 
-    Row i's options are those of the pool at begin[i] .. end[i], and staying where it is. begin, end: (rows,);
-    offset, scale, stay_column, stay_gain: by slot. columns: how many there are of each kind of row.
+    The options of row i are those of the pool from begin[i] to end[i], and staying where it is. Weights are by
+    slot. `columns` is the number of columns per kind of row.
     """
     count = 0
     for i in range(len(slots)):

@@ -1,4 +1,4 @@
-"""The options of a program's rows as flat arrays, and each row's best option at given prices; compiled."""
+"""The options of rows as flat arrays, and each row's best option at given prices; compiled."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ WORST = -1e300
 
 
 class Rows(NamedTuple):
-    """The rows of a program; `order` lists those that count, all other arrays are indexed by row or by option.
+    """The rows of a program. `order` lists those that count. All other arrays are indexed by row or by option.
 
-    Row j has the options begin[j, g] .. end[j, g] of each group g. Option k is of `column[k]` and gains
-    offset[j] + scale[j] * value[k]. In addition the row may stay in stay_column[j] (-1: none), gaining
-    stay_gain[j], or pick nothing, gaining 0, unless required[j].
+    Row j has the options begin[j, g] .. end[j, g] of each group g. Option k is of column[k] and gains
+    offset[j] + scale[j] * value[k]. The row may also stay in stay_column[j] (-1: none) and gain stay_gain[j].
+    Unless required[j], it may pick nothing and gain 0. A pick is the place of an option, or `STAY`, `NOTHING`.
 
-    rising: (groups,) whether each option takes no less of any limit than the one before; concave: (groups,)
-    whether besides each step gains less per unit of size. A pick is the place of an option, or `STAY`, `NOTHING`.
-    top: (rows, groups) the option, counted from the first, that `peak` found last; a hint, written by every look.
+    rising: (groups,) whether each option takes no less of any limit than the one before.
+    concave: (groups,) whether each step also gains less per unit of size.
+    top: (rows, groups) the option that `peak` found last, counted from the first. It is a hint that `peak` writes.
     """
 
     order: Ints
@@ -45,9 +45,10 @@ class Rows(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What each column takes: `amount` of `limit`, in entries begin[c] .. begin[c + 1].
+    """What each column takes: in its entries begin[c] .. begin[c + 1], `amount` of `limit`.
 
-    barred: (columns,) whether it fits nowhere; group: (columns,) the group of its options.
+    barred: (columns,) whether it fits nowhere.
+    group: (columns,) the group of its options.
     """
 
     begin: Ints
@@ -67,7 +68,7 @@ def column_of(rows: Rows, row: int, pick: int) -> int:
 
 @step
 def gain_of(rows: Rows, row: int, pick: int) -> float:
-    """Return what a row gains by a pick."""
+    """Return what a row gains by a pick; WORST for nothing if it is required."""
     if pick >= 0:
         return rows.offset[row] + rows.scale[row] * rows.value[pick]
     if pick == STAY:
@@ -77,7 +78,7 @@ def gain_of(rows: Rows, row: int, pick: int) -> float:
 
 @step
 def costs(columns: Columns, prices: Floats, out: Floats) -> None:
-    """Write what each column costs at the prices of the limits, infinity where it is barred."""
+    """Write what each column costs at the prices of the limits; infinity if it is barred."""
     for c in range(len(out)):
         out[c] = np.inf if columns.barred[c] else 0.0
         for e in range(columns.begin[c], columns.begin[c + 1]):
@@ -95,7 +96,7 @@ def rises(rows: Rows, row: int, option: int, cost: Floats) -> bool:
 def peak(rows: Rows, row: int, group: int, begin: int, cost: Floats) -> int:
     """Return the most valuable of a group's concave options from `begin` on: the first before a step down.
 
-    It is looked for where it was last, as prices move little from one look to the next, and else by halving.
+    It is searched for where it was last, as prices move little between looks, and else by halving.
     """
     first, last = rows.begin[row, group], rows.end[row, group] - 1
     at = min(max(first + rows.top[row, group], begin), last)
@@ -139,9 +140,9 @@ def best_of(rows: Rows, row: int, cost: Floats) -> tuple[float, int]:
 
 @kernel
 def dual_value(rows: Rows, columns: Columns, capacity: Floats, prices: Floats) -> tuple[float, float]:
-    """Return the Lagrangian bound at prices >= 0, and the sum of the rows' absolute worths at them.
+    """Return the Lagrangian bound at prices >= 0, and the sum of the rows' absolute worths.
 
-    The bound is prices @ capacity and what every row gains at its best beyond the prices. No plan exceeds it.
+    The bound is prices @ capacity, plus what every row gains at its best beyond the prices. No plan exceeds it.
     """
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
@@ -157,7 +158,7 @@ def dual_value(rows: Rows, columns: Columns, capacity: Floats, prices: Floats) -
 
 @kernel
 def columns_of(rows: Rows, picks: Ints) -> Ints:
-    """Return the columns that the rows of the order pick, -1 for none; picks: by row."""
+    """Return the columns that the rows of the order pick, -1 for none. `picks` are by row."""
     columns = np.empty(len(rows.order), np.int64)
     for i in range(len(columns)):
         columns[i] = column_of(rows, rows.order[i], picks[rows.order[i]])
@@ -174,7 +175,7 @@ def objective(rows: Rows, picks: Ints) -> float:
 
 
 def count_options(rows: Rows) -> int:
-    """Return how many options the rows have together; those of a row lie together, group after group."""
+    """Return how many options the rows have together. The options of a row lie together, group after group."""
     if not len(rows.concave):
         return 0
     return int((rows.end[rows.order, -1] - rows.begin[rows.order, 0]).sum())

@@ -1,4 +1,4 @@
-"""Which options of a row can matter, and the pool of arrays in which they lie."""
+"""Finds the options of a row that can matter, and keeps them in a pool of arrays."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from ..compiled import kernel
 from .options import Flags, Floats, Ints
 
-# Where a row's options of a group of columns begin and end: its concave envelope, and all of them.
+# Where the concave envelope of a row's options of a group begins and ends, and where all of them do.
 BEGIN, END, FULL_BEGIN, FULL_END = range(4)
 _LEAST_BITS = 3
-_LEAST = 1 << _LEAST_BITS  # options that the smallest block holds
+_LEAST = 1 << _LEAST_BITS  # options in the smallest block
 
 
 @kernel
@@ -28,14 +28,20 @@ def sift(
 ) -> tuple[NDArray[np.int32], Floats]:
     """Return columns and gains of the options that can matter, one row behind another.
 
-    flat: row * columns + place of each allowed entry, rising; places count along by_group. value: its gain.
-    kind: (rows,). Columns are numbered kind * columns + column in what is returned.
-    by_group: (columns,) the columns of group g by rising size, from group_begin[g] to group_begin[g + 1].
-    size: (columns,). Where chain[g], a column takes no less of any limit than those before it in its group: an
-    option is then kept only if it gains more than all before it. Behind the row's options follows the concave
-    envelope of the group's gains over size, unless that is all of them.
-    Written are counts: (rows,), and ranges: (rows, groups, 4), counted from the row's first option. The envelope
-    of a group that is no chain is all of its options.
+    In a group that is a chain, a column takes no less of any limit than those before it. So an option is kept only
+    if it gains more than all before it. The concave envelope of the group's gains over size follows behind the
+    row's options, unless it is all of them. The envelope of any other group is all of its options.
+
+    Returned columns are numbered kind * columns + column.
+
+    Args:
+        flat: row * columns + place of each allowed entry, rising; places count along by_group.
+        value: the gain of each allowed entry.
+        kind: (rows,).
+        by_group: (columns,) the columns of group g by rising size, from group_begin[g] to group_begin[g + 1].
+        size: (columns,).
+        counts: (rows,) written, the number of options.
+        ranges: (rows, groups, 4) written, `BEGIN` to `FULL_END`, counted from the row's first option.
     """
     rows, groups, columns = len(ranges), ranges.shape[1], len(by_group)
     hull = np.empty(columns, np.int64)
@@ -82,17 +88,17 @@ def sift(
     return column[:place], gain[:place]
 
 
-_MOST_OPTIONS = np.iinfo(np.int32).max  # rows hold places of options as int32
+_MOST_OPTIONS = np.iinfo(np.int32).max  # as rows hold places of options as int32
 
 
 def _bits_of(counts: Ints) -> Ints:
-    """Return the logarithm of the block size for so many options each."""
+    """Return (rows,) the binary logarithm of the block size for each count of options."""
     bits = np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64)
     return np.maximum(bits, _LEAST_BITS)
 
 
 class OptionPool:
-    """Flat arrays `column` and `value`; blocks are handed out in powers of two and used again."""
+    """The flat arrays `column` and `value`. Blocks of them have powers of two as sizes and are used again."""
 
     def __init__(self) -> None:
         self.column = np.zeros(1024, np.int32)
@@ -101,7 +107,7 @@ class OptionPool:
         self._free: dict[int, list[int]] = {}  # starts of free blocks, by the logarithm of their size
 
     def expect(self, counts: Ints) -> None:
-        """Check that there is room for rows with so many options each.
+        """Check that there is room for rows with these counts of options.
 
         Raises:
             MemoryError: if there are more options than an int32 can number.
@@ -111,9 +117,10 @@ class OptionPool:
             raise MemoryError(f"options: there would be {most}, and a program has room for {_MOST_OPTIONS}")
 
     def move(self, start: Ints, had: Ints, counts: Ints) -> Ints:
-        """Return (rows,) where each row's `counts` options begin now; they began at `start` (-1: nowhere).
+        """Return (rows,) where each row's `counts` options begin from now on.
 
-        had: (rows,) options until now. Blocks of the right size stay; all others are released first.
+        Blocks of the right size stay. All others are released first. Until now each row has had `had` options,
+        which began at `start` (-1 for a new row).
         """
         found = start.copy()
         others = np.flatnonzero((start < 0) | (_bits_of(had) != _bits_of(counts)))
@@ -123,12 +130,12 @@ class OptionPool:
         self.release(start[there], had[there])
         size = _bits_of(counts[others])
         for bits in np.flatnonzero(np.bincount(size)).tolist():
-            mine = others[size == bits]
-            found[mine] = self._reserve(bits, len(mine))
+            same_size = others[size == bits]
+            found[same_size] = self._reserve(bits, len(same_size))
         return found
 
     def write(self, begin: Ints, counts: Ints, column: NDArray[np.int32], gain: Floats) -> None:
-        """Write the options of rows, one row behind another, to where each row's begin."""
+        """Write the options of rows, given one row behind another, to where each row's block begins."""
         places = np.repeat(begin - np.cumsum(counts) + counts, counts) + np.arange(len(column))
         self.column[places], self.value[places] = column, gain
 

@@ -1,8 +1,8 @@
-"""Prices that minimise the Lagrangian bound: Newton's method in a trust region, on a dual smoothed less and less.
+"""Finds prices that minimise the Lagrangian bound, by Newton's method on a dual that is smoothed less and less.
 
-A row's worth at given prices is the maximum over its options. It is smoothed as in a logit model: at a width w
-it is w * log(sum over options of exp(worth / w)), and an option that is worth less than the best by w has 1/e
-of its share.
+A row's worth at given prices is the maximum over its options. It is smoothed as in a logit model. At a width w it
+is w * log(sum over options of exp(worth / w)). An option worth less than the best by w has 1/e of the best one's
+share.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from ..compiled import kernel, step
 from .options import WORST, Columns, Floats, Ints, Rows, costs, peak
 
 _MOST_SHARES = 256  # options of a row that may have a share
-# Options worth less than the best by more than this many widths have none. At 5 large first solves end far from
-# their bound, as the smoothed dual jumps where options drop out.
+# Options worth less than the best by more than this many widths have no share. With 5 large first solves end far
+# from their bound, as the smoothed dual jumps when options drop out.
 _BAND = 8.0
 _SHRINK, _STEPS = 0.3, 24  # factor from width to width; most steps at each
-_FLOOR = 0.05  # every price counts as larger by this part of a typical one, as prices of 0 may become positive
-_GOOD = 0.75  # part of a step's promise that it must keep for the trust region to grow
+_FLOOR = 0.05  # part of a typical price that is added to every price, as prices of 0 may become positive
+_GOOD = 0.75  # part of the predicted gain that a step must reach for the trust region to grow
 _FORGOTTEN = 0.3  # part of a learnt bend that is left after such a step
-_STIFF = 1e-5  # least curvature: part of a limit's capacity that is demanded less at twice the price
-_IN_VAIN = 0.1  # a step that promises less than this part of `enough` is not taken
-_SWEEPS, _SETTLED = 60, 1e-3  # of coordinate descent: at most; until one gains no more than this part of all
+_STIFF = 1e-5  # least curvature: part of a limit's capacity by which demand falls at twice the price
+_IN_VAIN = 0.1  # a step with a predicted gain below this part of `enough` is not taken
+_SWEEPS, _SETTLED = 60, 1e-3  # coordinate descent: most sweeps; least part of all gain for another
 
 
 class Shares(NamedTuple):
-    """Scratch space for one row: options with a share, their columns, their loss against the best, their odds.
+    """Scratch space for one row's options with a share: their columns, losses against the best, and odds.
 
-    top: (groups,) the best option of each concave group, else the first; best: (groups,) its worth, else infinity.
+    top: (groups,) the best option of each concave group, and the first of any other.
+    best: (groups,) the worth of the best option of each concave group, and infinity for any other.
     """
 
     column: Ints
@@ -41,7 +42,7 @@ class Shares(NamedTuple):
 
 
 def no_shares(groups: int) -> Shares:
-    """Return scratch space for rows with so many groups of options."""
+    """Return scratch space for rows with this number of groups."""
     column = np.empty(_MOST_SHARES, np.int64)
     return Shares(
         column, np.empty(_MOST_SHARES), np.empty(_MOST_SHARES), np.empty(groups, np.int64), np.empty(groups)
@@ -50,7 +51,7 @@ def no_shares(groups: int) -> Shares:
 
 @step
 def _best(rows: Rows, row: int, cost: Floats, top: Ints, best: Floats) -> float:
-    """Return the worth of a row's best option and write `top` and `best`; WORST if it must pick and cannot."""
+    """Write `top` and `best`. Return the worth of a row's best option; WORST if it must pick and cannot."""
     most = WORST if rows.required[row] else 0.0
     stay = rows.stay_column[row]
     if stay >= 0:
@@ -74,7 +75,7 @@ def _best(rows: Rows, row: int, cost: Floats, top: Ints, best: Floats) -> float:
 
 @step
 def _shares(rows: Rows, row: int, cost: Floats, width: float, own: Shares) -> tuple[int, float, float]:
-    """Write the shares of a row's options; return their number, the best worth, and what smoothing adds to it."""
+    """Write the shares of a row's options. Return their number, the best worth, and what smoothing adds to it."""
     best = _best(rows, row, cost, own.top, own.best)
     if best <= WORST:
         return 0, best, 0.0
@@ -91,7 +92,7 @@ def _shares(rows: Rows, row: int, cost: Floats, width: float, own: Shares) -> tu
     for g in range(len(rows.concave)):
         if best - own.best[g] > band:
             continue
-        # Up from the best of the group, then down from it; in a concave group worth falls on either side.
+        # Go up from the best of the group, then down from it. In a concave group worth falls on either side.
         up = True
         k = own.top[g]
         while True:
@@ -135,9 +136,8 @@ def smoothed_dual(
 ) -> tuple[float, float]:
     """Return the smoothed Lagrangian bound, and the bound itself.
 
-    The latter is smaller by at most width * log(options) a row.
-
-    with_slopes: gradient (limits,) and Hessian (limits, limits) of the smoothed bound are written. own: scratch.
+    The latter is smaller by at most width * log(options) per row. `own` is scratch space. With `with_slopes`,
+    gradient (limits,) and Hessian (limits, limits) of the smoothed bound are written.
     """
     size, cost = len(capacity), np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
@@ -189,7 +189,7 @@ def smoothed_dual(
 
 @kernel
 def _least_between(system: Floats, gradient: Floats, prices: Floats, low: Floats, high: Floats) -> Floats:
-    """Return where a quadratic model around the prices is least between low and high, by coordinate descent."""
+    """Return the minimum of a quadratic model around the prices between low and high, by coordinate descent."""
     size, trial, gained = len(prices), prices.copy(), 0.0
     for _ in range(_SWEEPS):
         before = gained
@@ -209,8 +209,9 @@ def _least_between(system: Floats, gradient: Floats, prices: Floats, low: Floats
 class Aim(NamedTuple):
     """How exactly prices are sought: to a smoothing `width`, until a step gains less than `enough`.
 
-    first_width: the width to start with. reach: the largest relative change of a price in the first step. typical:
-    what a unit of a limit costs, about.
+    first_width: the width to start with.
+    reach: the largest relative change of a price in the first step.
+    typical: about what a unit of a limit costs.
     """
 
     first_width: float
@@ -223,11 +224,11 @@ class Aim(NamedTuple):
 def find_prices(
     rows: Rows, columns: Columns, capacity: Floats, low: Floats, high: Floats, prices: Floats, aim: Aim
 ) -> tuple[int, float]:
-    """Improve `prices` in place, within low and high: (limits,); return passes over the rows and the bound.
+    """Improve `prices` in place, between low and high (limits,). Return passes over the rows, and the bound.
 
-    A step goes to the minimum of a quadratic model within a trust region, which grows and shrinks as steps keep
-    their promises. A step that leads uphill has mostly moved one price too far, to where other rows change their
-    mind; the curvature it met there is added to the model for the next steps.
+    A step goes to the minimum of a quadratic model within a trust region. The region grows if the model predicts
+    the gain well, and shrinks if a step leads uphill. An uphill step has mostly moved one price so far that other
+    rows change their picks. The curvature that it met, its bend, is added to the model for the next steps.
     """
     own, width, reach, passes = no_shares(len(rows.concave)), aim.first_width, aim.reach, 0
     size, enough = len(capacity), aim.enough
@@ -248,7 +249,7 @@ def find_prices(
             promised = -float(gradient @ change + 0.5 * change @ hessian @ change)
             held_back = furthest > 0.99 * reach
             if promised < enough and not was_uphill and (held_back or bend.any()):
-                # Farther away, or without the bends, more may be promised.
+                # The predicted gain may be larger farther away, or without the bends.
                 if held_back:
                     reach *= 2.0
                 else:

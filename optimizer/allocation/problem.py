@@ -1,4 +1,4 @@
-"""The allocation program as plain arrays, and what a solver says of it."""
+"""An allocation program as plain arrays, and its solution."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ TOLERANCE = 1e-7
 class ChoiceProblem:
     """A multiple-choice knapsack with several limits: each row picks at most one column, and all picks fit.
 
-    value, allowed: (rows, columns); only allowed values are read, each a gain over picking nothing.
-    usage: (limits, columns) >= 0, what a column takes of each limit; or (kinds, limits, columns), where it depends
-    on the kind of the row. capacity: (limits,). required: (rows,) rows that must pick something. kind: (rows,) the
-    kind of each row; 0 by default.
+    A row is a class of the knapsack. Its allowed columns are the options of the class.
+
+    value, allowed: (rows, columns) gains over picking nothing, and which of them are options.
+    usage: (limits, columns) >= 0, what a column takes of each limit. It is (kinds, limits, columns) if it depends
+        on the kind of the row.
+    capacity: (limits,).
+    required: (rows,) whether a row must pick something.
+    kind: (rows,) the kind of each row; 0 by default.
 
     Raises:
-        ValueError: for shapes that do not agree, allowed values that are not finite, kinds that do not exist, and
+        ValueError: for shapes that do not agree, allowed values that are not finite and unknown kinds. Also for
             usages or capacities that are negative or not finite.
     """
 
@@ -75,7 +79,7 @@ class ChoiceProblem:
 
 
 def checked_kinds(kind: np.ndarray | None, rows: int, kinds: int) -> np.ndarray:
-    """Return the kinds of rows, 0 by default; raise ValueError unless they are 0 to kinds - 1."""
+    """Return the kinds of rows, 0 by default. Raises ValueError unless they are from 0 to kinds - 1."""
     if kind is None:
         return np.zeros(rows, np.int64)
     if np.shape(kind) != (rows,):
@@ -87,13 +91,17 @@ def checked_kinds(kind: np.ndarray | None, rows: int, kinds: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ChoiceSolution:
-    """A plan that fits the limits to 1e-9 of what it takes (HiGHS alone: 1e-6), and what is proven of it.
+    """A plan, and what is proven of it: objective <= optimum <= bound.
 
-    choice: (rows,) the picked column, -1 for none. objective <= optimum <= bound; gap = (bound - objective) /
-    |bound|. A gain below 1e-7 of a row's average gain counts as none.
+    The plan fits the limits to 1e-9 of what it takes; a plan of HiGHS alone to 1e-6. A gain below 1e-7 of a row's
+    average gain counts as none.
+
+    choice: (rows,) the picked column, -1 for none.
+    gap: (bound - objective) / |bound|.
     prices: (limits,) the multipliers that prove the bound: about what one more unit of each limit would add.
-    unmet: required rows that could not all be satisfied, the last ones first. solver_s: the part of `seconds` that
-    the solver proper took.
+    proven: whether the gap is at most what was asked for.
+    unmet: required rows that could not be served, the last ones first.
+    solver_s: the part of `seconds` inside the solver itself.
     """
 
     choice: np.ndarray
@@ -105,6 +113,6 @@ class ChoiceSolution:
     unmet: tuple[int, ...] = ()
     seconds: float = 0.0
     solver_s: float = 0.0
-    entries: int = 0  # options of all rows, after dominated ones were left out
-    passes: int = 0  # over the rows that are open, to find prices
-    pivots: int = 0  # of the simplex method, where the LP's vertex was needed
+    entries: int = 0  # options of all rows, without dominated ones
+    passes: int = 0  # passes over open rows to find prices
+    pivots: int = 0  # pivots of the simplex method, if the LP's vertex was needed

@@ -1,4 +1,4 @@
-"""An allocation program that changes a little from round to round, and is solved again from where it was."""
+"""An allocation program that changes a little from round to round, and is solved from its last solution."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .units import unit_of
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
-    """A solution that was handed out, with arrays that nobody else has: choice, prices."""
+    """A solution that was handed out, with copies of its arrays `choice` and `prices`."""
 
     slots: Ints
     gap: float
@@ -35,7 +35,7 @@ class _Solved:
 
     def answers(self, slots: Ints, gap: float, time_limit_s: float) -> bool:
         """Return whether solving again would find nothing else."""
-        # Which required rows go without is decided within the time limit too.
+        # More time might also serve more of the required rows.
         proven = self.solution.proven and not self.solution.unmet
         done = proven or time_limit_s <= self.time_limit_s
         return done and gap == self.gap and np.array_equal(slots, self.slots)
@@ -48,25 +48,25 @@ class _Solved:
 class ChoiceProgram:
     """A multiple-choice knapsack with several limits: each row picks at most one column, and all picks fit.
 
-    It maximises the sum of the rows' gains. A row gains offset + scale * value in a column: `put` gives values,
-    `weigh` the other two. In one column it may gain something of its own (`stay`). A change costs what it changes.
+    It maximises the sum of the rows' gains. A row gains offset + scale * value in a column. `put` gives values and
+    `weigh` the other two. `stay` gives a row a gain of its own in one column. A change takes time only for the
+    rows that it changes.
 
     `solve` finds prices of the limits that minimise the Lagrangian bound. The options that are best at these
-    prices are, but for a few rows, the optimum; these rows are rounded (`rounding.py`), and where few options
-    are left HiGHS closes the gap (`exact.py`).
+    prices are the optimum, except for a few rows. These are rounded (`rounding.py`). If few options are left,
+    HiGHS closes the gap (`exact.py`).
 
     Args:
-        usage: (limits, columns) what each column takes of each limit; or (kinds, limits, columns), where that
-            depends on the kind of the row, which `put` gives. So a team's quota is a limit that only rows of the
-            team's kind use.
+        usage: (limits, columns) what each column takes of each limit. It is (kinds, limits, columns) if it depends
+            on the kind of the row, which `put` gives. So a team's quota is a limit that only its rows use.
         capacity: (limits,).
         groups: (columns,) the group of each column (its GPU type); by default its first limit.
         size: (columns,) how large each is within its group (its GPUs); by default all it uses.
 
     Raises:
-        ValueError: by every method, for an unknown or repeated id, shapes that do not agree and numbers that are
-            not finite or out of range, in one sentence; and for a change while the program is being solved.
-            The program is then as it was.
+        ValueError: by every method, for an unknown or repeated id, shapes that do not agree, and numbers that are
+            not finite or out of range. Also for a change while the program is being solved. The program stays as
+            it was.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class ChoiceProgram:
         self._limits = Limits.of(usage, capacity, self._order)
         self._lock = threading.Lock()
         self._rows = RowStore(self._order)
-        # The groups whose rows hold an envelope, and those of which nothing else can matter.
+        # Groups whose rows hold an envelope, and groups in which only the envelope matters.
         self._chain, self._concave = self._limits.chain, self._limits.concave
         self._memory = Memory()
-        self._gain_unit = 1.0  # gains are counted in it while they are solved
-        self._solved: _Solved | None = None  # the last solution, while it is still true
+        self._gain_unit = 1.0  # solvers count gains in this unit
+        self._solved: _Solved | None = None  # the last solution, until the program changes
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
@@ -101,12 +101,12 @@ class ChoiceProgram:
 
     @property
     def usage(self) -> Floats:
-        """(limits, columns), or (kinds, limits, columns) if there are several kinds; `set_limits` changes it."""
+        """(limits, columns), or (kinds, limits, columns) for several kinds. `set_limits` changes it."""
         return _read_only(self._limits.usage[0] if self._limits.kinds == 1 else self._limits.usage)
 
     @property
     def capacity(self) -> Floats:
-        """(limits,); `set_capacity` changes it."""
+        """(limits,). `set_capacity` changes it."""
         return _read_only(self._limits.capacity)
 
     @contextmanager
@@ -129,10 +129,14 @@ class ChoiceProgram:
     ) -> None:
         """Add rows, or replace the options of rows that are there.
 
-        value, allowed: (rows, columns); required: (rows,), of which some option must be picked: where not all
-        can have one, as many as can, and of as many the earlier ones in the order. kind: (rows,) the kind of
-        each row. A new row has offset 0, scale 1 and no column to stay in; one that is replaced keeps its own.
-        A column is no option where one of its group gains as much and takes no more of anything.
+        A new row has offset 0, scale 1 and no column to stay in. A replaced row keeps its own. A column is no
+        option if another one of its group gains as much and takes no more of anything.
+
+        Args:
+            value, allowed: (rows, columns).
+            required: (rows,) whether a row must pick something. If not all such rows can, as many as possible do,
+                the earlier ones of the order first.
+            kind: (rows,) the kind of each row.
         """
         shape = (len(ids), self._limits.usage.shape[2])
         required = np.zeros(len(ids), bool) if required is None else required
@@ -165,7 +169,7 @@ class ChoiceProgram:
             self._rows.remove(ids)
 
     def weigh(self, ids: Sequence[str], offset: Floats, scale: Floats) -> None:
-        """Let the rows' gains be offset + scale * value; scale > 0."""
+        """Set the rows' gains to offset + scale * value, for scale > 0."""
         _checked_shapes((len(ids),), offset=offset, scale=scale)
         if not ((np.abs(offset) < LARGEST).all() and (scale < LARGEST).all() and (scale > 0).all()):
             raise ValueError(f"offset, scale: must be finite, below {LARGEST:g} in size, and scale above 0")
@@ -174,7 +178,7 @@ class ChoiceProgram:
                 self._solved = None
 
     def stay(self, ids: Sequence[str], column: Ints, gain: Floats) -> None:
-        """Let each row gain `gain` in a column of its own, -1: none; of two gains there, the larger counts."""
+        """Let each row gain `gain` in a column of its own (-1: none), if its value there does not gain more."""
         _checked_shapes((len(ids),), column=column, gain=gain)
         columns = self._limits.usage.shape[2]
         if column.dtype.kind not in "iu" or not ((column >= -1) & (column < columns)).all():
@@ -190,10 +194,9 @@ class ChoiceProgram:
         self.set_limits(self._limits.usage, capacity)
 
     def set_limits(self, usage: Floats, capacity: Floats) -> bool:
-        """Change the limits of the same columns and kinds.
+        """Change the limits of the same columns and kinds. Return whether the rows are still there.
 
-        Return False where options count now that were left out before: all rows are then gone, and must be put
-        again.
+        They are all gone, and must be put again, if options that were left out may matter now.
         """
         usage, capacity = checked_limits(usage, capacity)
         kinds, columns = self._limits.kinds, self._limits.usage.shape[2]
@@ -215,18 +218,18 @@ class ChoiceProgram:
                     or (old.columns.barred != self._limits.columns.barred).any()
                 ):
                     self._rows.forget_states()
-                self._concave = concave & self._chain  # the rows of other groups hold no envelope
+                self._concave = concave & self._chain  # rows hold no envelope of other groups
                 return True
             self._chain, self._concave = chain, concave
             self._rows = RowStore(self._order)
             return False
 
     def required(self, order: Sequence[str]) -> Flags:
-        """Return (rows,) which of the rows must pick something."""
+        """Return (rows,) whether each row must pick something."""
         return self._rows.of("required", self._rows.slots(order))
 
     def entries(self, order: Sequence[str]) -> Entries:
-        """Return the options of rows for other solvers, without those that can never matter."""
+        """Return the options of rows that can matter, for other solvers."""
         return self._rows.entries(self._rows.slots(order), self._limits)
 
     @classmethod
@@ -238,10 +241,10 @@ class ChoiceProgram:
         return program, ids
 
     def solve(self, order: Sequence[str], gap: float = 1e-3, time_limit_s: float = 60.0) -> ChoiceSolution:
-        """Return picks for the rows in `order`, which must be all there are; there always is a plan.
+        """Return picks for the rows in `order`, which must be all rows. There always is a plan.
 
-        It ends where the plan is proven to be within `gap` of the optimum, relative, and starts no further step
-        after the time limit. Of rows that want one and the same thing, the first in the order have it.
+        The search ends when the plan is proven to be within the relative `gap` of the optimum. It starts no
+        further step after the time limit. If rows are equal, the first ones of the order win.
         """
         start_s = time.perf_counter()
         for name, number in (("gap", gap), ("time_limit_s", time_limit_s)):
@@ -255,7 +258,7 @@ class ChoiceProgram:
                 return self._solved.again(time.perf_counter() - start_s)
             snapshot = self._snapshot(slots)
             found, unmet = self._find(snapshot, gap, start_s + time_limit_s)
-            # Gains may be of another size than at the last solve; the bound shows it.
+            # The bound shows if gains have become much larger or smaller since the last solve.
             if self._recount(abs(found.bound) / max(len(slots), 1)):
                 snapshot = self._snapshot(slots)
                 found, unmet = self._find(snapshot, gap, start_s + time_limit_s)
@@ -270,7 +273,7 @@ class ChoiceProgram:
                 gap=relative,
                 prices=prices.copy(),
                 proven=relative <= gap + TOLERANCE,
-                unmet=tuple(i for i in unmet if choice[i] < 0),  # others were given what was left
+                unmet=tuple(i for i in unmet if choice[i] < 0),  # others got what was left
                 seconds=seconds,
                 solver_s=seconds,
                 entries=snapshot.options,
@@ -284,14 +287,14 @@ class ChoiceProgram:
         return self._rows.snapshot(slots, self._limits, self._concave, self._chain, self._gain_unit)
 
     def _recount(self, gain_per_row: float) -> bool:
-        """Return whether gains must be counted in another unit from now on, for a row's to be about 1."""
+        """Change the unit of gains if a row's gain is far from 1 in it. Return whether it was changed."""
         unit = unit_of(gain_per_row)
         if unit != 1.0:
             self._gain_unit, self._memory = self._gain_unit * unit, Memory()
         return unit != 1.0
 
     def _find(self, snapshot: Snapshot, gap: float, until_s: float) -> tuple[Found, tuple[int, ...]]:
-        """Return what is found by `until_s`, and the required rows that cannot be served."""
+        """Return the plan that is found by `until_s`, and the required rows that cannot be served."""
         base: Ints | None = None
         unmet: tuple[int, ...] = ()
         if snapshot.program.rows.required[snapshot.order].any():

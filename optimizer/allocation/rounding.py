@@ -1,4 +1,4 @@
-"""Plans that fit: every row picks one option or none, guided by the prices."""
+"""Makes plans that fit, guided by the prices: every row picks one option or none."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .box import Known, Near, Program
 from .options import NOTHING, STAY, WORST, Columns, Flags, Floats, Ints, Rows, column_of, costs, gain_of, peak
 from .problem import TOLERANCE
 
-SLACK = 1e-9  # by which rounding errors may exceed a capacity
+SLACK = 1e-9  # most that rounding errors may exceed a capacity by
 _FILL_ROUNDS = 20
 
 
 @step
 def fits(columns: Columns, old: int, new: int, room: Floats) -> bool:
-    """Return whether a row may go from one column to another (-1: none) within `room`: (limits,)."""
+    """Return whether a row can change from one column to another (-1: none) within `room` (limits,)."""
     if new < 0:
         return True
     if columns.barred[new]:
@@ -33,7 +33,7 @@ def fits(columns: Columns, old: int, new: int, room: Floats) -> bool:
 
 @step
 def move(columns: Columns, old: int, new: int, room: Floats) -> None:
-    """Take out of `room` what a row takes more in one column than in another (-1: none)."""
+    """Take from `room` what a row uses more after a change from one column to another (-1: none)."""
     if old >= 0:
         for e in range(columns.begin[old], columns.begin[old + 1]):
             room[columns.limit[e]] += columns.amount[e]
@@ -61,7 +61,7 @@ def best_that_fits(
 ) -> tuple[float, int]:
     """Return (worth, pick) of a row's best option that fits in place of the pick `now` and gains at least `least`.
 
-    (WORST, `now`) if there is none. Nothing is an option of a row that is not required, if `least` <= 0.
+    The result is (WORST, `now`) if there is none. A row that is not required may pick nothing if `least` <= 0.
     """
     old = column_of(rows, row, now)
     best, pick = WORST, now
@@ -87,7 +87,7 @@ def best_that_fits(
 
 @kernel
 def _best_and_regret(rows: Rows, columns: Columns, prices: Floats) -> tuple[Ints, Floats]:
-    """Return each row's best pick at the prices, and what it loses if it cannot have it; infinity if required."""
+    """Return each row's best pick at the prices, and its loss without that pick; infinity if it is required."""
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
     picks, regrets = np.empty(len(rows.order), np.int64), np.empty(len(rows.order))
@@ -128,7 +128,7 @@ def _best_and_regret(rows: Rows, columns: Columns, prices: Floats) -> tuple[Ints
 def _take_in_order(
     rows: Rows, columns: Columns, prices: Floats, places: Ints, wanted: Ints, picks: Ints, room: Floats
 ) -> None:
-    """Let rows, in the order of their places, take what they want, or else their best option that still fits."""
+    """Let rows, in the order of `places`, take what they want, or else their best option that still fits."""
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
     for i in places:
@@ -144,8 +144,8 @@ def _take_in_order(
 def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats) -> None:
     """Let rows take their best options at the prices that still fit.
 
-    Required rows choose first, then those that lose most without their best option; on ties those that come first.
-    `picks` of these rows must be NOTHING and are written; `room` shrinks.
+    Required rows choose first, then those that lose most without their best option. Ties go to the first row.
+    `picks` of these rows must be NOTHING. They are written, and `room` shrinks.
     """
     wanted, regrets = _best_and_regret(rows, columns, prices)
     _take_in_order(rows, columns, prices, np.argsort(-regrets, kind="stable"), wanted, picks, room)
@@ -155,7 +155,7 @@ def take_best(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: F
 def _improvements(
     rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats
 ) -> tuple[Ints, Ints, Floats]:
-    """Return rows that could gain by another pick that fits, that pick, and what it loses at the prices."""
+    """Return the rows that gain by another pick that fits, that pick, and what it loses at the prices."""
     cost = np.empty(len(columns.begin) - 1)
     costs(columns, prices, cost)
     count, found = len(rows.order), 0
@@ -174,7 +174,7 @@ def _improvements(
 
 @kernel
 def _change(rows: Rows, columns: Columns, wanted: Ints, picks: Ints, room: Floats) -> int:
-    """Let the rows of the order have what they want, where it still fits; return how many changed."""
+    """Let the rows of the order have what they want if it still fits. Return how many changed."""
     changes = 0
     for i in range(len(rows.order)):
         row = rows.order[i]
@@ -188,7 +188,7 @@ def _change(rows: Rows, columns: Columns, wanted: Ints, picks: Ints, room: Float
 
 @kernel
 def _is_left(columns: Columns, prices: Floats, room: Floats) -> bool:
-    """Return whether some column fits in what is left and takes something that has a price."""
+    """Return whether some column fits in `room` and takes something that has a price."""
     for c in range(len(columns.begin) - 1):
         fit, worth = True, 0.0
         for e in range(columns.begin[c], columns.begin[c + 1]):
@@ -200,11 +200,11 @@ def _is_left(columns: Columns, prices: Floats, room: Floats) -> bool:
 
 
 def fill(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats) -> None:
-    """Change single rows while that gains and fits; those first that lose least at the prices.
+    """Change single rows while that gains and fits, in the order of their losses at the prices.
 
     This is repeated while anything is left that has a price. `picks` and `room` are written.
     """
-    # Rows that could not change in so much room cannot in less: only those that could are asked again.
+    # A row that could not change within some room cannot within less, so only the others are asked again.
     some, enough = rows.order, room.copy()
     for _ in range(_FILL_ROUNDS):
         if (room > enough).any():
@@ -218,7 +218,7 @@ def fill(rows: Rows, columns: Columns, prices: Floats, picks: Ints, room: Floats
 
 
 def fill_up(everything: Program, near: Near, prices: Floats, picks: Ints, room: Floats) -> None:
-    """Give away what is left: first to the rows that are open near the prices, which mostly is enough."""
+    """Give away what is left, first to the rows that are open near the prices. That mostly is enough."""
     columns = everything.columns
     fill(everything.only(near.order), columns, prices, picks, room)
     if len(near.order) < len(everything.rows.order) and _is_left(columns, prices, room):
@@ -226,7 +226,7 @@ def fill_up(everything: Program, near: Near, prices: Floats, picks: Ints, room: 
 
 
 def round_at(program: Program, everything: Program, near: Near, known: Known, prices: Floats) -> Ints:
-    """Return picks that fit, by row: every row takes what is best at the prices and fits; then the rest is filled.
+    """Return picks by row that fit. Every row takes its best option that fits, then what is left is given away.
 
     Rows that are fixed near the prices keep their pick. No row may be required.
     """
@@ -241,9 +241,9 @@ def round_at(program: Program, everything: Program, near: Near, known: Known, pr
 def round_vertex(
     program: Program, everything: Program, near: Near, prices: Floats, picks: Ints, split: Ints, base: Ints | None
 ) -> None:
-    """Write a plan that fits to `picks`, which are those of a vertex whose rows `split` are fractional.
+    """Turn `picks` of a vertex, of whose rows `split` are fractional, into a plan that fits.
 
-    base: picks that serve the required rows; None if there are no such rows.
+    `base` are picks that serve the required rows; None if there are no such rows.
     """
     rows, columns, capacity = program
     picks[split] = NOTHING
@@ -254,7 +254,7 @@ def round_vertex(
         picks[:], room = NOTHING, capacity.copy()
         take_best(rows, columns, prices, picks, room)
     if base is not None and unserved(rows, picks).any():
-        # Required rows choose first where all rows choose anew.
+        # All rows choose anew, so that required rows choose first.
         picks[:], room = NOTHING, capacity.copy()
         take_best(rows, columns, prices, picks, room)
         if unserved(rows, picks).any():
@@ -263,12 +263,12 @@ def round_vertex(
 
 
 def unserved(rows: Rows, picks: Ints) -> Flags:
-    """Return (rows,) whether a row of the order must pick something and does not."""
+    """Return (rows,) whether each row of the order must pick something but does not."""
     return np.asarray(rows.required[rows.order] & (picks[rows.order] == NOTHING))
 
 
 def around(program: Program, room: Floats, prices: Floats, base: Ints) -> tuple[Ints, Floats]:
-    """Return a plan in which required rows have their picks of `base`, and what it leaves of `room`."""
+    """Return a plan in which required rows have their picks of `base`, and the room that it leaves."""
     picks, room = base.copy(), room.copy()
     _take_all(program.rows, program.columns, picks, room)
     order = program.rows.order

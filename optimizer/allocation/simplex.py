@@ -1,9 +1,9 @@
-"""Solve the LP relaxation from a plan near its optimum, by a simplex method with a basis of the limits alone.
+"""Solves the LP relaxation from a plan near its optimum, by a simplex method with a basis of the limits alone.
 
-Generalised upper bounding (Dantzig and Van Slyke, 1967): the row's own constraint eliminates one basic variable
-of every row, its *key*. For K limits a basis of K x K is left, whatever the number of rows. Nearly all pivots
-move one row between two whole picks and change neither basis nor prices. At a vertex at most K rows are
-fractional, so that rounding it loses little.
+The method is generalised upper bounding (Dantzig and Van Slyke, 1967). A row's own constraint eliminates one of
+its basic variables, its *key*. For K limits a basis of K x K is left, for any number of rows. Nearly all pivots
+move one row between two whole picks, and change neither basis nor prices. At most K rows of a vertex are
+fractional, so rounding it loses little.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from ..compiled import constant, kernel, step
 from .options import Columns, Floats, Ints, Rows, best_of, column_of, costs, gain_of
 from .rounding import move
 
-SLACK = constant(-1)  # instead of a row: the basic variable is what a limit leaves free
+SLACK = constant(-1)  # in place of a row: the basic variable is what is left of a limit
 _ZERO = 1e-11
 _REFRESH = 50  # pivots between two inversions of the basis
-_MINOR = 50  # sweeps over the rows that pivoted before all are looked at again
+_MINOR = 50  # sweeps over the rows that have pivoted, before all rows are looked at again
 
 
 class Basis(NamedTuple):
-    """The basic variables: key: (rows,) picks; row, pick, level: (K,) of the others, with their inverse: (K, K).
+    """The basic variables. One of row `SLACK` is the slack of limit `pick`.
 
-    A basic variable of row `SLACK` is the slack of limit `pick`. prices: (K,). room: (K,) what the keys, taken
-    whole, leave of the capacity.
+    key: (rows,) the pick of each row that is its key.
+    row, pick, level: (K,) the other basic variables.
+    prices, inverse: (K,) and (K, K) of the basis.
+    room: (K,) what is left of the capacity if every row takes its key whole.
     """
 
     key: Ints
@@ -39,7 +41,7 @@ class Basis(NamedTuple):
 
 
 def from_plan(picks: Ints, room: Floats) -> Basis:
-    """Return the basis of a plan: its picks as keys, and all slacks. What follows changes `picks` and `room`."""
+    """Return the basis of a plan: its picks as keys, and all slacks. Pivots change `picks` and `room` in place."""
     size = len(room)
     row, pick = np.full(size, SLACK, np.int64), np.arange(size)
     return Basis(picks, row, pick, room.copy(), np.zeros(size), np.eye(size), room)
@@ -66,7 +68,7 @@ def _cost_of(columns: Columns, column: int, prices: Floats) -> float:
 
 @kernel
 def _invert(matrix: Floats, inverse: Floats) -> bool:
-    """Write the inverse, by Gauss-Jordan with partial pivoting; return False where the matrix is singular."""
+    """Write the inverse by Gauss-Jordan with partial pivoting. Return False if the matrix is singular."""
     size = len(matrix)
     work = matrix.copy()
     inverse[:] = 0.0
@@ -98,7 +100,7 @@ def _invert(matrix: Floats, inverse: Floats) -> bool:
 
 @step
 def _change(columns: Columns, old: int, new: int, out: Floats) -> None:
-    """Write what a row takes more of each limit in one column than in another (-1: none)."""
+    """Write what a row takes more of each limit after a change of column (-1: none)."""
     out[:] = 0.0
     if new >= 0:
         for e in range(columns.begin[new], columns.begin[new + 1]):
@@ -110,7 +112,7 @@ def _change(columns: Columns, old: int, new: int, out: Floats) -> None:
 
 @kernel
 def _refresh(rows: Rows, columns: Columns, basis: Basis) -> bool:
-    """Make inverse, levels and prices anew from the basic variables; return False where they are no basis."""
+    """Compute inverse, levels and prices from the basic variables. Return False if these are no basis."""
     size = len(basis.row)
     matrix, change = np.zeros((size, size)), np.empty(size)
     for i in range(size):
@@ -148,10 +150,10 @@ def _settle(rows: Rows, basis: Basis) -> None:
 def _enter(
     rows: Rows, columns: Columns, basis: Basis, row: int, pick: int, direction: Floats, change: Floats
 ) -> int:
-    """Pivot: `pick` of `row`, or the slack of limit `pick`, becomes basic.
+    """Make `pick` of `row`, or the slack of limit `pick`, basic: a pivot.
 
-    Returns 0 where a whole row changed its pick, 1 where another variable left the basis, 2 where a row's key did:
-    inverse, levels and prices must then be made anew. Returns -1 where nothing limits the step, a rounding error.
+    Return 0 if a whole row changed its pick, and 1 if another variable left the basis. Return 2 if a row's key
+    did; inverse, levels and prices must then be computed anew. Return -1 if nothing limits the step by rounding.
     """
     size = len(basis.row)
     if row == SLACK:
@@ -165,7 +167,7 @@ def _enter(
             d += basis.inverse[i, u] * change[u]
         direction[i] = d
 
-    # How far: until a basic variable is at 0, or the key of a row that has one.
+    # The step ends when a basic variable becomes 0, or the key of a row with another basic variable does.
     step, leaving, heirless = np.inf, -1, SLACK
     own = False
     for i in range(size):
@@ -227,13 +229,13 @@ def _enter(
 def _pivot(
     rows: Rows, columns: Columns, basis: Basis, row: int, pick: int, direction: Floats, change: Floats
 ) -> int:
-    """Pivot as `_enter` does and make anew what must be; return -1 also where rounding errors leave no basis."""
+    """Do what `_enter` does, and compute anew what must be. Return -1 also if rounding errors leave no basis."""
     done = _enter(rows, columns, basis, row, pick, direction, change)
     return -1 if done == 2 and not _refresh(rows, columns, basis) else done
 
 
 class Entering(NamedTuple):
-    """Rows and picks that are to become basic; row `SLACK`: none."""
+    """Rows and picks that are to become basic. An entry of row `SLACK` is none."""
 
     row: Ints
     pick: Ints
@@ -246,7 +248,7 @@ NONE_FIRST = Entering(np.empty(0, np.int64), np.empty(0, np.int64))
 def cheapest_growth(rows: Rows, columns: Columns, basis: Basis, prices: Floats) -> Entering:
     """Return for every limit with a price the row and pick that take more of it at the least loss per unit.
 
-    With these in the basis, its prices are about those given.
+    With these in the basis its prices are about the given ones.
     """
     size = len(prices)
     cost = np.empty(len(columns.begin) - 1)
@@ -282,9 +284,9 @@ def cheapest_growth(rows: Rows, columns: Columns, basis: Basis, prices: Floats) 
 def _wanted(
     rows: Rows, columns: Columns, basis: Basis, row: int, cost: Floats, tolerance: float
 ) -> tuple[int, float]:
-    """Return a row's best pick at `cost`, which may be some pivots old, and what the row would gain at `cost`.
+    """Return a row's best pick at `cost`, and what it would gain there over its key.
 
-    Return the row's key where that pick no longer gains at the basis' own prices.
+    `cost` may be some pivots old. If the pick does not gain at the basis' own prices, return the row's key.
     """
     key = basis.key[row]
     column = column_of(rows, row, key)
@@ -303,11 +305,11 @@ def _wanted(
 def optimise(
     rows: Rows, columns: Columns, basis: Basis, first: Entering, tolerance: float, enough: float, most_pivots: int
 ) -> tuple[bool, int]:
-    """Pivot to the optimum, or to where at most `enough` is left to gain; return whether it is, and pivots.
+    """Make pivots until at most `enough` is left to gain. Return whether that was reached, and their number.
 
-    In the latter case the prices are those at which so little was left, not those of the last few pivots. What is
-    to be `first` enters before all. Then all rows are swept over, and again those that ever pivoted, until nothing
-    changes any more.
+    The prices are then those at which so little was left, not those after the last few pivots. What is `first`
+    enters before all else. Then all rows are swept over, then again those that have pivoted, until nothing
+    changes.
     """
     size = len(basis.row)
     cost = np.empty(len(columns.begin) - 1)
@@ -364,5 +366,5 @@ def optimise(
 
 
 def split_rows(basis: Basis) -> Ints:
-    """Return the rows that are fractional, in rising order."""
+    """Return the fractional rows in rising order."""
     return np.unique(basis.row[basis.row != SLACK])

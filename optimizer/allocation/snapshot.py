@@ -1,4 +1,4 @@
-"""A program as it is when it is solved: flat arrays, read by everything that solves it."""
+"""A program at the moment of a solve: flat arrays that all steps of the solver read."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from .problem import TOLERANCE
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A program and what the last solve left of its rows.
+    """A program, and what the last solve left of its rows.
 
-    program: its rows with their concave envelopes where only these matter; everything: with all options. Both have
-    the same pools. Picks are by row, as the rows' arrays are; they are NOTHING for rows that are not in the order.
-    usage: (kinds, limits, columns), counted in the program's units; kind: the kind of each row, by row.
-    known: states of rows near the last prices (`box.py`), written.
+    Picks are by row, as the rows' arrays are. They are NOTHING for rows that are not in the order.
+
+    program: rows with their concave envelopes, in groups in which only these matter.
+    everything: rows with all options. Both share their arrays.
+    usage: (kinds, limits, columns), counted in the program's units.
+    kind: the kind of each row, by row.
+    known: states of rows near the last prices (`box.py`), which solvers write.
     """
 
     program: Program
@@ -39,7 +42,7 @@ class Snapshot:
         return count_options(self.everything.rows)
 
     def gain_per_row(self) -> float:
-        """Return what a row would gain, or lose, on average if all had their best."""
+        """Return the average absolute gain of a row if all rows had their best options."""
         free = np.zeros(len(self.program.capacity))
         return float(dual_value(*self.program, free)[1]) / max(len(self.order), 1)
 
@@ -52,7 +55,7 @@ class Snapshot:
         return np.where(columns < 0, -1, columns % max(self.usage.shape[2], 1))
 
     def without_requirements(self, places: Sequence[int]) -> Snapshot:
-        """Return a program in which the rows at these places are not required; forget required rows' states."""
+        """Return a program without requirements for the rows at these places. Required rows' states are reset."""
         rows = self.program.rows
         required = rows.required.copy()
         required[self.order[list(places)]] = False
@@ -77,7 +80,7 @@ class Snapshot:
         return Entries(row[:count], column[:count], gain[:count])
 
     def picks_of(self, choice: Ints) -> Ints:
-        """Return picks, by row, from (rows,) columns, -1 for none.
+        """Return picks by row, from columns (rows,), -1 for none.
 
         Each column must be an option of its row. If the row may also stay there, the better pick counts.
         """
@@ -101,8 +104,9 @@ class Snapshot:
 class Found:
     """A plan and what is proven of it: objective <= optimum <= bound.
 
-    picks: by row; prices: (limits,), at which the bound holds. passes: over the rows, to find prices; pivots: of
-    the simplex method.
+    picks: by row.
+    prices: (limits,), at which the bound holds.
+    passes, pivots: passes over the rows to find prices, and pivots of the simplex method.
     """
 
     picks: Ints

@@ -1,9 +1,9 @@
-"""Solve a program: prices, a plan rounded at them, the LP's vertex, and HiGHS where few options are left.
+"""Solves a program in at most four steps.
 
 1. Find prices of the limits that minimise the Lagrangian bound, from the last solve's prices.
 2. Round at these prices: each row takes its best option that fits, and what is left is given away.
-3. Where the plan is not within the gap, pivot to a vertex of the LP relaxation and round that.
-4. Where it still is not, and the program is small, HiGHS closes the gap over what reduced costs leave open.
+3. If the plan is not within the gap, pivot to a vertex of the LP relaxation and round that.
+4. If it still is not, and the program is small, HiGHS closes the gap over what reduced costs leave open.
 """
 
 from __future__ import annotations
@@ -26,18 +26,17 @@ from .vertex import find_vertex
 
 # Widths of the smoothed dual, in units of an average row's gain.
 _COLD_WIDTH, _ROUGH_WIDTH, _FINE_WIDTH = 0.3, 5e-3, 1e-3
-_ENOUGH = 8e-3  # a price step must improve the bound by this part of a width per row to be worth another
+_ENOUGH = 8e-3  # price steps end when one improves the bound by less than this part of a width per row
 _FIRST_STEP, _ANY_STEP = 0.1, np.inf  # largest relative change of a price in the first step: warm, cold
 _VERTEX_GAP = 0.01  # part of the gap that the vertex may leave
-# HiGHS closes the gap to what is asked where a program has at most `_FEW_OPTIONS`, and else to `_LOOSE_GAP`.
+# HiGHS closes the gap to what is asked for up to `_FEW_OPTIONS`, and to `_LOOSE_GAP` up to `_MOST_OPTIONS`.
 _MOST_OPTIONS, _FEW_OPTIONS, _LOOSE_GAP = 50_000, 2_000, 1e-3
 
 
 def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, time_limit_s: float) -> Found:
-    """Return the best plan found; stop at the relative gap `gap`, or start no further step after the time limit.
+    """Return the best plan found. Stop at the relative gap, and start no further step after the time limit.
 
-    memory: what the last solve left; it is updated. base: picks, by row, that serve the required rows; None if
-    there are no such rows.
+    `memory` is what the last solve left, and is updated. `base` serves the required rows; None if there are none.
     """
     until_s = time.perf_counter() + time_limit_s
     near, prices, bound, passes = _find_prices(snapshot, memory)
@@ -51,14 +50,14 @@ def solve(snapshot: Snapshot, memory: Memory, base: Ints | None, gap: float, tim
         found = _round_vertex(snapshot, memory, near, found, base, gap)
     if not found.is_within(gap):
         found = _close(snapshot, found, gap, until_s)
-    memory.prices = found.prices  # the vertex's are nearer to the next solve's than those that were searched
+    memory.prices = found.prices  # prices of the vertex are nearer to the next solve's than those found first
     return replace(found, bound=max(found.bound, found.objective))
 
 
 def serve(snapshot: Snapshot, time_limit_s: float) -> tuple[Ints, tuple[int, ...]]:
-    """Return picks, by row, that serve the required rows, and the places in the order of those that go without.
+    """Return picks by row that serve the required rows, and the places in the order of those that go without.
 
-    Where HiGHS is content with a little more than a capacity, the last rows go without.
+    If a plan of HiGHS exceeds a capacity a little, the last rows go without.
     """
     options = _candidates(snapshot)
     plan, _ = serve_required(options, time_limit_s)
@@ -73,7 +72,7 @@ def serve(snapshot: Snapshot, time_limit_s: float) -> tuple[Ints, tuple[int, ...
 
 
 def _find_prices(snapshot: Snapshot, memory: Memory) -> tuple[Near, Floats, float, int]:
-    """Return the rows that are open near the prices, the prices, the bound they prove and the passes over rows."""
+    """Return the rows that are open near the prices, the prices, their bound, and the passes over rows."""
     program, known = snapshot.program, snapshot.known
     if memory.prices is None or memory.worth <= TOLERANCE:
         memory.worth = snapshot.gain_per_row() or 1.0
@@ -92,7 +91,7 @@ def _find_prices(snapshot: Snapshot, memory: Memory) -> tuple[Near, Floats, floa
 
 
 def _aim(snapshot: Snapshot, memory: Memory, width: float) -> Aim:
-    """Return how exactly prices are sought at a width, given in units of an average row's gain."""
+    """Return how exactly prices are sought at a width, which is in units of an average row's gain."""
     width *= memory.worth
     enough = _ENOUGH * width * max(len(snapshot.order), 1)
     return Aim(width, width, enough, _FIRST_STEP, memory.typical(snapshot.program))
@@ -101,7 +100,7 @@ def _aim(snapshot: Snapshot, memory: Memory, width: float) -> Aim:
 def _round_vertex(
     snapshot: Snapshot, memory: Memory, near: Near, found: Found, base: Ints | None, gap: float
 ) -> Found:
-    """Return the better of the plan found and the rounded vertex of the LP relaxation."""
+    """Return the better one of the plan found and the rounded vertex of the LP relaxation."""
     program = snapshot.program
     picks, prices, bound, split, pivots = find_vertex(
         program,
@@ -121,7 +120,7 @@ def _round_vertex(
 
 
 def _close(snapshot: Snapshot, found: Found, gap: float, until_s: float) -> Found:
-    """Let HiGHS close the gap in the time that is left, where the program is small."""
+    """Let HiGHS close the gap in the time that is left, if the program is small."""
     count, left_s = snapshot.options, until_s - time.perf_counter()
     aim = gap if count <= _FEW_OPTIONS else max(gap, _LOOSE_GAP)
     if count > _MOST_OPTIONS or left_s <= 0 or found.is_within(aim):

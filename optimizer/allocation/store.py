@@ -1,4 +1,4 @@
-"""The rows of a program by id: where their options lie, how they are weighed, and what is known of each."""
+"""The rows of a program by id: where their options lie, their weights, and what is known of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OTHERS = {"offset": float, "scale": float, "stay_gain": float, "required": bool
 
 
 class RowStore:
-    """Rows in slots of flat arrays; a slot is used again once its row is removed."""
+    """Rows in slots of flat arrays. The slot of a removed row is used again."""
 
     def __init__(self, order: ColumnOrder) -> None:
         self._order = order
@@ -59,7 +59,7 @@ class RowStore:
         self._spare += range(size - 1, had - 1, -1)
 
     def slots(self, ids: Sequence[str]) -> Ints:
-        """Return the slots of ids; raise ValueError unless all are there, each once."""
+        """Return the slots of ids. Raises ValueError for an unknown or repeated id."""
         # Rounds ask for the same rows again and again, and comparing equal lists of the same strings is fast.
         known, slots = self._asked
         if len(known) == len(ids) and known == (ids if isinstance(ids, list) else list(ids)):
@@ -77,13 +77,13 @@ class RowStore:
         return slots
 
     def of(self, name: str, slots: Ints) -> np.ndarray:
-        """Return an array of the rows: "required", "kind"."""
+        """Return an array of some rows, such as "required" or "kind"."""
         return np.asarray(self._rows[name][slots])
 
     def put(
         self, ids: Sequence[str], flat: Ints, value: Floats, required: Flags, kind: Ints, chain: Flags
     ) -> None:
-        """Add rows, or replace the options of rows that are there; arrays are as `sift` takes them."""
+        """Add rows, or replace the options of rows that are there. Arrays are as `sift` takes them."""
         order, pool = self._order, self._pool
         ranges, counts = np.empty((len(ids), order.groups, 4), np.int32), np.empty(len(ids), np.int64)
         columns = order.by_group, order.begin, order.size, chain
@@ -119,13 +119,13 @@ class RowStore:
             self._asked = [], slots[:0]
 
     def stay(self, slots: Ints, column: Ints, gain: Floats) -> bool:
-        """Write where rows may stay; return whether that changes anything. column: -1 for none."""
+        """Write the columns (-1 for none) in which rows may stay. Return whether that changes anything."""
         rows, width = self._rows, len(self._order.group)
         column = np.where(column >= 0, column + rows["kind"][slots] * width, -1)
         return self.change(slots, stay_column=column, stay_gain=np.where(column >= 0, gain, 0.0))
 
     def change(self, slots: Ints, **arrays: np.ndarray) -> bool:
-        """Write arrays of rows, and forget what is known of rows to which that makes a difference; whether any."""
+        """Write arrays of rows, and forget the states of rows that change. Return whether any row changes."""
         changed = np.zeros(len(slots), bool)
         for name, array in arrays.items():
             changed |= self._rows[name][slots] != array
@@ -161,7 +161,7 @@ class RowStore:
         )
 
     def entries(self, slots: Ints, limits: Limits) -> Entries:
-        """Return the options of rows, without those that can never matter."""
+        """Return the options of rows that can matter."""
         none = np.zeros(self._order.groups, bool)
         return self.snapshot(slots, limits, none, none, 1.0).entries()
 

@@ -1,4 +1,4 @@
-"""The LP's optimal vertex, from prices that are near its own: most rows are fixed there and take no part."""
+"""Finds the LP's optimal vertex from prices near its own, at which most rows are fixed and take no part."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from .options import NOTHING, Floats, Ints
 from .rounding import around, take_best, unserved
 from .simplex import NONE_FIRST, cheapest_growth, from_plan, optimise, split_rows
 
-_LIFT, _GOLDEN = 1e-6, 0.618  # capacities count as larger by this part, by amounts unlike each other
+_LIFT, _GOLDEN = 1e-6, 0.618  # about how much is added to capacities; spreads the amounts
 _TOLERANCE = 1e-9  # of prices and gains
 _PIVOTS = 50  # per row, at most
 
 
 class Vertex(NamedTuple):
-    """picks: one basic option of each row; prices: (limits,) and the bound they prove; split: fractional rows."""
+    """A vertex of the LP relaxation.
+
+    picks: one basic option of each row.
+    prices: (limits,) the prices that prove `bound`.
+    split: the fractional rows.
+    """
 
     picks: Ints
     prices: Floats
@@ -38,8 +43,8 @@ def find_vertex(
 ) -> Vertex:
     """Return a vertex of the LP relaxation whose value is within `enough` of the optimum.
 
-    prices, bound: to begin with; typical: what a unit of a limit costs, about. base: picks of required rows, if
-    there are any.
+    The search begins at `prices`, which prove `bound`. `typical` is about what a unit of a limit costs. `base` are
+    picks that serve the required rows; None if there are no such rows.
     """
     rows, columns, capacity = program
     picks = known.picks()
@@ -71,5 +76,5 @@ def find_vertex(
 
 
 def lifted(room: Floats) -> Floats:
-    """Return a little more than `room`, by amounts unlike each other, so that no two basic variables tie."""
+    """Return a little more than `room`, by different amounts, so that no two basic variables tie."""
     return room + _LIFT * (1.0 + np.arange(len(room)) * _GOLDEN % 1.0)
