@@ -1,10 +1,11 @@
-"""Which job gets how many GPUs of which node, by the genetic search of Pollux (Qiao et al., OSDI'21, section 4.2).
+"""Searches placements of jobs by the genetic algorithm of Pollux (Qiao et al., OSDI'21, section 4.2).
 
-NSGA-II (Deb et al., 2002) over matrices of jobs by nodes, as Pollux's authors and Sia's run it. Fitness is the
-power mean of the jobs' speedups, those of moved jobs discounted; utilisation is a second objective, which keeps
-the population diverse, and of the matrices found the fittest is taken. Children are bred by single-point crossover
-over jobs and three mutations (a job goes back to where it is, leaves nodes, takes more of a node with GPUs to
-spare) and repaired to be feasible; none is bred twice.
+It is NSGA-II (Deb et al., 2002) over matrices of jobs by nodes, as the authors of Pollux and Sia run it. Fitness
+is the power mean of the jobs' speedups, and those of moved jobs are discounted. Utilisation is a second objective
+that keeps the population diverse. The fittest matrix is the result.
+
+Children are bred by single-point crossover over jobs and three mutations. A job goes back to where it is, leaves
+nodes, or takes more of a node with spare GPUs. Children are repaired to be feasible, and none is bred twice.
 """
 
 from __future__ import annotations
@@ -23,26 +24,28 @@ Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 
 NO_SPEEDUP = 1e-3  # added to every speedup, so that a job without GPUs has a finite loss
-# Chances: a job goes back to where it is; a job leaves nodes, and then each of them.
+# Chances: that a job goes back to where it is; that it leaves nodes; and that it then leaves a given node.
 RESET, LEAVES, EMPTIES = 0.1, 0.1, 0.1
 CROSSES = 0.9  # chance that two parents are crossed over
-MOST = np.iinfo(np.int16).max  # GPUs of a node
-TRIES = 100  # matrices bred for each child, at most, until it is one that no one has had
+MOST = np.iinfo(np.int16).max  # most GPUs of a node
+TRIES = 100  # most matrices bred per child until one is new
 
 
 class Problem(NamedTuple):
-    """Jobs in the order in which they take GPUs where these run short.
+    """Jobs and nodes. Earlier jobs come first if GPUs run short.
 
-    `speedup[j, n, r]`: of job j with r GPUs of n nodes; 0 where it cannot run. A job holds GPUs of nodes of one
-    type `t`, a multiple of `unit[j, t]` between `least[j, t]` and `most[j, t]`, or none; unit 0: not of this type.
-    Nodes with the same `host` are parts of one machine, next to each other; a replica is not spread over machines
-    that could hold it. At most one job that spans nodes lies on a node, and one that can do with any number of
-    GPUs spans at most `most_nodes`. Only pinned jobs are free of all this.
+    `speedup[j, n, r]` is that of job j with r GPUs of n nodes; 0 if it cannot run. A job holds no GPUs, or GPUs of
+    one type `t`: a multiple of `unit[j, t]` between `least[j, t]` and `most[j, t]`. Unit 0 means that it cannot
+    run on this type. Nodes with the same `host` are parts of one machine, next to each other. A replica is not
+    spread over machines if one could hold it.
+
+    At most one job that spans nodes lies on a node. A job that can use any number of GPUs spans at most
+    `most_nodes`. Pinned jobs need not obey any of this.
     """
 
-    speedup: Floats  # (jobs, nodes + 1, GPUs + 1); what spans more nodes counts as the last
+    speedup: Floats  # (jobs, nodes + 1, GPUs + 1); larger counts of nodes and GPUs count as the last
     current: Counts  # (jobs, nodes) GPUs held
-    stay: Floats  # (jobs,) factor of a job's speedup where its row is not the current one
+    stay: Floats  # (jobs,) factor of a job's speedup if its row is not the current one
     room: Ints  # (nodes,) GPUs
     least: Ints  # (jobs, types)
     most: Ints  # (jobs, types)
@@ -57,7 +60,11 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """`rows`: (jobs, nodes) of the fittest; `front`: (matrices, jobs, nodes) that none of the others outdoes."""
+    """What a search found.
+
+    rows: (jobs, nodes) the fittest matrix.
+    front: (matrices, jobs, nodes) the matrices that no other one dominates.
+    """
 
     rows: Counts
     fitness: float
@@ -65,13 +72,14 @@ class Found:
 
 
 def search(problem: Problem, first: Counts, size: int, generations: int, seed: int) -> Found:
-    """The population `first`, (matrices, jobs, nodes) of any counts, bettered for so many generations.
+    """Improve the population `first`, (matrices, jobs, nodes) of any counts, for some generations.
 
     Raises:
-        ValueError: for no jobs, nodes or matrices; shapes that do not agree; entries that are negative, not finite
-            or beyond `MOST`; types and hosts that are not as `Problem` says; pinned jobs that are not first, or
-            hold more than there is room for; a size or `most_nodes` below 1, generations below 0, a `p` of 0 or
-            not finite, and a seed that is not of 64 bits.
+        ValueError: for no jobs, nodes or matrices, and shapes that do not agree. For entries that are negative,
+        not
+            finite or beyond `MOST`, and types and hosts that are not as `Problem` says. For pinned jobs that are
+            not first or hold more than there is room for. For a size or `most_nodes` below 1, generations below 0,
+            a `p` of 0 or not finite, and a seed beyond 64 bits.
     """
     _check_shapes(problem, first)
     _check_entries(problem, first)
@@ -93,7 +101,7 @@ def search(problem: Problem, first: Counts, size: int, generations: int, seed: i
 
 
 def _check_shapes(problem: Problem, first: Counts) -> None:
-    """Compiled code looks at no bound of an array: what it would read beyond them is refused here."""
+    """Refuse shapes with which compiled code, which checks no bounds, would read beyond an array."""
     if problem.current.ndim != 2 or not problem.current.size:
         raise ValueError(
             f"current: has shape {problem.current.shape}; (jobs, nodes) of at least one each is accepted"
@@ -147,7 +155,7 @@ def _check_entries(problem: Problem, first: Counts) -> None:
 
 @njit(cache=True)
 def _word(state: Words) -> np.uint64:
-    """64 random bits (SplitMix64)."""
+    """Draw 64 random bits (SplitMix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -157,7 +165,7 @@ def _word(state: Words) -> np.uint64:
 
 @njit(cache=True)
 def _chance(state: Words) -> float:
-    """Uniform in [0, 1)."""
+    """Draw a number that is uniform in [0, 1)."""
     return float(_word(state) >> np.uint64(11)) * 2.0**-53
 
 
@@ -181,7 +189,7 @@ def _mutate(x: Counts, problem: Problem, state: Words) -> None:
         for n in range(nodes):
             spare[n] -= x[j, n]
             holders[n] += x[j, n] > 0
-    # On each node with GPUs to spare about one job takes more, and about one of those that are there.
+    # On each node with spare GPUs about one of all jobs takes more, and about one of those that are there.
     for j in range(jobs):
         if pinned[j]:
             continue
@@ -192,7 +200,7 @@ def _mutate(x: Counts, problem: Problem, state: Words) -> None:
     for n in range(nodes):
         if spare[n] <= 0:
             continue
-        # From one job that takes more to the next: geometric steps instead of a draw for each.
+        # Steps from one job that takes more to the next are geometric, which saves a draw for each job.
         j = int(np.log(1.0 - _chance(state)) * scale)
         while j < jobs:
             if not pinned[j] and problem.unit[j, problem.type_of[n]] > 0:
@@ -202,7 +210,7 @@ def _mutate(x: Counts, problem: Problem, state: Words) -> None:
 
 @njit(cache=True)
 def _type(row: Counts, unit: Ints, type_of: Ints, required: bool) -> int:
-    """The GPU type that a job has most of, the others given up; -1: none."""
+    """Return the GPU type of which a job has most GPUs, or -1, and give up those of other types."""
     held = np.zeros(len(unit), np.int64)
     for n in range(len(row)):
         if row[n] > 0:
@@ -219,7 +227,7 @@ def _type(row: Counts, unit: Ints, type_of: Ints, required: bool) -> int:
 
 @njit(cache=True)
 def _limit(row: Counts, most: int, most_nodes: int, state: Words) -> None:
-    """At most so many GPUs and nodes, whichever nodes are drawn first."""
+    """Cut a row to so many GPUs and nodes; random nodes are kept."""
     total, count = 0, 0
     held = np.empty(len(row), np.int64)
     for n in range(len(row)):
@@ -241,9 +249,10 @@ def _limit(row: Counts, most: int, most_nodes: int, state: Words) -> None:
 
 @njit(cache=True)
 def _gather(row: Counts, j: int, t: int, problem: Problem, free: Ints, taken: Flags) -> None:
-    """Whole replicas, at least the least, for a job that cannot do with any number: near where its row has GPUs.
+    """Give a job that cannot use any number of GPUs whole replicas, at least its least, near its present GPUs.
 
-    One node if one can hold them, else the machines where it has most, of equals those that hold them all.
+    They lie on one node if one can hold them, and else on the machines where it has most. Of equal machines one
+    that holds all of them is taken.
     """
     nodes = len(row)
     least, most, unit = problem.least[j, t], problem.most[j, t], problem.unit[j, t]
@@ -354,7 +363,7 @@ def _repair(x: Counts, problem: Problem, state: Words) -> None:
 
 @njit(cache=True)
 def _evaluate(x: Counts, problem: Problem, losses: Floats, keys: Words) -> tuple[float, float, np.uint64]:
-    """(fitness, utilisation, hash) of a matrix."""
+    """Return the fitness, utilisation and hash of a matrix."""
     current, speedup = problem.current, problem.speedup
     jobs, nodes = x.shape
     widest, largest = speedup.shape[1] - 1, speedup.shape[2] - 1
@@ -384,12 +393,12 @@ def _evaluate(x: Counts, problem: Problem, losses: Floats, keys: Words) -> tuple
 
 @njit(cache=True)
 def _fronts(a: Floats, b: Floats) -> tuple[Ints, Floats]:
-    """(front, crowding distance) of each point; more of `a` and of `b` is better, front 0 is outdone by none."""
+    """Return (points,) front and crowding distance. More of `a` and `b` is better. Nothing dominates front 0."""
     count = len(a)
     front, crowding = np.zeros(count, np.int64), np.zeros(count)
     by_b = np.argsort(-b, kind="mergesort")
     order = by_b[np.argsort(-a[by_b], kind="mergesort")]
-    last = np.empty(count, np.int64)  # of each front: its last point, which has most of `b`
+    last = np.empty(count, np.int64)  # the last point of each front, which has most of `b`
     before = np.full(count, -1)
     lowest, highest = np.empty(count), np.empty(count)
     fronts = 0
@@ -401,7 +410,7 @@ def _fronts(a: Floats, b: Floats) -> tuple[Ints, Floats]:
         if r == fronts:
             fronts += 1
             crowding[i] = np.inf
-            lowest[r], highest[r] = a[i], b[i]  # the first has most of `a` and least of `b`
+            lowest[r], highest[r] = a[i], b[i]  # the first point has most of `a` and least of `b`
         else:
             before[i] = last[r]
         last[r] = i
@@ -423,7 +432,7 @@ def _fronts(a: Floats, b: Floats) -> tuple[Ints, Floats]:
 
 @njit(cache=True)
 def _parent(front: Ints, crowding: Floats, state: Words) -> int:
-    """The better of two drawn."""
+    """Draw two and return the better one."""
     i, k = _below(state, len(front)), _below(state, len(front))
     if front[i] != front[k]:
         return i if front[i] < front[k] else k
@@ -434,9 +443,9 @@ def _parent(front: Ints, crowding: Floats, state: Words) -> int:
 def _evolve(
     problem: Problem, losses: Floats, first: Counts, size: int, generations: int, state: Words
 ) -> tuple[Counts, Floats, Ints]:
-    """(population, fitness, front)."""
+    """Return (population, fitness, front) after the last generation."""
     jobs, nodes = problem.current.shape
-    # Survivors and children have fixed places; what does not survive makes room for the next children.
+    # Survivors and children have fixed places. What does not survive makes room for the next children.
     x = np.empty((2 * size, jobs, nodes), np.int16)
     fitness, utilisation, words = np.empty(2 * size), np.empty(2 * size), np.zeros(2 * size, np.uint64)
     keys = np.empty(jobs * nodes, np.uint64)
@@ -476,7 +485,7 @@ def _evolve(
                     seen.add(words[at])
                     count += 1
         if count == alive:
-            break  # as published: there is none that no one has had
+            break  # no new matrix was found, which ends the search as published
         front, crowding = _fronts(fitness[places[:count]], utilisation[places[:count]])
         order = np.argsort(-crowding, kind="mergesort")
         order = order[np.argsort(front[order], kind="mergesort")]

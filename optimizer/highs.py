@@ -1,7 +1,7 @@
 """HiGHS behind one interface: simplex, interior points, PDLP and branch and bound.
 
-Everything is minimised: HiGHS's first-order solver stops at once when told to maximise. Ctrl-C waits until HiGHS
-returns, which it does at the time limit at the latest.
+Everything is minimised, as HiGHS's first-order solver stops at once if it is told to maximise. Ctrl-C waits until
+HiGHS returns, which it does at the time limit at the latest.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .interrupts import InterruptsWait
 from .linear_program import LinearProgram, LinearSolution, Status
 
 Matrix = TypeVar("Matrix", sparse.csr_array, sparse.csc_array)
-# HiGHS refuses coefficients from here on, and lower sides, or upper ones below 0, which are infinite to it.
+# HiGHS refuses coefficients of this size. Sides of this size are infinite to it, so wrong ones are refused.
 TOO_LARGE, TOO_LARGE_SIDE = 1e15, 1e20
-FEASIBLE = 1e-7  # how far beyond its side a row may be
+FEASIBLE = 1e-7  # how far a row may be beyond its side
 
 STATUS = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
@@ -33,26 +33,32 @@ STATUS = {
 
 class Method(StrEnum):
     SIMPLEX = "simplex"
-    INTERIOR_POINT = "ipm"  # IPX: iterative, by the basis at hand
-    HIPO = "hipo"  # factorises; of the package highspy-extras
+    INTERIOR_POINT = "ipm"  # IPX, which solves its systems iteratively
+    HIPO = "hipo"  # factorises its systems; needs the package highspy-extras
     PDLP = "pdlp"
-    EXACT = "mip"  # `integer` is honoured; the other methods relax it
+    EXACT = "mip"  # branch and bound; only this method keeps `integer`
 
 
 @dataclass
 class Highs:
     """HiGHS with one method, from scratch at every solve.
 
-    time_limit_s: of one solve. gap: relative gap at which `mip` stops; absolute_gap: the same in units of the
-    objective. tolerance: relative, of `pdlp`. feasibility: by how much a side may be exceeded. crossover: whether
-    `ipm` and `hipo` end at a vertex. presolve: whether the program is reduced first. threads: 0 lets HiGHS choose.
     Without a time limit every answer of simplex, ipm and hipo is exact to 1e-7. Coefficients of 1e-12 and less in
     size count as 0.
 
+    time_limit_s: of one solve.
+    gap: relative gap at which `mip` stops.
+    tolerance: relative tolerance of `pdlp`.
+    threads: 0 lets HiGHS choose.
+    crossover: whether `ipm` and `hipo` end at a vertex.
+    presolve: whether the program is reduced first.
+    absolute_gap: as `gap`, in units of the objective.
+    feasibility: by how much a side may be exceeded.
+
     Raises:
-        ValueError: for a limit, gap or tolerance that is not positive, and for `hipo` where it is not installed;
-            by `solve`, for a program that HiGHS refuses: coefficients of 1e15 and more in size, or a finite lower
-            side of 1e20 and more, or upper of -1e20 and less.
+        ValueError: for a limit, gap or tolerance that is not positive, and for `hipo` if it is not installed.
+            `solve` raises it for a program that HiGHS refuses: with coefficients of 1e15 and more in size, lower
+            sides from 1e20, or upper sides up to -1e20.
     """
 
     method: Method = Method.SIMPLEX
@@ -63,7 +69,7 @@ class Highs:
     crossover: bool = True
     presolve: bool = True
     absolute_gap: float = 1e-6
-    feasibility: float | None = None  # HiGHS's own
+    feasibility: float | None = None  # None: HiGHS's own
 
     def __post_init__(self) -> None:
         self.method = Method(self.method)
@@ -78,7 +84,7 @@ class Highs:
         return f"HiGHS {self.method}"
 
     def solve(self, program: LinearProgram, start: np.ndarray | None = None) -> LinearSolution:
-        """Solve a program; start: (columns,) a feasible point that `mip` begins with."""
+        """Solve a program. `start` is a feasible point (columns,) that `mip` begins with."""
         began = time.perf_counter()
         if not len(program.cost):
             return without_columns(program, began)
@@ -99,10 +105,10 @@ class Highs:
             "threads": self.threads,
             "mip_rel_gap": self.gap,
             "mip_abs_gap": self.absolute_gap,
-            "small_matrix_value": 1e-12,  # the least it accepts
+            "small_matrix_value": 1e-12,  # the least that HiGHS accepts
         }
         if self.method is not Method.EXACT:
-            # HiGHS would take hipo for ipm wherever that is installed.
+            # For "ipm" HiGHS would take hipo if it is installed.
             options["solver"] = "ipx" if self.method is Method.INTERIOR_POINT else str(self.method)
         if self.method is Method.PDLP:
             options["pdlp_optimality_tolerance"] = self.tolerance
@@ -118,7 +124,7 @@ class Highs:
         return highs
 
     def run(self, highs: highspy.Highs, program: LinearProgram, began: float) -> LinearSolution:
-        """Solve the model that HiGHS holds; columns and rows of the answer are in the model's order."""
+        """Solve the model that HiGHS holds. Columns and rows of the answer are in the model's order."""
         ready = time.perf_counter()
         if np.isfinite(self.time_limit_s):
             highs.setOptionValue("time_limit", highs.getRunTime() + self.time_limit_s)  # its clock never restarts
@@ -149,7 +155,7 @@ class Highs:
 
 
 def without_columns(program: LinearProgram, began: float) -> LinearSolution:
-    """Answer for HiGHS, which says of such a program that it is empty, not whether its rows can be 0."""
+    """Solve a program without columns. HiGHS only says that it is empty, not whether its rows can be 0."""
     feasible = ((program.row_lower <= FEASIBLE) & (program.row_upper >= -FEASIBLE)).all()
     seconds = time.perf_counter() - began
     if not feasible:
@@ -158,10 +164,9 @@ def without_columns(program: LinearProgram, began: float) -> LinearSolution:
 
 
 def dual_bound(program: LinearProgram, row_dual: np.ndarray) -> float:
-    """Return the Lagrangian bound of any multipliers: the minimum is at least this.
+    """Return the Lagrangian bound of any multipliers (rows,): the minimum is at least this.
 
-    row_dual: (rows,). Multipliers of a side that is infinite count as 0; -inf where a reduced cost points to an
-    infinite bound.
+    Multipliers of an infinite side count as 0. The bound is -inf if a reduced cost points to an infinite bound.
     """
     side = np.where(row_dual > 0, program.row_lower, program.row_upper)
     y = np.where(np.isfinite(side), row_dual, 0.0)
@@ -172,12 +177,12 @@ def dual_bound(program: LinearProgram, row_dual: np.ndarray) -> float:
 
 
 def integer_columns(program: LinearProgram) -> np.ndarray:
-    """Return (columns,) which must be whole numbers."""
+    """Return (columns,) whether each must be a whole number."""
     return np.zeros(len(program.cost), bool) if program.integer is None else program.integer
 
 
 def check_sizes(program: LinearProgram) -> None:
-    """Raise ValueError for what HiGHS refuses of a new model, though it may not where a model is changed."""
+    """Raise ValueError for sizes that HiGHS refuses in a new model, but may accept when a model is changed."""
     sizes_of = {
         "matrix": (np.abs(program.matrix.data), TOO_LARGE),
         "lower": (program.lower, TOO_LARGE_SIDE),
@@ -192,7 +197,7 @@ def check_sizes(program: LinearProgram) -> None:
 
 
 def pass_model(highs: highspy.Highs, program: LinearProgram, *, integer: bool) -> None:
-    """Hand a program to HiGHS; raise ValueError where it refuses it."""
+    """Hand a program to HiGHS. Raises ValueError if HiGHS refuses it."""
     starts, index, values = parts_of(summed(program.matrix))
     kinds = np.zeros(len(program.cost), np.int32)
     if integer:
@@ -221,7 +226,7 @@ def pass_model(highs: highspy.Highs, program: LinearProgram, *, integer: bool) -
 
 
 def summed(matrix: Matrix) -> Matrix:
-    """Return the matrix with every coefficient in one part: HiGHS refuses more."""
+    """Return the matrix with one entry per coefficient, as HiGHS refuses more."""
     if matrix.has_canonical_format:
         return matrix
     matrix = matrix.copy()
@@ -230,5 +235,5 @@ def summed(matrix: Matrix) -> Matrix:
 
 
 def parts_of(matrix: sparse.csr_array | sparse.csc_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return starts (with the end, where row-wise models want it), indices and values, in HiGHS's types."""
+    """Return starts (and the end), indices and values of a matrix in HiGHS's types."""
     return matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float64)

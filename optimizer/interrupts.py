@@ -1,7 +1,7 @@
-"""Ctrl-C waits until compiled code has handed over what it found.
+"""Lets Ctrl-C wait until compiled code has returned its result.
 
-numba makes Python objects of what a kernel returns and does not look whether that went well. A handler that raises
-just then, as that of SIGINT does, ends the process with a fault, or loses what the program was about to be told.
+numba makes Python objects of what a kernel returns, and does not check whether that went well. The handler of
+SIGINT raises. If it does so just then, the process ends with a fault or the result is lost.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ _SIGINT = int(signal.SIGINT)
 
 
 class InterruptsWait:
-    """A context at whose end SIGINT's handler is called, once, where the signal came within.
+    """A context that calls SIGINT's handler at its end, once, if the signal came within.
 
-    Only the main thread calls handlers, so elsewhere nothing is done; nor within another such context, nor where
-    Python has no handler for the signal. Entering and leaving take some 10 µs, within another one less than one.
+    Only the main thread calls handlers, so the context does nothing in other threads. It also does nothing within
+    another such context, or if Python has no handler for the signal. It takes some 10 µs, and less than 1 µs
+    within another one.
     """
 
     _is_entered: ClassVar[bool] = False  # by the main thread

@@ -1,4 +1,4 @@
-"""A linear program as plain arrays, and what a solver says of it: what engine, baselines and problems exchange."""
+"""A linear program as plain arrays, and its solution, as engine, baselines and problems exchange them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
     UNBOUNDED = "unbounded"
-    STOPPED = "stopped"  # at a limit, or where numbers fail; x, if any, is the best found, and may be infeasible
+    STOPPED = "stopped"  # at a limit, or as numbers failed; x, if any, is the best found and may be infeasible
 
 
 @dataclass(frozen=True, eq=False)
 class LinearProgram:
-    """minimise cost @ x  subject to  row_lower <= matrix @ x <= row_upper  and  lower <= x <= upper.
+    """Minimise cost @ x  subject to  row_lower <= matrix @ x <= row_upper  and  lower <= x <= upper.
 
-    cost, lower, upper: (columns,); matrix: (rows, columns) sparse; row_lower, row_upper: (rows,). Sides may be
-    infinite. integer: (columns,) mask of what must be whole numbers, None: nothing.
+    cost, lower, upper: (columns,); bounds may be infinite.
+    matrix: (rows, columns) sparse.
+    row_lower, row_upper: (rows,); sides may be infinite.
+    integer: (columns,) mask of what must be whole numbers; None for nothing.
 
     Raises:
-        ValueError: for shapes that do not agree, an integer that is not of bool, entries that are nan, costs or
-            coefficients that are infinite, and a lower side that is +inf, an upper that is -inf, or above one
-            another.
+        ValueError: for shapes that do not agree, an `integer` that is not of bool, entries that are nan, and
+            infinite costs or coefficients. Also for a lower side of +inf, an upper one of -inf, and a lower side
+            above the upper one.
     """
 
     cost: np.ndarray
@@ -67,10 +69,15 @@ class LinearProgram:
 
 @dataclass(frozen=True, eq=False)
 class LinearSolution:
-    """x: (columns,); row_dual: (rows,) what one more unit of a row's side adds to the minimum; None where unknown.
+    """What a solver found.
 
-    objective: cost @ x. bound: a proven lower bound of the minimum, -inf where there is none. seconds: wall time
-    of the solve, `setup_s` of it spent handing the program over. iterations: the solver's own count.
+    x: (columns,); None if there is none.
+    row_dual: (rows,) what one more unit of a row's side adds to the minimum; None if unknown.
+    objective: cost @ x.
+    bound: a proven lower bound of the minimum; -inf if there is none.
+    seconds: wall time of the solve.
+    setup_s: the part of `seconds` that it took to hand the program over.
+    iterations: the solver's own count.
     """
 
     status: Status

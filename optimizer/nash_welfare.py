@@ -1,13 +1,13 @@
-"""Rounds for every job over a window that maximise weighted Nash social welfare (Shockwave, NSDI'23).
+"""Finds rounds for every job over a window that maximise weighted Nash social welfare (Shockwave, NSDI'23).
 
     maximise    sum over jobs i of weight[i] * log(progress of i at the window's end) / (jobs * rounds)
                 - makespan_weight * (longest work left of any job) / (longest work left now) / rounds
     subject to  rounds of a job on all GPU types <= rounds,   GPUs * rounds on a type <= its GPUs * rounds
 
-Progress is the fraction of a job's work. As in the published code its log is linear between a few bases. It is
-concave, so that no integer variables are needed to keep to the curve, and rounds may be fractions; which rounds
-of the window a job gets changes nothing of the objective and is left to the caller. That makes a program of some
-eight variables a job of one that had one for every job and round.
+Progress is the fraction of a job's work. As in the published code its log is linear between a few bases. The log
+is concave, so no integer variables are needed to keep to the curve, and rounds may be fractions. Which rounds of
+the window a job gets does not change the objective, and is left to the caller. So the program has some eight
+variables per job, and not one for every job and round.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ Floats = NDArray[np.float64]
 class Window:
     """The jobs and GPUs of one window.
 
-    weight, gpus, done, left: (jobs,) fairness weight, GPUs it runs on, and its work done and left (above 0), in
-    rounds on the type it is fastest on. speed: (jobs, types) of its fastest, 0 where it cannot run. capacity:
-    (types,) GPUs. rounds: of the window, 1 or more.
+    weight: (jobs,) fairness weights.
+    gpus: (jobs,) GPUs that each job runs on.
+    done, left: (jobs,) work done and left (above 0), in rounds on a job's fastest type.
+    speed: (jobs, types) relative to a job's fastest type; 0 where it cannot run.
+    capacity: (types,) GPUs.
+    rounds: of the window, 1 or more.
 
     Raises:
         ValueError: for shapes that do not agree, entries that are negative or not finite, a job without work left,
@@ -65,16 +68,20 @@ class Window:
 
 
 def log_progress(bases: Floats, origin: float) -> Floats:
-    """Return (bases,) the log of each base; `origin` stands for 0."""
+    """Return (bases,) the log of each base. `origin` stands for 0."""
     return np.log(np.where(bases > 0, bases, origin))
 
 
 def planned_rounds(
     window: Window, bases: Floats, origin: float, makespan_weight: float, time_limit_s: float
 ) -> Floats | None:
-    """Return (jobs, types) rounds of the window on each type; None where none were found in time.
+    """Return (jobs, types) rounds of the window on each type; None if none were found in time.
 
-    `bases`: of progress, from 0 to 1, rising. Where all weights are 0, only the makespan counts.
+    If all weights are 0, only the makespan counts.
+
+    Args:
+        bases: points of progress that rise from 0 to 1.
+        origin: stands for a progress of 0.
 
     Raises:
         ValueError: for a makespan weight that is negative or not finite.
@@ -86,7 +93,7 @@ def planned_rounds(
         return np.zeros(window.speed.shape)
     total = window.done + window.left
     row, column = np.nonzero(window.speed > 0)
-    # Pieces of progress that are still to be made: each job's, between two bases.
+    # The progress that each job has still to make is cut into pieces between two bases.
     slope = np.diff(log_progress(bases, origin)) / np.diff(bases)
     now = (window.done / total)[:, None]
     piece = np.clip(bases[1:] - np.maximum(now, bases[:-1]), 0.0, None)
@@ -100,7 +107,7 @@ def planned_rounds(
     cost = np.concatenate([np.zeros(count), -gain, [longest]])
     speed = window.speed[row, column]
     on, made, every = np.arange(count), count + np.arange(pieces), np.arange(jobs)
-    # Progress takes rounds; a job's rounds take time; rounds take GPUs; what is not done is left.
+    # The blocks say: progress takes rounds, a job's rounds take time, work not done is left, and rounds take GPUs.
     blocks = [
         (of, made, total[of]), (row, on, -speed),
         (jobs + row, on, np.ones(count)),
