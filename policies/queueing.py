@@ -29,46 +29,64 @@ class QueueingOptions(BaseModel):
 
 
 def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
-    """Start waiting jobs in `order` (positions in the round), until one finds no room. Nothing is preempted."""
+    """Preempt nothing; waiting jobs start in `order` (positions in the round), none before its turn.
+
+    A job that would not even fit into the empty cluster holds up nobody.
+    """
     columns = round.columns
-    ledger = _ledger(round, np.flatnonzero(columns.held > 0))
+    ledger, empty = _ledger(round, np.flatnonzero(columns.held > 0)), Ledger(round.cluster)
     tried = np.zeros(len(order), bool)
     for i in order:
         if columns.held[i] and columns.ids[i] in ledger.held:
             continue
         tried[i] = True
-        found = _room(ledger, round, round.jobs[i], int(columns.gpus[i]), type_blind)
-        if found is None:
+        found = _room(ledger, round, i, type_blind)
+        if found is not None:
+            ledger.take(columns.ids[i], found)
+        elif _room(empty, round, i, type_blind) is not None:
             break
-        ledger.take(columns.ids[i], found)
     return _served(round, dict(ledger.held), order, tried)
 
 
 def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
     """Run the jobs that come first in `order`, as long as their GPUs fit the cluster, and stop the others.
 
-    Running jobs that may not be stopped come first. A job that does not fit is passed over. A running job that is
-    to run on keeps its placement. A job that finds no room on few nodes waits, and its GPUs stay free.
+    Whoever runs and may not be stopped is first. A job that does not fit is passed over. One that is to run keeps
+    its placement; one that finds no room on few nodes waits, and its GPUs with it. Nobody waits with a job that
+    would not even fit into the empty cluster.
     """
-    columns = round.columns
+    columns, empty = round.columns, Ledger(round.cluster)
     pinned = (columns.held > 0) & ~columns.preemptible
     for i in np.flatnonzero(pinned).tolist():
         pinned[i] = is_pinned(round.jobs[i], round.cluster)
     if pinned.any():
         order = order[np.argsort(~pinned[order], kind="stable")]
+    tried, asking = np.zeros(len(order), bool), order
+    while True:
+        ledger, chosen, in_vain = _first(round, asking, type_blind)
+        tried[chosen] = True
+        never = [i for i in in_vain if _room(empty, round, i, type_blind) is None]
+        if not never:
+            return _served(round, dict(ledger.held), order, tried)
+        asking = asking[~np.isin(asking, never)]
+
+
+def _first(round: Round, order: np.ndarray, type_blind: bool) -> tuple[Ledger, np.ndarray, list[int]]:
+    """Return what the jobs first in `order` hold, their positions, and which of them found no room."""
+    columns = round.columns
     admitted = _admitted(columns.gpus[order], sum(round.cluster.capacity().values()))
     chosen = order[admitted]
     running = columns.held[chosen] > 0
-    ledger = _ledger(round, chosen[running])
-    if len(ledger.held) < running.sum():  # nodes of some are gone
+    ledger, in_vain = _ledger(round, chosen[running]), list[int]()
+    if len(ledger.held) < running.sum():  # GPUs of some are gone
         running = np.array([id in ledger.held for id in columns.ids[chosen].tolist()])
-    for i in chosen[~running]:
-        found = _room(ledger, round, round.jobs[i], int(columns.gpus[i]), type_blind)
+    for i in chosen[~running].tolist():
+        found = _room(ledger, round, i, type_blind)
         if found is not None:
             ledger.take(columns.ids[i], found)
-    tried = np.zeros(len(order), bool)
-    tried[chosen] = True
-    return _served(round, dict(ledger.held), order, tried)
+        else:
+            in_vain.append(i)
+    return ledger, chosen, in_vain
 
 
 def _served(round: Round, placements: dict[str, Placement], order: np.ndarray, tried: np.ndarray) -> Plan:
@@ -109,7 +127,7 @@ class QueueingPolicy(ABC):
         rule = (
             "Jobs that run may be stopped for those before them."
             if self.traits.preempts
-            else "Nothing that runs is stopped, and no waiting job overtakes another."
+            else "Nothing that runs is stopped, and no waiting job overtakes another that could run."
         )
         view = round.jobs[job_of(job, round)]
         return explained(job, round, plan, (self.standing(view), rule), self.facts(view))
@@ -133,8 +151,9 @@ class TimeLeftPolicy(QueueingPolicy):
         return expectation(job, "")[1]
 
 
-def _room(ledger: Ledger, round: Round, job: JobView, gpus: int, type_blind: bool) -> Placement | None:
-    """Return where a job may start now; None if there is no room."""
+def _room(ledger: Ledger, round: Round, i: int, type_blind: bool) -> Placement | None:
+    """Return where the job at a position may start now."""
+    job, gpus = round.jobs[i], int(round.columns.gpus[i])
     demand = Demand.of(job.spec)
     if len(round.cluster.gpu_types) == 1 or (job.rates is None and job.model is None):
         return ledger.find(gpus, job.spec.resources.gpu_types, demand=demand)

@@ -323,7 +323,7 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (r"Jobs are served in the order in which they were submitted\.",
      lambda t, m: t.order() == sorted(t.order(), key=lambda id: next(
          (v.submitted_s, n) for n, v in enumerate(t.round.jobs) if v.id == id))),
-    (r"Nothing that runs is stopped, and no waiting job overtakes another\.",
+    (r"Nothing that runs is stopped, and no waiting job overtakes another that could run\.",
      lambda t, m: all(v.id in t.plan.placements for v in t.round.jobs if v.placement is not None)),
     (r"Jobs that run may be stopped for those before them\.", lambda t, m: t.policy.traits.preempts),
     (rf"The (?:shortest jobs start first|jobs that end soonest run)\. ({UNKNOWN_LENGTH}, so it comes last\.)",

@@ -6,26 +6,15 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from coadapt.cli.main import run as command
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.round import JobView, Round
-from coadapt.simulator.jobs.adaptive import AdaptiveWorld
-from coadapt.simulator.jobs.fitted import FittedApplications
-from coadapt.simulator.jobs.knowledge import Knows, LearningKnowledge
-from coadapt.simulator.traces.workload import TraceJob, Workload
 
-from tests.support.rounds import cluster, held, job, model, on
+from tests.support.rounds import cluster, held, model, on, rigid
 
 ORDERING = ("fifo", "las", "sjf", "srtf", "themis")
-
-
-def rigid(id: str, gpus: int = 1, **view: Any) -> JobView:
-    view.setdefault("known", False)
-    return job(id, gpus=gpus, adaptivity="rigid", **view)
 
 
 FASTER_ON_B = {"measured": {"rates": {"a": 1.0, "b": 3.0}}, "fitted": {"model": model({"a": 1.0, "b": 3.0})}}
@@ -58,25 +47,6 @@ def test_a_job_starts_on_the_type_that_runs_it_fastest_unless_types_are_not_look
     for type_blind, expected in ((False, aware), (True, blind)):
         plan = make_policy(policy, type_blind=type_blind).plan(round)
         assert held(plan) == ({} if expected is None else {"j": expected})
-
-
-def test_rigid_jobs_that_train_models_tell_how_long_they_take_as_far_as_their_model_says() -> None:
-    types = ("a100", "t4")
-    one = FittedApplications(types)["cifar10"]
-    rows = [TraceJob(str(n), 0.0, n, application="cifar10", batch_size=512) for n in (1, 4)]
-    workload = Workload.of(rows)
-
-    def told(knows: Knows, workload: Workload) -> list[float]:
-        knowledge = LearningKnowledge(workload, [one, one], knows)
-        world = AdaptiveWorld(workload, [one, one], knowledge, largest_nodes={"a100": 8, "t4": 4})
-        whole = np.full(2, one.statistics.boundaries[one.epochs - 1])
-        start, half = (world.told.remaining_s(np.arange(2), whole * done) for done in (0.0, 0.5))
-        assert half.tolist() == pytest.approx((start / 2).tolist(), nan_ok=True)
-        return [float(seconds) for seconds in start]
-
-    alone, four = told(Knows.ORACLE, workload.tuned())
-    assert 0 < four < alone
-    assert told(Knows.NO_PROFILE, workload.tuned()) == pytest.approx([float("nan")] * 2, nan_ok=True)
 
 
 # --- every kind of trace -----------------------------------------------------------------------------------------

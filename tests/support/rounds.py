@@ -84,10 +84,18 @@ def job(id: str, *, known: bool = True, **view: Any) -> JobView:
         "gpus",
         "gpu_types",
         "gpus_per_replica",
+        "cpus_per_gpu",
+        "memory_gib_per_gpu",
     }
     about = {name: view.pop(name) for name in list(view) if name in names}
     defaults: dict[str, Any] = {"age_s": 3600.0, "largest_gpus": {"a": 64}}
     return JobView(id=id, spec=spec(id, **about), **{"model": ANY if known else None, **defaults, **view})
+
+
+def rigid(id: str, gpus: int = 1, **view: Any) -> JobView:
+    """Return a job of a fixed number of GPUs; nothing is known of its speed unless the view says so."""
+    view.setdefault("known", False)
+    return job(id, gpus=gpus, adaptivity="rigid", **view)
 
 
 def tabulated(goodput: Mapping[str, float]) -> TabulatedModel:
