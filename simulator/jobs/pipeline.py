@@ -43,15 +43,15 @@ class PipelineStepTimes:
         return float(self._samples), float(self._samples)
 
     def samples(self) -> Iterator[tuple[Shape, int]]:
-        """Yield the shapes of replicas that were measured, with the local batch size."""
+        """Yield the shapes of whole replicas that were measured, with the local batch size."""
         for shape, size in self._stage.samples():
-            if size == 1:
+            if size == 1 and all(gpus % self._stages == 0 for gpus in shape):
                 yield tuple(gpus // self._stages for gpus in shape), self._samples
 
     def rows(self) -> Iterator[Row]:
-        """Yield all measurements, by replicas."""
+        """Yield all measurements of whole replicas."""
         for nodes, gpus, size, time in self._stage.rows():
-            if size == 1:
+            if size == 1 and gpus % self._stages == 0 and gpus >= nodes * self._stages:
                 yield nodes, gpus // self._stages, self._samples, self._whole(time)
 
     def _gpus(self, shape: Shape) -> Shape:

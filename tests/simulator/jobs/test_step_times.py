@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import pytest
 from coadapt.simulator.jobs.applications import Application, MeasuredApplications
 from coadapt.simulator.jobs.step_times import StepTimes, canonical
 
-PLACEMENTS = """local_bsz,step_time,sync_time,placement
-8,1.0,0.0,1
-16,1.6,0.0,1
-8,1.2,0.1,2
-16,1.8,0.1,2
-8,1.5,0.4,11
-16,2.1,0.4,11
-8,1.7,0.5,12
-16,2.4,0.5,12
-"""
-SCALABILITY = """num_nodes,num_replicas,local_bsz,step_time,sync_time
-4,8,8,2.0,0.8
-4,8,16,2.6,0.8
-"""
-VALIDATION = "progress,iteration,metric,grad_sqr,grad_var\n100,100,0,1.0,4.0\n200,200,0,1.0,8.0\n"
+from tests.support.profiles import PLACEMENTS, written
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    (folder / "placements-x.csv").write_text(PLACEMENTS)
-    (folder / "scalability-x.csv").write_text(SCALABILITY)
-    (folder / "validation-16.csv").write_text(VALIDATION)
-    (folder / "validation-64.csv").write_text(VALIDATION.replace("100,100", "104,100"))
-    return folder
+    return written(tmp_path)
 
 
 def test_measured_shapes_are_interpolated_between_batch_sizes(model: Path) -> None:
@@ -73,19 +52,6 @@ def test_beyond_the_measurements_there_is_an_error(model: Path) -> None:
         times.at((1,), 64)
     with pytest.raises(ValueError, match="nothing like"):
         times.sizes((8, 8, 8, 8, 8))
-
-
-def test_an_application_goes_on_beyond_its_measurements_by_a_fitted_model_and_says_so_once(model: Path) -> None:
-    times = Application.read(model, ["x"]).step_times["x"]
-    assert times.measured((1, 2))
-    assert not times.measured((8, 8))
-    with pytest.warns(UserWarning, match=r"tiny on x: placements such as \[8, 8\] \(replicas per node\) were not"):
-        beyond = times.at((8, 8), 16)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert times.sizes((8, 8)) == (8, 16)
-        assert times.at((8, 8, 8), 16).step_s > 0
-    assert beyond.step_s > times.at((1,), 16).step_s  # it has more to synchronise
 
 
 def test_an_application_trains_as_it_was_measured(model: Path) -> None:

@@ -12,52 +12,7 @@ from coadapt.simulator.traces.readers import jsonl, read_trace
 from coadapt.simulator.traces.workload import TraceJob, Workload
 
 from tests.support.bad_traces import BAD_TRACES, ENDLESS, BadTrace, refusal, refusal_in_little_memory
-
-SIA = "name,time,application,num_replicas,batch_size\na,5,cifar10,4,512\nb,9.5,bert,1,12\n"
-HELIOS = (
-    "job_id,user,vc,gpu_num,cpu_num,state,submit_time,duration\n"
-    "7,u,vcA,8,8,COMPLETED,2020-09-01 00:00:03,97\n8,u,vcB,1,1,FAILED,2020-09-01 00:01:03,0\n"
-)
-PHILLY = (
-    "timestamp,duration,num_gpus,gpu_time,cluster\n"
-    "2017-10-09 07:01:55,66.0,1,66.0,x\n2017-10-09 07:01:50,10.0,2,20.0,y\n"
-)
-COPTER = "name,time,category,application\na,1.5,SiaJob,bert\nb,2,BatchInferenceJob,llama\n"
-PAI = "job_id,arrival_s,service_sec,gpu_count\nj1,10,100,1\nj2,20,50,2\n"
-
-
-def written(folder: Path, text: str, name: str = "trace.csv") -> Path:
-    path = folder / name
-    path.write_text(text)
-    return path
-
-
-def test_sia_workloads_name_applications_and_what_a_user_asked_for(tmp_path: Path) -> None:
-    workload = read_trace(written(tmp_path, SIA))
-    assert workload.applications == ("cifar10", "bert")
-    assert workload.submit_s.tolist() == [5.0, 9.5]
-    assert workload.gpus.tolist() == [4, 1]
-    assert workload.batch_size.tolist() == [512, 12]
-    assert set(workload.adaptivity) == {Adaptivity.ADAPTIVE}
-    assert np.isnan(workload.duration_s).all()
-
-
-def test_a_category_says_what_may_be_adapted(tmp_path: Path) -> None:
-    header = "name,time,application,num_replicas,batch_size,category\n"
-    workload = read_trace(written(tmp_path, header + "a,0,bert,1,12,rigid\nb,1,bert,1,12,scale-gpus\n"))
-    assert workload.adaptivity == (Adaptivity.RIGID, Adaptivity.STRONG_SCALING)
-
-
-def test_cluster_logs_count_from_their_first_job(tmp_path: Path) -> None:
-    helios = read_trace(written(tmp_path, HELIOS))
-    assert helios.submit_s.tolist() == [0.0, 60.0]
-    assert helios.clock_s == 3.0  # its first job came at 00:00:03
-    assert helios.virtual_clusters == ("vcA", "vcB")
-    assert helios.duration_s.tolist() == [97.0, 0.0]
-    philly = read_trace(written(tmp_path, PHILLY))
-    assert philly.ids == ("line-3", "line-2")  # the file is in no order of time
-    assert philly.submit_s.tolist() == [0.0, 5.0]
-    assert read_trace(written(tmp_path, PAI)).gpus.tolist() == [1, 2]
+from tests.support.traces import COPTER, HELIOS, PAI, PHILLY, SIA, written
 
 
 def test_packed_traces_are_unpacked(tmp_path: Path) -> None:
@@ -140,28 +95,6 @@ def test_own_traces_may_have_a_byte_order_mark_and_comments(tmp_path: Path) -> N
 def test_names_may_hold_what_stands_between_columns(tmp_path: Path) -> None:
     text = 'name;time;application;num_replicas;batch_size\n"a; b";5;cifar10;4;512\n"#2";6;cifar10;4;512\n'
     assert read_trace(written(tmp_path, text)).ids == ("a; b", "#2")
-
-
-def test_jobs_without_a_whole_gpu_are_left_out_with_one_warning(tmp_path: Path) -> None:
-    rows = "7,vcA,0,2020-09-01 00:00:03,97\n8,vcB,1,2020-09-01 00:01:03,50\n9,vcB,0.5,2020-09-01 00:02:03,50\n"
-    path = written(tmp_path, "# Helios\njob_id,vc,gpu_num,submit_time,duration\n" + rows)
-    with pytest.warns(UserWarning, match="left out") as told:
-        workload = read_trace(path)
-    assert workload.ids == ("8",)
-    assert [str(one.message) for one in told] == [
-        f"{path}: 1 job without a GPU left out and 1 job with part of a GPU left out, the first in line 3"
-    ]
-
-
-def test_where_a_log_rounds_parts_of_gpus_up_they_are(tmp_path: Path) -> None:
-    path = written(tmp_path, PAI.replace("100,1", "100,0.25").replace("50,2", "50,2.5") + "j3,30,5,0\n")
-    with pytest.warns(UserWarning, match="left out") as told:
-        workload = read_trace(path)
-    assert (workload.ids, workload.gpus.tolist()) == (("j1", "j2"), [1, 3])
-    assert [str(one.message) for one in told] == [
-        f"{path}: 1 job without a GPU left out and 2 jobs with part of a GPU rounded up to whole ones, "
-        "the first in line 2"
-    ]
 
 
 def test_lines_of_all_columns_behind_a_hash_are_left_out_with_a_warning(tmp_path: Path) -> None:
