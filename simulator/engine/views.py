@@ -29,6 +29,8 @@ class Views(Sequence[JobView]):
         if found is None:
             if not -len(self) <= index < len(self):
                 raise IndexError(f"job: {index} of {len(self)}")
+            if index < 0:
+                return self[index + len(self)]
             found = self._made[index] = self._make(index)
         return found
 

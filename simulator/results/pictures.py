@@ -92,8 +92,6 @@ def jobs_over_time(run: SavedRun, top: int) -> bytes:
 
     A bar is higher with more GPUs, and its colour is the GPU type.
     """
-    import matplotlib.pyplot as plt
-
     outcome = run.outcome
     types, hours = gpu_hours(outcome)
     chosen = np.sort(np.argsort(-hours.sum(axis=1), kind="stable")[:top])  # in order of submission
@@ -121,7 +119,9 @@ def jobs_over_time(run: SavedRun, top: int) -> bytes:
         fontsize=10,
     )
     axes.grid(axis="y", visible=False)
-    handles = [plt.Rectangle((0, 0), 1, 1, color=_of_type(at)) for at in range(len(types))]
+    from matplotlib.patches import Patch
+
+    handles = [Patch(color=_of_type(at)) for at in range(len(types))]
     axes.legend(handles, types, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     return _png(figure)
 
