@@ -27,15 +27,10 @@ def test_a_figure_is_beside_its_difference_to_the_first_column() -> None:
 
 
 @pytest.mark.parametrize(
-    ("groups", "kind"),
-    [
-        ({"a": [ONE], "b": [TWICE]}, "worse"),
-        ({"a": [TWICE], "b": [ONE]}, "better"),
-        ({"a": [ONE], "b": [ONE]}, ""),
-    ],
+    ("first", "second", "kind"), [(ONE, TWICE, "worse"), (TWICE, ONE, "better"), (ONE, ONE, "")]
 )
-def test_whether_it_is_better_or_worse_is_marked(groups: dict[str, Sequence[SavedRun]], kind: str) -> None:
-    assert f'<small class="{kind}">' in metrics_table(groups)
+def test_whether_it_is_better_or_worse_is_marked(first: SavedRun, second: SavedRun, kind: str) -> None:
+    assert f'<small class="{kind}">' in metrics_table({"a": [first], "b": [second]})
 
 
 def test_several_traces_are_a_mean_with_its_deviation_and_one_is_a_number() -> None:
