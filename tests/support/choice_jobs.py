@@ -2,6 +2,8 @@
 
 import numpy as np
 from coadapt.optimizer.allocation.snapshot import Snapshot
+from scipy import sparse
+from scipy.optimize import linprog
 
 from tests.support.choice_instances import Instance
 
@@ -29,3 +31,16 @@ def snapshot_of(instance: Instance) -> Snapshot:
     """Return the snapshot that a solver is given."""
     program = instance.program()
     return program._snapshot(program._rows.slots(instance.ids))
+
+
+def lp_optimum(instance: Instance) -> float:
+    """Return the optimum of the LP relaxation of a program without required rows, by scipy's HiGHS.
+
+    Columns that do not fit into the empty program take no part.
+    """
+    problem = instance.problem()
+    row, column = np.nonzero(problem.allowed & (problem.usage <= problem.capacity[:, None]).all(axis=0))
+    one_each = sparse.csr_array((np.ones(len(row)), (row, np.arange(len(row)))), (len(problem.value), len(row)))
+    limits = sparse.vstack([one_each, sparse.csr_array(problem.usage[:, column])])
+    room = np.concatenate([np.ones(len(problem.value)), problem.capacity])
+    return -float(linprog(-problem.value[row, column], limits, room).fun)
