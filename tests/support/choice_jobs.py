@@ -40,6 +40,8 @@ def lp_optimum(instance: Instance) -> float:
     """
     problem = instance.problem()
     row, column = np.nonzero(problem.allowed & (problem.usage <= problem.capacity[:, None]).all(axis=0))
+    if not len(row):
+        return 0.0
     one_each = sparse.csr_array((np.ones(len(row)), (row, np.arange(len(row)))), (len(problem.value), len(row)))
     limits = sparse.vstack([one_each, sparse.csr_array(problem.usage[:, column])])
     room = np.concatenate([np.ones(len(problem.value)), problem.capacity])
