@@ -95,22 +95,27 @@ def _check_depth(text: str) -> None:
 
 
 def _check_size(root: yaml.Node) -> None:
-    """Bound the values that aliases expand to, without expanding them."""
-    sizes: dict[int, int] = {}
+    """Bound the values that aliases expand to, and how deep they nest, without expanding them."""
+    found: dict[int, tuple[int, int]] = {}
     open_nodes: set[int] = set()
 
-    def size(node: yaml.Node) -> int:
-        if id(node) in sizes:
-            return sizes[id(node)]
+    def size_and_depth(node: yaml.Node) -> tuple[int, int]:
+        if id(node) in found:
+            return found[id(node)]
         if id(node) in open_nodes:
             raise YamlProblem(f"{_line(node.start_mark)}: an anchor that contains itself")
         open_nodes.add(id(node))
-        total = 1 + sum(size(child) for child in _children(node))
+        below = [size_and_depth(child) for child in _children(node)]
         open_nodes.discard(id(node))
-        sizes[id(node)] = total
-        return total
+        depth = isinstance(node, yaml.CollectionNode) + max((depth for _, depth in below), default=0)
+        if depth > MAX_DEPTH:
+            raise YamlProblem(
+                f"{_line(node.start_mark)}: its aliases nest more than {MAX_DEPTH} deep, which no job file needs"
+            )
+        found[id(node)] = 1 + sum(size for size, _ in below), depth
+        return found[id(node)]
 
-    if size(root) > MAX_VALUES:
+    if size_and_depth(root)[0] > MAX_VALUES:
         raise YamlProblem(f"its aliases expand to more than {MAX_VALUES} values, which no job file needs")
 
 
