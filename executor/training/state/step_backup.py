@@ -7,6 +7,7 @@ change parameters whose gradients are not whole yet.
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ class StepBackup:
     def __init__(self, prepared: Prepared, steps: bool = True) -> None:
         self._parameters = [(p, p.detach().clone()) for p in prepared.parameters()]
         self._tensors = [(live, live.detach().clone()) for live in (_others(prepared) if steps else ())]
-        self._steps = [(optimizer, _plain(optimizer)) for optimizer in prepared.optimizers] if steps else []
+        self._steps = [(optimizer, _states_of(optimizer)) for optimizer in prepared.optimizers] if steps else []
         schedulers = prepared.schedulers if steps else []
         self._schedules = [(scheduler, copy.deepcopy(scheduler.state_dict())) for scheduler in schedulers]
         self._scales = [(scaler, scaler.state_dict()) for scaler in (prepared.scalers if steps else ())]
@@ -42,7 +43,9 @@ class StepBackup:
             for parameter in [p for p in optimizer.state if p not in states]:
                 del optimizer.state[parameter]
             for parameter, values in states.items():
-                optimizer.state[parameter].update(values)
+                state = optimizer.state[parameter]
+                state.clear()  # a step may have added names
+                state.update({name: _copied(value) for name, value in values.items()})
         for scheduler, schedule in self._schedules:
             scheduler.load_state_dict(copy.deepcopy(schedule))
         for scaler, scale in self._scales:
@@ -58,8 +61,18 @@ def _others(prepared: Prepared) -> list[Tensor]:
     return found
 
 
-def _plain(optimizer: torch.optim.Optimizer) -> dict[Any, dict[str, Any]]:
+def _states_of(optimizer: torch.optim.Optimizer) -> dict[Any, dict[str, Any]]:
+    """Return what an optimizer holds for each parameter: its tensors themselves, and copies of everything else."""
     return {
-        parameter: {name: value for name, value in state.items() if not isinstance(value, Tensor)}
+        parameter: {name: _copied(value) for name, value in state.items()}
         for parameter, state in optimizer.state.items()
     }
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy, but a tensor itself, whose content is kept apart, and what cannot be copied."""
+    if isinstance(value, Tensor):
+        return value
+    with suppress(Exception):  # such as a lock, or a generator of a device
+        return copy.deepcopy(value)
+    return value
