@@ -1,12 +1,14 @@
-"""Tensors and arrays that a script writes into while it trains, such as labels of a data set that it guesses."""
+"""Tensors and arrays that a script changes while it trains, such as labels of a data set that it guesses."""
 
 from __future__ import annotations
 
+import weakref
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import torch
@@ -18,15 +20,23 @@ MOST_COMPARED = 4 << 20  # the most bytes of an array that are compared, as arra
 DEPTH = 3
 
 
+class Held(NamedTuple):
+    """An array, and what holds it under which name."""
+
+    owner: Any
+    name: Any
+    array: Any
+
+
 @dataclass
 class DataArrays:
-    """The arrays that data sets hold. `_begun`: how they were when training began, by path."""
+    """The arrays that data sets hold. `_begun`: those of when training began, and their marks, by path."""
 
     things: Mapping[str, Any]
-    _begun: dict[str, int | None] = field(default_factory=dict)
+    _begun: dict[str, tuple[weakref.ref[Any], int | None]] = field(default_factory=dict)
 
     def begin(self) -> None:
-        self._begun = {path: _mark(array) for path, array in self._found().items()}
+        self._begun = {path: (weakref.ref(one.array), _mark(one.array)) for path, one in self._found().items()}
 
     def changed(self, others: Set[int], too_large: set[str]) -> dict[str, Any]:
         """Return copies of those that have changed since, by path. `others`: ids of those that travel otherwise.
@@ -34,8 +44,8 @@ class DataArrays:
         Replicas that differ have no mean, so what stands for an array is taken as a whole.
         """
         found, left = {}, MOST_BYTES
-        for path, array in self._found().items():
-            if id(array) in others or path not in self._begun or _mark(array) == self._begun[path]:
+        for path, (_, _, array) in self._found().items():
+            if id(array) in others or path not in self._begun or self._is_as_begun(path, array):
                 continue
             left -= array.nbytes
             if left < 0:
@@ -45,14 +55,26 @@ class DataArrays:
         return found
 
     def put(self, path: str, value: Any) -> None:
-        mine = self._found().get(path)
-        if fits(mine, value):
-            write(mine, value)
+        """Write what another process has into the array here, or put it in its place where it is unlike it."""
+        held = self._found().get(path)
+        if held is None or type(held.array) is not type(value):
+            return
+        if fits(held.array, value):
+            write(held.array, value)
+        elif _mark(held.array) is not None:
+            _replace(held, value)
 
-    def _found(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _is_as_begun(self, path: str, array: Any) -> bool:
+        begun, mark = self._begun[path]
+        now = _mark(array)
+        if begun() is array or (isinstance(array, np.ndarray) and now is not None):
+            return now == mark
+        return isinstance(array, torch.Tensor) and now is None  # another one, which no process could be given
+
+    def _found(self) -> dict[str, Held]:
+        found: dict[str, Held] = {}
         if "dataset" in self.things:
-            _find("dataset", self.things["dataset"], DEPTH, found, set())
+            _find("dataset", Held(self.things, "dataset", self.things["dataset"]), DEPTH, found, set())
         return found
 
 
@@ -77,13 +99,25 @@ def write(mine: Any, value: Any) -> None:
         mine.copy_(value)
 
 
-def _find(path: str, thing: Any, depth: int, found: dict[str, Any], seen: set[int]) -> None:
+def _find(path: str, held: Held, depth: int, found: dict[str, Held], seen: set[int]) -> None:
+    thing = held.array
     if is_array(thing):
-        found[path] = thing
+        found[path] = held
     elif depth and id(thing) not in seen:
         seen.add(id(thing))
         for name, part in _parts(thing):
-            _find(f"{path}/{name}", part, depth - 1, found, seen)
+            _find(f"{path}/{name}", Held(thing, name, part), depth - 1, found, seen)
+
+
+def _replace(held: Held, value: Any) -> None:
+    """Put another array in the place of one; a tuple, and what refuses it, keeps its own."""
+    if isinstance(value, torch.Tensor):
+        value = value.to(held.array.device)
+    with suppress(AttributeError, TypeError):
+        if isinstance(held.owner, list):
+            held.owner[held.name] = value
+        else:
+            setattr(held.owner, held.name, value)
 
 
 def _parts(thing: Any) -> Iterator[tuple[Any, Any]]:
