@@ -19,6 +19,7 @@ import torch
 DEPTH = 3
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
 _PLAIN = (bool, int, float, type(None))
+_UNBOUND = object()  # what a variable of a closure holds before it is set
 
 
 # What `random.…` and `np.random.…` draw from, where a script has no generator of its own.
@@ -50,7 +51,7 @@ def alike(a: Any, b: Any) -> bool:
         return type(a) is type(b) and a.shape == b.shape and bool(np.all(np.asarray(a) == np.asarray(b)))
     if isinstance(a, list | tuple):
         return type(a) is type(b) and len(a) == len(b) and all(map(alike, a, b))
-    return bool(a == b)
+    return bool(a == b or (a != a and b != b))  # NaN is like NaN
 
 
 def generators_of(things: Iterable[Any]) -> set[int]:
@@ -118,8 +119,8 @@ def _get(owner: Any, name: Any) -> Any:
         cell = (owner.__closure__ or ())[owner.__code__.co_freevars.index(bare)]
         try:
             return cell.cell_contents
-        except ValueError:  # not bound yet
-            return None
+        except ValueError:
+            return _UNBOUND
     return getattr(owner, name, None)
 
 
