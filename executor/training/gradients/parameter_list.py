@@ -48,7 +48,7 @@ class ParameterList:
     def is_combined(self, parameter: Tensor) -> bool:
         """Return whether the parameter's gradient was combined and not replaced since."""
         known = self._combined.get(self.number[parameter])
-        return known is not None and known() is parameter.grad
+        return parameter.grad is not None and known is not None and known() is parameter.grad
 
 
 def spans_gpus(module: nn.Module) -> bool:
