@@ -110,6 +110,8 @@ class ScriptState:
         captured = [self._changed(place.key, dict(self._plain_items(place, budget))) for place in places]
         for place, one in zip(places, captured, strict=True):
             one["in_place"] = [name for name in one["variables"] if self._is_as_begun(place, name)]
+            kinds = {name: kind_of(place.variables.get(name)) for name in one["variables"]}
+            one["kinds"] = {name: kind for name, kind in kinds.items() if kind is not None}
         things = self._changed(("", THINGS), self._set_now())
         in_variables = {id(place.variables[name]) for place in places for name in place.names}
         things["variables"] |= self._arrays.changed(in_variables, self.too_large)
@@ -180,7 +182,7 @@ class ScriptState:
                 variables = waiting[index]["variables"]
                 if wanted is not None:
                     variables = _only(variables, wanted, place.path)
-                self._write(place, variables, waiting[index].get("in_place", ()), all_of_it=wanted is None)
+                self._write(place, waiting[index] | {"variables": variables}, all_of_it=wanted is None)
                 waiting = waiting[index + 1 :]
         settings = self._settings()
         for one in waiting:
@@ -201,14 +203,15 @@ class ScriptState:
         if merged is not getattr(*setting):
             setattr(*setting, merged)
 
-    def _write(self, place: Place, values: Variables, in_place: Sequence[str], all_of_it: bool) -> None:
+    def _write(self, place: Place, captured: Mapping[str, Any], all_of_it: bool) -> None:
+        in_place, kinds = captured.get("in_place", ()), captured.get("kinds", {})
         there, merged = dict(place.variables), {}
-        for name, value in values.items():
+        for name, value in captured["variables"].items():
             if name in in_place and self._is_as_begun(place, name) and fits(there[name], value):
                 write(there[name], value)
                 continue
             try:
-                merged[name] = self._merged(there.get(name), value)
+                merged[name] = self._merged(_of_kind(kinds.get(name), there.get(name)), value)
             except NotMade as why:
                 if name in there and all_of_it:  # else the script makes it itself, later
                     raise NotMade(f"the variable {name} cannot be taken over: {why}") from None
@@ -372,6 +375,16 @@ def _find_settings(path: str, thing: Any, depth: int, found: dict[str, tuple[Any
                 found[f"{path}/{place}/{name}"] = (child, name)
             if not isinstance(value, torch.Tensor | torch.nn.Module | np.ndarray | dict):
                 _find_settings(f"{path}/{place}/{name}", value, depth - 1, found, seen)
+
+
+def _of_kind(kind: str | None, mine: Any) -> Any:
+    """Return `mine`, or an empty container of a kind that it is not of; `mine` also where none can be made."""
+    if kind is None or kind_of(mine) == kind:
+        return mine
+    try:
+        return empty(kind)
+    except NotMade:
+        return mine
 
 
 def shape_of(model: torch.nn.Module) -> list[tuple[str, tuple[int, ...]]]:
