@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -172,6 +173,20 @@ class JobSpec(_Strict):
         per_replica = self.resources.gpus_per_replica
         widest = max(per_replica.values()) if isinstance(per_replica, dict) else per_replica
         return -(-(self.resources.gpus or self.resources.min_gpus) // widest)
+
+    @property
+    def asked_gpus(self) -> int:
+        """Return the GPUs that the job gets from a policy that chooses none: its fixed count, else the fewest.
+
+        These are whole replicas on each of its GPU types, or else on one, where its limits hold such a count.
+        """
+        resources, each = self.resources, self.resources.gpus_per_replica
+        least, most = resources.min_gpus, resources.max_gpus
+        if resources.gpus is not None or each == 1:
+            return resources.gpus or least
+        sizes = [each] if isinstance(each, int) else [n for t, n in each.items() if self.gpus_per_replica(t)]
+        fitting = [-(-least // n) * n for n in (math.lcm(*sizes), *sorted(sizes))]
+        return next((gpus for gpus in fitting if gpus <= most), least)
 
     def gpus_per_replica(self, gpu_type: str) -> int | None:
         """Return the GPUs of one replica on a GPU type; None where the job cannot run on it."""

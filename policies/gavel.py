@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.cluster import Cluster
-from ..core.decisions import Waiting, WaitReason
+from ..core.decisions import Refused, Waiting, WaitReason
 from ..core.placement import Placement
 from ..core.resources import idle_gpus
 from ..optimizer.shares import max_min_shares, max_sum_shares, water_filling_shares
 from .choosing.budget import Budget
-from .choosing.decided import STRUCTURAL, decisions_of, room_reason
+from .choosing.decided import STRUCTURAL, decisions_of, never_runs, room_reason
 from .contract.explanation import Explanation, explained, job_of
 from .contract.round import JobView, Plan, Round
 from .contract.traits import PolicyTraits
@@ -239,7 +239,9 @@ class _Reasons:
     def _free(self) -> Mapping[str, int]:
         return idle_gpus(self.round.cluster, self.placements.values())
 
-    def why(self, i: int) -> Waiting:
+    def why(self, i: int) -> Waiting | Refused:
+        if (refused := never_runs(self.round.jobs[i].spec)) is not None:
+            return refused
         job, gpus = self.round.jobs[i], int(self.round.columns.gpus[i])
         found = room_reason(job, gpus, self.round, self._free)
         if found.reason in STRUCTURAL or job.id in self.taken:

@@ -16,7 +16,7 @@ from .contract.round import JobColumns, JobView, Plan, Round
 from .contract.traits import PolicyTraits
 from .placing.demand import Demand
 from .placing.ledger import Ledger, is_pinned
-from .placing.speeds import startable_on
+from .placing.speeds import is_whole, startable_on, types_for
 
 
 class QueueingOptions(BaseModel):
@@ -156,9 +156,11 @@ def _room(ledger: Ledger, round: Round, i: int, type_blind: bool) -> Placement |
     job, gpus = round.jobs[i], int(round.columns.gpus[i])
     demand = Demand.of(job.spec)
     if len(round.cluster.gpu_types) == 1 or (job.rates is None and job.model is None):
-        return ledger.find(gpus, job.spec.resources.gpu_types, demand=demand)
-    speed = startable_on(job, gpus, round.cluster, type_blind=type_blind)
-    return ledger.find(gpus, speed, speed, demand)
+        found = ledger.find(gpus, types_for(job.spec, gpus, round.cluster), demand=demand)
+    else:
+        speed = startable_on(job, gpus, round.cluster, type_blind=type_blind)
+        found = ledger.find(gpus, speed, speed, demand)
+    return found if found is not None and is_whole(found, job.spec) else None
 
 
 def _ledger(round: Round, at: np.ndarray) -> Ledger:

@@ -183,7 +183,7 @@ class ShockwavePolicy:
         taken: set[str] = set()
 
         def take(job: JobView, wanted: Iterable[str]) -> None:
-            gpus = job.spec.resources.gpus or job.spec.resources.min_gpus
+            gpus = job.spec.asked_gpus
             for t in wanted:
                 if job.id not in taken and budget.take(t, gpus):
                     taken.add(job.id)

@@ -33,7 +33,7 @@ def expectations(
     for job in jobs:
         pools.setdefault(job.spec.pool or "", []).append(job)
     for pool, mine in pools.items():
-        asked = [job.spec.resources.gpus or job.spec.resources.min_gpus for job in mine]
+        asked = [job.spec.asked_gpus for job in mine]
         speeds = asked_speeds([models.get(job.id) for job in mine], asked, cluster.of_pool(pool).largest_nodes)
         columns = zip(mine, speeds.samples_per_s.tolist(), speeds.error.tolist(), strict=True)
         for job, samples_per_s, error in columns:

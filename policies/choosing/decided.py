@@ -14,7 +14,7 @@ from ...core.placement import Placement
 from ...core.resources import idle_gpus
 from ..contract.configuration import Configuration, ConfigurationSet
 from ..contract.round import JobView, Round
-from ..placing.speeds import rates_of
+from ..placing.speeds import rates_of, types_for
 from .lazy import LazyMapping
 
 
@@ -58,17 +58,16 @@ def room_reason(
         types: GPU types that can run the job. By default those that its user allows and its speeds do not exclude.
     """
     capacity = round.cluster.capacity()
-    wanted = job.spec.resources.gpu_types
-    allowed = [t for t in capacity if wanted is None or t in wanted]
+    allowed = [t for t in capacity if job.spec.gpus_per_replica(t)]
     if not allowed:
-        return _no_type(wanted or (), capacity)
+        return _no_type(job.spec, capacity)
     large = [t for t in allowed if capacity[t] >= gpus]
     if not large:
         return _too_large(gpus, max(capacity[t] for t in allowed))
     if types is None:
         rates = dict(zip(round.cluster.gpu_types, rates_of(job, gpus, round.cluster).tolist(), strict=True))
         types = [t for t in large if rates[t] > 0]
-    able = [t for t in large if t in types]
+    able = [t for t in large if t in types and t in types_for(job.spec, gpus, round.cluster)]
     if not able:
         return Waiting(WaitReason.NO_GPU_TYPE, f"It cannot run on {gpus} GPUs of {' or '.join(large)}.")
     most = max(free[t] for t in able)
@@ -82,7 +81,9 @@ def room_reason(
     )
 
 
-def _no_type(wanted: Collection[str], capacity: Mapping[str, int]) -> Waiting:
+def _no_type(spec: JobSpec, capacity: Mapping[str, int]) -> Waiting:
+    each = spec.resources.gpus_per_replica
+    wanted = spec.resources.gpu_types or (each if isinstance(each, dict) else ())
     have = ", ".join(capacity) or "no GPUs"
     named = " or ".join(sorted(wanted)) or "GPUs"
     return Waiting(WaitReason.NO_GPU_TYPE, f"It runs on {named} only; the cluster has {have}.")
@@ -126,7 +127,9 @@ class QueueReasons:
         before[:, self.order] = np.arange(len(ids)), np.cumsum(waits) - waits
         return before
 
-    def why(self, i: int) -> Waiting:
+    def why(self, i: int) -> Waiting | Refused:
+        if (refused := never_runs(self.round.jobs[i].spec)) is not None:
+            return refused
         types = None if self.asks_speeds else self.round.cluster.gpu_types
         gpus = int(self.round.columns.gpus[i])
         found = room_reason(self.round.jobs[i], gpus, self.round, self._free, types)
@@ -144,8 +147,7 @@ def no_configuration(job: JobView, configurations: ConfigurationSet) -> Waiting 
     resources, capacity = job.spec.resources, configurations.cluster.capacity()
     types = [t for t in capacity if job.spec.gpus_per_replica(t)]
     if not types:
-        each = resources.gpus_per_replica
-        return _no_type(resources.gpu_types or (each if isinstance(each, dict) else ()), capacity)
+        return _no_type(job.spec, capacity)
     least, most = resources.gpus or resources.min_gpus, max(capacity[t] for t in types)
     if least > most:
         return _too_large(least, most)

@@ -97,8 +97,7 @@ def explained(
     elif not isinstance(decision, Placed):
         sentences.append(decision.detail)
         needs, free = int(round.columns.gpus[i]), idle_gpus(round.cluster, plan.placements.values())
-        wanted = job.spec.resources.gpu_types
-        free = {t: gpus for t, gpus in free.items() if wanted is None or t in wanted}
+        free = {t: gpus for t, gpus in free.items() if job.spec.gpus_per_replica(t)}
         found |= {"needs_gpus": needs, "free_gpus": free}
         if free:
             listed = ", ".join(f"{gpus} {t}" for t, gpus in free.items())

@@ -67,7 +67,7 @@ class JobColumns:
     """The jobs of a round as columns, for policies that rank all of them at once.
 
     ids, placements: arrays of objects.
-    gpus: what a job asks for: its fixed count or its minimum.
+    gpus: what a job asks for (`JobSpec.asked_gpus`).
     held: GPUs that it has.
     remaining_s: nan if it is unknown.
     """
@@ -83,7 +83,7 @@ class JobColumns:
 
     @classmethod
     def of(cls, jobs: Sequence[JobView]) -> JobColumns:
-        asked = [job.spec.resources.gpus or job.spec.resources.min_gpus for job in jobs]
+        asked = [job.spec.asked_gpus for job in jobs]
         held = [0 if job.placement is None else job.placement.gpus for job in jobs]
         remaining = [np.nan if job.remaining_s is None else job.remaining_s for job in jobs]
         return cls(

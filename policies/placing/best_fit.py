@@ -9,6 +9,7 @@ from ...core.placement import Placement
 from ..contract.round import JobView
 from .demand import Demand
 from .ledger import Ledger, exists, is_pinned
+from .speeds import is_whole
 
 
 def place_on_types(cluster: Cluster, chosen: Mapping[str, Sequence[tuple[JobView, int]]]) -> dict[str, Placement]:
@@ -47,7 +48,7 @@ def _fill(
         if job.id in ledger.held:
             continue
         room = ledger.find(gpus, (gpu_type,), demand=Demand.of(job.spec))
-        if room is None:
+        if room is None or not is_whole(room, job.spec):
             complete = False
             continue
         ledger.take(job.id, room)

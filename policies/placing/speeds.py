@@ -8,10 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.cluster import Cluster
+from ...core.job import JobSpec
+from ...core.placement import Placement
 from ...estimators.goodput import goodput_on
 from ..contract.round import JobView
 
 Floats = NDArray[np.float64]
+
+
+def types_for(spec: JobSpec, gpus: int, cluster: Cluster) -> tuple[str, ...]:
+    """Return the GPU types of the cluster on which so many GPUs are whole replicas of the job."""
+    if spec.resources.gpu_types is None and spec.resources.gpus_per_replica == 1:
+        return cluster.gpu_types
+    return tuple(t for t in cluster.gpu_types if (each := spec.gpus_per_replica(t)) and gpus % each == 0)
+
+
+def is_whole(placement: Placement, spec: JobSpec) -> bool:
+    """Return whether a placement has whole replicas on each node."""
+    each = spec.gpus_per_replica(placement.gpu_type)
+    return each == 1 or (each is not None and all(share.gpus % each == 0 for share in placement.shares))
 
 
 def rates_of(job: JobView, gpus: int, cluster: Cluster) -> Floats:
@@ -20,9 +35,9 @@ def rates_of(job: JobView, gpus: int, cluster: Cluster) -> Floats:
     It is 0 where the job may not or cannot run. A job without measurements makes progress 1 on every type.
     """
     rates = np.zeros(len(cluster.gpu_types))
-    allowed = job.spec.resources.gpu_types
+    allowed = types_for(job.spec, gpus, cluster)
     for t, gpu_type in enumerate(cluster.gpu_types):
-        if (allowed is not None and gpu_type not in allowed) or gpus > cluster.capacity()[gpu_type]:
+        if gpu_type not in allowed or gpus > cluster.capacity()[gpu_type]:
             continue
         if job.rates is not None:
             rates[t] = job.rates.get(gpu_type, 0.0)

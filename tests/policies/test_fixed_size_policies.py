@@ -6,13 +6,14 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from coadapt.cli.main import run as command
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.round import JobView, Round
 
-from tests.support.rounds import cluster, held, model, on, rigid
+from tests.support.rounds import cluster, held, job, model, on, rigid
 
 ORDERING = ("fifo", "las", "sjf", "srtf", "themis")
 
@@ -127,3 +128,54 @@ def test_every_policy_replays_every_kind_of_trace_to_its_end(
     assert {k: v for k, v in again.items() if "policy" not in k} == {
         k: v for k, v in found.items() if "policy" not in k
     }
+
+
+def adaptive(id: str, at: float = 0.0, **view: Any) -> JobView:
+    """Return a job of which nothing is known."""
+    return job(id, known=False, submitted_s=at, **view)
+
+
+# GPUs of a replica -> what a job that accepts 1 to 5 GPUs may start on, of 4 GPUs "a" and 3 GPUs "b".
+REPLICAS: list[tuple[Any, set[str]]] = [
+    (2, {"2xa", "2xb"}),
+    (3, {"3xa", "3xb"}),
+    ({"b": 1}, {"1xb"}),
+    ({"a": 2, "b": 3}, {"2xa"}),
+    ({"b": 2}, {"2xb"}),
+    (5, set()),
+]
+
+
+@pytest.mark.parametrize(("each", "expected"), REPLICAS)
+@pytest.mark.parametrize("policy", [*ORDERING, "gavel", "max_min", "shockwave"])
+def test_a_job_that_may_be_resized_gets_the_fewest_whole_replicas(
+    policy: str, each: Any, expected: set[str]
+) -> None:
+    view = adaptive("j", gpus_per_replica=each, min_gpus=1, max_gpus=5)
+    plan = make_policy(policy).plan(Round(0.0, 60.0, cluster("1x a:4, 1x b:3"), [view]))
+    found = held(plan)
+    assert found.keys() == ({"j"} if expected else set())
+    assert set(found.values()) <= expected
+
+
+TOO_MUCH: dict[str, dict[str, Any]] = {
+    "more GPUs of one type than there are": {"min_gpus": 6},
+    "a GPU type that is not there": {"gpu_types": ["c"]},
+    "more CPUs than a node has": {"cpus_per_gpu": 9.0},
+    "more memory than a node has": {"memory_gib_per_gpu": 100.0},
+    "whole replicas that no node holds": {"gpus_per_replica": 5},
+    "no whole number of replicas": {"gpus_per_replica": 4, "min_gpus": 5, "max_gpus": 7},
+}
+
+
+@pytest.mark.parametrize("what", TOO_MUCH)
+@pytest.mark.parametrize("policy", ORDERING)
+def test_a_job_that_the_cluster_cannot_run_keeps_no_other_waiting(policy: str, what: str) -> None:
+    jobs = [adaptive("large", 0.0, **TOO_MUCH[what]), *(adaptive(id, 1.0, min_gpus=4) for id in "ab")]
+    round = Round(100.0, 60.0, cluster("1x a:4, 1x b:4"), jobs)
+    assert held(make_policy(policy).plan(round)) == {"a": "4xa", "b": "4xb"}
+
+
+def test_a_job_that_has_room_on_an_idle_cluster_is_waited_for() -> None:
+    jobs = [adaptive("runs", 0.0, placement=on("a", n0=1)), adaptive("large", 1.0, min_gpus=4), adaptive("j", 2.0)]
+    assert held(make_policy("fifo").plan(Round(100.0, 60.0, cluster("1x a:4"), jobs))) == {"runs": "1xa"}
