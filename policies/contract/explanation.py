@@ -60,7 +60,7 @@ def named(placement: Placement | None) -> str | None:
 
 def headline(job: JobView, after: Placement | None, detail: str = "") -> str:
     """Say what the round does with a job. `detail` follows the GPUs that it gets."""
-    name, before = job.spec.name, job.placement
+    name, before = job.id, job.placement
     was, gets = named(before), named(after)
     if after is None:
         return f"{name} gets nothing this round" + (f"; it had {was}." if was else ".")

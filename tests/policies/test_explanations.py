@@ -67,7 +67,7 @@ class Truth:
 
     def headline(self, text: str) -> bool:
         name, was, gets = (
-            self.job.spec.name,
+            self.job.id,
             named(self.job.placement),
             named(self.plan.placements.get(self.job.id)),
         )
@@ -468,6 +468,15 @@ def test_coadapt_is_explained_by_its_own_rules_and_not_by_sias() -> None:
     assert "more than 4 times the most it has run on so far" in lines
     assert "A move pauses it for 30 s of the 360 s that it is taken to last." in lines
     assert "doubles" not in lines
+
+
+def test_a_job_is_called_by_its_id_since_several_may_have_one_name() -> None:
+    view = rigid("a-2")
+    view = replace(view, spec=view.spec.model_copy(update={"name": "a"}))
+    policy, first = made("fifo"), Round(now=0.0, length=60.0, cluster=cluster("1x t4:1"), jobs=[view])
+    found = policy.explain("a-2", first, policy.plan(first))
+    assert found.sentences[0] == "a-2 starts on 1xt4."
+    assert found.name == "a"
 
 
 def test_an_unknown_job_is_named_by_every_policy() -> None:
