@@ -364,16 +364,20 @@ def logs(
         sys.stdout.write(text)
         sys.stdout.flush()
     if not anything:
-        _tell(_where_its_output_is(found, client.log_sources(found)))
+        asked = "its profile runs" if measuring else "any rank" if rank == "all" else f"rank {rank}"
+        _tell(_where_its_output_is(found, client.log_sources(found), asked))
 
 
-def _where_its_output_is(job: str, sources: Sequence[str]) -> str:
-    """Return a sentence that says where output is, for a user who asked for output that is not there."""
+def _where_its_output_is(job: str, sources: Sequence[str], asked: str) -> str:
+    """Return a sentence that says where output is, for a user who asked for output that is not there.
+
+    `asked`: whose output was asked for, as "rank 3".
+    """
     if not sources:
         return f"{job} has written nothing yet"
     if all(source.startswith("profile-") for source in sources):
         return f"{job} has written nothing but while it was measured: `coadapt logs {job} --measuring`"
-    return f"that has written nothing; of {job} there is {', '.join(sources)}"
+    return f"{job}: nothing was written by {asked}; there is output of {', '.join(sources)}"
 
 
 @app.command()

@@ -309,10 +309,10 @@ def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[
         # A job that starts has GPUs already. For a user who waits, it has none until it runs.
         had = where(old) if old is not None and old["phase"] == "running" else "-"
         if job["phase"] == "running" and where(job) not in (had, "-"):
-            lines.append(f"{name}: {had} -> {where(job)}")
+            lines.append(f"{name}: {_from(had)}{where(job)}")
         if job["batch_size"] and (old is None or old["batch_size"] != job["batch_size"]):
-            first = old["batch_size"] if old and old["batch_size"] else "-"
-            lines.append(f"{name}: batch size {first} -> {job['batch_size']}, learning rate {shown(job['lr'])}")
+            first = str(old["batch_size"] or "-") if old else "-"
+            lines.append(f"{name}: batch size {_from(first)}{job['batch_size']}, learning rate {shown(job['lr'])}")
         tenth, before_it = int(10 * job["fraction"]), int(10 * old["fraction"]) if old is not None else 0
         if tenth > before_it and ended is None:
             ends = left(job, time.time())
@@ -321,6 +321,11 @@ def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[
         if ended:
             lines.append(ended)
     return lines
+
+
+def _from(before: str) -> str:
+    """Return what comes before a new value; nothing where it is the first."""
+    return "" if before == "-" else f"{before} -> "
 
 
 def console() -> Console:

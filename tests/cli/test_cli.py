@@ -199,7 +199,7 @@ def test_changes_are_told_a_line_each_and_emulation_is_named() -> None:
     starts = row(gpus=4, gpu_type="a100", status="starting")
     assert show.change_lines({"a-1": starts}, [new | {"batch_size": None}]) == [
         "a-1: running",
-        "a-1: - -> 4 a100 (emulated)",
+        "a-1: 4 a100 (emulated)",
     ]
     ended = new | {
         "phase": "succeeded",
@@ -358,7 +358,8 @@ def test_logs_shows_rank_0_and_others_where_asked(arguments: list[str], asked: t
             "0",
             "a-1 has written nothing but while it was measured: `coadapt logs a-1 --measuring`",
         ),
-        (("rank-0", "rank-1"), "7", "that has written nothing; of a-1 there is rank-0, rank-1"),
+        (("rank-0",), "all", "a-1: nothing was written by any rank; there is output of rank-0"),
+        (("rank-0", "rank-1"), "7", "a-1: nothing was written by rank 7; there is output of rank-0, rank-1"),
     ],
 )
 def test_where_there_is_no_output_it_is_said_where_there_is(
