@@ -76,6 +76,7 @@ def _engine_of(run: Simulation, job: str) -> Engine:
     for engine in run.engines:
         if job in engine.world.workload.ids:
             return engine
-    near = get_close_matches(job, [id for engine in run.engines for id in engine.world.workload.ids], 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    ids = [id for engine in run.engines for id in engine.world.workload.ids]
+    near = get_close_matches(job, ids, 1)
+    hint = f"; did you mean {near[0]}?" if near else f"; its {len(ids)} jobs are {', '.join(ids[:3])}, …"
     raise ValueError(f"--explain: the trace has no job {job!r}{hint}")

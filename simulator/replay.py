@@ -121,7 +121,7 @@ def simulation(
 
     has_lengths = not isinstance(source, Rated | Tabulated) and not _trains(workload)
     if under.lengths is not Lengths.TOLD and not has_lengths:
-        raise ValueError(f"lengths: {under.lengths} is only for traces of jobs that have a duration")
+        raise ValueError(f"--lengths: {under.lengths} is only for traces of jobs that have a duration")
     if not isinstance(source, Rated | Tabulated) and not has_lengths:
         workload = _with_batches(workload, source)
     return Simulation(with_profile_runs(workload, nodes), nodes, engine, asked=workload)

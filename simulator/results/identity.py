@@ -47,7 +47,9 @@ def check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) 
     """Raise ValueError, with the first input that differs, if a folder holds a run of other inputs."""
     for name in [*here, *there]:
         if name != MADE_BY and there.get(name) != here.get(name):
+            was = f"without {name}" if there.get(name) is None else f"with {name} {there[name]!r}"
+            has = "none" if here.get(name) is None else repr(here[name])
             raise ValueError(
-                f"{folder}: holds a run with {name} {there.get(name)!r}, and this one has {here.get(name)!r}; "
+                f"{folder}: holds a run {was}, and this one has {has}; "
                 "save this one elsewhere, or remove that folder"
             )

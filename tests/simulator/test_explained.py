@@ -82,6 +82,7 @@ def test_every_policy_explains_what_its_plan_gives(policy: str) -> None:
     ("arguments", "told"),
     [
         (["--explain", "j11"], "--explain: the trace has no job 'j11'; did you mean j1?"),
+        (["--explain", "x"], "--explain: the trace has no job 'x'; its "),
         (["--explain", "j1", "--at", "1000"], "job j1 had ended at 110 s"),
         (["--explain", "j1", "--at", "-1"], "--at: -1.0 must be 0 seconds or more"),
         (["--at", "5"], "--at goes with --explain"),

@@ -199,7 +199,7 @@ def test_a_run_of_other_inputs_is_never_written_over(tmp_path: Path, capsys: pyt
         ("--cluster", "3x t4:4"): "cluster '2x t4:4', and this one has '3x t4:4'",
         ("--jobs", "6"): "trace 'synthetic 5 at 60/h', and this one has 'synthetic 6 at 60/h'",
         ("--noise", "0.1"): "noise 0.0, and this one has 0.1",
-        ("--node-mtbf", "9"): "node_mtbf_h None, and this one has 9.0",
+        ("--node-mtbf", "9"): "a run without node_mtbf_h, and this one has 9.0",
     }.items():
         assert run([*command, *other]) == 2
         assert told in " ".join(capsys.readouterr().err.split())

@@ -81,4 +81,4 @@ def test_lengths_are_an_option_of_simulate_and_only_of_traces_that_have_some(
     arguments[4] = "1x t4:1"
     assert command([*arguments, "--lengths", "unknown"]) == 2
     told = " ".join(capsys.readouterr().err.split())
-    assert "lengths: unknown is only for traces of jobs that have a duration" in told
+    assert "--lengths: unknown is only for traces of jobs that have a duration" in told
