@@ -27,6 +27,7 @@ from ..core.slot import Slot
 from ..core.training_config import MetricTarget
 from ..policies.contract.explanation import Explanation
 from ..policies.contract.round import Plan
+from ..policies.warm_up import COMPILING
 from .habits import habits_of
 from .hooks import RoundDone
 from .nodes import NodesSnapshot
@@ -155,15 +156,26 @@ def job_event(event: Event) -> JobEvent:
 
 
 def cluster_view(
-    snapshot: NodesSnapshot, jobs: Sequence[JobRecord], settings: Settings, rounds: int, plan: Plan | None
+    snapshot: NodesSnapshot,
+    jobs: Sequence[JobRecord],
+    settings: Settings,
+    rounds: int,
+    plan: Plan | None,
+    *,
+    compiling: bool = False,
 ) -> ClusterView:
-    """Return what `coadapt cluster` shows: every usable node with what runs on it."""
+    """Return what `coadapt cluster` shows: every usable node with what runs on it.
+
+    `compiling`: the first round waits for its kernels.
+    """
     held: dict[str, list[tuple[str, Slot]]] = {}
     for job in jobs:
         for slot in job.occupied:
             held.setdefault(slot.node_id, []).append((job.id, slot))
     nodes = [node_row(node, held.get(node.id, ())) for node in snapshot.cluster.nodes]
     notes = list(plan.notes) if plan else []
+    if compiling:
+        notes.append(f"{COMPILING}; the first round waits for it")
     notes += [f"node {node[:8]} is draining and gets no work" for node in sorted(snapshot.draining)]
     return ClusterView(
         nodes=nodes,

@@ -147,6 +147,7 @@ class SchedulerService:
                 self._settings,
                 self._cycle.rounds,
                 last.plan if last else None,
+                compiling=self.compiling(),
             )
         )
 

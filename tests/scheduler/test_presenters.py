@@ -214,6 +214,13 @@ def test_the_cluster_shows_how_far_the_last_plan_may_be_from_the_best(
     assert cluster_view(NodesSnapshot(), [], Settings(), 3, plan)["gap"] == gap
 
 
+def test_the_cluster_shows_that_the_first_round_waits_for_the_solver() -> None:
+    (note,) = cluster_view(NodesSnapshot(), [], Settings(), 0, None, compiling=True)["notes"]
+    assert note.startswith("compiling the solver's kernels, once per install")
+    assert note.endswith("; the first round waits for it")
+    assert cluster_view(NodesSnapshot(), [], Settings(), 0, None)["notes"] == []
+
+
 def test_what_keeps_a_job_from_being_measured_is_told_once() -> None:
     runs = [
         ProfileRun(t, ok=False, reason=why) for t, why in (("a100", "no six"), ("t4", "no six"), ("rtx", "late"))
