@@ -149,6 +149,8 @@ class Comparison:
                 raise Interrupted(
                     f"interrupted under {policy}, {at}; the same command goes on from there"
                 ) from None
+            if isolation is not None and all(outcome.workload.applications):  # it takes longer than the run
+                print(f"coadapt: {folder}: each job now runs alone, for the figures of fairness", file=sys.stderr)
             label = PolicyChoice(name=policy, options=dict(options)).shown()
             made = kept(label, outcome, isolation, about[policy], self.conditions[policy])
             save(made, folder)
