@@ -101,7 +101,12 @@ def explained(
         found |= {"needs_gpus": needs, "free_gpus": free}
         if free:
             listed = ", ".join(f"{gpus} {t}" for t, gpus in free.items())
-            sentences.append(f"It needs {needs} GPUs; free after this round: {listed}.")
+            told = decision.detail.startswith(f"It needs {needs} GPUs")
+            sentences.append(
+                f"Free after this round: {listed}."
+                if told
+                else f"It needs {needs} GPUs; free after this round: {listed}."
+            )
     if plan.order is not None:
         rank, count = int((plan.order == i).argmax()) + 1, len(plan.order)
         found |= {"rank": rank, "jobs": count}

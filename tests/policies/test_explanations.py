@@ -262,6 +262,9 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (r"It needs (\d+) GPUs; free after this round: (.*)\.",
      lambda t, m: int(m[1]) == t.needs and listed(m[2]) == {
          k: v for k, v in t.free.items() if t.job.spec.resources.gpu_types is None or k in t.types}),
+    (r"Free after this round: (.*)\.",
+     lambda t, m: listed(m[1]) == {
+         k: v for k, v in t.free.items() if t.job.spec.resources.gpu_types is None or k in t.types}),
     (r"It is number (\d+) of (\d+) in the policy's order\.",
      lambda t, m: int(m[1]) == len(t.ahead()) + 1 and int(m[2]) == len(t.round.jobs)),
     (r"Jobs before it in the order: (\d+), of which (\d+) wait\.", waiting_ahead),
@@ -452,6 +455,13 @@ def test_a_queue_tells_who_is_before_a_job_what_is_free_and_what_it_needs(policy
         "Jobs before it in the order: 2, of which 1 wait.",
         "It needs 2 GPUs; free after this round: 2 a.",
     )
+
+
+def test_what_a_job_needs_is_said_once() -> None:
+    found = explained("fifo", "1x a:4", rigid("w", 3, placement=on("a", n0=3), submitted_s=0.0), rigid("x", 2))
+    told = [text for text in found.sentences if "needs" in text]
+    assert told == ["It needs 2 GPUs of one type; at most 1 of those it can use are free."]
+    assert "Free after this round: 1 a." in found.sentences
 
 
 @pytest.mark.parametrize("policy", ["srtf", "las"])

@@ -32,7 +32,7 @@ def test_a_job_that_waits_is_told_for_whom_and_what_is_free() -> None:
     found = said("fifo", "second", 60.0)
     assert found.time_s == 60.0
     assert found.explanation.sentences[0] == "second gets nothing this round."
-    assert "It needs 2 GPUs; free after this round: 0 t4." in found.explanation.sentences
+    assert "Free after this round: 0 t4." in found.explanation.sentences
     assert found.explanation.facts["rank"] == 2
 
 
