@@ -154,7 +154,7 @@ def test_elsewhere_than_in_a_terminal_each_change_is_a_line(capsys) -> None:
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "1 s job-0: running",
-        "1 s job-0: - -> 1 t4 (emulated)",
+        "1 s job-0: 1 t4 (emulated)",
         "2 s job-0: 1 t4 (emulated) -> 2 t4 (emulated)",
         "2 s seen: scale-up",
     ]
