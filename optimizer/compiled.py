@@ -1,7 +1,7 @@
 """Compiles the optimizer's kernels by numba, once per install, and keeps them in its cache.
 
 numba links a kernel into every kernel that calls it, and optimises both again. So Python calls one kernel after
-another, and kernels do not call kernels. numpy does what takes numba seconds to compile: sorting, assigning
+another, and kernels do not call kernels. Numpy does what takes numba seconds to compile: sorting, assigning
 slices, and arithmetic of whole arrays. No kernel counts places of an array from its end.
 """
 

@@ -57,8 +57,8 @@ class Highs:
 
     Raises:
         ValueError: for a limit, gap or tolerance that is not positive, and for `hipo` if it is not installed.
-            `solve` raises it for a program that HiGHS refuses: with coefficients of 1e15 and more in size, lower
-            sides from 1e20, or upper sides up to -1e20.
+            `solve` raises it for what HiGHS refuses: coefficients of 1e15 and more in size, lower sides from 1e20,
+            and upper sides up to -1e20.
     """
 
     method: Method = Method.SIMPLEX

@@ -1,1 +1,1 @@
-"""What the continual engine is measured against: HiGHS in its variants, and partitioning (POP)."""
+"""Solvers that the continual engine is measured against: HiGHS in its variants, and partitioning (POP)."""

@@ -1,6 +1,6 @@
-"""HiGHS that goes on from the last program: what differs is changed in place.
+"""HiGHS that goes on from the last program and changes it in place.
 
-Simplex goes on from its basis, PDLP from its point and branch and bound from its solution.
+Simplex goes on from its basis, PDLP from its point, and branch and bound from its solution.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from scipy import sparse
 from ...highs import Highs, Method, check_sizes, integer_columns, parts_of, pass_model, summed, without_columns
 from ...linear_program import LinearProgram, LinearSolution
 
-# Changed coefficients are handed over one by one; beyond so many, a new model with the old basis is faster.
+# Changed coefficients are handed over one by one. With more of them a new model with the old basis is faster.
 MAX_CHANGED_COEFFICIENTS = 2000
 
 
 class LpSolver(Protocol):
-    """Whatever solves a linear program, alone or as the next of a sequence."""
+    """Solves a linear program, alone or as the next one of a sequence."""
 
     @property
     def name(self) -> str: ...
@@ -31,7 +31,7 @@ class LpSolver(Protocol):
 
 @dataclass
 class _Model:
-    """What HiGHS holds now: the last program and its names, in HiGHS's own order."""
+    """What HiGHS holds: the last program and its names, in HiGHS's own order."""
 
     program: LinearProgram
     columns: np.ndarray
@@ -42,12 +42,12 @@ class _Model:
 class HotHighs(Highs):
     """HiGHS that goes on from the last program.
 
-    Columns and rows are known by the names given to `solve` (any distinct integers, in any order); without
-    names by their position.
+    Columns and rows are known by the names given to `solve`, which are distinct integers in any order. Without
+    names they are known by their position.
 
     Raises:
-        ValueError: for `ipm` and `hipo`, which HiGHS cannot start from a point, and for names that repeat or do
-            not fit.
+        ValueError: for `ipm` and `hipo`, which HiGHS cannot start from a point. Also for names that repeat or are
+            too few or too many.
     """
 
     _highs: highspy.Highs = field(init=False, repr=False)
@@ -63,7 +63,7 @@ class HotHighs(Highs):
         self._highs = self.solver()
 
     def __getstate__(self) -> dict[str, object]:
-        """HiGHS itself cannot be pickled: what is read back is set as this one, and begins from nothing."""
+        """Return the settings alone, as HiGHS cannot be pickled. A copy begins from nothing."""
         return {part.name: getattr(self, part.name) for part in fields(self) if part.init}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -83,7 +83,7 @@ class HotHighs(Highs):
         if not len(program.cost):
             return without_columns(program, began)
         check_sizes(program)
-        before, self._model = self._model, None  # what fails on the way leaves HiGHS with part of a program
+        before, self._model = self._model, None  # an error on the way leaves HiGHS with a part of a program
         if before is None:
             pass_model(self._highs, program, integer=self.method is Method.EXACT)
             self._model = _Model(program, columns, rows)
@@ -99,7 +99,7 @@ class HotHighs(Highs):
         )
 
     def _change(self, old: _Model, program: LinearProgram, columns: np.ndarray, rows: np.ndarray) -> _Model:
-        """Bring HiGHS from the old program to the new one; what stayed comes first, in its old order."""
+        """Bring HiGHS from the old program to the new one. What stays comes first, in its old order."""
         highs = self._highs
         stay_c, stay_r = np.isin(old.columns, columns), np.isin(old.rows, rows)
         new_c, new_r = ~np.isin(columns, old.columns), ~np.isin(rows, old.rows)
@@ -154,7 +154,7 @@ class HotHighs(Highs):
         self._highs.setBasis(basis)
 
     def _start_from(self, old: _Model, new: _Model, last: LinearSolution) -> None:
-        """PDLP and branch and bound begin at the last point; what is new begins at its bound nearest to 0."""
+        """Let PDLP or branch and bound begin at the last point. New columns begin at their value nearest to 0."""
         if last.x is None:
             return
         start = highspy.HighsSolution()
@@ -175,7 +175,7 @@ class HotHighs(Highs):
 def _change_sides(
     highs: highspy.Highs, old: LinearProgram, new: LinearProgram, stay_c: np.ndarray, stay_r: np.ndarray
 ) -> None:
-    """Costs, bounds and sides of what stayed, where they changed."""
+    """Hand over the changed costs, bounds and sides of what stays."""
     kept_c, kept_r = int(stay_c.sum()), int(stay_r.sum())
     costs = np.flatnonzero(new.cost[:kept_c] != old.cost[stay_c]).astype(np.int32)
     if len(costs):
@@ -187,7 +187,7 @@ def _change_sides(
     differ = (new.row_lower[:kept_r] != old.row_lower[stay_r]) | (new.row_upper[:kept_r] != old.row_upper[stay_r])
     sides = np.flatnonzero(differ).astype(np.int32)
     if len(sides):
-        # Its stubs leave this one out.
+        # HiGHS's type stubs leave this method out.
         highs.changeRowsBounds(len(sides), sides, new.row_lower[sides], new.row_upper[sides])  # type: ignore[attr-defined]
 
 
@@ -216,6 +216,6 @@ def _names(field_name: str, names: np.ndarray | None, count: int) -> np.ndarray:
 
 
 def _places(names: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where in `names` each of `wanted` is; all of them are."""
+    """Return the place in `names` of each of `wanted`, all of which are there."""
     order = np.argsort(names, kind="stable")
     return order[np.searchsorted(names, wanted, sorter=order)]

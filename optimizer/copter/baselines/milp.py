@@ -1,4 +1,4 @@
-"""Solve an allocation problem exactly, from nothing: the LP relaxation by HiGHS, rounded, then branch and bound.
+"""Solves an allocation problem exactly, from nothing: the LP relaxation by HiGHS, rounded, then branch and bound.
 
     maximise    sum over rows r, columns c of value[r, c] * x[r, c]
     subject to  sum over c of x[r, c] <= 1 (= 1 where required),   usage @ (sum over r of x[r, :]) <= capacity,
@@ -24,9 +24,9 @@ from ...linear_program import Status
 
 
 def solve(problem: ChoiceProblem, time_limit_s: float = 10.0, gap: float = 1e-4) -> ChoiceSolution:
-    """Return the best plan found within `time_limit_s`, to a relative gap; without any time a greedy one.
+    """Return the best plan found within `time_limit_s`, to a relative gap. Without any time it is a greedy one.
 
-    Where the required rows do not all fit, as many as can be are served, earlier ones before later ones.
+    If the required rows do not all fit, as many as possible are served, and earlier ones before later ones.
     """
     start_s = time.perf_counter()
     problem, gain, limit = _counted(problem)
@@ -51,7 +51,7 @@ def solve(problem: ChoiceProblem, time_limit_s: float = 10.0, gap: float = 1e-4)
         relative,
         prices * gain / limit,
         relative <= gap + TOLERANCE,
-        tuple(i for i in unmet if choice[i] < 0),  # others were given what was left
+        tuple(i for i in unmet if choice[i] < 0),  # others got what was left
         seconds,
         seconds,
         len(options),
@@ -59,7 +59,7 @@ def solve(problem: ChoiceProblem, time_limit_s: float = 10.0, gap: float = 1e-4)
 
 
 def _counted(problem: ChoiceProblem) -> tuple[ChoiceProblem, float, np.ndarray]:
-    """Return the problem in units in which its numbers are about 1, that of gains, and those of limits."""
+    """Return the problem in units in which its numbers are about 1, the unit of gains, and those of limits."""
     most = np.abs(problem.value).max(axis=1, initial=0.0, where=problem.allowed)
     kinds, limits, columns = problem.usage_by_kind.shape
     gain = unit_of(float(most.mean()) if len(most) else 0.0)
@@ -69,7 +69,7 @@ def _counted(problem: ChoiceProblem) -> tuple[ChoiceProblem, float, np.ndarray]:
 
 
 def serve(problem: ChoiceProblem) -> tuple[int, ...]:
-    """Return the required rows that have to go without, the last ones first; earlier rows are served first."""
+    """Return the required rows that have to go without, the last ones first. Earlier rows are served first."""
     problem, _, _ = _counted(problem)
     required = np.zeros(len(problem.value), bool) if problem.required is None else problem.required
     return serve_required(candidates_of(problem, required), np.inf)[1]
@@ -78,8 +78,8 @@ def serve(problem: ChoiceProblem) -> tuple[int, ...]:
 def candidates_of(problem: ChoiceProblem, required: np.ndarray) -> Candidates:
     """Return the allowed options that fit, gain more than nothing, and are not dominated.
 
-    An option is dominated by one of its row that takes no more of anything and gains as much. A running maximum
-    finds these among columns whose usages form a chain, as those of one GPU type do as a rule.
+    An option is dominated by another one of its row that takes no more of anything and gains as much. Usages of
+    one GPU type form a chain as a rule. There a running maximum finds the dominated options.
     """
     usage = problem.usage_by_kind
     keep = np.zeros(problem.allowed.shape, bool)
@@ -95,9 +95,9 @@ def candidates_of(problem: ChoiceProblem, required: np.ndarray) -> Candidates:
 
 
 def _undominated(value: np.ndarray, usage: np.ndarray) -> np.ndarray:
-    """Return (rows, columns) whether no column that takes no more is worth as much.
+    """Return (rows, columns) whether every column that takes no more is worth less.
 
-    value: -inf where a row has no option.
+    `value` is -inf where a row has no option.
     """
     keep = np.zeros(value.shape, bool)
     group = np.where((usage > 0).any(axis=0), (usage > 0).argmax(axis=0), -1)
@@ -116,7 +116,7 @@ def _undominated(value: np.ndarray, usage: np.ndarray) -> np.ndarray:
 
 
 def _relax(options: Candidates, base: np.ndarray, time_limit_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return prices and the rounded plan of the LP relaxation; prices of 0 and `base` where there was no time."""
+    """Return prices and the rounded plan of the LP relaxation; prices of 0 and `base` if there is no time."""
     if not len(options) or time_limit_s <= 0:
         return np.zeros(len(options.capacity)), base
     program, rows = options.linear_program(integer=False)
@@ -127,7 +127,7 @@ def _relax(options: Candidates, base: np.ndarray, time_limit_s: float) -> tuple[
     whole = np.flatnonzero(found.x > 1 - 1e-6)
     plan[options.row[whole]] = whole
     slack = options.capacity - options.used(plan)
-    # Of the few fractional rows each takes what the LP gave most weight to, if that fits.
+    # Each of the few fractional rows takes the option of most weight in the LP, if that fits.
     split = np.flatnonzero((found.x > 1e-6) & (found.x <= 1 - 1e-6))
     for k in split[np.argsort(-found.x[split], kind="stable")]:
         if plan[options.row[k]] < 0 and (options.usage[:, k] <= slack + TOLERANCE).all():

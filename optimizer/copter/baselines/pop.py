@@ -1,8 +1,8 @@
-"""POP: split a granular allocation problem at random, solve the parts at once, put their answers together.
+"""POP: splits a granular allocation problem at random, solves the parts at once, and joins their answers.
 
-Narayanan et al., "Solving Large-Scale Granular Resource Allocation Problems Efficiently with POP", SOSP 2021. What
-a part is, and how clients with large demands are split over several parts, the problem says; when and where the
-parts run is said here.
+The source is Narayanan et al., "Solving Large-Scale Granular Resource Allocation Problems Efficiently with POP",
+SOSP 2021. The problem defines what a part is, and how clients with large demands are split. This module decides
+when and where the parts run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Whole = TypeVar("Whole", covariant=True)
 
 
 class Partition(Protocol[Part, Answer, Whole]):
-    """How one problem is split, how a part is solved (a pure function of the part), and what the answers make."""
+    """Splits one problem, solves a part (as a pure function of the part), and merges the answers."""
 
     def split(self, k: int, rng: np.random.Generator) -> Sequence[Part]: ...
 
@@ -35,11 +35,12 @@ class Partition(Protocol[Part, Answer, Whole]):
 
 @dataclass(frozen=True)
 class PopAnswer(Generic[Whole]):
-    """whole: what the answers make. part_s: (k,) CPU seconds of each part, which it takes on a core of its own.
+    """The merged answer and the time it took.
 
-    seconds: split, parts and merge together. Solved in this process, it counts the parts as the makespan over
-    `cores`, each part on one of them, as the paper estimates it, and the rest in CPU seconds; solved by Ray it is
-    what the clock said.
+    whole: the merged answer.
+    seconds: time for split, parts and merge. With Ray it is wall time. In this process it is CPU time, and the
+        parts count as their makespan over `cores`, as in the paper.
+    part_s: (k,) CPU seconds of each part on a core of its own.
     """
 
     whole: Whole
@@ -48,7 +49,7 @@ class PopAnswer(Generic[Whole]):
 
 
 def makespan_s(part_s: Sequence[float], cores: int) -> float:
-    """When the last part ends if each starts, in order, on the core that is free first."""
+    """Return when the last part ends, if each starts in order on the core that is free first."""
     free = [0.0] * cores
     for seconds in part_s:
         heapq.heappush(free, heapq.heappop(free) + seconds)
@@ -58,9 +59,10 @@ def makespan_s(part_s: Sequence[float], cores: int) -> float:
 def solve_parts(
     partition: Partition[Any, Any, Whole], k: int, *, seed: int = 0, cores: int = 64, use_ray: bool = False
 ) -> PopAnswer[Whole]:
-    """POP-k. cores: over which the time is estimated where the parts run one after another; Ray uses what it has.
+    """Solve a problem in k parts (POP-k).
 
-    Where use_ray is set and no Ray runs, one of at most `cores` is started here, which ends with this process.
+    With `use_ray` the parts run on Ray. If no Ray runs, one of at most `cores` is started, and ends with this
+    process. Else the parts run one after another, and their time is estimated for `cores`.
 
     Raises:
         ValueError: for k or cores below 1.
@@ -89,7 +91,7 @@ def _timed(partition: Partition[Any, Any, Any], part: object) -> tuple[Any, floa
 
 
 def _start_ray(cores: int) -> None:
-    import ray  # takes a third of a second, and most callers need none
+    import ray  # takes a third of a second, and most callers do not need it
 
     if not ray.is_initialized():
         ray.init(

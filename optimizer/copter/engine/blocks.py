@@ -1,6 +1,6 @@
-"""Where requests lie in a storage: a row of six numbers for each, and what is read and written by them.
+"""Where requests lie in a storage, and what is read and written there.
 
-A request's columns, its own rows and its entries are each one run of slots.
+A request's columns, its own rows and its entries are each one run of slots. Six numbers per request tell where.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import numpy as np
 
 from ...compiled import kernel
 
-# Of a row: the first column and how many, the same of own rows, the first entry and the room there is for more.
+# The six numbers: first column and their count, first own row and their count, first entry and room for entries.
 COLUMN, COLUMNS, ROW, ROWS, ENTRY, ROOM = range(6)
 
 
 @kernel
 def slots(blocks: np.ndarray, numbers: np.ndarray, kind: int) -> np.ndarray:
-    """Slots of these blocks' runs of a kind (COLUMN or ROW), one block behind another."""
+    """Return the slots of these blocks' runs of a kind (COLUMN or ROW), one block behind another."""
     size = 0
     for number in numbers:
         size += blocks[number, kind + 1]
@@ -36,7 +36,7 @@ def entries(
     entry_row: np.ndarray,
     entry_value: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(column, row, value) of the blocks' entries; columns are counted over all of these blocks."""
+    """Return (column, row, value) of the blocks' entries. Columns are counted over all of these blocks."""
     size = 0
     for number in numbers:
         first = blocks[number, COLUMN]
@@ -56,7 +56,7 @@ def entries(
 
 @kernel
 def counted(blocks: np.ndarray, numbers: np.ndarray, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(begin, counts): entries before each column (columns + 1,), and of each block (blocks,)."""
+    """Return the number of entries before each column (columns + 1,), and of each block (blocks,)."""
     size = 0
     for number in numbers:
         size += blocks[number, COLUMNS]
@@ -87,8 +87,8 @@ def put_entries(
     entry_row: np.ndarray,
     entry_value: np.ndarray,
 ) -> None:
-    """Write entries into the blocks' room, those of a column in the order they are given; begin: see `counted`."""
-    place = np.empty(len(begin), np.int64)  # of the next entry of each column
+    """Write entries into the blocks' room. Those of a column keep their order. `begin` is of `counted`."""
+    place = np.empty(len(begin), np.int64)  # place of the next entry of each column
     c = 0
     for number in numbers:
         offset = blocks[number, ENTRY] - begin[c]
@@ -104,6 +104,6 @@ def put_entries(
 
 
 def rooms_for(counts: np.ndarray) -> np.ndarray:
-    """Entries to reserve: at most an eighth more, in few different sizes so that freed room fits others."""
+    """Return the entries to reserve, mostly at most an eighth more. Sizes are few, so freed room fits others."""
     grain = np.maximum(8, 1 << np.maximum(np.frexp(counts)[1] - 4, 0))
     return -(-counts // grain) * grain

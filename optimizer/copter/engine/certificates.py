@@ -1,4 +1,4 @@
-"""What is proven: lower bounds of the minimum, that nothing is feasible, that the objective has no end."""
+"""Proofs: lower bounds of the minimum, that nothing is feasible, and that the objective is unbounded."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ...compiled import kernel
 from .kernels import SparseColumns
 from .storage import Storage
 
-MOST_TIGHTENING = 3  # rounds; bounds that more would imply are worth little
-RAY_TOLERANCE = 1e-7  # of a ray's own size
-LEAST = 1e-10  # by which rows combined, the largest share of one being 1, have to miss each other
-OF_TERMS = 1e-13  # the same, relative to their terms: what callers' own sums may be off by proves nothing
-EPSILON = 2.3e-16  # more than twice what rounding takes from one product or sum, relative
-HINT = 1e-2  # of a ray's value or size, missed by it
-DUST = (1e-5, 0.0)  # what is below this share of a ray's largest entry is tried as zero
+MOST_TIGHTENING = 3  # rounds; more rounds would imply bounds that are worth little
+RAY_TOLERANCE = 1e-7  # relative to a ray's own size
+LEAST = 1e-10  # least contradiction of combined rows that proves something, for a largest weight of 1
+OF_TERMS = 1e-13  # the same relative to their terms, as sums of the caller may be off by that much
+EPSILON = 2.3e-16  # more than twice the relative rounding error of one product or sum
+HINT = 1e-2  # part of its value or size that a ray may miss to be worth a closer look
+DUST = (1e-5, 0.0)  # entries below this part of a ray's largest one are tried as 0
 
 
 @kernel
@@ -28,9 +28,9 @@ def _tighten(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> bool:
-    """Give columns without a bound the one that a row implies, from the least and most its others can be.
+    """Give columns without a bound the one that a row implies by the least and most of its other columns.
 
-    Bounds are as much wider as the sums they are from may be off by rounding.
+    Bounds are widened by the possible rounding of the sums from which they come. Return whether any was found.
     """
     start, end, row, value = sparse
     rows = len(row_lower)
@@ -61,7 +61,7 @@ def _tighten(
         for k in range(start[j], end[j]):
             i, a = row[k], value[k]
             low, high = (a * old_low, a * old_high) if a > 0.0 else (a * old_high, a * old_low)
-            # a x_j lies between these, the others of the row being where they can.
+            # a x_j lies between `bottom` and `top`, wherever the other columns of the row are.
             top, bottom, off = math.inf, -math.inf, EPSILON * (3.0 + terms[i])
             if no_least[i] == (1 if low == -math.inf else 0):
                 top = row_upper[i] - (least[i] if low == -math.inf else least[i] - low)
@@ -71,7 +71,7 @@ def _tighten(
                 bottom -= off * (size[i] + abs(row_lower[i]))
             if a < 0.0:
                 top, bottom = bottom, top
-            # A bound that is there stays as it was said; one beyond the other side is for the rows to refute.
+            # A given bound stays. A bound beyond the other side is not used: the rows refute that case themselves.
             if old_high == math.inf and old_low <= top / a < upper[j]:
                 upper[j] = top / a
                 changed = True
@@ -83,16 +83,18 @@ def _tighten(
 
 @kernel
 def _added(total: float, lost: float, term: float) -> tuple[float, float]:
-    """The sum, and what rounding took from it so far (Neumaier, ZAMM 54, 1974)."""
+    """Return the sum, and what rounding has taken from it so far (Neumaier, ZAMM 54, 1974)."""
     found = total + term
     return found, lost + ((total - found) + term if abs(total) >= abs(term) else (term - found) + total)
 
 
 class _Dual(NamedTuple):
-    """A dual objective, the sizes of its terms, and by how much it may be off for rounding.
+    """A dual objective.
 
-    wrong, worst: reduced costs that miss their bound, all together, and the largest beside what it would be if all
-    prices were as large as the largest.
+    wrong: the sum of reduced costs that point to an infinite bound.
+    worst: the largest of these, relative to its size if all prices were as large as the largest.
+    size: the sum of the sizes of its terms.
+    rounding: by how much it may be off.
     """
 
     value: float
@@ -112,7 +114,7 @@ def _dual_value(
     row_upper: np.ndarray,
     prices: np.ndarray,
 ) -> _Dual:
-    """A price that asks for a side that a row does not have counts as 0."""
+    """Return the dual objective at prices. A price that asks for a side that a row does not have counts as 0."""
     start, end, row, value = sparse
     total, lost, rounding, of_terms = 0.0, 0.0, 0.0, 0.0
     wrong, worst, largest = 0.0, 0.0, 0.0
@@ -138,7 +140,7 @@ def _dual_value(
                 worst = max(worst, abs(reduced) / size)
                 continue
             farthest = abs(side)
-        else:  # of either sign, or zero: only a bound that is there can be worth something
+        else:  # it may have either sign or be 0, and only finite bounds count
             low, high = abs(lower[j]), abs(upper[j])
             farthest = max(low if low < math.inf else 0.0, high if high < math.inf else 0.0)
             side = 0.0 if math.isinf(side) else side
@@ -149,7 +151,7 @@ def _dual_value(
 
 
 class Certificates:
-    """Proofs for the program as it is now; bounds that rows imply are found on first use."""
+    """Proofs for the program as it is now. Bounds that rows imply are found on first use."""
 
     def __init__(self, storage: Storage) -> None:
         top, rows = storage.columns.top, storage.rows.top
@@ -160,7 +162,7 @@ class Certificates:
         self._rounds = 0
 
     def bound(self, y: np.ndarray) -> float:
-        """A lower bound of the minimum by any y (rows,); -inf where a column has no bound, nor a row for it."""
+        """Return a lower bound of the minimum by any y (rows,); -inf if a column needs a bound that it lacks."""
         self._tighten()
         found = self._value(self.cost, y)
         while found.wrong and self._tighten():
@@ -168,14 +170,14 @@ class Certificates:
         return -math.inf if found.wrong else found.value
 
     def infeasible(self, ray: np.ndarray) -> bool:
-        """Whether `ray` (rows,) is Farkas': combined by it, the rows ask for more than the columns can be."""
+        """Return whether `ray` (rows,) proves by Farkas' lemma that nothing is feasible."""
         size = float(np.abs(ray).max(initial=0.0))
         if not (size > 0.0 and math.isfinite(size)):
             return False
         return any(self._refutes(np.where(np.abs(ray) < dust * size, 0.0, ray / size)) for dust in DUST)
 
     def nearly_infeasible(self, ray: np.ndarray) -> bool:
-        """Whether `ray` (rows,) all but shows that nothing is feasible, so that a closer look is worth it."""
+        """Return whether `ray` (rows,) nearly shows that nothing is feasible, so that a closer look pays."""
         size = float(np.abs(ray).max(initial=0.0))
         if not (size > 0.0 and math.isfinite(size)):
             return False
@@ -191,15 +193,15 @@ class Certificates:
         return surely and found.worst <= RAY_TOLERANCE and found.wrong <= RAY_TOLERANCE * found.value
 
     def improving(self, ray: np.ndarray) -> bool:
-        """Whether the objective falls for ever along `ray` (columns,), which leaves no side of a column or row."""
+        """Return whether the objective falls for ever along `ray` (columns,) without breaking a bound or row."""
         return self._improves(ray, RAY_TOLERANCE)
 
     def nearly_improving(self, ray: np.ndarray) -> bool:
-        """Whether it all but does, so that a closer `ray` is worth looking for."""
+        """Return whether it nearly does, so that a more exact `ray` is worth looking for."""
         return self._improves(ray, HINT)
 
     def _improves(self, ray: np.ndarray, within: float) -> bool:
-        size = np.abs(ray) / self.storage.column_scale[: len(ray)]  # whatever the columns' units
+        size = np.abs(ray) / self.storage.column_scale[: len(ray)]  # independent of the columns' units
         largest = float(size.max(initial=0.0))
         if not (largest > 0.0 and math.isfinite(largest)):
             return False
@@ -225,7 +227,7 @@ class Certificates:
         return _dual_value(self.sparse, cost, self.lower, self.upper, self.row_lower, self.row_upper, y)
 
     def _tighten(self) -> bool:
-        """One more round of implied bounds; False where it found none, or there were enough."""
+        """Do one more round of implied bounds. Return False if it found none, or there were enough rounds."""
         if self._rounds == MOST_TIGHTENING:
             return False
         if self._rounds == 0:

@@ -1,7 +1,7 @@
-"""Newton systems solved directly: rows that share no column go first, and leave a small dense system of others.
+"""Solves Newton systems directly: rows that share no column are eliminated, and leave a small dense system.
 
-Over such rows, as every request's own "pick at most one", the matrix  sigma (A_F A_F.T + I_free) + rho  is
-diagonal, and what remains to be factorised is of the coupling rows alone: few, whatever the number of requests.
+Every request's own "pick at most one" is such a row. Over these rows the matrix  sigma (A_F A_F.T + I_free) + rho
+is diagonal. Only the coupling rows remain to be factorised. They are few, whatever the number of requests.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ import numpy as np
 from ...compiled import kernel
 from .kernels import SparseColumns
 
-SINGULAR = 1e-14  # a pivot below this share of what it was is one of a row that others imply
+SINGULAR = 1e-14  # a pivot that falls below this share of what it was belongs to a row that others imply
 
 
 class Elimination(NamedTuple):
-    """Which rows go first. own: (columns,) the column's one row among them, -1: none; place: (rows,) its number in
-    the dense system, -1: goes first; grouped: (columns,) by own, those without last; dense: rows left."""
+    """Which rows are eliminated.
+
+    own: (columns,) the one eliminated row of each column; -1 for none.
+    place: (rows,) each row's number in the dense system; -1 if it is eliminated.
+    grouped: (columns,) sorted by `own`, those without one last.
+    dense: the number of rows left.
+    """
 
     own: np.ndarray
     place: np.ndarray
@@ -28,7 +33,7 @@ class Elimination(NamedTuple):
 
 @kernel
 def elimination(sparse: SparseColumns, rows: int) -> Elimination:
-    """Rows without a column in common, those of the fewest entries first; entries lie one behind another."""
+    """Choose rows without a column in common, those with the fewest entries first. Entries lie without gaps."""
     start, end, row = sparse.start, sparse.end, sparse.row
     columns = len(start)
     begin = np.zeros(rows + 1, np.int64)
@@ -67,7 +72,7 @@ def elimination(sparse: SparseColumns, rows: int) -> Elimination:
 
 @kernel
 def _factorise(matrix: np.ndarray) -> None:
-    """Cholesky of the lower triangle, in place; a pivot that vanishes becomes so large that its unknown is 0."""
+    """Compute the Cholesky factor in the lower triangle. A vanishing pivot becomes huge, so its unknown is 0."""
     for j in range(len(matrix)):
         pivot = matrix[j, j]
         least = SINGULAR * pivot
@@ -83,7 +88,7 @@ def _factorise(matrix: np.ndarray) -> None:
 
 @kernel
 def _substitute(factor: np.ndarray, right: np.ndarray) -> None:
-    """right becomes the solution for the matrix that was factorised."""
+    """Turn `right` into the solution for the factorised matrix."""
     size = len(right)
     for i in range(size):
         total = right[i]

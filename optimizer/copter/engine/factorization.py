@@ -1,9 +1,9 @@
-"""Newton systems of many rows, where conjugate gradients do not end: a sparse factorization (SuperLU).
+"""Solves Newton systems of many rows by a sparse factorization (SuperLU), if conjugate gradients do not end.
 
-Close to an optimum the columns strictly between their bounds are about as many as there are rows, and the system
-is as badly conditioned as the basis they make. A factorization minds that little, and costs what its factors hold:
-little for the sparse programs of practice, too much where columns are long. It is made for one system and thrown
-away, as the next one is of other columns.
+Close to an optimum there are about as many columns strictly between their bounds as rows. The system is then as
+badly conditioned as the basis that they make. A factorization suffers little from that. Its cost grows with its
+factors: it is low for the sparse programs of practice, and too high for long columns. It serves one system only,
+as the next one has other columns.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from scipy.sparse.linalg import splu
 
 from .kernels import SparseColumns
 
-PRODUCTS = 5e6  # the most products of entries that a system may be summed from
-SMALL = 2_000  # rows up to which its factors cannot be too large
-ENVELOPE = 5e10  # multiplications within its envelope, which a factorization hardly ever comes near
-DEARER = 20.0  # times the work of the most gradients of a system; what costs more is not factorised again
+PRODUCTS = 5e6  # most products of entries from which a system may be summed
+SMALL = 2_000  # rows up to which factors cannot be too large
+ENVELOPE = 5e10  # most multiplications within its envelope; a factorization hardly ever comes near them
+DEARER = 20.0  # a factorization above this many times the work of the most gradients is not repeated
 
 
 class Factorization:
-    """Solves systems of one program, whose columns lie one behind another."""
+    """Solves systems of one program, whose columns lie without gaps."""
 
     def __init__(self, columns: SparseColumns, rows: int) -> None:
         begin = np.append(columns.start, len(columns.row))
@@ -33,10 +33,10 @@ class Factorization:
     def solve(
         self, is_free: np.ndarray, row_free: np.ndarray, sigma: float, rho: float, right: np.ndarray
     ) -> np.ndarray | None:
-        """out with (sigma (A_F A_F.T + I_free) + rho) out = right for the columns F that are free.
+        """Solve (sigma (A_F A_F.T + I_free) + rho) out = right for the free columns F, and return out.
 
-        None where that would take too long or too much memory. Where the system is singular to rounding the
-        solution may be of no use, 0 where a pivot is 0, which the caller has to see.
+        The result is None if that would take too much time or memory. If the system is singular up to rounding,
+        the solution may be useless, and it is 0 for an exactly singular one. The caller has to check that.
         """
         if float(self._products[is_free].sum()) > PRODUCTS:
             return None
@@ -45,7 +45,7 @@ class Factorization:
         if len(right) > SMALL and envelope_work(system) > ENVELOPE:
             return None
         try:
-            # Symmetric and positive definite: pivots stay on the diagonal, in an order that keeps factors sparse.
+            # The system is symmetric and positive definite, so pivots stay on the diagonal, in a sparse order.
             factors = splu(
                 system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
             )
@@ -59,7 +59,7 @@ class Factorization:
 
 
 def envelope_work(system: sparse.csc_matrix) -> float:
-    """Multiplications of a factorization that fills all of a symmetric matrix's envelope (Cuthill and McKee)."""
+    """Return the multiplications of a factorization that fills a matrix's whole envelope (Cuthill and McKee)."""
     order = reverse_cuthill_mckee(system, symmetric_mode=True)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))

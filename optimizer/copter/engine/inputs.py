@@ -1,4 +1,4 @@
-"""What callers give, checked, as arrays: each error one sentence, before anything is changed."""
+"""Checks what callers give and returns it as arrays. Each error is one sentence, before anything is changed."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 
 from ...compiled import kernel
 
-# Dense, one per variable; a number, the same for all; or (indices, values).
+# One number for each variable, one number for all, or (indices, values).
 Coefficients = float | Sequence[float] | np.ndarray | tuple[Any, Any]
 Triplets = tuple[np.ndarray, np.ndarray, np.ndarray]
-INFINITE = 1e18  # sides and bounds of this size are none: what is left of a sum with one is rounding
-LARGEST = 1e100  # cost or coefficient, that squares of them are numbers
+INFINITE = 1e18  # sides and bounds of this size count as infinite, as sums with them are only rounding
+LARGEST = 1e100  # limit of costs and coefficients, so that their squares are numbers
 OUTSIDE, TWICE, TOO_LARGE = -1, -2, -3  # what is wrong with coefficients
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """lower <= coefficients @ x <= upper over the variables of one request.
+    """A row lower <= coefficients @ x <= upper over the variables of one request.
 
-    coefficients: one per variable, a number (the same for all), or (indices, values). lower, upper: of many
-    requests at once also (requests,).
+    coefficients: one number for each variable, one number for all, or (indices, values).
+    lower, upper: numbers, or (requests,) for many requests at once.
     """
 
     coefficients: Coefficients
@@ -33,7 +33,7 @@ class Row:
 
 
 def hashable(what: str, name: object) -> None:
-    """Raises ValueError where it can name nothing."""
+    """Raise ValueError for a name that cannot be a key."""
     try:
         hash(name)
     except TypeError:
@@ -41,13 +41,13 @@ def hashable(what: str, name: object) -> None:
 
 
 def sequence(what: str, given: object, accepted: str) -> None:
-    """Raises ValueError where it is none, or a text."""
+    """Raise ValueError for what is no sequence, or a text."""
     if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
         raise ValueError(f"{what}: is of type {type(given).__name__}; {accepted} is accepted")
 
 
 def ids_of(given: Sequence[Hashable] | np.ndarray) -> list[Hashable]:
-    """Of requests, each once."""
+    """Return the ids of requests. Raises ValueError if one is repeated."""
     sequence("ids", given, "a list of ids")
     ids = [*given]
     try:
@@ -62,7 +62,7 @@ def ids_of(given: Sequence[Hashable] | np.ndarray) -> list[Hashable]:
 
 
 def joined(parts: Sequence[Triplets]) -> Triplets:
-    """Columns, rows and values of all parts, one behind another."""
+    """Return columns, rows and values of all parts, one behind another."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
@@ -73,19 +73,19 @@ def joined(parts: Sequence[Triplets]) -> Triplets:
 
 
 def mapping(what: str, given: object, accepted: str) -> None:
-    """Raises ValueError where it is none."""
+    """Raise ValueError for what is no mapping."""
     if not isinstance(given, Mapping):
         raise ValueError(f"{what}: is of type {type(given).__name__}; {accepted} is accepted")
 
 
 def _array(what: str, given: object) -> np.ndarray:
-    """Of numbers of some kind."""
+    """Return an array of numbers of any type."""
     try:
         array = np.asarray(given)
     except ValueError:  # of different lengths
         raise ValueError(f"{what}: is no array of numbers, as its parts have different lengths") from None
     if array.dtype.kind == "O" and all(isinstance(entry, int | float) for entry in array.flat):
-        array = _as_floats(what, array)  # among them whole numbers that no integer of numpy holds
+        array = _as_floats(what, array)  # some are whole numbers that no integer of numpy holds
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{what}: is of type {type(given).__name__}, with entries that are no numbers")
     return array
@@ -99,12 +99,12 @@ def _as_floats(what: str, array: np.ndarray) -> np.ndarray:
 
 
 def numbers(what: str, given: object) -> np.ndarray:
-    """As an array of floats, of any shape; infinite ones and nan are let through."""
+    """Return an array of floats of any shape, which may be infinite or nan."""
     return _array(what, given).astype(float, copy=False)
 
 
 def number(what: str, given: object) -> float:
-    """One, which may be infinite or nan."""
+    """Return one number, which may be infinite or nan."""
     array = numbers(what, given)
     if array.ndim:
         raise ValueError(f"{what}: has shape {array.shape}; one number is accepted")
@@ -112,12 +112,12 @@ def number(what: str, given: object) -> float:
 
 
 def opened(side: np.ndarray) -> np.ndarray:
-    """Infinite where it is as good as that."""
+    """Return a side, with infinity in place of numbers of size `INFINITE`."""
     return np.where(np.abs(side) >= INFINITE, np.copysign(np.inf, side), side)
 
 
 def _side(what: str, given: object, count: int) -> np.ndarray:
-    """(count,) of bounds or rows, opened; one number may be given for all."""
+    """Return (count,) bounds or sides, after `opened`. One number may be given for all."""
     if isinstance(given, float):
         return np.full(count, math.copysign(math.inf, given) if abs(given) >= INFINITE else given)
     array = opened(numbers(what, given))
@@ -128,7 +128,7 @@ def _side(what: str, given: object, count: int) -> np.ndarray:
 
 @kernel
 def _first_empty(lower: np.ndarray, upper: np.ndarray) -> int:
-    """The first place at which there is no number between them; the length where there is none."""
+    """Return the first place without a number between lower and upper, or else their length."""
     for i in range(len(lower)):
         if not (lower[i] <= upper[i] and lower[i] < math.inf and upper[i] > -math.inf):
             return i
@@ -136,7 +136,7 @@ def _first_empty(lower: np.ndarray, upper: np.ndarray) -> int:
 
 
 def sides_of(what: str, lower: object, upper: object) -> tuple[float, float]:
-    """(lower, upper) between which there are numbers."""
+    """Return (lower, upper). Raises ValueError if no number is between them."""
     low, high = opened(np.array([number(f"{what}, lower", lower), number(f"{what}, upper", upper)]))
     if not (low <= high and low < math.inf and high > -math.inf):
         raise ValueError(f"{what}: lower {lower} and upper {upper} hold no number; lower <= upper is accepted")
@@ -144,7 +144,7 @@ def sides_of(what: str, lower: object, upper: object) -> tuple[float, float]:
 
 
 def sides_of_all(what: str, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of many rows, opened."""
+    """Return the sides of many rows, after `opened`. Raises ValueError if a row holds no number."""
     low, high = _side(f"lower of {what}", lower, len(lower)), _side(f"upper of {what}", upper, len(lower))
     i = _first_empty(low, high)
     if i < len(low):
@@ -153,7 +153,7 @@ def sides_of_all(what: str, lower: np.ndarray, upper: np.ndarray) -> tuple[np.nd
 
 
 def finite(what: str, given: object, count: int | None = None) -> np.ndarray:
-    """(count,) costs."""
+    """Return (count,) costs. Raises ValueError if they are not finite or too large."""
     array = np.array(numbers(what, given))
     if array.ndim != 1 or (count is not None and len(array) != count):
         wanted = "(variables,)" if count is None else f"({count},)"
@@ -183,7 +183,7 @@ def bounds_of(what: str, lower: Any, upper: Any, count: int) -> tuple[np.ndarray
 
 @kernel
 def _first_too_large(value: np.ndarray) -> int:
-    """The first place of what is not a number below LARGEST in size; the length where there is none."""
+    """Return the first place of what is not a number below LARGEST in size, or else the length."""
     for i in range(len(value)):
         if not abs(value[i]) < LARGEST:
             return i
@@ -192,7 +192,7 @@ def _first_too_large(value: np.ndarray) -> int:
 
 @kernel
 def _kept(index: np.ndarray, value: np.ndarray, count: int) -> int:
-    """Moves what is not zero to the front, and returns how many there are; below 0: OUTSIDE, TWICE, TOO_LARGE."""
+    """Move nonzero entries to the front and return their number, or else OUTSIDE, TWICE or TOO_LARGE."""
     last, ordered, kept = -1, True, 0
     for i in range(len(index)):
         if not 0 <= index[i] < count:
@@ -215,7 +215,7 @@ def _kept(index: np.ndarray, value: np.ndarray, count: int) -> int:
 
 
 def coefficients_of(what: str, given: Coefficients, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(indices, values) of what is not zero."""
+    """Return (indices, values) of the nonzero coefficients. Raises ValueError for bad ones."""
     if isinstance(given, tuple):
         if len(given) != 2:
             raise ValueError(f"{what}: is a tuple of {len(given)}; (indices, values) is accepted")
@@ -244,7 +244,7 @@ def coefficients_of(what: str, given: Coefficients, count: int) -> tuple[np.ndar
 
 
 def rows_of(what: str, rows: Sequence[Row], sizes: np.ndarray) -> tuple[Triplets, tuple[np.ndarray, np.ndarray]]:
-    """Rows of requests of these sizes, each request's together: entries, and sides (requests * rows,)."""
+    """Return the entries and the sides (requests * rows,) of requests' rows, one request behind another."""
     sequence(f"rows of {what}", rows, "a list of Row")
     count, many = len(sizes), len(rows)
     owner = np.repeat(np.arange(count), sizes)

@@ -1,6 +1,6 @@
 """Numeric kernels over sparse columns.
 
-All release the GIL and allocate nothing that grows with the program but what they return.
+All release the GIL. They allocate little that grows with the program, except for what they return.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class SparseColumns(NamedTuple):
 
     @classmethod
     def packed(cls, begin: np.ndarray, row: np.ndarray, value: np.ndarray) -> SparseColumns:
-        """Columns one behind another, as in scipy's csc_array: column j from begin[j] to begin[j + 1]."""
+        """Return columns without gaps, as in scipy's csc_array: column j lies from begin[j] to begin[j + 1]."""
         return cls(begin[:-1], begin[1:], row, value)
 
 
 @kernel
 def dot(one: np.ndarray, other: np.ndarray) -> float:
-    """one @ other, without waking the threads of a BLAS."""
+    """Return one @ other, without waking the threads of a BLAS."""
     total = 0.0
     for i in range(len(one)):
         total += one[i] * other[i]
@@ -38,7 +38,7 @@ def dot(one: np.ndarray, other: np.ndarray) -> float:
 
 @kernel
 def finite_square(sides: np.ndarray) -> float:
-    """Sum of squares of those that are finite."""
+    """Return the sum of squares of the finite sides."""
     total = 0.0
     for side in sides:
         if abs(side) < math.inf:
@@ -48,7 +48,7 @@ def finite_square(sides: np.ndarray) -> float:
 
 @kernel
 def side_length(row_lower: np.ndarray, row_upper: np.ndarray) -> float:
-    """Euclidean, of each row's larger side in size; infinite ones are none."""
+    """Return the Euclidean length of each row's larger side in size. Infinite sides count as 0."""
     total = 0.0
     for i in range(len(row_lower)):
         low, high = abs(row_lower[i]), abs(row_upper[i])
@@ -59,7 +59,7 @@ def side_length(row_lower: np.ndarray, row_upper: np.ndarray) -> float:
 
 @kernel
 def activity(sparse: SparseColumns, x: np.ndarray, out: np.ndarray) -> None:
-    """out = A @ x."""
+    """Compute out = A @ x."""
     start, end, row, value = sparse
     out[:] = 0.0
     for j in range(len(x)):
@@ -70,7 +70,7 @@ def activity(sparse: SparseColumns, x: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def activity_sizes(sparse: SparseColumns, x: np.ndarray, out: np.ndarray) -> None:
-    """out = |A| @ |x|."""
+    """Compute out = |A| @ |x|."""
     start, end, row, value = sparse
     out[:] = 0.0
     for j in range(len(x)):
@@ -81,7 +81,7 @@ def activity_sizes(sparse: SparseColumns, x: np.ndarray, out: np.ndarray) -> Non
 
 @kernel
 def transposed(sparse: SparseColumns, y: np.ndarray, out: np.ndarray) -> None:
-    """out = A.T @ y."""
+    """Compute out = A.T @ y."""
     start, end, row, value = sparse
     for j in range(len(out)):
         total = 0.0
@@ -92,7 +92,7 @@ def transposed(sparse: SparseColumns, y: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def transposed_sizes(sparse: SparseColumns, y: np.ndarray, out: np.ndarray) -> None:
-    """out = |A.T| @ |y|."""
+    """Compute out = |A.T| @ |y|."""
     start, end, row, value = sparse
     for j in range(len(out)):
         total = 0.0
@@ -113,9 +113,9 @@ def price(
     y: np.ndarray,
     reduced: np.ndarray,
 ) -> tuple[float, float, float]:
-    """reduced = cost - A.T @ y of columns first to last.
+    """Compute reduced = cost - A.T @ y of columns first to last.
 
-    Returns what they add to the dual objective; violation ** 2; and what the objective may be off by for it, at x.
+    Return what the columns add to the dual objective, their squared violation, and the latter's worth at x.
     """
     start, end, row, value = sparse
     bound, violation, off = 0.0, 0.0, 0.0
@@ -137,9 +137,9 @@ def price(
 def broken_rows(
     sparse: SparseColumns, row_lower: np.ndarray, row_upper: np.ndarray, x: np.ndarray, activities: np.ndarray
 ) -> tuple[float, float]:
-    """By how much A @ x, written into `activities`, is beyond its sides: the sum of squares; the worst row's part.
+    """Write A @ x to `activities`. Return the squared sum of what is beyond its sides, and the worst row's part.
 
-    A row's part is of 1 + |its nearest side| + the sizes of its terms.
+    A row's part is relative to 1 + |its nearest side| + the sizes of its terms.
     """
     sizes = np.empty(len(activities))
     activity(sparse, x, activities)
@@ -154,10 +154,11 @@ def broken_rows(
 
 
 class Judged(NamedTuple):
-    """What of x, y `price` does not tell.
+    """What `price` does not tell of x and y.
 
-    broken, worst_row: as `broken_rows`; bound, wrong, off: what rows add to what `price` returns; worst_column: of
-    its wrong reduced cost, as a part of 1 + |its cost| + the sizes of its terms.
+    broken, worst_row: as `broken_rows` returns.
+    bound, wrong, off: what rows add to the results of `price`.
+    worst_column: the largest wrong reduced cost, relative to 1 + |its cost| + the sizes of its terms.
     """
 
     objective: float
@@ -181,7 +182,7 @@ def judge(
     y: np.ndarray,
     reduced: np.ndarray,
 ) -> Judged:
-    """reduced: cost - A.T @ y, of all columns."""
+    """Judge x and y. `reduced` is cost - A.T @ y of all columns."""
     start, end, row, value = sparse
     activities, open_y = np.empty(len(y)), np.zeros(len(y))
     broken, worst_row = broken_rows(sparse, row_lower, row_upper, x, activities)
@@ -198,13 +199,13 @@ def judge(
     objective, worst_column = 0.0, 0.0
     for j in range(len(cost)):
         objective += cost[j] * x[j]
-        size, mine = 1.0 + abs(cost[j]), 0.0
+        size, wrong_here = 1.0 + abs(cost[j]), 0.0
         for k in range(start[j], end[j]):
             size += abs(value[k] * y[row[k]])
-            mine += abs(value[k] * open_y[row[k]])
+            wrong_here += abs(value[k] * open_y[row[k]])
         if math.isinf(lower[j] if reduced[j] > 0.0 else upper[j]):
-            mine += abs(reduced[j])
-        worst_column = max(worst_column, mine / size)
+            wrong_here += abs(reduced[j])
+        worst_column = max(worst_column, wrong_here / size)
     return Judged(objective, bound, broken, worst_row, wrong, worst_column, off)
 
 
@@ -217,9 +218,9 @@ def distances(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> np.ndarray:
-    """By how much the scaled reduced cost of a column would have to change to move it.
+    """Return how much the scaled reduced cost of a column would have to change to move it.
 
-    Of every step-th column, without those that are fixed.
+    Only every step-th column counts, without those that are fixed.
     """
     out, count = np.empty(len(reduced) // step + 1), 0
     for j in range(0, len(reduced), step):
@@ -243,7 +244,10 @@ def wanted(
     margin: float,
     out: np.ndarray,
 ) -> int:
-    """Columns, not held, that a change of `margin` in their scaled reduced cost would move; how many."""
+    """Write to `out` the columns, not held, that a change of `margin` in their scaled reduced cost would move.
+
+    Return how many there are.
+    """
     count = 0
     for j in range(first, last):
         if held[j] or lower[j] == upper[j]:
@@ -260,7 +264,7 @@ def wanted(
 def gather(
     columns: np.ndarray, sparse: SparseColumns, row_scale: np.ndarray, column_scale: np.ndarray
 ) -> SparseColumns:
-    """The columns, scaled, one behind another."""
+    """Return these columns, scaled and without gaps."""
     start, end, row, value = sparse
     size = 0
     for j in columns:
@@ -293,7 +297,7 @@ def conjugate_gradients(
 ) -> int:
     """Solve (sigma (A_F A_F.T + I_free) + rho) out = right for the free columns F, preconditioned by the diagonal.
 
-    scratch: (4, rows). Returns the iterations done, at most `most`.
+    `scratch` is (4, rows). Return the iterations done, at most `most`.
     """
     start, end, row, value = sparse
     rows = len(right)

@@ -1,8 +1,8 @@
-"""Prices of requests' own rows, the best there are at the prices of what requests share: one sweep over them.
+"""Finds the best prices of requests' own rows, given the prices of what requests share, in one sweep.
 
-A request that is new, or whose costs are, knows no price of its own rows yet, and at none nearly all its columns
-seem worth having. Along one price the dual is concave and made of straight pieces, so that its maximum is found
-exactly: coordinate ascent on the dual, over the rows of which each concerns one request alone.
+A new request, or one with new costs, has no prices of its own rows yet. At prices of 0 nearly all its columns seem
+worth having. Along one price the dual is concave and piecewise linear, so its maximum is found exactly. The sweep
+is coordinate ascent on the dual over the rows that concern one request alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .storage import OWN
 
 @kernel
 def _entries_of(sparse: SparseColumns, is_own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(begin, column, value) of the entries in own rows, row after row; other rows have none."""
+    """Return (begin, column, value) of the entries in own rows, row after row. Other rows have none."""
     start, end, row, value = sparse
     rows, columns = len(is_own), len(start)
     begin = np.zeros(rows + 1, np.int64)
@@ -42,9 +42,9 @@ def _entries_of(sparse: SparseColumns, is_own: np.ndarray) -> tuple[np.ndarray, 
 def _nearest_best(
     price: float, slope: float, at: np.ndarray, drop: np.ndarray, floor: float, ceiling: float
 ) -> float:
-    """The maximiser nearest to `price`, between floor and ceiling, of what climbs by `slope` at first.
+    """Return the maximiser nearest to `price`, between floor and ceiling, of a concave piecewise linear function.
 
-    At each of `at` the slope falls by `drop`.
+    The function begins with `slope`, which falls by `drop` at each of `at`.
     """
     low, high, k = -math.inf, -math.inf, 0
     order = np.argsort(at)
@@ -71,16 +71,16 @@ def improve_own_prices(
     y: np.ndarray,
     reduced: np.ndarray,
 ) -> None:
-    """Of each row of kind OWN in turn, y becomes the dual's maximiser nearest to what it is; `reduced` follows.
+    """Set the price y of each row of kind OWN in turn to the dual's nearest maximiser, and update `reduced`.
 
-    reduced: cost - A.T @ y. A price stays where the row's columns leave no finite one.
+    `reduced` is cost - A.T @ y. A price stays if the row's columns allow no finite one.
     """
     begin, column, value = _entries_of(sparse, kind == OWN)
     at, drop = np.empty(len(column) + 1), np.empty(len(column) + 1)
     for i in range(len(y)):
         if begin[i] == begin[i + 1]:
             continue
-        # Where a price is higher, columns are at their other bound; one that is infinite no price may lead to.
+        # At a higher price columns turn to their other bound. No price may lead to an infinite one.
         n, taken, floor, ceiling = 0, 0.0, -math.inf, math.inf
         for k in range(begin[i], begin[i + 1]):
             j, a = column[k], value[k]

@@ -1,7 +1,7 @@
-"""A linear program of requests that share resources, changed a little at a time and solved from where it was.
+"""A linear program of requests that share resources. It changes a little and is solved from its last solution.
 
-COpter's continual optimisation (section 4.3): a program whose requests come and go slowly is compiled once, each
-change costs what it changes, and every solve starts from the last one's primal and dual.
+This is COpter's continual optimisation (section 4.3). A program whose requests come and go slowly is compiled
+once. A change takes time only for what it changes. Every solve starts from the last one's primal and dual.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ ALL = "x"  # the request that holds all of a plain LP
 
 
 class ContinualProgram(Structure):
-    """Minimise, or maximise, cost @ x over requests' variables, within capacities, constraints and requests' rows.
+    """Minimises or maximises cost @ x over requests' variables, within capacities, constraints and requests' rows.
 
-    Every change costs what it changes and is either made whole or refused with the program left as it was.
-    The columns of `linear_program` and `Solution.values` are the requests' in the order in which they were added;
-    its rows are capacities, then constraints, then the requests' own rows, each in that order.
+    A change takes time only for what it changes. It is made whole, or refused with the program left as it was. The
+    columns of `linear_program` and `Solution.values` are the requests' in the order in which they were added. The
+    rows are capacities, then constraints, then the requests' own rows, each in the order of addition.
 
     Sides and bounds of 1e18 and more in size count as infinite.
 
     Raises (all methods):
-        ValueError: for an id that is unknown or taken, lengths that do not agree, sides that hold no number, what
-            is of another type than is said, costs or coefficients that are not finite or 1e100 and more in size,
-            and a shim that returns no whole, feasible solution.
+        ValueError: for an id that is unknown or taken, lengths that do not agree, wrong types and sides that hold
+        no
+            number. Also for costs or coefficients that are not finite or 1e100 and more in size, and for a shim
+            that returns no whole, feasible solution.
         RuntimeError: for a change or a second solve while the program is being solved.
     """
 
@@ -57,7 +58,9 @@ class ContinualProgram(Structure):
     ) -> None:
         """Add a request of one variable per cost.
 
-        uses: {resource: coefficients}; rows: over these variables alone.
+        Args:
+            uses: {resource: coefficients}.
+            rows: over these variables alone.
         """
         inputs.hashable("request", id)
         costs = inputs.finite(f"cost of {id!r}", cost)
@@ -73,9 +76,9 @@ class ContinualProgram(Structure):
         lower: float | Sequence[float] | np.ndarray = 0.0,
         upper: float | Sequence[float] | np.ndarray = math.inf,
     ) -> None:
-        """Add many requests, of sizes[i] variables each; everything else is given one request behind another.
+        """Add many requests of sizes[i] variables. Everything else is given one request behind another.
 
-        Each of `rows` is a row of every request, over those of its coefficients that are the request's.
+        Each of `rows` makes a row in every request, with those of its coefficients that are the request's.
         """
         ids = inputs.ids_of(ids)
         self._add(ids, f"{len(ids)} requests", sizes, cost, uses, rows, lower, upper)
@@ -89,31 +92,31 @@ class ContinualProgram(Structure):
         lower: float | Sequence[float] | np.ndarray | None = None,
         upper: float | Sequence[float] | np.ndarray | None = None,
     ) -> None:
-        """Replace what is given of a request; its number of variables stays."""
+        """Replace what is given of a request. Its number of variables stays."""
         with self._changing():
             storage = self._storage
             first, count = storage.blocks[self._block(id), [COLUMN, COLUMNS]].tolist()
-            mine = slice(first, first + count)
+            own = slice(first, first + count)
             costs = None if cost is None else inputs.finite(f"cost of {id!r}", cost, count)
             bounds = None
             if lower is not None or upper is not None:
-                low = storage.lower[mine] if lower is None else lower
-                high = storage.upper[mine] if upper is None else upper
+                low = storage.lower[own] if lower is None else lower
+                high = storage.upper[own] if upper is None else upper
                 bounds = inputs.bounds_of(repr(id), low, high, count)
             used = None if uses is None else self._uses(repr(id), uses, count)
             alone = np.array([count])
             defined = None if rows is None else inputs.rows_of(repr(id), rows, alone)
             if costs is not None:
-                storage.cost[mine] = -costs if self.maximise else costs
+                storage.cost[own] = -costs if self.maximise else costs
             if bounds is not None:
-                storage.lower[mine], storage.upper[mine] = bounds
+                storage.lower[own], storage.upper[own] = bounds
             if used is not None or defined is not None:
                 self._rewrite(id, None if used is None else self._entries(used), defined)
             if used is not None:
                 self._note_users([id], alone, used)
 
     def change_costs(self, ids: Sequence[Hashable], costs: Sequence[np.ndarray] | np.ndarray) -> None:
-        """Give many requests new costs: an array for each, or all of them one behind another."""
+        """Give many requests new costs: one array for each, or one array of all."""
         ids = inputs.ids_of(ids)
         with self._changing():
             blocks = self._several(ids)
@@ -135,9 +138,9 @@ class ContinualProgram(Structure):
             self._storage.cost[columns] = -flat if self.maximise else flat
 
     def change_uses(self, ids: Sequence[Hashable], uses: Mapping[str, Coefficients]) -> None:
-        """Replace what many requests use of some resources, over all their variables, one request behind another.
+        """Replace what many requests use of some resources. What they use of other resources stays.
 
-        What they use of resources that are not named stays.
+        Coefficients are over all their variables, one request behind another.
         """
         ids = inputs.ids_of(ids)
         with self._changing():
@@ -176,11 +179,14 @@ class ContinualProgram(Structure):
         warm: bool = True,
         shim: Shim | None = None,
     ) -> Solution:
-        """Solve to relative primal, dual and gap `tolerance`, from the last solution where `warm`.
+        """Solve to a relative `tolerance` of primal, dual and gap, from the last solution if `warm`.
 
-        threads: at most so many, where the program is large enough for more than one to pay. shim: makes an
-        integer solution of the fractional one (`Solution.integral`), where the program is not found to be without
-        an optimum. The same changes give the same solution.
+        The same changes give the same solution.
+
+        Args:
+            threads: the most threads; small programs use one.
+            shim: makes an integer solution of the fractional one (`Solution.integral`). It is not called for a
+                program that is found to have no optimum.
         """
         tolerance, time_limit_s = (
             inputs.number("tolerance", tolerance),
@@ -197,7 +203,7 @@ class ContinualProgram(Structure):
         with self._changing():
             self._compact()
             outcome = self._solver.solve(tolerance, threads, time_limit_s, warm)
-            # What the shim's answer is checked against, as others may change the program while it works.
+            # The shim's answer is checked against this copy, as others may change the program meanwhile.
             solved, names = None, list[str]()
             if shim is not None and outcome.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
                 solved = self.linear_program()
@@ -216,7 +222,7 @@ class ContinualProgram(Structure):
         return solution.with_integral(checked(shim(solution), solved, names))
 
     def linear_program(self) -> LinearProgram:
-        """Return what is solved, to be minimised: costs are negated where the program maximises."""
+        """Return the program that is solved, which is minimised. Costs are negated if the program maximises."""
         storage = self._storage
         blocks = self._all_blocks()
         columns, rows = storage.columns_of(blocks), np.concatenate([self._single_rows(), storage.own_rows(blocks)])
@@ -236,7 +242,7 @@ class ContinualProgram(Structure):
 
     @classmethod
     def of(cls, program: LinearProgram) -> ContinualProgram:
-        """Return a plain LP as one request `ALL` whose own rows are the LP's rows; `integer` is ignored."""
+        """Return a plain LP as one request `ALL` whose own rows are the LP's rows. `integer` is ignored."""
         if not isinstance(program, LinearProgram):
             raise ValueError(f"program: is of type {type(program).__name__}; a LinearProgram is accepted")
         made = cls()

@@ -1,17 +1,18 @@
-"""The proximal point method for a linear program, with semismooth Newton steps inside.
+"""Solves a linear program by the proximal point method, with semismooth Newton steps inside.
 
 The program is  min c @ x  subject to  A x = s, lower <= x <= upper, row_lower <= s <= row_upper. Around a centre
 (x0, s0, y0) an outer step maximises over y
 
     D(y) = min over x, s of  c @ x + y @ (s - A x) + |(x, s) - (x0, s0)|^2 / (2 sigma)  -  rho |y - y0|^2 / 2
 
-whose inner minimum is a projection: x(y) = clip(x0 - sigma (c - A.T y)), s(y) = clip(s0 - sigma y). D is concave,
-once differentiable, D'(y) = s(y) - A x(y) - rho (y - y0), and D'' involves only the columns strictly between their
-bounds: - sigma (A_F A_F.T + I_F) - rho. A Newton step is solved directly where elimination leaves few rows, else
-by conjugate gradients over those columns or, where these take too many, by a sparse factorization; its length is
-the root of D' along it, found without touching A.
-(x(y), s(y), y) is the next centre. For linear programs such steps end at an optimum after finitely many, once
-sigma is large enough (Rockafellar 1976; Li, Sun and Toh, SIAM J. Optim. 30, 2020, go this way from the dual).
+whose inner minimum is a projection: x(y) = clip(x0 - sigma (c - A.T y)), s(y) = clip(s0 - sigma y). D is concave
+and once differentiable, with D'(y) = s(y) - A x(y) - rho (y - y0). D'' involves only the columns F strictly
+between their bounds: it is - sigma (A_F A_F.T + I_F) - rho. The next centre is (x(y), s(y), y).
+
+A Newton step is solved directly if elimination leaves few rows, and else by conjugate gradients over the columns
+F. If these take too many iterations, a sparse factorization solves it. The length of the step is the root of D'
+along it, which is found without reading A. For linear programs finitely many such steps end at an optimum, once
+sigma is large enough (Rockafellar 1976; Li, Sun and Toh, SIAM J. Optim. 30, 2020, for the dual).
 """
 
 from __future__ import annotations
@@ -37,29 +38,28 @@ from .kernels import (
     transposed_sizes,
 )
 
-NEWTON_STEPS = 50  # of one outer step
-REFUSED = 4  # steps of factors, none of which climbs, after which no more are tried
-HARD = 30  # Newton steps from which an outer step was too long
+NEWTON_STEPS = 50  # most Newton steps of one outer step
+REFUSED = 4  # steps by factors in a row that did not climb, after which no more are tried
+HARD = 30  # Newton steps from which on an outer step was too long
 CG_TOLERANCE, CG_MOST = 0.05, 2000
-CG_PATIENCE, CG_CHEAP = 100, 3e6  # of them, and their work, after which a factorization is tried
-WARM = 64.0  # times as long is a first step from near the optimum
-SLOPE = 0.1  # a step along which D' falls to this share is long enough
-OF_A_COLUMN = (
-    0.01  # what of a column's own residual counts: held as closely as rows, rounds take 2 to 3 times as long
-)
-SHARE = 0.1  # inner residual left, of what the outer step moves
-FEW = 100  # rows left by elimination up to which Newton's systems are solved directly
-WORK = 2e8  # entries touched between two looks at the clock
+CG_PATIENCE, CG_CHEAP = 100, 3e6  # iterations and their work, after which a factorization is tried
+WARM = 64.0  # factor of the first step's length near the optimum
+SLOPE = 0.1  # a step is long enough when D' along it falls to this part
+OF_A_COLUMN = 0.01  # part of a column's own residual that counts; with all of it rounds take 2 to 3 times as long
+SHARE = 0.1  # inner residual that may be left, as a part of what the outer step moves
+FEW = 100  # most rows left by elimination with which Newton systems are solved directly
+WORK = 2e8  # entries read between two looks at the clock
 # How a Newton system is solved, and why the kernel comes back.
 ELIMINATED, BY_GRADIENTS, IMPATIENT, FACTORISED = 0, 1, 2, 3
 DONE, LONG, SYSTEM = 0, 1, 2
 
 
 class Scaled(NamedTuple):
-    """A scaled program, its columns one behind another; x, y are where it starts and ends.
+    """A scaled program whose columns lie without gaps.
 
-    row_scale, column_scale lead back: entry (i, j) is row_scale[i] * a[i, j] * column_scale[j]. outside: cost and
-    dual objective of what was left out, so that the gap is that of the whole program.
+    row_scale, column_scale: entry (i, j) is row_scale[i] * a[i, j] * column_scale[j].
+    x, y: where the solve starts and ends.
+    outside: cost and dual objective of what is left out, so that the gap is that of the whole program.
     """
 
     sparse: SparseColumns
@@ -78,7 +78,7 @@ class Scaled(NamedTuple):
 
 
 class _Centre(NamedTuple):
-    """Of an outer step, and how far it goes: sigma for x and s, 1 / rho for y."""
+    """The centre of an outer step, and how far it goes: sigma for x and s, 1 / rho for y."""
 
     x: np.ndarray
     s: np.ndarray
@@ -90,7 +90,7 @@ class _Centre(NamedTuple):
 class _Newton(NamedTuple):
     """Where the Newton steps are, beside the program's x and y, and the system of the next one.
 
-    reduced = cost - A.T @ y; the system is of the columns that are free, the rows that are, and the slope D'(y).
+    `reduced` is cost - A.T @ y. The system is made of the free columns, the free rows and the slope D'(y).
     """
 
     s: np.ndarray
@@ -102,7 +102,7 @@ class _Newton(NamedTuple):
 
 
 class _Sizes(NamedTuple):
-    """Of each row and each column, beside which its own residual is looked at."""
+    """The size of each row and column, relative to which its own residual counts."""
 
     row: np.ndarray
     column: np.ndarray
@@ -110,12 +110,14 @@ class _Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class Residuals:
-    """Relative, unscaled: primal |A x - sides| / (1 + |sides|), dual |wrong reduced costs| / (1 + |cost|), gap.
+    """Relative residuals, unscaled.
 
-    Both of all rows and columns together, or if that is more of the worst row beside its own size, and OF_A_COLUMN
-    of the worst column's: a large side or cost of one is no reason to break another.
-    gap: between objective and bound, or what both residuals may be worth (at y and x) if that is more: on badly
-    conditioned programs a residual that is small beside the sides can be a large part of the objective.
+    primal: |A x - sides| / (1 + |sides|), or that of the worst row relative to its own size if it is larger.
+    dual: |wrong reduced costs| / (1 + |cost|), or OF_A_COLUMN of the worst column's if it is larger.
+    gap: between objective and bound, or the worth of both residuals at y and x if it is larger.
+
+    A large side or cost of one row or column does not excuse breaking another. On badly conditioned programs a
+    residual that is small relative to the sides can be a large part of the objective.
     """
 
     primal: float
@@ -131,7 +133,7 @@ class Residuals:
 
 @dataclass
 class Steps:
-    """How far a step goes: sigma for x and s, 1 / rho for y. factorises: no factors have been too large."""
+    """How far a step goes: sigma for x and s, 1 / rho for y. `factorises`: whether no factors were too large."""
 
     sigma: float
     rho: float
@@ -147,7 +149,7 @@ class Steps:
 
     @classmethod
     def warm(cls, program: Scaled, factorises: bool = True) -> Steps:
-        """Of a program whose x, y are near its optimum already: longer ones reach it in fewer."""
+        """Return the steps for a program that is near its optimum, which few long steps reach."""
         steps = cls.cold(program, factorises)
         steps.sigma *= WARM
         return steps
@@ -155,7 +157,7 @@ class Steps:
 
 @kernel
 def _slope_along(t: float, program: Scaled, centre: _Centre, newton: _Newton, along: np.ndarray) -> float:
-    """D'(y + t step) @ step; along = A.T @ step."""
+    """Return D'(y + t step) @ step, where along = A.T @ step."""
     sigma, y, step = centre.sigma, program.y, newton.step
     total = 0.0
     for j in range(len(along)):
@@ -171,7 +173,7 @@ def _slope_along(t: float, program: Scaled, centre: _Centre, newton: _Newton, al
 
 @kernel
 def _root(h0: float, program: Scaled, centre: _Centre, newton: _Newton, along: np.ndarray) -> float:
-    """A t at which D' along the step, which falls from h0 > 0, is at most SLOPE h0 in size."""
+    """Return a t at which D' along the step, which falls from h0 > 0, is at most SLOPE h0 in size."""
     t, low, high, at_low, at_high = 1.0, 0.0, math.inf, h0, 0.0
     for _ in range(40):
         h = _slope_along(t, program, centre, newton, along)
@@ -190,7 +192,7 @@ def _root(h0: float, program: Scaled, centre: _Centre, newton: _Newton, along: n
 
 @kernel
 def _advance(program: Scaled, centre: _Centre, newton: _Newton) -> bool:
-    """y and reduced after as much of the step as D gains by; False where it does not climb."""
+    """Move y and `reduced` along the step as far as D gains. Return False if D does not climb along it."""
     h0 = dot(newton.slope, newton.step)
     if not h0 > 0.0:
         return False
@@ -218,12 +220,14 @@ def _ascend(
     gradients: int,
     given: bool,
 ) -> tuple[int, int, int, float, float]:
-    """Newton steps on D until its residual is `share` of what the outer step moves, or `floor`.
+    """Make Newton steps on D until its residual is `share` of what the outer step moves, or `floor`.
 
-    Updates the program's x and y, and `newton`. Returns (why it ended, Newton steps, iterations within them, what
-    x moves, what y moves), the last two in the units of the termination test: as residuals, or as the gap they
-    leave if that is more. gradients: at most, for one step. SYSTEM: the caller solves that of `newton`, and comes
-    back with its step given.
+    The program's x and y, and `newton`, are updated. Return why it ended, Newton steps, iterations within them,
+    what x moves and what y moves. The last two are residuals, or the gap that they leave if it is larger. After
+    SYSTEM the caller solves the system of `newton`, and calls again with `given` and its step.
+
+    Args:
+        gradients: the most iterations of one step.
     """
     sparse, cost, lower, upper = program.sparse, program.cost, program.lower, program.upper
     row_lower, row_upper, x, y = program.row_lower, program.row_upper, program.x, program.y
@@ -280,7 +284,7 @@ def _ascend(
         dual_move = max(math.sqrt(held) / program.side_norm, abs(held_gap) / unit)
         rest = max(math.sqrt(left) / program.side_norm, abs(left_gap) / unit)
         enough = max(floor, share * max(primal_move, dual_move))
-        most_enough = max(enough, share * max(most_moved / sigma, most_held))  # of the worst row
+        most_enough = max(enough, share * max(most_moved / sigma, most_held))  # for the worst row
         if (rest <= enough and most_left <= most_enough) or left == 0.0:
             return DONE, steps, iterations, primal_move, dual_move
         if steps >= newton_steps or not climbs:
@@ -309,7 +313,7 @@ def _ascend(
 
 @kernel
 def _reduce(program: Scaled, reduced: np.ndarray) -> None:
-    """Writes the reduced costs at y."""
+    """Write the reduced costs at y."""
     transposed(program.sparse, program.y, reduced)
     for j in range(len(reduced)):
         reduced[j] = program.cost[j] - reduced[j]
@@ -317,9 +321,9 @@ def _reduce(program: Scaled, reduced: np.ndarray) -> None:
 
 @kernel
 def _residuals(program: Scaled, reduced: np.ndarray, sizes: _Sizes) -> tuple[float, float, float, float, float]:
-    """Relative residuals, primal and dual, unscaled; objective, dual objective, what both residuals are worth.
+    """Return relative primal and dual residuals, unscaled, both objectives, and the worth of the residuals.
 
-    reduced: written anew, as steps that add to it leave there what was rounded when prices were larger.
+    `reduced` is computed anew, as steps leave in it what was rounded when prices were larger.
     """
     cost, lower, upper, x, y = program.cost, program.lower, program.upper, program.x, program.y
     row_lower, row_upper, row_scale = program.row_lower, program.row_upper, program.row_scale
@@ -364,7 +368,7 @@ def _residuals(program: Scaled, reduced: np.ndarray, sizes: _Sizes) -> tuple[flo
 
 @kernel
 def _begun(program: Scaled) -> _Newton:
-    """Where the program's x, which is brought within its bounds, and y are."""
+    """Bring the program's x within its bounds. Return where the Newton steps begin."""
     columns, rows = len(program.cost), len(program.y)
     x, reduced, s = program.x, np.empty(columns), np.empty(rows)
     _reduce(program, reduced)
@@ -379,11 +383,11 @@ def _begun(program: Scaled) -> _Newton:
 
 
 class Proximal:
-    """Outer steps on one scaled program; its x and y are updated in place."""
+    """Makes outer steps on one scaled program, whose x and y are updated in place."""
 
     def __init__(self, program: Scaled, steps: Steps) -> None:
         self.program, self.steps = program, steps
-        self.iterations = 0  # conjugate gradients, or one for a system that is solved directly
+        self.iterations = 0  # of conjugate gradients; a system that is solved directly counts as one
         columns, rows = len(program.cost), len(program.y)
         self.newton = _begun(program)
         self.x0, self.y0 = program.x.copy(), program.y.copy()
@@ -391,9 +395,9 @@ class Proximal:
         self.rule = elimination(program.sparse, rows)
         many = IMPATIENT if steps.factorises else BY_GRADIENTS
         self.how = ELIMINATED if self.rule.dense <= FEW else many
-        self.gradient = 2.0 * len(program.sparse.row) + 6 * rows  # work of one, over all columns
+        self.gradient = 2.0 * len(program.sparse.row) + 6 * rows  # work of one iteration over all columns
         self.factorization: Factorization | None = None
-        self.refused = 0  # steps in a row, by factors, that did not climb
+        self.refused = 0  # steps by factors in a row that did not climb
         self.sizes = _Sizes(np.empty(rows), np.empty(columns))
         self.residuals = self._judged()
 
@@ -403,7 +407,7 @@ class Proximal:
         return Residuals(primal, dual, gap, objective, bound)
 
     def step(self, tolerance: float, deadline: float) -> bool:
-        """One outer step; False where the deadline (of time.perf_counter) broke it off."""
+        """Make one outer step. Return False if the deadline (of time.perf_counter) broke it off."""
         steps, program = self.steps, self.program
         self.floor = min(self.floor, 0.1 * tolerance)
         self.x0[:], self.y0[:] = program.x, program.y
@@ -439,7 +443,7 @@ class Proximal:
                 return False
             given = why == SYSTEM and self._factorised()
         if newton == 0:
-            self.floor *= 0.1  # the step was within the floor, yet the program is not solved
+            self.floor *= 0.1  # the step was within the floor, but the program is not solved
         if newton >= HARD:
             steps.rho, steps.sigma = min(4.0 * steps.rho, steps.sigma), steps.sigma / 1.5
         else:
@@ -457,7 +461,10 @@ class Proximal:
         return max(100, min(2 * len(self.program.y), CG_MOST))
 
     def _factorised(self) -> bool:
-        """Whether a factorization gave the step; where it cannot, or costs too much, gradients go on for good."""
+        """Compute the step by a factorization and return whether it could.
+
+        If it cannot, or costs too much, conjugate gradients compute all further steps.
+        """
         steps, newton = self.steps, self.newton
         if self.factorization is None:
             self.factorization = Factorization(self.program.sparse, len(self.program.y))

@@ -1,6 +1,7 @@
-"""Scales of rows and columns that bring their largest entries, then their lengths, near 1; kept current.
+"""Keeps scales of rows and columns that bring their largest entries, then their lengths, near 1.
 
-Ruiz' equilibration, then a few passes on Euclidean lengths, which measured better than either alone on Netlib's.
+Ruiz' equilibration is followed by a few passes on Euclidean lengths. On Netlib's programs that measured better
+than either alone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .kernels import SparseColumns
 from .storage import OWN, Storage
 
 LARGEST_PASSES, LENGTH_PASSES = 10, 3
-WHOLE = 0.3  # share of stale columns from which all are scaled anew
+WHOLE = 0.3  # part of stale columns above which all columns are scaled anew
 
 
 @kernel
@@ -26,9 +27,9 @@ def _equilibrate(
     column_scale: np.ndarray,
     everything: bool,
 ) -> None:
-    """Divide, pass by pass, by the roots of the sizes of rows and columns; only open rows change their scale.
+    """Divide rows and columns by the roots of their sizes, pass by pass. Only open rows change their scale.
 
-    Open are rows of kind OWN that stale columns have entries in, or all.
+    Rows of kind OWN in which stale columns have entries are open. With `everything` all rows are.
     """
     start, end, entry_row, entry_value = sparse
     rows = len(row_scale)
@@ -56,24 +57,24 @@ def _equilibrate(
         by_length = i >= LARGEST_PASSES
         size[:] = 0.0
         for j in columns:
-            mine = 0.0
+            column_size = 0.0
             for k in range(start[j], end[j]):
                 square = (entry_value[k] * row_scale[entry_row[k]] * column_scale[j]) ** 2
                 if by_length:
-                    mine += square
+                    column_size += square
                     size[entry_row[k]] += square
                 else:
-                    mine = max(mine, square)
+                    column_size = max(column_size, square)
                     size[entry_row[k]] = max(size[entry_row[k]], square)
-            if mine > 0.0:
-                column_scale[j] /= math.sqrt(math.sqrt(mine))
+            if column_size > 0.0:
+                column_scale[j] /= math.sqrt(math.sqrt(column_size))
         for row in range(rows):
             if is_open[row] and size[row] > 0.0:
                 row_scale[row] /= math.sqrt(math.sqrt(size[row]))
 
 
 def rescale(storage: Storage, everything: bool) -> None:
-    """Make the scales of stale columns, and of the rows that are theirs alone, anew; shared rows keep theirs."""
+    """Compute scales of stale columns and of their own rows anew. Shared rows keep theirs."""
     top, rows = storage.columns.top, storage.rows.top
     of_rows = storage.kind[:rows], storage.row_scale[:rows]
     _equilibrate(storage.sparse, storage.stale[:top], *of_rows, storage.column_scale, everything)

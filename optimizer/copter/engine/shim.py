@@ -1,4 +1,4 @@
-"""From a fractional solution to an integer one: each problem brings its own few lines (COpter, section 4.3.2)."""
+"""Shims turn a fractional solution into an integer one. Each problem has its own (COpter, section 4.3.2)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .inputs import numbers
 if TYPE_CHECKING:
     from .solution import Solution
 
-ROUNDING = 1e-9  # by which a whole solution may break a side, as a part of it and of all that its row adds up
+ROUNDING = 1e-9  # how far a whole solution may break a side, relative to it and the terms of its row
 
 
 class Shim(Protocol):
-    """Called with a solution; returns whole numbers for `Solution.values`, (variables,), that are always feasible.
+    """Returns feasible whole numbers (variables,) for a solution's `values`.
 
-    Feasible comes before good: what cannot be kept within capacities is left out.
+    To be feasible comes before to be good: what does not fit the capacities is left out.
     """
 
     def __call__(self, solution: Solution) -> np.ndarray: ...
 
 
 def checked(given: object, program: LinearProgram, names: Sequence[str]) -> np.ndarray:
-    """(variables,) what a shim returned; names: of the program's first rows.
+    """Return what a shim returned, (variables,), after checks. `names` are those of the program's first rows.
 
     Raises:
-        ValueError: it is not of that shape, has entries that are not whole or out of bounds, or breaks a row.
+        ValueError: if it has another shape, entries that are not whole or out of bounds, or breaks a row.
     """
     integral = numbers("shim: what it returned", given)
     if integral.shape != program.cost.shape:
@@ -42,7 +42,7 @@ def checked(given: object, program: LinearProgram, names: Sequence[str]) -> np.n
         raise ValueError(f"shim: entry {i} is {integral[i]}; whole numbers from {low:g} to {high:g} are accepted")
     used = program.matrix @ integral
     low, high = program.row_lower, program.row_upper
-    # Each side by itself: beside the smaller of both the rounding of a large one would be too much.
+    # Each side is checked by itself, as the rounding of a large side would be too much for a small one.
     size = abs(program.matrix) @ np.abs(integral)
     below, above = low - used > ROUNDING * (size + np.abs(low)), used - high > ROUNDING * (size + np.abs(high))
     fine = ~(below | above)

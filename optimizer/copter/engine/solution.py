@@ -1,4 +1,4 @@
-"""What a solve found, by the names of the program it was found for."""
+"""What a solve found, by the names of its program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .inputs import hashable
 
 @dataclass(frozen=True)
 class Outcome:
-    """A minimisation over slots: x (column slots,), y (row slots,), and what is known of them."""
+    """The result of a minimisation over slots: x (column slots,), y (row slots,), and what is known of them."""
 
     status: Status
     x: np.ndarray
@@ -33,10 +33,11 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
-    """A solution; it stays as it is when the program changes.
+    """A solution. It stays as it is when the program changes.
 
-    blocks: numbers of the requests; places: (numbers, 4), where each lay (`blocks.py`). integral: (variables,)
-    what a shim made of `values`, None without one.
+    blocks: the number of each request.
+    places: (numbers, 4) where each request lay (`blocks.py`).
+    integral: (variables,) what a shim made of `values`; None without a shim.
     """
 
     outcome: Outcome
@@ -61,35 +62,35 @@ class Solution:
 
     @property
     def bound(self) -> float:
-        """Proven: no solution is below it (above it, where the program maximises); infinite where nothing is."""
+        """A proven bound: no solution is below it, or above it if the program maximises. It may be infinite."""
         return 0.0 - self.outcome.bound if self.maximise else self.outcome.bound
 
     @property
     def gap(self) -> float:
-        """|objective - bound| / |objective|, 0 where the (slightly infeasible) objective is beyond the bound."""
+        """|objective - bound| / |objective|; 0 if the (slightly infeasible) objective is beyond the bound."""
         if not math.isfinite(self.outcome.bound):
             return math.inf
         return max(self.outcome.objective - self.outcome.bound, 0.0) / max(abs(self.outcome.objective), 1e-12)
 
     @property
     def primal_residual(self) -> float:
-        """|A x - nearest sides| / (1 + |sides|), Euclidean, or of the worst row by itself if that is more.
+        """|A x - nearest sides| / (1 + |sides|), Euclidean, or that of the worst row if it is larger.
 
-        By itself a row counts beside 1 + |its nearest side| + the sizes of its terms.
+        A single row counts relative to 1 + |its nearest side| + the sizes of its terms.
         """
         return self.outcome.primal_residual
 
     @property
     def dual_residual(self) -> float:
-        """|reduced costs that no bound of their column allows| / (1 + |cost|), Euclidean; or of the worst column.
+        """|reduced costs that point to an infinite bound| / (1 + |cost|), Euclidean, or that of the worst column.
 
-        By itself a hundredth of it counts, beside 1 + |its cost| + the sizes of its terms.
+        A hundredth of a single column's counts, relative to 1 + |its cost| + the sizes of its terms.
         """
         return self.outcome.dual_residual
 
     @property
     def iterations(self) -> int:
-        """Conjugate gradient iterations; a Newton system that is solved directly is one."""
+        """Iterations of conjugate gradients. A Newton system that is solved directly counts as one."""
         return self.outcome.iterations
 
     @property
@@ -98,7 +99,7 @@ class Solution:
 
     @cached_property
     def values(self) -> np.ndarray:
-        """(variables,) of all requests, in the order in which they were added."""
+        """(variables,) the values of all requests, in the order in which they were added."""
         return self._x_of(np.fromiter(self.blocks.values(), np.int64, len(self.blocks)))
 
     @cached_property
@@ -108,18 +109,18 @@ class Solution:
         return {id: slice(ends[i], ends[i + 1]) for i, id in enumerate(self.blocks)}
 
     def of(self, id: Hashable) -> slice:
-        """Where the request's variables are in `values` and `integral`."""
+        """Return where the request's variables are in `values` and `integral`."""
         self._known(self.blocks, "request", id)
         return self._slices[id]
 
     def x(self, id: Hashable) -> np.ndarray:
-        """(variables,) of the request."""
+        """Return (variables,) the values of one request."""
         self._known(self.blocks, "request", id)
         place = self.places[self.blocks[id]]
         return self.outcome.x[place[COLUMN] : place[COLUMN] + place[COLUMNS]]
 
     def of_all(self, ids: Sequence[Hashable]) -> np.ndarray:
-        """(variables,) of these requests, one behind another."""
+        """Return (variables,) the values of some requests, one behind another."""
         try:
             numbers = np.fromiter(map(self.blocks.__getitem__, ids), np.int64, len(ids))
         except (KeyError, TypeError):
@@ -129,17 +130,17 @@ class Solution:
         return self._x_of(numbers)
 
     def price(self, resource: str) -> float:
-        """What one more unit of the resource adds to the objective."""
+        """Return what one more unit of the resource adds to the objective."""
         self._known(self.capacities, "resource", resource)
         return self._dual(self.capacities[resource])
 
     def constraint_dual(self, name: str) -> float:
-        """What one more unit of the constraint's side adds to the objective."""
+        """Return what one more unit of the constraint's side adds to the objective."""
         self._known(self.constraints, "constraint", name)
         return self._dual(self.constraints[name])
 
     def row_duals(self, id: Hashable) -> np.ndarray:
-        """(rows,) of the request: what one more unit of each row's side adds to the objective."""
+        """Return (rows,) what one more unit of the side of each of the request's rows adds to the objective."""
         self._known(self.blocks, "request", id)
         place = self.places[self.blocks[id]]
         duals = self.outcome.y[place[ROW] : place[ROW] + place[ROWS]]

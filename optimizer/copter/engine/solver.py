@@ -1,9 +1,8 @@
 """Solves a program in its storage: a few columns at a time, from where the last solve ended.
 
-Columns far from being of use are left at their bound: a solve works on those that are not at a bound or that a
-small change of prices would move, prices all others with the result, takes in those that would improve it, and is
-done when none would (shrinking, with proof). What it works on is gathered, scaled, and handed to the proximal
-method.
+Columns far from being of use are left at their bound. A solve works on columns that are not at a bound, or that a
+small change of prices would move. Then it prices all others, and takes in those that would improve the result. It
+is done when none would. What it works on is gathered, scaled, and handed to the proximal method.
 """
 
 from __future__ import annotations
@@ -23,27 +22,28 @@ from .scaling import rescale
 from .solution import Outcome
 from .storage import Storage
 
-SMALL = 500  # columns up to which all are worked on
-WORKED_ON = 250  # columns at first, beside two for each row
-UNPROVEN = 20_000  # columns up to which all are worked on where no bound is proven
-SAMPLE = 4096  # columns looked at to find how many a margin lets in
-ROUGH = 1e-2  # tolerance to which all columns are worked on when there is nothing to start from
-PARALLEL = 1_000_000  # entries from which pricing is shared by threads
-PROOF_EVERY, SLOW = 4, 0.3  # outer steps after which a proof is looked for, where residuals fell by less than this
+SMALL = 500  # columns up to which a solve works on all
+WORKED_ON = 250  # columns to begin with, in addition to two per row
+UNPROVEN = 20_000  # columns up to which a solve works on all if no bound is proven
+SAMPLE = 4096  # columns that are looked at to find how many a margin lets in
+ROUGH = 1e-2  # tolerance for all columns if there is nothing to start from
+PARALLEL = 1_000_000  # entries above which threads share pricing
+# After PROOF_EVERY outer steps a proof is sought, unless residuals fell below the part SLOW meanwhile.
+PROOF_EVERY, SLOW = 4, 0.3
 
-# Where no near bound is proven small residuals can mislead: there it goes on to a part of the tolerance, if that
-# takes no more than so many times the outer steps so far, which are short by then.
+# Small residuals can mislead if no near bound is proven. Then the solve goes on to the part CLOSER of the
+# tolerance. It takes at most about LONGER times the outer steps so far, which are short by then.
 CLOSER, LONGER = 0.1, 10
-FIRST_LOOK = 40  # outer steps of a first look at feasibility alone; the next ones are twice as long
-SLOW_FOR = 16  # stretches after which feasibility is looked at in any case; and after twice as many, and so on
-CLOSER_BY, FINEST = 1e4, 1e-13  # times as close each next look at the same place; the least residual looked for
+FIRST_LOOK = 40  # outer steps of a first look at feasibility alone; each further look is twice as long
+SLOW_FOR = 16  # stretches without a proof after which feasibility is checked anyway, and at powers of 2 beyond
+CLOSER_BY, FINEST = 1e4, 1e-13  # factor by which each look at the same place is closer; the least residual sought
 
 
 class Solver:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self.solved = False  # x and y are something to start from
-        self.factorises = True  # no factors were too large, since the last cold solve
+        self.solved = False  # whether x and y are something to start from
+        self.factorises = True  # whether no factors were too large since the last cold solve
 
     def solve(self, tolerance: float, threads: int, time_limit_s: float, warm: bool) -> Outcome:
         began = time.perf_counter()
@@ -55,13 +55,13 @@ class Solver:
             self.storage.y[:] = 0.0
         rescale(self.storage, everything=not warm)
         try:
-            # What has no optimum can grow out of what floats can be before it is stopped.
+            # A program without an optimum can overflow before it is stopped.
             with np.errstate(over="ignore", invalid="ignore"):
                 outcome = run.solve(warm)
         finally:
             run.close()
             self.factorises = run.factorises
-        # A solve that was stopped is gone on with; rays of one without an optimum lead nowhere.
+        # The next solve goes on from one that was stopped, but not from rays of one without an optimum.
         self.solved = outcome.status in (Status.OPTIMAL, Status.STOPPED) and math.isfinite(outcome.objective)
         return outcome
 
@@ -83,14 +83,14 @@ class _Run:
         self.cost_norm = 1.0 + math.sqrt(kernels.dot(self.cost, self.cost))
         self.reduced = np.empty(top)
         self.held = np.zeros(top, dtype=bool)
-        self.factorises = factorises  # no factors have been too large
-        self.is_near = False  # x, y are near an optimum, of some columns at least
+        self.factorises = factorises  # whether no factors have been too large
+        self.is_near = False  # whether x and y are near an optimum, at least of some columns
         self.iterations = 0
         self.certificates = Certificates(storage)
         self._proven: float | None = None  # bound at the present y
-        self.feasible, self.settled = False, False  # known to be to the tolerance, and as closely as is looked
+        self.feasible, self.settled = False, False  # known to be feasible to the tolerance, and to FINEST
         self.slow = 0  # stretches without a proof
-        self.looks = FIRST_LOOK  # outer steps of the next look for a proof that nothing is
+        self.looks = FIRST_LOOK  # outer steps of the next look for a proof that nothing is feasible
         self.pool = None
         if threads > 1 and storage.entries.live > PARALLEL:
             self.pool = ThreadPoolExecutor(threads)
@@ -141,7 +141,7 @@ class _Run:
             patient = not len(more)
             most = max(len(columns), WORKED_ON)  # there may be none yet
             if len(more) > most:
-                # Prices that far off want what better ones will not: those of the most use are taken first.
+                # Prices that far off want columns that better ones will not, so the most useful come first.
                 size = -np.abs(self.reduced[more] * self.storage.column_scale[more])
                 more = np.sort(more[np.argpartition(size, most)[:most]])
             columns = np.concatenate([columns, more])
@@ -168,13 +168,13 @@ class _Run:
         return self._proven
 
     def _work_on(self, columns: np.ndarray, tolerance: float, patient: bool) -> Status | None:
-        """Bring x, y to `tolerance` over these columns, the others left where they are; None: done.
+        """Bring x and y to `tolerance` over these columns and leave the others. Return a verdict, or None if done.
 
-        Where that goes slowly, it is done as well if not `patient`, as columns may be missing; else a proof that
-        there is no optimum is looked for. Over all columns it goes CLOSER where no near bound is proven.
+        If progress is slow, a `patient` call looks for a proof that there is no optimum. Any other call just ends,
+        as columns may be missing. Over all columns it goes CLOSER if no near bound is proven.
         """
         program = self._gathered(columns)
-        # Steps as long as those that the last set of columns ended with would take this one through many more.
+        # With steps as long as the last ones of the previous columns these would take many more.
         steps = (Steps.warm if self.is_near else Steps.cold)(program, self.factorises)
         proximal = Proximal(program, steps)
         rows = self.storage.row_scale[: len(self.y)]
@@ -212,7 +212,7 @@ class _Run:
         return verdict
 
     def _proves(self, residuals: Residuals, prices: np.ndarray) -> bool:
-        """Whether the bound of these prices is as near as it should be."""
+        """Return whether the bound of these prices is within the tolerance."""
         if residuals.dual == 0.0:
             return True
         objective, bound = residuals.objective, self.certificates.bound(prices)
@@ -220,7 +220,7 @@ class _Run:
         return math.isfinite(bound) and objective - bound <= near
 
     def _proof(self, program: Scaled, proximal: Proximal, columns: np.ndarray) -> Status | None:
-        """Whether the last step, or y itself, is a ray that shows that there is no optimum."""
+        """Return a verdict if the last step, or y itself, is a ray that proves that there is no optimum."""
         if self._refuted(program, proximal):
             return Status.INFEASIBLE
         ray = np.zeros(len(self.cost))
@@ -229,14 +229,14 @@ class _Run:
             verdict = None if self.feasible else self._least_violation(math.inf, closer=False)
             return Status.UNBOUNDED if verdict is None and self.feasible else verdict
         if self.certificates.nearly_improving(ray):
-            proximal.share *= 0.1  # steps done closer may prove it
+            proximal.share *= 0.1  # more exact steps may prove it
         return None if self.settled else self._look(program.y * program.row_scale)
 
     def _look(self, prices: np.ndarray) -> Status | None:
-        """Whether nothing is feasible, where prices all but show it, or it has been slow for long.
+        """Check whether anything is feasible, if prices nearly show that nothing is or progress is slow for long.
 
-        What is feasible but for a billionth need not show such prices, only that it never ends. Once rows are
-        known to be kept to the tolerance, looks take a third of all steps at most.
+        A program that is infeasible by a billionth may show no such prices, but its solve never ends. Once it is
+        known to be feasible to the tolerance, looks take at most a third of all steps.
         """
         self.slow += 1
         if not self.feasible and self.certificates.nearly_infeasible(prices):
@@ -248,12 +248,13 @@ class _Run:
         return self._least_violation(steps, closer=True)
 
     def _least_violation(self, steps: float, closer: bool) -> Status | None:
-        """Whether rows can be kept, by so many outer steps on programs that only pay for breaking them.
+        """Check whether anything is feasible, by `steps` outer steps on a program that only pays for broken rows.
 
-        Such a program always has an optimum; where it is not 0, its prices are a ray that proves that nothing is
-        feasible, and a far cleaner one than those of a program without an optimum. Where rows are kept to the
-        tolerance it looks again, if `closer`, around that point, at all that is there CLOSER_BY times as large, as
-        long as that is more than rounding (iterative refinement: Gleixner et al., INFORMS J. Comput. 28, 2016).
+        That program always has an optimum. If it is not 0, its prices are a ray that proves that nothing is
+        feasible. The ray is far cleaner than those of a program without an optimum.
+
+        If rows are kept to the tolerance, and `closer`, it looks again around that point, enlarged by CLOSER_BY.
+        It ends when only rounding is left (iterative refinement: Gleixner et al., INFORMS J. Comput. 28, 2016).
         """
         around, size, prices = self.x.copy(), 1.0, np.zeros(len(self.y))
         np.clip(around, self.lower, self.upper, out=around)
@@ -281,7 +282,7 @@ class _Run:
                 return None
 
     def _elastic(self, around: np.ndarray, size: float, prices: np.ndarray) -> Scaled:
-        """Where x = around + variables / size breaks rows, each is paid for; from there and `prices`, scaled."""
+        """Return a scaled program that pays for rows broken by x = around + variables / size, from `prices` on."""
         program = self._gathered(np.arange(len(self.cost)))
         rows, columns, spare = len(self.y), len(self.cost), 2 * len(self.y)
         start, _, row, value = program.sparse
@@ -339,7 +340,7 @@ class _Run:
     # All columns
 
     def _price(self) -> tuple[float, float, float]:
-        """Reduced costs of all columns; their part of the dual objective, violation ** 2, and its worth at x."""
+        """Compute all reduced costs. Return their dual objective, squared violation, and its worth at x."""
 
         def part(i: int) -> tuple[float, float, float]:
             return kernels.price(
@@ -364,7 +365,7 @@ class _Run:
         improve_own_prices(self.sparse, kind, *bounds, *sides, self.y, self.reduced)
 
     def _judge(self) -> Residuals:
-        """Residuals of the whole program at x, y."""
+        """Return the residuals of the whole program at x and y."""
         bound, wrong, off = self._price()
         sides = self.row_lower, self.row_upper
         bounds = self.lower, self.upper
@@ -376,7 +377,7 @@ class _Run:
         return Residuals(primal, dual, gap, objective, bound)
 
     def _primal(self, x: np.ndarray) -> float:
-        """The relative primal residual of x."""
+        """Return the relative primal residual of x."""
         broken, worst = kernels.broken_rows(self.sparse, self.row_lower, self.row_upper, x, np.empty(len(self.y)))
         return max(math.sqrt(broken) / self.side_norm, worst)
 
@@ -389,7 +390,7 @@ class _Run:
         return out[:count].copy()
 
     def _choose(self, target: int) -> np.ndarray:
-        """About `target` columns, those that the least change of prices would move; all that already would."""
+        """Return about `target` columns that the least changes of prices would move, and all that move already."""
         top = len(self.cost)
         step = max(1, top // SAMPLE)
         away = kernels.distances(step, self.reduced, self.storage.column_scale, self.x, self.lower, self.upper)

@@ -1,10 +1,10 @@
 """A sparse program that is changed in place: runs of slots that are taken, freed and reused.
 
 Columns are lists of entries (row, value). The columns of one request are neighbours, and so are its own rows and
-its entries, which have spare room behind them; adding, changing or removing a request costs what the request
-holds, whatever the size of the program (COpter, section 4.3.2, "differential interface"; there lists of rows). A
-slot that no one holds is an empty column between 0 and 0, or an empty row without sides: a solver that runs over
-all slots need not know which ones are alive.
+its entries, which have spare room behind them. So the time to add, change or remove a request does not depend on
+the size of the program. COpter calls that a differential interface, and has lists of rows there (section 4.3.2). A
+slot that nobody holds is an empty column between 0 and 0, or an empty row without sides. So a solver can run over
+all slots.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .kernels import SparseColumns
 
 # Kinds of rows; 0 is none.
 CAPACITY, CONSTRAINT, OWN = 1, 2, 3
-SMALLEST_WASTE = 4096  # slots; below that, compaction is not worth its time
+SMALLEST_WASTE = 4096  # wasted slots below which compaction does not pay
 
 
 @dataclass
 class Slots:
-    """Runs of consecutive slots: `take` reuses a free run of the same size, or appends one."""
+    """Runs of consecutive slots. `take` reuses a free run of the same size, or appends one."""
 
     top: int = 0
     live: int = 0
@@ -62,7 +62,7 @@ def _grown(array: np.ndarray, size: int, fill: float) -> np.ndarray:
     return longer
 
 
-# Name of an array: what a slot holds that no one uses.
+# Names of arrays, and what an unused slot of each holds.
 _COLUMN = dict.fromkeys(("cost", "lower", "upper", "x", "stale", "start", "end"), 0.0) | {"column_scale": 1.0}
 _ROW = {"row_lower": -np.inf, "row_upper": np.inf, "y": 0.0, "row_scale": 1.0, "kind": 0}
 _ENTRY = {"entry_row": 0, "entry_value": 0.0}
@@ -70,11 +70,11 @@ _BLOCK = {"blocks": 0.0}
 
 
 class Storage:
-    """Columns: cost, lower, upper, x, column_scale, stale, start, end (of their entries); rows: row_lower,
-    row_upper, y, row_scale, kind; entries: entry_row, entry_value. Arrays have spare room behind `top`.
+    """The arrays of a program. They have spare room behind `top`.
 
-    x and y are where the next solve starts; of stale columns scales have to be made anew. blocks: (numbers, 6),
-    where each request lies, by its number (`blocks.py`).
+    Columns have cost, lower, upper, x, column_scale, stale, start and end (of their entries). Rows have row_lower,
+    row_upper, y, row_scale and kind. Entries have entry_row and entry_value. The next solve starts at x and y.
+    Scales of stale columns have to be computed anew. `blocks` (numbers, 6) tells where each request lies.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Storage:
 
     @property
     def sparse(self) -> SparseColumns:
-        """The matrix as it lies there, without a copy: good until the next change."""
+        """The matrix without a copy, which is valid until the next change."""
         top = self.columns.top
         return SparseColumns(self.start[:top], self.end[:top], self.entry_row, self.entry_value)
 
@@ -101,12 +101,12 @@ class Storage:
         return start
 
     def free_rows(self, start: int, count: int) -> None:
-        """The rows have no entries left."""
+        """Free rows that have no entries left."""
         self._clear(_ROW, slice(start, start + count))
         self.rows.free(start, count)
 
     def take_blocks(self, columns: Sequence[int], rows: int) -> np.ndarray:
-        """Numbers of new blocks: one of so many columns for each, and of so many rows of its own."""
+        """Return the numbers of new blocks with these numbers of columns, and `rows` own rows each."""
         count = len(columns)
         made = np.array(self.numbers.take_each([1] * count), dtype=np.int64)
         self._reserve(_BLOCK, self.numbers.top)
@@ -129,21 +129,21 @@ class Storage:
         self.numbers.free_each(numbers, np.ones_like(numbers))
 
     def columns_of(self, numbers: np.ndarray) -> np.ndarray:
-        """Slots of the blocks' columns, one block behind another."""
+        """Return the slots of the blocks' columns, one block behind another."""
         return blocks.slots(self.blocks, numbers, COLUMN)
 
     def own_rows(self, numbers: np.ndarray) -> np.ndarray:
-        """Slots of the blocks' own rows, one block behind another."""
+        """Return the slots of the blocks' own rows, one block behind another."""
         return blocks.slots(self.blocks, numbers, ROW)
 
     def read(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(column, row slot, value) of the blocks' entries; columns are counted as in `write`."""
+        """Return (column, row slot, value) of the blocks' entries. Columns are counted as in `write`."""
         return blocks.entries(self.blocks, numbers, self.start, self.end, self.entry_row, self.entry_value)
 
     def write(self, numbers: np.ndarray, column: np.ndarray, row: np.ndarray, value: np.ndarray) -> None:
-        """The blocks' entries become these, in any order, at their place where they fit in its room.
+        """Replace the blocks' entries by these, given in any order. Blocks whose room is too small or large move.
 
-        column: counted over the columns of all the blocks, one behind another.
+        `column` is counted over the columns of all the blocks, one behind another.
         """
         begin, counts = blocks.counted(self.blocks, numbers, column)
         room = self.blocks[numbers, ROOM]
@@ -163,7 +163,7 @@ class Storage:
     def compact(self, numbers: np.ndarray, single_rows: np.ndarray) -> None:
         """Close all gaps: `single_rows` come first, then the blocks in their order, numbered from 0.
 
-        Costs the size of the program, and at least half of it was waste.
+        That takes time for the whole program, at least half of which was waste.
         """
         columns, own_rows, where = self.columns_of(numbers), self.own_rows(numbers), self.blocks[numbers]
         rows = np.concatenate([single_rows, own_rows])
@@ -189,7 +189,7 @@ class Storage:
     def _reserve(self, names: dict[str, float], size: int) -> None:
         if len(getattr(self, next(iter(names)))) < size:
             most = max(2 * size, 64)
-            # All or none, should memory end.
+            # All arrays grow or none, in case memory ends.
             self.__dict__.update({name: _grown(getattr(self, name), most, fill) for name, fill in names.items()})
 
     def _clear(self, names: dict[str, float], slots: slice | np.ndarray) -> None:

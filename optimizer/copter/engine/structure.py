@@ -1,4 +1,4 @@
-"""What a continual program is made of: requests, resources and constraints, and where each lies in the storage."""
+"""The parts of a continual program: requests, resources and constraints, and where each lies in the storage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .uses import Users, Uses
 class Structure:
     """Requests, resources and constraints by name, and the storage of their coefficients.
 
-    Every change is made whole or refused with everything left as it was; errors are those of `ContinualProgram`.
+    Every change is made whole, or refused with everything left as it was. Errors are those of `ContinualProgram`.
     """
 
     def __init__(self, maximise: bool = False) -> None:
@@ -59,7 +59,7 @@ class Structure:
     # Resources and constraints
 
     def set_capacity(self, resource: str, upper: float, lower: float = -math.inf) -> None:
-        """Bound what all requests use of a resource; a resource not seen before is added."""
+        """Bound what all requests use of a resource. An unknown resource is added."""
         inputs.hashable("resource", resource)
         sides = inputs.sides_of(f"capacity of {resource!r}", lower, upper)
         with self._changing():
@@ -84,7 +84,7 @@ class Structure:
     ) -> None:
         """Add lower <= sum of coefficient * variable <= upper, over {(request, index): coefficient}.
 
-        A request that is removed takes its terms along; the constraint stays.
+        A removed request takes its terms along. The constraint stays.
         """
         inputs.hashable("constraint", name)
         with self._changing():
@@ -113,10 +113,10 @@ class Structure:
             slot = self._storage.take_rows(1, CONSTRAINT)
             self._constraints[name], self._members[name] = slot, set(by_request)
             self._set_sides(slot, sides)
-            for id, mine in by_request.items():
+            for id, own in by_request.items():
                 block = np.array([self._blocks[id]])
-                at = np.array([i for i, _ in mine], dtype=np.int64)
-                added = at, np.full(len(mine), slot), np.array([v for _, v in mine], dtype=float)
+                at = np.array([i for i, _ in own], dtype=np.int64)
+                added = at, np.full(len(own), slot), np.array([v for _, v in own], dtype=float)
                 self._storage.write(block, *inputs.joined([self._storage.read(block), added]))
                 self._terms.setdefault(id, set()).add(name)
 
@@ -159,7 +159,7 @@ class Structure:
         own: Triplets,
         sides: tuple[np.ndarray, np.ndarray],
     ) -> None:
-        """Store new requests; own: their rows, counted over all requests; sides: of these rows."""
+        """Store new requests. `own` are entries of their rows, counted over all requests, with their `sides`."""
         storage = self._storage
         blocks = storage.take_blocks(sizes.tolist(), len(sides[0]) // len(ids) if len(ids) else 0)
         self._blocks.update(zip(ids, blocks.tolist(), strict=True))
@@ -176,7 +176,7 @@ class Structure:
         used: Triplets | None,
         defined: tuple[Triplets, tuple[np.ndarray, np.ndarray]] | None,
     ) -> None:
-        """Replace the request's use of resources, its own rows, or both; what is None stays."""
+        """Replace the request's use of resources, its own rows, or both. What is None stays."""
         storage, block = self._storage, self._blocks[id]
         alone, where = np.array([block]), storage.blocks[block]
         column, row, value = storage.read(alone)
@@ -194,8 +194,8 @@ class Structure:
             if len(low) != where[ROWS]:
                 storage.free_rows(int(where[ROW]), int(where[ROWS]))
                 where[ROW], where[ROWS] = storage.take_rows(len(low), OWN), len(low)
-            mine = storage.own_rows(alone)
-            storage.row_lower[mine], storage.row_upper[mine] = low, high
+            slots = storage.own_rows(alone)
+            storage.row_lower[slots], storage.row_upper[slots] = low, high
             parts.append((own_column, own_row + where[ROW], own_value))
         storage.write(alone, *inputs.joined(parts))
 
@@ -256,7 +256,7 @@ class Structure:
         try:
             return np.fromiter(map(self._blocks.__getitem__, ids), np.int64, len(ids))
         except KeyError as error:
-            self._block(error.args[0])  # which says that it is unknown
+            self._block(error.args[0])  # raises an error that says that it is unknown
             raise
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""A round of GPU allocation by solvers that ours is compared with: HiGHS, POP, the continual engine and a shim.
+"""Solvers of GPU allocation that ours is compared with: HiGHS, POP, and the continual engine with a shim.
 
-Each takes a `ChoiceProgram` and answers with a `ChoiceSolution`; `policies/choosing/solvers.py` names them.
+Each takes a `ChoiceProgram` and returns a `ChoiceSolution`. `policies/choosing/solvers.py` names them.
 """

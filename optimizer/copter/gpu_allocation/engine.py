@@ -1,4 +1,4 @@
-"""The LP relaxation by the continual engine, and the shim: COpter."""
+"""COpter: the LP relaxation by the continual engine, rounded by the shim."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .shim import largest_weights
 
 @dataclass
 class Continual:
-    """The LP relaxation by the continual engine, told what changed since the last round, and COpter's shim.
+    """Solves the LP relaxation by the continual engine, which is told only changes, then applies COpter's shim.
 
-    Jobs are its requests, each with the columns it may pick. A job with other columns leaves, and comes anew. The
-    costs of all others are written over, as ageing alone changes them in every round.
+    Jobs are its requests, each with the columns that it may pick. A job whose columns change leaves and comes
+    anew. The costs of all others are written again, as ageing alone changes them in every round.
     """
 
     tolerance: float = 1e-4
     threads: int = 2
     engine: ContinualProgram = field(default_factory=lambda: ContinualProgram(maximise=True))
     _told: ChoiceProgram | None = None
-    _known: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # requests there are, rising
+    _known: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # requests of the engine, rising
     _limits: tuple[np.ndarray, np.ndarray] | None = None  # usage, capacity
     _names: tuple[str, ...] = ()  # of limits
     _serial: dict[str, int] = field(default_factory=dict)  # numbers that stay a job's own
@@ -45,14 +45,14 @@ class Continual:
         return reading.plan(choice, found.bound, prices, gap, found.seconds)
 
     def _requests(self, order: Sequence[str], entries: Entries, required: np.ndarray) -> np.ndarray:
-        """Return (rows,) numbers that are the same as long as a job's columns, and whether it is required, are."""
+        """Return (rows,) a number per job that stays while its columns and `required` stay."""
         serial = np.array([self._serial.setdefault(id, len(self._serial)) for id in order], np.int64)
         columns = _MIX[entries.column % len(_MIX)]
         mixed = np.bincount(entries.row, columns, len(order)).astype(np.int64) + (1 << 39) * required
         return (serial << _HASH_BITS) + (mixed & ((1 << _HASH_BITS) - 1))
 
     def tell(self, program: ChoiceProgram, order: Sequence[str], reading: Reading) -> np.ndarray:
-        """Bring the engine to this round; returns its request of each row."""
+        """Bring the engine up to date with this round. Return (rows,) the request of each row."""
         entries, usage, capacity, required = reading.entries, reading.usage, reading.capacity, reading.required
         if self._told is not program or self._limits is None or not np.array_equal(self._limits[0], usage):
             self.engine, self._told, self._limits = ContinualProgram(maximise=True), program, None
@@ -78,16 +78,17 @@ class Continual:
 
 
 _HASH_BITS = 40
-_MIX = np.random.default_rng(0).integers(0, 1 << 38, 1 << 12)  # one for each column; sums are exact as floats
+_MIX = np.random.default_rng(0).integers(0, 1 << 38, 1 << 12)  # one per column; their sums are exact as floats
 
 
 @kernel
 def _apart(
     row: np.ndarray, column: np.ndarray, gain: np.ndarray, stays: np.ndarray, usage: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Gains of rows that stay, gains of the others, the sizes of all rows; and what the others use of each limit.
+    """Return gains of rows that stay, gains of the others, sizes of all rows, and what the others use of limits.
 
-    That is (begin, index, used): of limit i those from begin[i] to begin[i + 1], index among the others' gains.
+    The latter is (begin, index, used). Entries of limit i lie from begin[i] to begin[i + 1], and `index` is a
+    place among the others' gains.
     """
     limits, sizes, old = len(usage), np.zeros(len(stays), np.int64), 0
     for i in row:
@@ -111,8 +112,8 @@ def _apart(
     index, used, count = np.empty(count, np.int64), np.empty(count), 0
     for i in range(limits):
         for k in range(new):
-            mine = usage[i, place[k]]
-            if mine != 0.0:
-                index[count], used[count] = k, mine
+            amount = usage[i, place[k]]
+            if amount != 0.0:
+                index[count], used[count] = k, amount
                 count += 1
     return staying, coming, sizes, begin, index, used

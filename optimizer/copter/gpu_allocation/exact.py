@@ -1,4 +1,4 @@
-"""The integer program by HiGHS: whole, or what reduced costs leave open of it."""
+"""The integer program by HiGHS: all of it, or only what reduced costs leave open."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .program import Reading, dense, picked
 
 @dataclass(frozen=True)
 class Ilp:
-    """The integer program, whole and as it stands, by HiGHS's branch and bound."""
+    """Solves the whole integer program by HiGHS's branch and bound."""
 
     def solve(
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
@@ -30,7 +30,7 @@ class Ilp:
 
 @dataclass(frozen=True)
 class Reduced:
-    """The integer program by HiGHS, of what the LP's reduced costs leave open (`baselines/milp.py`)."""
+    """Solves by HiGHS what the LP's reduced costs leave open of the integer program (`baselines/milp.py`)."""
 
     def solve(
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float

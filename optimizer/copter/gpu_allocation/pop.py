@@ -1,4 +1,4 @@
-"""POP: jobs and GPUs split over parts that are solved apart (Narayanan et al., SOSP 2021)."""
+"""POP: splits jobs and GPUs over parts that are solved apart (Narayanan et al., SOSP 2021)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Partition:
-    """POP of one round: jobs evenly and at random, capacities evenly, what is left over one by one.
+    """POP of one round: jobs are split evenly and at random, and capacities evenly, with the remainder one by one.
 
-    A job takes one configuration, so none is split over parts; one larger than a part is no option in it.
-    Jobs that were in a part stay there, as in COpter's public code: else new neighbours alone would move them.
+    A job takes one configuration, so no job is split over parts. A configuration larger than a part is no option
+    there. Jobs stay in their part, as in COpter's public code, since new neighbours alone would move them.
     """
 
     entries: Entries
-    held: np.ndarray  # (jobs,) the part a job was in, -1: it is new
+    held: np.ndarray  # (jobs,) the part that each job was in, -1 for a new one
     usage: np.ndarray
     capacity: np.ndarray
     required: np.ndarray
@@ -51,15 +51,15 @@ class _Partition:
         parts = []
         for p, capacity in enumerate(capacities):
             rows = np.flatnonzero(part_of == p)
-            mine = (part_of[self.entries.row] == p) & fits[p]
-            row = np.searchsorted(rows, self.entries.row[mine])
-            parts.append(_Part(rows, Entries(row, self.entries.column[mine], self.entries.gain[mine]), capacity))
+            own = (part_of[self.entries.row] == p) & fits[p]
+            row = np.searchsorted(rows, self.entries.row[own])
+            parts.append(_Part(rows, Entries(row, self.entries.column[own], self.entries.gain[own]), capacity))
         return parts
 
     def _parts(self, fits: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """(jobs,) the part of each, for fits: (parts, options) whether an option is small enough for a part.
+        """Return (jobs,) the part of each. `fits`: (parts, options) whether an option is small enough for a part.
 
-        A job leaves a part in which none of its options is, if there is another; new ones go to the smallest.
+        A job leaves a part in which it has no option, if it has one elsewhere. New jobs go to the smallest part.
         """
         has_option = np.array([np.bincount(self.entries.row[fit], minlength=len(self.held)) > 0 for fit in fits])
         part_of = np.where(self.held < len(fits), self.held, -1)
@@ -82,7 +82,7 @@ class _Partition:
         return picked(part.entries, found.x, len(part.rows))
 
     def merge(self, parts: Sequence[_Part], answers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """(what every job picks, the part it was in)."""
+        """Return what every job picks, and the part that it was in."""
         choice, part_of = np.full(len(self.held), -1, np.int64), self.held.copy()
         for p, (part, answer) in enumerate(zip(parts, answers, strict=True)):
             choice[part.rows], part_of[part.rows] = answer, p
@@ -91,9 +91,10 @@ class _Partition:
 
 @dataclass
 class Pop:
-    """POP-k, each part's integer program by HiGHS; by Ray, or in turn, with the time that `cores` would take.
+    """Solves a round by POP-k, with each part's integer program by HiGHS.
 
-    structured: parts are solved as `Structured` solves the whole: what splitting alone costs.
+    Parts run on Ray, or in turn with the time estimated for `cores`. With `structured` each part is solved as
+    `Structured` solves the whole, which shows what splitting alone costs.
     """
 
     k: int = _PARTS

@@ -1,4 +1,4 @@
-"""A round as other solvers want it, dense or as a linear program, and what they find as a plan of it."""
+"""A round in the form that other solvers want, dense or as a linear program, and what they find as a plan."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def dense(entries: Entries, usage: np.ndarray, capacity: np.ndarray, required: n
 
 
 def satisfiable(entries: Entries, required: np.ndarray, usage: np.ndarray, capacity: np.ndarray) -> np.ndarray:
-    """(rows,) of the jobs that must pick something those that can, all together; earlier ones first."""
+    """Return (rows,) which of the required jobs can all be served together. Earlier ones come first."""
     if not required.any():
         return required
     rows = np.flatnonzero(required)
-    mine = required[entries.row]
-    alone = Entries(np.searchsorted(rows, entries.row[mine]), entries.column[mine], entries.gain[mine])
+    own = required[entries.row]
+    alone = Entries(np.searchsorted(rows, entries.row[own]), entries.column[own], entries.gain[own])
     unmet = milp.serve(dense(alone, usage, capacity, np.ones(len(rows), bool)))
     can = required.copy()
     can[rows[list(unmet)]] = False
@@ -39,9 +39,10 @@ def satisfiable(entries: Entries, required: np.ndarray, usage: np.ndarray, capac
 def linear_program(
     entries: Entries, rows: int, usage: np.ndarray, capacity: np.ndarray, required: np.ndarray, *, integer: bool
 ) -> LinearProgram:
-    """Minimise what is not gained: a variable an entry, a row a job and then one a limit.
+    """Return the program that minimises the negative gain, with a variable per entry, and rows of jobs and limits.
 
-    required: (rows,) jobs that must pick something.
+    Args:
+        required: (rows,) whether each job must pick something.
     """
     count, limits = len(entries.row), len(capacity)
     limit, entry = np.nonzero(usage[:, entries.column])
@@ -52,16 +53,17 @@ def linear_program(
     lower = np.concatenate([np.where(required, 1.0, -np.inf), np.full(limits, -np.inf)])
     upper = np.concatenate([np.ones(rows), capacity])
     whole = np.ones(count, bool) if integer else None
-    # In the LP the job's row alone limits a variable: a bound of 1 beside it would share the row's dual.
+    # In the LP only the job's row limits a variable. A bound of 1 beside it would share the row's dual.
     most = np.full(count, 1.0 if integer else np.inf)
     return LinearProgram(-entries.gain, matrix, lower, upper, np.zeros(count), most, whole)
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A round read whole, which is part of what solvers cost that do not work on it as it is.
+    """A round as arrays. Reading it counts as time of solvers that cannot work on the program itself.
 
-    asked: (jobs,) whether they must pick something; required: (jobs,) of these those that can, all together.
+    asked: (jobs,) whether each must pick something.
+    required: (jobs,) which of these can all be served together.
     """
 
     entries: Entries
@@ -100,12 +102,12 @@ def objective(choice: np.ndarray, entries: Entries) -> float:
 
 
 def unmet(asked: np.ndarray, choice: np.ndarray) -> tuple[int, ...]:
-    """Jobs that had to pick something and did not, the last ones first."""
+    """Return the jobs that had to pick something but did not, the last ones first."""
     return tuple(np.flatnonzero(asked & (choice < 0))[::-1].tolist())
 
 
 def picked(entries: Entries, x: np.ndarray | None, rows: int) -> np.ndarray:
-    """(rows,) what a solution of the integer program picks, -1: nothing; nor does none."""
+    """Return (rows,) the columns that a solution of the integer program picks, -1 for none."""
     choice = np.full(rows, -1, np.int64)
     if x is not None:
         which = x > 0.5

@@ -1,4 +1,4 @@
-"""The LP relaxation from scratch, by any solver of linear programs, and the shim: COpter's peers."""
+"""COpter's peers: the LP relaxation by any solver of linear programs, rounded by the shim."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .shim import largest_weights
 
 @dataclass
 class Relaxed:
-    """The LP relaxation by some solver of linear programs, made whole by COpter's shim: LP* of table 4.1.
+    """Solves the LP relaxation by some solver, then applies COpter's shim: LP* of table 4.1.
 
-    Solved to its end, whatever the time limit: without it there is no plan.
+    The relaxation is solved to its end whatever the time limit, as there is no plan without it.
     """
 
     solver: LpSolver

@@ -1,4 +1,4 @@
-"""COpter's shim for GPUs: from the LP's fractions to a configuration for each job (section 4.4.1)."""
+"""COpter's shim for GPUs: turns the LP's fractions into a configuration for each job (section 4.4.1)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ...compiled import kernel
 def largest_weights(
     entries: Entries, weight: np.ndarray, rows: int, usage: np.ndarray, capacity: np.ndarray
 ) -> np.ndarray:
-    """(rows,) columns, -1: none.
+    """Return (rows,) columns, -1 for none.
 
-    Jobs, those of the largest weight first, pick the configuration of the highest weight in the LP's solution that
-    fits what is left.
+    Jobs pick in descending order of weight in the LP's solution. Each picks its configuration of most weight that
+    fits in what is left.
     """
     heavy = np.flatnonzero(weight > 1e-6)
     heavy = heavy[np.lexsort((heavy, -weight[heavy]))]
@@ -23,7 +23,7 @@ def largest_weights(
 
 @kernel
 def _fill(row: np.ndarray, column: np.ndarray, rows: int, usage: np.ndarray, capacity: np.ndarray) -> np.ndarray:
-    """What each row picks where the first that fits is taken; usage: (columns, limits)."""
+    """Return (rows,) the first column of each row that fits in what is left, for a usage of (columns, limits)."""
     choice, room = np.full(rows, -1, np.int64), capacity.copy()
     for k in range(len(row)):
         used = usage[column[k]]

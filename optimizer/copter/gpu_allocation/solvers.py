@@ -33,5 +33,5 @@ def compared_solvers() -> tuple[str, ...]:
 
 
 def compared_solver(name: str) -> ComparedSolver:
-    """Return a new solver; raise KeyError for an unknown name."""
+    """Return a new solver. Raises KeyError for an unknown name."""
     return _SOLVERS[name]()

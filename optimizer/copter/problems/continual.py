@@ -1,7 +1,8 @@
-"""Both problems as requests that share resources, for the continual engine; a round changes only what changed.
+"""States both problems as requests that share resources, for the continual engine. A round tells only changes.
 
-Traffic: a demand is a request, a path its variable, an edge a resource. Shards: a shard is a request, the fraction
-of its load on a server its variable, and a server's load and memory are resources (X = R, see `relaxed_program`).
+For traffic a demand is a request, a path is its variable, and an edge is a resource. For shards a shard is a
+request, and the fraction of its load on a server is its variable. A server's load and memory are resources (X = R,
+see `relaxed_program`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .traffic_engineering import TrafficProblem
 
 
 def add_traffic(engine: ContinualProgram, problem: TrafficProblem) -> None:
-    """Everything of a first round into an empty, minimising program: request j is demand j, if it has a path."""
+    """Put a first round into an empty, minimising program. Request j is demand j, if it has a path."""
     for e, capacity in enumerate(problem.capacity):
         engine.set_capacity(f"edge {e}", float(capacity))
     paths = problem.paths
@@ -24,7 +25,7 @@ def add_traffic(engine: ContinualProgram, problem: TrafficProblem) -> None:
             continue
         edges = paths.edge[paths.start[mine.start] : paths.start[mine.stop]]
         of_path = np.repeat(np.arange(len(mine)), np.diff(paths.start[mine.start : mine.stop + 1]))
-        # Paths of one demand share no edge, but of other sets of paths an edge may be in several.
+        # Paths of one demand share no edge here, but in other sets of paths they may.
         order = np.argsort(edges, kind="stable")
         names, begins = np.unique(edges[order], return_index=True)
         uses = {
@@ -37,7 +38,7 @@ def add_traffic(engine: ContinualProgram, problem: TrafficProblem) -> None:
 
 
 def change_traffic(engine: ContinualProgram, before: TrafficProblem, now: TrafficProblem) -> None:
-    """The next round over the same paths: demands and capacities that are not what they were."""
+    """Put the next round over the same paths into a program: changed demands and capacities."""
     if before.paths is not now.paths:
         raise ValueError("paths: are not those of the round before; the same object is accepted")
     for j in np.flatnonzero((before.demand != now.demand) & (np.diff(now.paths.first) > 0)):
@@ -47,11 +48,13 @@ def change_traffic(engine: ContinualProgram, before: TrafficProblem, now: Traffi
 
 
 def add_shards(engine: ContinualProgram, problem: ShardProblem, apart: float = 0.0) -> None:
-    """Everything of a first round into an empty, minimising program: request j is shard j, variable i server i.
+    """Put a first round into an empty, minimising program. Request j is shard j, and its variable i is server i.
 
-    apart: each cost is up to so much of a replica's higher, by lot. To start a replica costs the same on any
-    server, so that optima are many, and a solution in their middle is of fractions which a shim cannot round well;
-    small lots leave one optimum, a vertex.
+    A replica costs the same on any server, so there are many optima. A shim cannot round the fractions in their
+    middle well. Small random costs leave one optimum, a vertex.
+
+    Args:
+        apart: the largest random cost, as a part of a replica's.
     """
     servers, shards = problem.held.shape
     for i in range(servers):
@@ -66,7 +69,7 @@ def add_shards(engine: ContinualProgram, problem: ShardProblem, apart: float = 0
 
 
 def change_shards(engine: ContinualProgram, before: ShardProblem, now: ShardProblem, apart: float = 0.0) -> None:
-    """The next round of the same servers and shards: costs where replicas moved, uses where loads changed."""
+    """Put the next round of the same servers and shards into a program: changed costs and uses."""
     if before.held.shape != now.held.shape or (before.size_gib != now.size_gib).any():
         raise ValueError(
             "held, size_gib: are of other servers or shards than the round before; the same are accepted"
@@ -86,13 +89,13 @@ def change_shards(engine: ContinualProgram, before: ShardProblem, now: ShardProb
 
 
 def _costs(problem: ShardProblem, shards: np.ndarray, apart: float) -> np.ndarray:
-    """Of these shards on every server, one shard behind another."""
+    """Return the costs of these shards on every server, one shard behind another."""
     lots = np.random.default_rng(0).random(problem.held.shape)
     costs = (~problem.held + apart * lots) * problem.size_gib
     return costs[:, shards].T.ravel()
 
 
 def _of_servers(what: str, each: np.ndarray, servers: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """each: (shards,) of what any server gives them, all shards' variables being one behind another."""
+    """Return the uses of one resource per server: `each` (shards,) is what a shard takes of any server."""
     first = servers * np.arange(len(each))
     return {f"{what} {i}": (first + i, each) for i in range(servers)}

@@ -1,16 +1,17 @@
-"""Most flow over given paths: a first-order method for that one program, with a proven gap, warm between rounds.
+"""Finds the largest flow over given paths by a first-order method, with a proven gap and warm starts.
 
 The program couples millions of path flows through a few thousand edge prices. Given prices y >= 0, every demand
-decides for itself, which bounds the optimum from above:
+decides for itself. That bounds the optimum from above:
 
     sum over e of capacity[e] y[e] + sum over j of demand[j] max(0, 1 - price of j's cheapest path)
 
-Primal-dual hybrid gradient (Chambolle & Pock, 2011), diagonally preconditioned (Pock & Chambolle, 2011): a step
-moves each demand's flows along 1 - price and back onto {x >= 0, sum x <= demand}, exactly, then each price along
-its edge's excess. Step sizes, averages, restarts and the balance between flows and prices adapt as in PDLP
-(Applegate et al., 2021); a demand counts no further than its paths could carry it. The iterates are made feasible
-by cutting and filling; the best flow and the best bound found are what is returned. A pass reads each path's
-edges once, 16 bits each, and no matrix is ever formed.
+The method is primal-dual hybrid gradient (Chambolle & Pock, 2011), diagonally preconditioned (Pock & Chambolle,
+2011). A step moves each demand's flows along 1 - price and exactly back onto {x >= 0, sum x <= demand}. Then it
+moves each price along its edge's excess. Step sizes, averages, restarts and the balance between flows and prices
+adapt as in PDLP (Applegate et al., 2021). A demand counts only as far as its paths can carry it.
+
+The iterates are made feasible by cutting and filling. The result is the best flow and the best bound found. A pass
+reads each path's edges once, 16 bits each, and no matrix is ever formed.
 """
 
 from __future__ import annotations
@@ -24,18 +25,22 @@ from numba import njit
 
 from .traffic_engineering import TrafficProblem, fill
 
-# A first round of more demands than this begins with the prices of a sample of them.
+# A first round with more demands than this begins with the prices of a sample of them.
 SAMPLED_ABOVE = 50_000
-# After so many passes, and so large a part of all, without a restart the balance is wrong: one is due (PDLP).
+# A restart is due after this many passes, and this part of all passes, as the balance must then be wrong (PDLP).
 _LONG, _LONG_PART = 200, 0.36
-_MOST_BALANCE = 1e3  # or its inverse
+_MOST_BALANCE = 1e3  # the balance lies between this and its inverse
 
 
 @dataclass(frozen=True, eq=False)
 class FlowAnswer:
-    """flow: (paths,) feasible; total: its sum; bound: no feasible flow has more; price: (edges,) that prove it.
+    """A feasible flow and a bound. The gap is (bound - total) / bound.
 
-    passes: over all paths. gap: (bound - total) / bound.
+    flow: (paths,) feasible.
+    total: the sum of the flow.
+    bound: no feasible flow has a larger sum.
+    price: (edges,) prices that prove the bound.
+    passes: passes over all paths.
     """
 
     flow: np.ndarray
@@ -52,11 +57,13 @@ class FlowAnswer:
 
 @dataclass
 class PathFlow:
-    """Solves round after round over the same paths; flows, prices and step balance of one round start the next.
+    """Solves round after round over the same paths. Flows, prices and step balance of one round start the next.
 
-    tolerance: the gap at which to stop. max_passes: where to stop anyway. threads: of the passes. check: passes
-    between two attempts at a feasible flow, after which it may restart: half as many end a round sooner to 1e-2,
-    but later to 1e-3.
+    tolerance: the gap at which to stop.
+    max_passes: passes after which to stop anyway.
+    threads: threads of the passes.
+    check: passes between two attempts at a feasible flow, after which it may restart. Half as many end a round
+        sooner to a gap of 1e-2, but later to 1e-3.
 
     Raises:
         ValueError: for a tolerance or number that is not positive.
@@ -83,7 +90,7 @@ class PathFlow:
         began = time.perf_counter()
         if not problem.paths.count:
             return FlowAnswer(np.zeros(0), 0.0, 0.0, np.zeros(len(problem.capacity)), 0, 0.0)
-        # Demands far beyond what their paths carry would make steps that are far too long.
+        # Demands far beyond what their paths carry would make steps far too long.
         paths = problem.paths
         most = _carried(paths.first, paths.start, paths.edge, problem.demand, problem.capacity)
         problem = replace(problem, demand=most)
@@ -102,7 +109,7 @@ class PathFlow:
         return FlowAnswer(run.best, run.total, run.bound, run.best_price, run.passes, time.perf_counter() - began)
 
     def _sampled(self, problem: TrafficProblem) -> tuple[np.ndarray, float]:
-        """Prices and balance of every 16th demand in order of volume, with these standing for all."""
+        """Return prices and balance from every 16th demand in order of volume, scaled up to stand for all."""
         chosen = np.sort(np.argsort(-problem.demand, kind="stable")[::16])
         paths, _ = problem.paths.of(chosen)
         volume = problem.demand[chosen]
@@ -136,14 +143,14 @@ class _Run:
         self._restart()
 
     def start_from(self, flow: np.ndarray, price: np.ndarray, balance: float) -> None:
-        """Begin at any flow (paths,) and any prices (edges,) >= 0; a good balance between their steps helps."""
+        """Begin at any flow (paths,) and any prices (edges,) >= 0. A good balance between their steps helps."""
         self.flow, self.balance = flow.copy(), balance
-        self.price = np.where(self.step_y > 0, price, 0.0)  # what nobody uses never moves, and must not cost
+        self.price = np.where(self.step_y > 0, price, 0.0)  # prices of unused edges never move, and must be 0
         self.load = self.problem.loads(flow)
         self._restart()
 
     def start_at(self, price: np.ndarray, balance: float) -> None:
-        """Begin where every demand answers the prices with all it has on its cheapest path."""
+        """Begin at these prices, with every demand whole on its cheapest path."""
         p, paths = self.problem, self.problem.paths
         flow = _answer(paths.first, paths.start, paths.edge, p.demand, price)
         self.start_from(flow, price, balance)
@@ -165,7 +172,7 @@ class _Run:
                     self.flow_sum,
                 )  # fmt: skip
 
-            # Each thread has demands of its own, and with them flows.
+            # Each thread has demands and flows of its own.
             parts = list(self.pool.map(step, self.cuts[:-1], self.cuts[1:]))
             load = np.sum([part[0] for part in parts], axis=0)
             worth, moved = sum(part[1] for part in parts), sum(part[2] for part in parts)
@@ -190,7 +197,7 @@ class _Run:
             self.bound, self.best_price = bound, price
 
     def _try(self, flow: np.ndarray, price: np.ndarray) -> float:
-        """The gap of a pair of points; what is better than the best is kept."""
+        """Return the gap of a pair of points, and keep what is better than the best so far."""
         p, paths = self.problem, self.problem.paths
         made = fill(p, flow)
         total = float(made.sum())
@@ -201,7 +208,7 @@ class _Run:
         return bound - total
 
     def compare(self) -> None:
-        """Restart, from the average or the last point, once the better of them is much better, or after long."""
+        """Restart from the average or the last point, if the better one has improved much, or after long."""
         mean_flow, mean_price = self.flow_sum / self.steps, self.price_sum / self.steps
         here, mean = self._try(self.flow, self.price), self._try(mean_flow, mean_price)
         since = self.passes - self.restarted
@@ -216,7 +223,7 @@ class _Run:
         x = float((change[moves] / self.step_x[moves]).sum()) ** 0.5
         y = float(((self.price - self.from_price)[used] ** 2 / self.step_y[used]).sum()) ** 0.5
         if x > 0 and y > 0:
-            # What hardly moved says little: where both are rounding their ratio may be anything.
+            # Small movements say little, as the ratio of two rounding errors may be anything.
             self.balance = float(np.clip((x / y * self.balance) ** 0.5, 1 / _MOST_BALANCE, _MOST_BALANCE))
         self.gap_at_restart = min(here, mean)
         self._restart()
@@ -237,9 +244,10 @@ def _pass(
     flow: np.ndarray,
     flow_sum: np.ndarray,
 ) -> tuple[np.ndarray, float, float]:
-    """One step of the flows of demands begin to end, in place: (load of the edges, their worth, squared movement).
+    """Move the flows of demands begin to end by one step, in place.
 
-    flow_sum gets `weight` times the new flows.
+    Return the load of the edges, the worth of the demands, and the squared movement. `flow_sum` gets `weight`
+    times the new flows.
     """
     load = np.zeros(len(price))
     worth = moved = 0.0
@@ -256,7 +264,7 @@ def _pass(
             flow[p] = max(0.0, flow[p] + length * step[j] * gain)
             total += flow[p]
         worth += demand[j] * most
-        # Back onto the simplex: the same amount off every path that keeps any.
+        # The projection onto the simplex takes the same amount off every path that keeps any flow.
         while total > demand[j] * (1 + 1e-12):
             some = 0
             for p in range(low, high):
@@ -280,7 +288,7 @@ def _pass(
 
 @njit(cache=True, nogil=True)
 def _longest(first: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """(demands,) edges of each demand's longest path."""
+    """Return (demands,) the number of edges of each demand's longest path."""
     longest = np.zeros(len(first) - 1)
     for j in range(len(longest)):
         for p in range(first[j], first[j + 1]):
@@ -292,7 +300,7 @@ def _longest(first: np.ndarray, start: np.ndarray) -> np.ndarray:
 def _carried(
     first: np.ndarray, start: np.ndarray, edge: np.ndarray, demand: np.ndarray, capacity: np.ndarray
 ) -> np.ndarray:
-    """(demands,) at most what the tightest edges of a demand's paths can carry in all."""
+    """Return (demands,) each demand, cut to what the tightest edges of its paths carry in all."""
     most = np.zeros(len(demand))
     for j in range(len(demand)):
         for p in range(first[j], first[j + 1]):
@@ -308,7 +316,7 @@ def _carried(
 
 @njit(cache=True, nogil=True)
 def _worth(first: np.ndarray, start: np.ndarray, edge: np.ndarray, demand: np.ndarray, price: np.ndarray) -> float:
-    """What the demands are worth at these prices."""
+    """Return what the demands are worth at these prices."""
     worth = 0.0
     for j in range(len(demand)):
         most = 0.0
@@ -325,7 +333,7 @@ def _worth(first: np.ndarray, start: np.ndarray, edge: np.ndarray, demand: np.nd
 def _answer(
     first: np.ndarray, start: np.ndarray, edge: np.ndarray, demand: np.ndarray, price: np.ndarray
 ) -> np.ndarray:
-    """(paths,) every demand whole on its cheapest path, or nowhere if that costs more than it is worth."""
+    """Return (paths,) every demand whole on its cheapest path, or nowhere if that costs more than it is worth."""
     flow = np.zeros(len(start) - 1)
     for j in range(len(demand)):
         most, best = 0.0, -1

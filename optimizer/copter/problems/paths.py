@@ -1,8 +1,8 @@
-"""The few paths each demand may use: k shortest by hops that share no edge, in flat arrays.
+"""Finds the few paths that each demand may use: the k shortest by hops that share no edge, in flat arrays.
 
-Edge-disjoint shortest paths are what POP and Teal give each pair of nodes (four of them): the shortest is taken,
-its edges are left out, and so on until k are found or the nodes are disconnected. All are breadth-first searches;
-ties go to the edge that comes first. Of Kdl's 568 thousand pairs that is under two million paths.
+POP and Teal give each pair of nodes four edge-disjoint shortest paths. The shortest one is taken, and its edges
+are left out. That is repeated until k paths are found or the nodes are disconnected. All searches are
+breadth-first, and ties go to the first edge. Kdl's 568 thousand pairs have fewer than two million such paths.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from .topology import Topology
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """first: (demands + 1,) where each demand's paths begin; start: (paths + 1,) where each path's edges begin.
+    """The paths of demands in flat arrays. A demand's paths are in order of hops.
 
-    edge: (hops of all paths,) edge numbers, 16 bits where they fit. A demand's paths are in order of hops.
+    first: (demands + 1,) where each demand's paths begin.
+    start: (paths + 1,) where each path's edges begin.
+    edge: (hops of all paths,) edge numbers, of 16 bits if they fit.
     """
 
     first: np.ndarray
@@ -37,18 +39,18 @@ class Paths:
 
     @property
     def demand(self) -> np.ndarray:
-        """(paths,) the demand of each path."""
+        """(paths,) the number of each path's demand."""
         return np.repeat(np.arange(self.demands), np.diff(self.first))
 
     def shortest(self) -> tuple[Paths, np.ndarray]:
-        """The first path of each demand that has one, and which ones of all these are."""
+        """Return the first path of each demand that has one, and their numbers among all paths."""
         has = np.diff(self.first) > 0
         which = self.first[:-1][has]
         hops = np.diff(self.start)[which]
         return Paths(_starts(has), _starts(hops), self.edge[_ranges(self.start[which], hops)]), which
 
     def of(self, demands: np.ndarray) -> tuple[Paths, np.ndarray]:
-        """The paths of some demands, and which ones of all these are."""
+        """Return the paths of some demands, and their numbers among all paths."""
         counts = np.diff(self.first)[demands]
         which = _ranges(self.first[demands], counts)
         hops = np.diff(self.start)[which]
@@ -59,7 +61,7 @@ class Paths:
 def edge_disjoint_paths(
     topology: Topology, source: np.ndarray, target: np.ndarray, k: int = 4, threads: int = 2
 ) -> Paths:
-    """Up to k paths for each demand (demands,) from source to target; none where there is no way.
+    """Find up to k paths for each demand (demands,) from source to target; none if there is no way.
 
     Raises:
         ValueError: for k below 1, and nodes that do not exist or are both ends of a demand.
@@ -103,7 +105,7 @@ def _starts(counts: np.ndarray) -> np.ndarray:
 
 
 def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """start, start + 1, ..., start + count - 1 of each, one after another."""
+    """Return start, start + 1, ..., start + count - 1 of each, one after another."""
     begins = _starts(counts)
     return np.arange(begins[-1]) + np.repeat(starts - begins[:-1], counts)
 
@@ -120,13 +122,13 @@ def _search(
     k: int,
     found: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Paths per demand, hops per path and entries of `found` used; -1 where it is too small."""
+    """Return paths per demand, hops per path, and the used entries of `found`; -1 if it is too small."""
     demands = len(source)
     counts = np.zeros(demands, np.int64)
     hops = np.empty(demands * k, np.int64)
     paths = used = 0
-    seen = np.zeros(nodes, np.int64)  # the search that reached the node last
-    by = np.empty(nodes, np.int32)  # the edge it was reached by
+    seen = np.zeros(nodes, np.int64)  # the search that reached each node last
+    by = np.empty(nodes, np.int32)  # the edge by which it was reached
     queue = np.empty(nodes, np.int32)
     left_out = np.zeros(len(head), np.int64)  # 1 + the demand whose path took the edge
     search = 0

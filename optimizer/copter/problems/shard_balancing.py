@@ -1,14 +1,14 @@
-"""Which servers hold replicas of which shards, and how queries are routed to them (COpter, section 5.1.1).
+"""Decides which servers hold replicas of which shards, and how queries are routed (COpter, section 5.1.1).
 
     minimise    sum over servers i, shards j of (1 - held[i, j]) * size[j] * X[i, j]
     subject to  sum over i of R[i, j] = 1                                        every shard j is served
                 (1 - epsilon) L <= sum over j of R[i, j] * load[j] <= (1 + epsilon) L    L: mean load of a server
                 sum over j of X[i, j] * size[j] <= memory[i],   R <= X,   X binary,  R >= 0
 
-The printed program has X[i, j] * load[j] in its load constraint and s_i, a server's index, as the size of a shard.
-Read so, a replica would burden its server with the whole load of the shard however little is routed there, and
-splitting a hot shard could never help. POP's published program, from which this one is taken, limits the routed
-load R[i, j] * load[j], with epsilon as a fraction of L; so does this one.
+The printed program has X[i, j] * load[j] in its load constraint, and s_i, a server's index, as the size of a
+shard. A replica would then burden its server with the whole load of the shard, even if little is routed there.
+Splitting a hot shard could never help. POP's published program, from which this one is taken, limits the routed
+load R[i, j] * load[j], with epsilon as a fraction of L. So does this one.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ from scipy import sparse
 from ...linear_program import LinearProgram
 from ..baselines.hot_highs import LpSolver
 
-# A share of a shard's load below this is no replica; simplex leaves such dust at a vertex.
+# A smaller share of a shard's load is no replica. The simplex method leaves such dust at a vertex.
 DUST = 1e-7
-# By what fraction of a server's memory, or of 1 GiB if that is more, rounding in sums of sizes may exceed it.
+# Sums of sizes may exceed a server's memory by this fraction of it, or of 1 GiB if that is more, for rounding.
 ROOM = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class ShardProblem:
-    """load, size_gib: (shards,); memory_gib: (servers,); held: (servers, shards) bool, the replicas there are.
+    """The servers and shards of a round.
 
-    A new shard is held nowhere. epsilon: the fraction of the mean load by which a server's may differ from it.
+    load, size_gib: (shards,).
+    memory_gib: (servers,).
+    held: (servers, shards) bool, the replicas there are; a new shard has none.
+    epsilon: the fraction of the mean load by which a server's load may differ from it.
 
     Raises:
-        ValueError: for shapes that do not agree, a held that is not of bool, values that are negative or not
-            finite, an epsilon outside [0, 1), and replicas held that do not fit the memory.
+        ValueError: for shapes that do not agree, a `held` that is not of bool, and values that are negative or not
+            finite. Also for an epsilon outside [0, 1), and held replicas that do not fit the memory.
     """
 
     load: np.ndarray
@@ -78,37 +81,41 @@ class ShardProblem:
 
     @property
     def limit_gib(self) -> np.ndarray:
-        """(servers,) what replicas may take: the memory, and room for rounding."""
+        """(servers,) what replicas may take: the memory with room for rounding."""
         return self.memory_gib + ROOM * np.maximum(self.memory_gib, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """routed: (servers, shards) fraction of each shard's load; replicas: bool, likewise, where there is one."""
+    """Where shards are.
+
+    routed: (servers, shards) the fraction of each shard's load.
+    replicas: (servers, shards) whether there is a replica.
+    """
 
     routed: np.ndarray
     replicas: np.ndarray
 
     def movements(self, problem: ShardProblem) -> int:
-        """Replicas that have to be started."""
+        """Count the replicas that have to be started."""
         return int((self.replicas & ~problem.held).sum())
 
     def imbalance(self, problem: ShardProblem) -> float:
-        """(largest - smallest load of a server) / mean load; 2 epsilon is what the constraints allow."""
+        """Return (largest - smallest load of a server) / mean load. The constraints allow 2 epsilon."""
         loads = self.routed @ problem.load
         return float((loads.max() - loads.min()) / problem.mean_load)
 
     def fits(self, problem: ShardProblem) -> bool:
-        """Every shard is served, and no server holds more than its memory."""
+        """Return whether every shard is served, and no server holds more than its memory."""
         served = np.abs(self.routed.sum(axis=0) - 1) < 1e-6
         memory = self.replicas @ problem.size_gib <= problem.limit_gib
         return bool(served.all() and memory.all() and self.replicas[self.routed > 0].all())
 
 
 def shard_program(problem: ShardProblem) -> LinearProgram:
-    """The program as stated. Columns: R by server and shard, then X likewise; rows: shards, loads, memory, R <= X.
+    """Return the program as stated. Loads are in units of the mean, so that all rows have the same scale.
 
-    Loads are in units of the mean, so that all rows are of one scale.
+    Columns are R by server and shard, then X likewise. Rows are shards, loads, memory, then R <= X.
     """
     servers, shards = problem.held.shape
     pairs = servers * shards
@@ -135,9 +142,9 @@ def shard_program(problem: ShardProblem) -> LinearProgram:
 
 
 def relaxed_program(problem: ShardProblem) -> LinearProgram:
-    """The relaxation without X: where replicas cost something or nothing, X = R is a best choice. Columns: R.
+    """Return the relaxation with columns R alone: as no cost is below 0, X = R is a best choice.
 
-    The same minimum as that of `shard_program` without its integers, at a hundredth of the rows.
+    It has the same minimum as `shard_program` without its integers, with a hundredth of the rows.
     """
     whole = shard_program(problem)
     servers, shards = problem.held.shape
@@ -154,17 +161,17 @@ def relaxed_program(problem: ShardProblem) -> LinearProgram:
 
 
 def routed_of(x: np.ndarray, problem: ShardProblem) -> np.ndarray:
-    """R out of a solution of `shard_program` or `relaxed_program`."""
+    """Return R from a solution of `shard_program` or `relaxed_program`."""
     return x[: problem.held.size].reshape(problem.held.shape)
 
 
 def place(problem: ShardProblem, routed: np.ndarray) -> Assignment:
-    """The shim: whole replicas within every server's memory out of fractions (servers, shards) that may exceed it.
+    """Make whole replicas within every server's memory from fractions (servers, shards) that may exceed it.
 
-    As in section 5.1.1: from a server whose memory is exceeded, replicas are removed, those with the least load
-    first, if the shard has others, which then share its load in proportion. Where only last replicas are left,
-    they are moved to the server with the most free memory; should they fit nowhere, everything stays. The load
-    constraint is soft and may be missed.
+    This is the shim. It works as in section 5.1.1. Replicas are removed from a server whose memory is exceeded,
+    those with the least load first, if the shard has others. These then share its load in proportion. If only last
+    replicas are left, they are moved to the server with the most free memory. If one fits nowhere, everything
+    stays. The load constraint is soft and may be missed.
 
     Raises:
         ValueError: for fractions that are not finite, a shard routed nowhere, and one held nowhere that fits
@@ -183,7 +190,7 @@ def place(problem: ShardProblem, routed: np.ndarray) -> Assignment:
     over = np.flatnonzero(used > limit)
     for i in over[np.argsort(-used[over], kind="stable")]:
         there = np.flatnonzero(replicas[i])
-        # Among equal loads a replica that still has to be started goes first: that saves a movement.
+        # Among equal loads a replica that still has to be started goes first, which saves a movement.
         order = np.lexsort((problem.held[i, there], routed[i, there] * problem.load[there]))
         for j in there[order]:
             if used[i] <= limit[i]:
@@ -216,9 +223,9 @@ def place(problem: ShardProblem, routed: np.ndarray) -> Assignment:
 
 
 def keep_idle(problem: ShardProblem, replicas: np.ndarray) -> np.ndarray:
-    """(servers, shards) bool: these and the held ones that fit beside them, those of the hottest shards first.
+    """Return these replicas with the held ones that fit beside them, those of the hottest shards first.
 
-    To keep a replica costs nothing and may save its start later; the program as stated removes it.
+    To keep a replica costs nothing and may save its start later. The program as stated removes it.
     """
     replicas = replicas.copy()
     free = problem.limit_gib - replicas @ problem.size_gib
@@ -232,7 +239,7 @@ def keep_idle(problem: ShardProblem, replicas: np.ndarray) -> np.ndarray:
 
 
 def stay(problem: ShardProblem) -> Assignment:
-    """Nothing is moved; every shard is routed evenly to the replicas there are.
+    """Move nothing, and route every shard evenly to its replicas.
 
     Raises:
         ValueError: for a shard that no server holds.
@@ -248,9 +255,9 @@ def _all_held(problem: ShardProblem) -> None:
 
 
 def greedy(problem: ShardProblem) -> Assignment:
-    """E-Store's heuristic (Taft et al., VLDB 2014): hottest shards of overloaded servers go to the least loaded.
+    """Move the hottest shards of overloaded servers to the least loaded (E-Store, Taft et al., VLDB 2014).
 
-    Every shard has one replica: the first server that holds it, until it is moved. A shard that would overload
+    Every shard has one replica, on the first server that holds it, until it is moved. A shard that would overload
     the least loaded server, or does not fit its memory, stays.
 
     Raises:
@@ -281,7 +288,7 @@ def greedy(problem: ShardProblem) -> Assignment:
 
 @dataclass(frozen=True, eq=False)
 class ShardPart:
-    """Some servers and shards of a problem; share: (shards,) the fraction of each load that is this part's."""
+    """Some servers and shards of a problem. `share`: (shards,) the fraction of each load that this part has."""
 
     servers: np.ndarray
     shards: np.ndarray
@@ -290,12 +297,14 @@ class ShardPart:
 
 @dataclass(frozen=True)
 class ShardPartition:
-    """POP for this problem: servers in k groups of equal size, each with the shards they hold.
+    """POP for this problem: servers in k groups of equal size, each with the shards that they hold.
 
-    equalise: move load between groups, whole shards or (client splitting) parts of one, until all groups carry
-    the same, as POP's published code does. Without, groups keep what they hold, as COpter's section 5.2.1 has it;
-    a shard held in several groups is then split evenly between them. New shards, one after another, go to the
-    group that carries least. solver: a mixed-integer one, for the parts.
+    Without `equalise` groups keep what they hold, as in COpter's section 5.2.1. A shard held in several groups is
+    split evenly between them. New shards go one after another to the group that carries least.
+
+    solver: a mixed-integer solver for the parts.
+    equalise: whether to move load between groups until all carry the same, as POP's published code does. Whole
+        shards are moved, or parts of one (client splitting).
 
     Raises:
         ValueError: from `split`, for a k that is below 1 or does not divide the servers.
@@ -337,7 +346,7 @@ class ShardPartition:
         )
 
     def solve(self, part: ShardPart) -> np.ndarray | None:
-        """R (servers, shards) of the part; None where it has no load or the solver found nothing in its time."""
+        """Return R (servers, shards) of a part; None if it has no load or the solver found nothing in time."""
         if not (self.problem.load[part.shards] * part.share).any():
             return None
         problem = self.part_problem(part)
@@ -345,7 +354,10 @@ class ShardPartition:
         return None if found.x is None else routed_of(found.x, problem)
 
     def merge(self, parts: Sequence[ShardPart], answers: Sequence[np.ndarray | None]) -> Assignment:
-        """Parts without an answer leave their load where it is held, of new shards where most memory is left."""
+        """Join the answers. The load of parts without one stays where it is held.
+
+        That of their new shards goes to the server with most memory left.
+        """
         problem = self.problem
         routed = np.zeros(problem.held.shape)
         for part, answer in zip(parts, answers, strict=True):
@@ -359,7 +371,10 @@ class ShardPartition:
 
 
 def _equal_loads(share: np.ndarray, load: np.ndarray) -> np.ndarray:
-    """(groups, shards) shares moved from groups above the mean load to those below, the hottest shards first."""
+    """Return (groups, shards) shares after moves from groups above the mean load to those below.
+
+    The hottest shards are moved first.
+    """
     share = share.copy()
     loads = share @ load
     mean = loads.mean()
@@ -383,7 +398,7 @@ def _equal_loads(share: np.ndarray, load: np.ndarray) -> np.ndarray:
 def first_problem(
     shards: int, servers: int, *, memory_gib: float = 16.0, epsilon: float = 0.05, load: np.ndarray | None = None
 ) -> ShardProblem:
-    """The published setting: shards of 1 GiB dealt out in turn, with twice the memory that takes at 8 a server."""
+    """Return the published setting: shards of 1 GiB that are dealt out to servers in turn."""
     held = np.zeros((servers, shards), dtype=bool)
     held[np.arange(shards) % servers, np.arange(shards)] = True
     load = np.ones(shards) if load is None else load
@@ -399,10 +414,10 @@ def zipf_loads(
     z_max: float = 0.75,
     step: float = 0.1,
 ) -> Iterator[np.ndarray]:
-    """Loads (shards,) of round after round, shard j's proportional to (j + 1)^-z (section 5.2.1).
+    """Yield the loads (shards,) of each round. That of shard j is proportional to (j + 1)^-z (section 5.2.1).
 
-    stateless: z uniform in [z_min, z_max] each round; stateful: z goes up or down by the fraction `step` of
-    itself, with equal chance. The range is that of POP's published benchmark.
+    If stateless, z is uniform in [z_min, z_max] in each round. If stateful, z goes up or down by the fraction
+    `step` of itself, with equal chance. The range is that of POP's published benchmark.
     """
     if kind not in ("stateless", "stateful"):
         raise ValueError(f"kind: is {kind!r}; stateless and stateful are accepted")

@@ -1,15 +1,15 @@
-"""Shard balancing by column generation: only the (server, shard) pairs that prices ask for ever become variables.
+"""Balances shards by column generation: only (server, shard) pairs that prices ask for become variables.
 
-Of the 131,072 pairs of 1,024 shards on 128 servers about one in a hundred matters in a round: a shard stays where
-it is unless its server is too hot, and moves to where it is cold. With X = R, to which the relaxation comes down
-where replicas cost something, the program is a transportation problem with 1,024 + 2 x 128 rows. It begins with
-the replicas there are; its duals price every other pair at once, and those that would gain are added, until the
-Lagrangian bound proves that none is missing. What follows keeps replicas few and whole:
+Of the 131,072 pairs of 1,024 shards on 128 servers about one in a hundred matters in a round. A shard stays where
+it is unless its server is too hot, and moves to where it is cold. With X = R, as no cost is below 0, the program
+is a transportation problem with 1,024 + 2 x 128 rows. It begins with the present replicas. Its duals price every
+other pair at once, and pairs that would gain are added. It ends when the Lagrangian bound proves that none is
+missing. Three more steps keep replicas few and whole:
 
-* slope scaling (Kim & Pardalos, 1999): a started replica costs its size whatever is routed to it, so the cost
-  per unit routed is raised to size / R of the last solution and the small program solved again;
-* memory: where whole replicas would not fit, the server's row is tightened by what they exceed, before the shim;
-* routing: with replicas settled, and the held ones that still fit kept, loads are balanced over them once more.
+* Slope scaling (Kim & Pardalos, 1999). A started replica costs its size whatever is routed to it. So the cost per
+  unit routed is raised to size / R of the last solution, and the small program is solved again.
+* Memory. If whole replicas would not fit, the server's row is tightened by what they exceed, before the shim.
+* Routing. Once replicas are settled, with held ones that still fit, loads are balanced over them again.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from ...linear_program import LinearProgram
 from ..baselines.hot_highs import HotHighs
 from .shard_balancing import DUST, Assignment, ShardProblem, keep_idle, place
 
-# What missing the load range by one mean load, or the memory by one mean size, costs, in replicas of mean size;
-# far above any chain of moves.
+# Cost, in replicas of mean size, of missing the load range by one mean load or the memory by one mean size. It is
+# far above the cost of any chain of moves.
 MISS = 1e4
 PRICINGS = 60
-# What a replica gets that is only kept.
-SLIVER = 1e-4
+SLIVER = 1e-4  # share of load for a replica that is only kept
 
 
 @dataclass(frozen=True)
 class PricedAnswer:
-    """relaxed: no assignment within the load range moves less, in GiB.
+    """An assignment, and what is known of it.
 
-    Where that range cannot be met, missing it has a price in the bound, too. relaxed_gap: of this bound to the
-    relaxation's solution, relative to that or to a shard of mean size, if that is more. columns: pairs that ever
-    were variables; pricings: rounds of adding some.
+    relaxed: a bound in GiB: no assignment within the load range moves less. If the range cannot be met, missing it
+        has a price in the bound, too.
+    relaxed_gap: from this bound to the relaxation's solution, relative to the latter or to a shard of mean size.
+    columns: pairs that ever were variables.
+    pricings: rounds of adding pairs.
     """
 
     assignment: Assignment
@@ -51,11 +52,12 @@ class PricedAnswer:
 
 @dataclass
 class PairPricing:
-    """Balances round after round; the basis of one is where the next begins.
+    """Balances round after round. Each round begins with the basis of the last one.
 
-    tolerance: of the relaxation, relative. scalings: passes of slope scaling. keep_replicas: held replicas stay
-    as long as they fit, with a sliver of load where the load range allows it: it costs nothing now and may save a
-    start later. Otherwise a replica that the relaxation has no use for is removed.
+    tolerance: relative tolerance of the relaxation.
+    scalings: passes of slope scaling.
+    keep_replicas: whether held replicas stay as long as they fit, with a sliver of load if the load range allows
+        it. That costs nothing now and may save a start later. Else replicas that the relaxation does not use go.
     """
 
     tolerance: float = 1e-4
@@ -85,9 +87,9 @@ class PairPricing:
 
 @dataclass
 class _Master:
-    """The restricted program: pairs inside it, and slack of the load and memory rows at a price.
+    """The restricted program: the pairs inside it, and slack of the load and memory rows at a price.
 
-    Sizes, memory and so costs are in units of the mean size, as solvers take what is below 1e-7 for 0.
+    Sizes, memory and costs are in units of the mean size, as solvers take numbers below 1e-7 for 0.
     """
 
     problem: ShardProblem
@@ -99,7 +101,7 @@ class _Master:
     dual: np.ndarray = field(init=False)
     objective: float = field(init=False)
     relative: np.ndarray = field(init=False)  # (shards,) load in units of the mean of a server
-    unit: float = field(init=False)  # GiB of a mean shard, or 1 where that is 0
+    unit: float = field(init=False)  # GiB of a mean shard, or 1 if that is 0
     size: np.ndarray = field(init=False)  # (shards,)
     start: np.ndarray = field(init=False)  # (shards,) what a replica costs
 
@@ -108,14 +110,14 @@ class _Master:
         self.inside = p.held | ~p.held.any(axis=0)
         self.unit = float(p.size_gib.mean()) or 1.0
         self.size = p.size_gib / self.unit
-        # Without any sizes, movements are what is left to minimise.
+        # If all sizes are 0, the number of movements is minimised.
         self.start = self.size if self.size.any() else np.ones_like(self.size)
         self.cost = ~p.held * self.start
         self.memory = p.memory_gib / self.unit
         self.relative = p.load / p.mean_load
 
     def run(self, least: float = 0.0) -> None:
-        """Solve it; `least` is routed over every pair inside."""
+        """Solve the program. At least `least` is routed over every pair inside."""
         p = self.problem
         servers, shards = p.held.shape
         i, j = np.nonzero(self.inside)
@@ -141,7 +143,7 @@ class _Master:
         self.x, self.dual, self.objective = found.x[:n], found.row_dual, found.objective
 
     def price(self, tolerance: float) -> tuple[float, int]:
-        """Add pairs until the bound is within tolerance of the objective; (bound, rounds)."""
+        """Add pairs until the bound is within tolerance of the objective. Return the bound and the rounds."""
         p = self.problem
         servers, shards = p.held.shape
         bound = -np.inf
@@ -149,7 +151,7 @@ class _Master:
             self.run()
             of_shard, of_load, of_memory = np.split(self.dual, [shards, shards + servers])
             reduced = self.cost - np.outer(of_load, self.relative) - np.outer(of_memory, self.size) - of_shard
-            # Every shard's fractions sum to 1, so that moving all of it to its best pair bounds what is to gain.
+            # Every shard's fractions sum to 1, so moving all of it to its best pair bounds the gain.
             gain = np.minimum(reduced.min(axis=0), 0.0)
             bound = max(bound, self.objective + float(gain.sum()))
             if self.objective - bound <= tolerance * max(self.objective, 1.0):
@@ -176,7 +178,7 @@ class _Master:
         self.memory = self.memory - np.maximum(excess, 0.0)
 
     def rebalance(self, replicas: np.ndarray) -> Assignment:
-        """Loads over these replicas (servers, shards), every one in use, within the range as far as they allow."""
+        """Divide loads over these replicas (servers, shards), all in use, within the range as far as possible."""
         self.inside = replicas
         self.cost = np.zeros_like(self.cost)
         self.memory = self.problem.memory_gib / self.unit
@@ -186,7 +188,7 @@ class _Master:
 
 
 def _worth(assignment: Assignment, problem: ShardProblem) -> tuple[float, int]:
-    """Less is better: first the load range, as far as it is missed, then movements."""
+    """Return by how much the load range is missed, then the movements. Less is better."""
     loads = assignment.routed @ problem.load / problem.mean_load
     missed = np.maximum(np.abs(loads - 1) - problem.epsilon, 0.0).max()
     return round(float(missed), 6), assignment.movements(problem)

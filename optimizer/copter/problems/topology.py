@@ -1,9 +1,9 @@
-"""Networks to route traffic through: a reader of Topology Zoo's GraphML, and random graphs of the sizes published.
+"""Networks to route traffic through: a reader of Topology Zoo's GraphML, and random graphs of published sizes.
 
-Kdl (Kentucky Data Link, in the Topology Zoo) and ASN (autonomous systems) are what NCFlow, POP, Teal and COpter
-measure on. Published of them, of Kdl: 754 nodes, 1,790 directed edges, diameter 58, 22.7 hops between two nodes on
-average; of ASN: 1,739 nodes, 8,558 edges, diameter 8, 3.2 hops (Teal, SIGCOMM 2023). `kdl_like` and `asn_like`
-have the same numbers of nodes and edges, and diameters and distances close to these.
+NCFlow, POP, Teal and COpter measure on Kdl (Kentucky Data Link, in the Topology Zoo) and ASN (autonomous systems).
+Kdl has 754 nodes, 1,790 directed edges, diameter 58, and 22.7 hops between two nodes on average. ASN has 1,739
+nodes, 8,558 edges, diameter 8, and 3.2 hops (Teal, SIGCOMM 2023). `kdl_like` and `asn_like` have the same numbers
+of nodes and edges, and similar diameters and distances.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ NEIGHBOURS = 6
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """Directed edges tail -> head, (edges,) node numbers below `nodes`; capacity: (edges,) > 0.
+    """A network of directed edges tail -> head.
+
+    tail, head: (edges,) node numbers below `nodes`.
+    capacity: (edges,) > 0.
 
     Raises:
-        ValueError: for shapes that do not agree, nodes that do not exist, an edge from a node to itself or
-            twice, and capacities that are not positive and finite.
+        ValueError: for shapes that do not agree, unknown nodes, and capacities that are not positive and finite.
+            Also for an edge from a node to itself, and an edge that is there twice.
     """
 
     nodes: int
@@ -65,7 +68,7 @@ class Topology:
         return len(self.tail)
 
     def hops(self) -> np.ndarray:
-        """(nodes, nodes) edges on a shortest path, inf where there is none."""
+        """Return (nodes, nodes) the number of edges on a shortest path; inf if there is none."""
         ones = np.ones(self.edges)
         return shortest_path(
             sparse.csr_array((ones, (self.tail, self.head)), shape=(self.nodes, self.nodes)), unweighted=True
@@ -73,7 +76,7 @@ class Topology:
 
 
 def both_ways(nodes: int, pairs: np.ndarray, capacity: np.ndarray) -> Topology:
-    """Undirected links (links, 2), each as two directed edges; parallel ones make one of their summed capacity."""
+    """Make two directed edges of each undirected link (links, 2). Capacities of parallel links are added up."""
     low, high = pairs.min(axis=1), pairs.max(axis=1)
     key, which = np.unique(low.astype(np.int64) * nodes + high, return_inverse=True)
     total = np.bincount(which, weights=capacity, minlength=len(key))
@@ -84,14 +87,14 @@ def both_ways(nodes: int, pairs: np.ndarray, capacity: np.ndarray) -> Topology:
 
 
 def read_graphml(path: Path | str, capacity: float = 1000.0) -> Topology:
-    """A Topology Zoo file; every link gets the same capacity, as in the published evaluations of Kdl.
+    """Read a Topology Zoo file. Every link gets the same capacity, as in the published evaluations of Kdl.
 
-    Nodes are numbered in the order of the file; links are undirected unless the graph or the link says otherwise,
-    links from a node to itself are left out and parallel ones added up.
+    Nodes are numbered in the order of the file. Links are undirected unless the graph or the link says otherwise.
+    Links from a node to itself are left out, and parallel ones are added up.
 
     Raises:
-        ValueError: for what is no GraphML, a graph without nodes or links, nodes without an id or with that of
-            another, links without an end or to nodes that are not there, and a `directed` that is no boolean.
+        ValueError: for what is no GraphML, a graph without nodes or links, and nodes without an id of their own.
+            Also for links without an end or to unknown nodes, and a `directed` that is no boolean.
     """
     try:
         root = ElementTree.parse(path).getroot()
@@ -140,10 +143,10 @@ def read_graphml(path: Path | str, capacity: float = 1000.0) -> Topology:
 
 
 def kdl_like(seed: int = 0, nodes: int = 754, links: int = 895, capacity: float = 1000.0) -> Topology:
-    """A regional fibre network: towns on a square, joined by the shortest tree and then by short rings.
+    """Draw a regional fibre network: towns on a square, joined by the shortest tree and then by short rings.
 
-    Of the links beyond the tree those are preferred that are short on the ground and save many hops, as rings
-    that protect a route do.
+    Beyond the tree, links are preferred that are short on the ground and save many hops, as rings that protect a
+    route do.
 
     Raises:
         ValueError: for fewer than 7 nodes, more links than there are such rings, or fewer than the tree has.
@@ -170,7 +173,7 @@ def kdl_like(seed: int = 0, nodes: int = 754, links: int = 895, capacity: float 
 
 
 def asn_like(seed: int = 0, nodes: int = 1739, links: int = 4279, capacity: float = 250.0) -> Topology:
-    """Autonomous systems: newcomers buy transit from those that are already large (preferential attachment).
+    """Draw autonomous systems: newcomers buy transit from those that are already large (preferential attachment).
 
     Links of larger systems carry more: `capacity` times one more than the smaller of the two numbers of links.
 
@@ -188,7 +191,7 @@ def asn_like(seed: int = 0, nodes: int = 1739, links: int = 4279, capacity: floa
     degree[:2] = 1
     for node in range(2, nodes):
         left, newcomers = links - len(chosen), nodes - node
-        # Transit from one provider is common; the mean is what uses the links up.
+        # Transit from one provider is common. The mean is such that all links are used up.
         count = int(rng.geometric(1 / max(1.0, left / newcomers)))
         count = max(1, min(count, node, left - (newcomers - 1)))
         weight = degree[:node] ** 1.3

@@ -1,6 +1,6 @@
-"""How much of every demand flows over which of its paths so that most flows in all (COpter, section 5.1.2).
+"""Decides how much of every demand flows over which paths, for the largest total flow (COpter, section 5.1.2).
 
-maximise    sum over demands j and their paths p of X[j, p]
+    maximise    sum over demands j and their paths p of X[j, p]
     subject to  sum over p of X[j, p] <= demand[j],   X >= 0,
                 sum over all (j, p) through edge e of X[j, p] <= capacity[e]
 """
@@ -23,7 +23,11 @@ from .topology import Topology
 
 @dataclass(frozen=True, eq=False)
 class TrafficProblem:
-    """demand: (demands,) >= 0 and capacity: (edges,) >= 0 in the same unit; paths over these edges.
+    """Demands over paths of a network.
+
+    demand: (demands,) >= 0.
+    capacity: (edges,) >= 0, in the same unit.
+    paths: over these edges.
 
     Raises:
         ValueError: for shapes that do not agree and values that are negative or not finite.
@@ -50,7 +54,7 @@ class TrafficProblem:
                 raise ValueError(f"{name}: has entries that are negative or not finite; 0 or more is accepted")
 
     def incidence(self) -> sparse.csr_array:
-        """(paths, edges), 1 where the path uses the edge."""
+        """Return (paths, edges), 1 where the path uses the edge."""
         paths = self.paths
         ones = np.ones(len(paths.edge))
         return sparse.csr_array(
@@ -58,14 +62,14 @@ class TrafficProblem:
         )
 
     def loads(self, flow: np.ndarray) -> np.ndarray:
-        """(edges,) what flows (paths,) put on each edge."""
+        """Return (edges,) what flows (paths,) put on each edge."""
         self.check_flow(flow)
         return _loads(self.paths.start, self.paths.edge, flow, len(self.capacity))
 
     def excess(self, flow: np.ndarray) -> float:
-        """By how much a flow breaks a demand or a capacity, relative to the largest of these; 0: by nothing.
+        """Return by how much a flow exceeds a demand or capacity, relative to the largest of all.
 
-        inf: by something, where all of these are 0.
+        It is 0 if the flow keeps to all, and inf if it does not while all are 0.
         """
         load = self.loads(flow)
         sent = np.bincount(self.paths.demand, weights=flow, minlength=len(self.demand))
@@ -77,7 +81,7 @@ class TrafficProblem:
         return most / largest if largest > 0 else np.inf
 
     def check_flow(self, flow: np.ndarray) -> None:
-        """Raises ValueError where a flow is not of one entry a path."""
+        """Raise ValueError if a flow does not have one entry per path."""
         if flow.shape != (self.paths.count,):
             raise ValueError(f"flow: has shape {flow.shape}, not ({self.paths.count},) as the paths say")
 
@@ -93,7 +97,7 @@ def _loads(start: np.ndarray, edge: np.ndarray, flow: np.ndarray, edges: int) ->
 
 
 def traffic_program(problem: TrafficProblem) -> LinearProgram:
-    """The program as stated, minimised. Columns: paths; rows: demands, then edges."""
+    """Return the program as stated, minimised. Columns are paths; rows are demands, then edges."""
     paths = problem.paths
     of_demand = sparse.csr_array(
         (np.ones(paths.count), (paths.demand, np.arange(paths.count))), shape=(paths.demands, paths.count)
@@ -110,13 +114,13 @@ def traffic_program(problem: TrafficProblem) -> LinearProgram:
 
 
 def fill(problem: TrafficProblem, flow: np.ndarray, order: np.ndarray | None = None) -> np.ndarray:
-    """A flow (paths,) within every demand and capacity: the given one, cut where it is too much, then filled up.
+    """Return a flow (paths,) within every demand and capacity: the given one, cut and then filled up.
 
-    Each path is cut to the fraction that its tightest edge can carry; what capacity is left goes to demands in
+    Each path is cut to the fraction that its tightest edge can carry. Capacity that is left goes to demands in
     `order` (default: as numbered), over their shortest paths first.
 
     Raises:
-        ValueError: for a flow that is not of one finite entry a path, and an order of what are no demands.
+        ValueError: for a flow that does not have one finite entry per path, and an order with unknown demands.
     """
     problem.check_flow(flow)
     if not np.isfinite(flow).all():
@@ -186,11 +190,15 @@ def _fill(
 def top_and_pinned(
     problem: TrafficProblem, solver: LpSolver, *, top: float = 0.1, pinned_first: bool = False
 ) -> np.ndarray:
-    """LP-Top: the largest demands by LP, all others on their shortest path alone; flow (paths,).
+    """Return the flow (paths,) of LP-Top: the largest demands by LP, all others on their shortest path alone.
 
-    top: the fraction of demands, by volume, that the LP gets. As Teal and COpter describe it, the LP comes first
-    and the others take, the largest first, what is left of their shortest path. pinned_first: the other order,
-    demand pinning as first published (Namyar et al., HotNets 2022): the LP gets what the pinned ones leave.
+    As Teal and COpter describe it, the LP comes first. Then the others take what is left of their shortest path,
+    the largest first.
+
+    Args:
+        top: the fraction of demands, the largest by volume, that the LP gets.
+        pinned_first: whether the LP gets what the others leave, which is demand pinning as first published (Namyar
+            et al., HotNets 2022).
     """
     paths = problem.paths
     order = np.argsort(-problem.demand, kind="stable")
@@ -214,7 +222,7 @@ def top_and_pinned(
 
 @dataclass(frozen=True, eq=False)
 class TrafficPart:
-    """Some demands of a problem, each with all or a part of its volume, and a share of every capacity."""
+    """A part of a problem: some demands with all or a part of their volumes, and a share of every capacity."""
 
     demands: np.ndarray
     volume: np.ndarray
@@ -225,7 +233,7 @@ class TrafficPart:
 class TrafficPartition:
     """POP for this problem: each part has all edges at 1/k of their capacity and a random 1/k of the demands.
 
-    large: the fraction of demands, the largest, that are split in `pieces` of equal size over different parts.
+    large: the fraction of demands, the largest, that are split into `pieces` of equal size over different parts.
     """
 
     problem: TrafficProblem
@@ -238,7 +246,7 @@ class TrafficPartition:
         pieces = min(self.pieces, k)
         order = np.argsort(-demand, kind="stable")
         large, small = np.split(order, [round(self.large * len(demand))])
-        # Dealt out like cards of a shuffled deck: the pieces of one demand never meet.
+        # Clients are dealt out like cards of a shuffled deck, so the pieces of one demand never meet.
         clients = np.concatenate([rng.permutation(small), np.repeat(rng.permutation(large), pieces)])
         volume = demand[clients]
         volume[len(small) :] /= pieces
@@ -246,14 +254,14 @@ class TrafficPartition:
         return [TrafficPart(clients[part == i], volume[part == i], 1 / k) for i in range(k)]
 
     def solve(self, part: TrafficPart) -> np.ndarray:
-        """Flow (paths of the part's demands,) within its share of the capacities."""
+        """Return the flow (paths of the part's demands,) within its share of the capacities."""
         paths, _ = self.problem.paths.of(part.demands)
         sub = TrafficProblem(part.volume, self.problem.capacity * part.share, paths)
         found = self.solver.solve(traffic_program(sub))
         return fill(sub, np.zeros(paths.count) if found.x is None else found.x)
 
     def merge(self, parts: Sequence[TrafficPart], answers: Sequence[np.ndarray]) -> np.ndarray:
-        """Flow (paths,) of all demands."""
+        """Return the flow (paths,) of all demands."""
         flow = np.zeros(self.problem.paths.count)
         for part, answer in zip(parts, answers, strict=True):
             _, which = self.problem.paths.of(part.demands)
@@ -264,10 +272,10 @@ class TrafficPartition:
 def traffic_matrix(
     topology: Topology, kind: Literal["poisson", "bimodal"], source: np.ndarray, target: np.ndarray, seed: int
 ) -> np.ndarray:
-    """Volumes (demands,) as NCFlow and POP generate them, up to a factor: see `scaled_to_load`.
+    """Draw volumes (demands,) as NCFlow and POP do, up to a factor (see `scaled_to_load`).
 
-    poisson: Poisson of mean 8e9 * 0.35^hops, so that few demands between near nodes dominate. bimodal: with
-    chance 0.2 uniform in [2, 4], else in [0, 1]: each band then has about half of the volume.
+    The kind poisson has a mean of 8e9 * 0.35^hops, so that few demands between near nodes dominate. The kind
+    bimodal is uniform in [2, 4] with chance 0.2, and else in [0, 1]. Each band then has about half of the volume.
     """
     rng = np.random.default_rng(seed)
     if kind == "bimodal":
@@ -280,7 +288,7 @@ def traffic_matrix(
 
 
 def scaled_to_load(problem: TrafficProblem, load: float) -> TrafficProblem:
-    """Demands times one factor: all on their shortest paths, they would use `load` times all capacity there is."""
+    """Scale all demands by one factor. On their shortest paths they would then use `load` times all capacity."""
     paths = problem.paths
     shortest, _ = paths.shortest()
     used = float(np.repeat(problem.demand, np.diff(shortest.first)) @ np.diff(shortest.start))
@@ -290,7 +298,7 @@ def scaled_to_load(problem: TrafficProblem, load: float) -> TrafficProblem:
 
 
 def perturbed(demand: np.ndarray, seed: int, change: float = 0.1) -> Iterator[np.ndarray]:
-    """Round after round: each demand is the last one's times a factor uniform in [1 - change, 1 + change]."""
+    """Yield demands of each round: the last ones times factors uniform in [1 - change, 1 + change]."""
     rng = np.random.default_rng(seed)
     while True:
         yield demand
