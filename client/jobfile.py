@@ -210,7 +210,7 @@ def _named_types(spec: JobSpec) -> list[tuple[str, str]]:
 
 
 def _amount_misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
-    """CPUs or memory beside the GPUs of a replica that no node has; the default of CPUs is no condition."""
+    """Say which CPUs or memory of a replica no node has beside its GPUs. Default CPUs are no condition."""
     resources = spec.resources
     replicas = {t: per for t in cluster.gpu_types if (per := spec.gpus_per_replica(t)) is not None}
     nodes = [node for t, gpus in replicas.items() for node in cluster.of_type(t) if node.gpus >= gpus]

@@ -131,8 +131,8 @@ _SECRETS = GitIgnoreSpec.from_lines(SECRETS)
 def pack(folder: Path, max_mib: int, script: str | None = None) -> Package:
     """Return the folder as a package; equal content gives the same name.
 
-    Raises: PackageError for a folder that is missing or cannot be read, is larger than `max_mib` or has more than
-        `MAX_FILES` files, or whose `script` stays behind.
+    Raises: PackageError for a folder that is missing or cannot be read, or whose `script` stays behind. Also for
+        one larger than `max_mib` or with more than `MAX_FILES` files.
     """
     if not folder.is_dir():
         raise PackageError(f"working_dir: {folder} is not a folder")

@@ -52,10 +52,11 @@ def up(
     tell: Callable[[str], None] = lambda text: None,
     rounds: bool = True,
 ) -> Client:
-    """Start a cluster of emulated nodes, or with `address` only the service; returns a connected client.
+    """Start a cluster of emulated nodes, or with `address` only the service. Return a connected client.
 
-    tell: is given a line on what is waited for, where that takes long. rounds: whether to wait until rounds are
-    run; else the solver's kernels, where they are not compiled yet, are compiled while the service answers.
+    Args:
+        tell: called with a line on what is waited for, if that takes long.
+        rounds: whether to wait until rounds run. Else the service answers while the solver's kernels are compiled.
 
     Raises: EmulationError, LocalClusterError (one runs already, Ray did not start), ValueError for bad settings.
     """

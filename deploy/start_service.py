@@ -21,11 +21,13 @@ def start_service(
 ) -> Client:
     """Start the service on a cluster unless it runs, and wait until every node started with it is leased.
 
-    rounds: whether to wait also for the solver's kernels, which the first start after an install compiles; else
-    jobs wait for their first round. tell: is given the line that says that kernels are compiled.
+    Args:
+        tell: called with the line that says that kernels are compiled.
+        rounds: whether to wait also for the solver's kernels, which the first start after an install compiles.
+            Else jobs wait for their first round.
 
-    Raises: ValueError for a policy or option that is none, NoClusterError, SettingsError where it runs already
-        with other settings.
+    Raises: ValueError for an unknown policy or option, NoClusterError, SettingsError if it already runs with other
+        settings.
     """
     # What the service needs is not loaded for the other verbs: the solver alone takes half a second.
     from ..policies.catalogue import make_policy

@@ -1,7 +1,7 @@
 """The seam for learning: models that are fitted to the runs that have ended, and to no others. Pure.
 
-A learner is run beside rounds, live in a thread and simulated in virtual time. It is given a moment and sees only
-what had ended by then (`learn`), so that a simulated day teaches what a live day would have.
+A learner runs beside rounds, live in a thread and simulated in virtual time. It is given a moment and sees only
+what had ended by then (`learn`). So a simulated day teaches what a live day would have taught.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How long a job still needs: one prediction for live and for simulated jobs. Pure.
 
-It is the time at the configuration that policies of fixed sizes give a job: as many GPUs as it asks for, of the
-GPU type that is fastest for it, on as few nodes as can be. So it does not change where the job happens to be.
+It is the time on the GPUs that policies of fixed sizes give a job. These are as many as it asks for, of its
+fastest GPU type, on as few nodes as possible. So it does not depend on where the job happens to be.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from .goodput import ConfigurationArrays, GoodputModel, JobModel, goodput_matrix
 from .run_lengths import Lengths
 
 Floats = NDArray[np.float64]
-# Standard deviations of the log of a predicted step time, from `docs/results/performance.md`, estimator_accuracy:
-# 18 % at the 95th percentile between measured placements, 21 % at the median where links are another type's.
+# Standard deviations of the log of a predicted step time (estimator_accuracy in `docs/results/performance.md`).
+# The error is 18 % at the 95th percentile between measured placements, and 21 % at the median with links of
+# another type.
 MODEL_ERROR = 0.09
 EXTRAPOLATION_ERROR = 0.3
 Z = NormalDist().inv_cdf((1 + BAND) / 2)  # standard deviations from the middle to the ends of the band
@@ -100,12 +101,12 @@ def work_left(progress_samples: float, fraction: float, asked_samples: float | N
 def predict(work: Work, samples_per_s: float, error: float, earlier: Lengths | None = None) -> Expected:
     """Return the time that the work left takes.
 
-    It is the epochs left over the speed. Where a metric may end the job sooner, and where its epochs are unknown,
-    it is what earlier runs of the same script trained, over the speed. Where that is not known either, it is what
-    earlier runs took, less what the job has had.
+    It is the epochs left over the speed. If a metric may end the job sooner, or its epochs are unknown, earlier
+    runs of the same script tell how much is left. If that is unknown too, it is what earlier runs took,
+    less what the job has had.
 
     Args:
-        samples_per_s: on the GPUs the job asks for; 0: nobody knows.
+        samples_per_s: on the GPUs that the job asks for; 0 if it is unknown.
         error: standard deviation of the log of `samples_per_s`.
     """
     if samples_per_s > 0 and math.isfinite(samples_per_s):

@@ -1,6 +1,6 @@
 """Move a job's workers from where they are to where they should be: the pure heart of an `AdaptiveExecutor`.
 
-Every input (a new assignment, an event of a worker, the passing of time) may change the state and yields effects
+Every input may change the state: a new assignment, an event of a worker, the passing of time. It yields effects
 for a thin shell to carry out. Nothing here knows a clock, Ray or a thread, so each path can be tested by itself.
 """
 
@@ -34,10 +34,13 @@ USUAL = Timeouts()
 class Reconciler:
     """Move one job's workers to where they should be, one input at a time.
 
-    `batch_for(slots)` gives the batch plan of a group on these slots (None: the session's own choice);
-    `profiled(slot, progress)` says whether a profile run in a slot has no size left to measure; `store` is where
-    groups meet; `worker_id(n)` names the n-th worker. With `hands_over` a new rank 0 joins only after the last one
-    has said that it left: what that has written is in the store then.
+    Args:
+        store: where groups meet.
+        batch_for: returns the batch plan of a group on some slots; None for the session's own choice.
+        profiled: returns whether a profile run in a slot has no size left to measure.
+        worker_id: names the n-th worker.
+        hands_over: whether a new rank 0 joins only after the last one has said that it left. What the last one has
+            written is in the store then.
     """
 
     def __init__(

@@ -31,6 +31,10 @@ class Shape:
 
     def half(self) -> None:
         """Half of it."""
+
+
+def test_shapes() -> None:
+    """A case of its own."""
 '''
 
 
@@ -53,6 +57,7 @@ def test_sentences_are_those_of_docstrings_and_comments() -> None:
         "Two sentences.",
         "It goes on.",
         "A class may, too.",
+        "A case of its own.",
         "Square metres.",
         "Scale it.",
         "Half of it.",
@@ -68,6 +73,7 @@ def test_each_named_thing_is_a_text_of_its_own() -> None:
 width: metres from side to side,
     without the margin
 `top`, `bottom`: margins
+paper feed: from where
 **rest: goes to the printer
 
 Args:
@@ -79,13 +85,14 @@ Args:
         (1, "The size of a sheet."),
         (3, "width: metres from side to side, without the margin"),
         (5, "Code, Code: margins"),
-        (6, "rest: goes to the printer"),
-        (9, "count: how many"),
-        (10, "paper: of what"),
+        (6, "paper feed: from where"),
+        (7, "rest: goes to the printer"),
+        (10, "count: how many"),
+        (11, "paper: of what"),
     ]
 
 
-def test_functions_begin_with_a_verb_and_properties_need_not() -> None:
+def test_functions_begin_with_a_verb_and_properties_and_tests_need_not() -> None:
     found = measured(SOURCE)
     assert found.functions == 2
     assert [(where, one.line, one.text) for where, one in found.without_verb] == [("shape.py", 27, "Half of it.")]

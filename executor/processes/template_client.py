@@ -1,8 +1,8 @@
 """Get a training process from the machine's template, and start the template if there is none.
 
 A template serves one user, Ray session, interpreter and environment of libraries (`template_key`). Its socket lies
-in a folder that only its user can enter. Whoever gets no answer makes the socket under a lock and hands it to a
-new template, so that others can already connect while it imports. Without a template only time is lost: the caller
+in a folder that only its user can enter. A caller that gets no answer makes the socket under a lock and hands it
+to a new template. So others can already connect while it imports. Without a template only time is lost: the caller
 starts its process the plain way.
 """
 

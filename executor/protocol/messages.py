@@ -5,6 +5,7 @@ actor that started it, which relays to the job's `AdaptiveExecutor`. Commands tr
 frozen and picklable.
 
 The life of one training process:
+
     script reaches `coadapt.prepare` -> `Ready` -> `Join` -> `Joined` -> training, `Heartbeat`s, `Report`s
     at a control point (a step boundary all ranks agree on): regroup (`Join`/`Leave`), `SetBatch`, `Save`, `Stop`
     a collective failed -> the step is undone, `Broken` -> `Join` of the next generation

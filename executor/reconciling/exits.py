@@ -32,7 +32,7 @@ def worker_gone(run: TrainingRun, worker: TrainingWorker, event: Gone, now: floa
 
 
 def process_exited(run: TrainingRun, worker: TrainingWorker, ending: Exited | Gone, now: float) -> None:
-    """Act on the end of a process, of which its worker actor may tell or which went with it."""
+    """Act on the end of a process, which its worker actor tells, or which ended with the actor."""
     if not worker.lives:
         return
     worker.stage = Stage.EXITED

@@ -83,7 +83,7 @@ def _end_script(run: TrainingRun, state: Finishing, now: float) -> None:
 
 
 def find_the_hung(run: TrainingRun, now: float) -> None:
-    """Break a group that makes no steps: whoever only waited for the hung rank answers, it does not."""
+    """Break a group that makes no steps. Ranks that only wait answer then, and the hung one does not."""
     if not isinstance(run.state, Training):
         return
     hang_s = run.timeouts.hang_s

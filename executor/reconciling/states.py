@@ -1,9 +1,11 @@
 """What the training group of a job is doing: one class per state, with what is true in that state alone.
 
-Idle -> Starting -> Forming -> Training -> Stopping -> Idle
-Training, Forming or Stopping -> Recovering (a member is lost) -> Forming
-Training, Forming or Stopping -> Finishing (the script has come to its end) -> Ended
-any state -> Starting (cold: all workers are ended) or Ended
+    Idle -> Starting -> Forming -> Training -> Stopping -> Idle
+    Training, Forming or Stopping -> Recovering (a member is lost) -> Forming
+    Training, Forming or Stopping -> Finishing (the script has come to its end) -> Ended
+    any state -> Starting (cold: all workers are ended) or Ended
+
+`transitions.py` and `toward_targets.py` make these changes.
 """
 
 from __future__ import annotations

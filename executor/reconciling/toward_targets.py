@@ -1,6 +1,7 @@
 """The next step from the workers a job has to the slots where they should be.
 
 Which way it goes depends on what is left of the old group (docs/architecture.md, "Regroup", "Recovery", "Cold"):
+
     warm       some slot stays: newcomers get ready while the old group trains, then one `Join`/`Leave` to all
     migration  no slot stays: newcomers get ready, the old group saves and stops, they join from its checkpoint
     recovery   a worker died: survivors report `Broken` and form the next generation; a replacement joins warm

@@ -19,11 +19,13 @@ from .worker_state import Stage, TrainingWorker
 
 @dataclass
 class TrainingRun:
-    """Hold what transitions read and change.
+    """What transitions read and change.
 
-    `batch_for(slots)` gives the batch plan of a group on these slots (None: the session's own choice); `store` is
-    where groups meet; `names` gives ids of new workers; `measured()` gives slots that profile runs are in. With
-    `hands_over` a new rank 0 waits until the outputs of the last one are kept.
+    store: where groups meet.
+    batch_for: returns the batch plan of a group on some slots; None for the session's own choice.
+    measured: returns the slots that profile runs are in.
+    names: ids of new workers.
+    hands_over: whether a new rank 0 waits until the outputs of the last one are kept.
     """
 
     store: Rendezvous

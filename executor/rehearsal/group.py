@@ -299,7 +299,7 @@ class TrainingGroup:
             self.pause()
 
     def last_heard_s(self, members: Sequence[Member]) -> float:
-        """When any of them was last seen alive, on `time.perf_counter`."""
+        """Return when any of these members was last seen alive, on `time.perf_counter`."""
         return max([self._began_s, *(member.heard_s for member in members)])
 
     def whereabouts(self, members: Sequence[Member]) -> str:

@@ -462,10 +462,10 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
 
 
 def _plain_object(value: Any, held: Mapping[str, Any], budget: _Budget, depth: int) -> dict[str, Any]:
-    """Return what stands for an object: "values" by name, and beside them how to make one like it.
+    """Return what stands for an object: "values" by name, and how to make one like it.
 
-    "left": attributes that do not travel. "kinds": containers for which an empty list or mapping would not do.
-    "same": the object is met several times, and has its values where it is met first.
+    Attributes in "left" do not travel. Containers in "kinds" cannot be replaced by an empty list or mapping. An
+    object with "same" is met several times, and its values are where it is met first.
     """
     if not isinstance(value, tuple) and (reference := budget.refer_home(value)) is not None:
         return reference

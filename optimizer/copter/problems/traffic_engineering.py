@@ -3,6 +3,8 @@
     maximise    sum over demands j and their paths p of X[j, p]
     subject to  sum over p of X[j, p] <= demand[j],   X >= 0,
                 sum over all (j, p) through edge e of X[j, p] <= capacity[e]
+
+X[j, p] is the flow of demand j on its path p.
 """
 
 from __future__ import annotations
