@@ -33,7 +33,7 @@ COMMANDS += ["down", "schema", "check"]
 
 @pytest.fixture(autouse=True)
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No cluster of the machine's user is seen."""
+    """Let a test see no cluster of the machine's user."""
     monkeypatch.setenv("COADAPT_HOME", str(tmp_path / "home"))
     for name in ("COADAPT_ADDRESS", "RAY_ADDRESS"):
         monkeypatch.delenv(name, raising=False)

@@ -35,7 +35,7 @@ def output(script: Path, *args: str, temporary: Path) -> str:
 
 
 def changed(folder: Path) -> int:
-    """Lines of the plain script that are others, come in or go."""
+    """Count the lines of the plain script that differ, are added or are removed."""
     plain, elastic = [(folder / name).read_text().splitlines() for name in ("plain.py", "train.py")]
     codes = difflib.SequenceMatcher(None, plain, elastic, autojunk=False).get_opcodes()
     return sum(max(i2 - i1, j2 - j1) for kind, i1, i2, j1, j2 in codes if kind != "equal")

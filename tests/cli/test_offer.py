@@ -11,7 +11,7 @@ from coadapt.core.job import Emulation
 
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A script in the folder one is in, as `mnist/main.py`."""
+    """Write a script to the present folder, such as `mnist/main.py`."""
     (tmp_path / "mnist").mkdir()
     (tmp_path / "mnist" / "main.py").write_text("import coadapt\ncoadapt.prepare()\n")
     monkeypatch.chdir(tmp_path)

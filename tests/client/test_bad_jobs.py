@@ -21,7 +21,7 @@ def test_the_table_is_long_enough() -> None:
 
 
 def problems(read, data) -> tuple[str, ...]:
-    """What is wrong; only a JobFileError may come out."""
+    """Return what is wrong. Only a JobFileError may be raised."""
     try:
         read(data)
     except jobfile.JobFileError as error:

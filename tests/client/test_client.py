@@ -46,7 +46,7 @@ print("the end", flush=True)
 
 
 def tell(folder: str) -> dict[str, Any]:
-    """Everything the tests below want to know, from two lives of one cluster."""
+    """Collect everything that the tests below want to know, from two lives of one cluster."""
     os.environ.pop("RAY_TMPDIR", None)
     os.environ.pop("RAY_AUTH_MODE", None)  # as a user has it: with a token
     import psutil

@@ -21,7 +21,7 @@ MEAN = """\
 
 
 def found(folder: Path, body: str) -> list[tuple[int, str]]:
-    """Lines are counted from the body's first one."""
+    """Return what is found. Lines are counted from the first one of the body."""
     (folder / "train.py").write_text(HEAD + body)
     first = HEAD.count("\n")
     return [(decision.line - first, decision.name) for decision in unshared_decisions(folder / "train.py")]

@@ -17,7 +17,7 @@ def cloud() -> dict[str, Any]:
 
 
 def on_premises() -> dict[str, Any]:
-    """The commented cluster, as its user would save it."""
+    """Return the commented cluster as its user would save it."""
     lines = TEXT[TEXT.index("# cluster_name:") :].splitlines()
     return yaml.safe_load("\n".join(line.removeprefix("# ") for line in lines))
 

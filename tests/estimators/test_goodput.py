@@ -58,7 +58,7 @@ jobs = st.builds(
 
 
 def brute_force(job: JobModel, gpu_type: str, nodes: int, k: int) -> float:
-    """Goodput of the best of all whole local batch sizes and passes that the rules allow."""
+    """Return the goodput of the best of all whole local batch sizes and passes that the rules allow."""
     usable = {t: m for t, m in job.throughput.items() if t in job.gpus_per_replica}
     model = with_bootstrap(usable)[gpu_type]
     limits, most, phi = job.limits, model.max_local_bsz, job.noise_scale or 0.0
@@ -88,7 +88,7 @@ def brute_force(job: JobModel, gpu_type: str, nodes: int, k: int) -> float:
 
 
 def best_of_whole_batches(job: JobModel, model: ThroughputModel, nodes: int, k: int) -> float:
-    """The same where a loop is given its own batches: each is split over all replicas, some make a step."""
+    """Return the same for a loop with its own batches: each is split over all replicas, and some make a step."""
     limits, phi, unit = job.limits, job.noise_scale or 0.0, job.limits.unit
     assert unit is not None
     split = -(-unit // (k * model.max_local_bsz))

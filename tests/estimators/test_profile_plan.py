@@ -12,7 +12,7 @@ def row(local_bsz: int, step_time_s: float, count: int) -> StepRow:
 
 
 def run(plan: ProfilePlan, fits: int, per_sample_s: float = 1e-4) -> tuple[list[int], list[int]]:
-    """Sizes measured and sizes that did not fit, when `fits` is the largest that does."""
+    """Return the sizes measured and those that did not fit, when `fits` is the largest that does."""
     measured, failed = [], []
     while (step := plan.next()) is not None:
         if step.local_bsz <= fits:

@@ -91,7 +91,7 @@ class Service:
             self._changed.notify_all()
 
     def events(self, job_id: str, known: int, timeout_s: float) -> list[Any]:
-        """All events, as soon as there are more than `known`."""
+        """Return all events, as soon as there are more than `known`."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._events.get(job_id, ())) > known, timeout_s)
             return list(self._events.get(job_id, ()))
@@ -150,7 +150,7 @@ class Job:
         return ray.get(self.actor.status.remote(), timeout=60)
 
     def wait(self, kind: type, accept: Callable[[Any], bool] = lambda event: True, count: int = 1) -> Any:
-        """The `count`-th event of a kind that is accepted; fails with everything that was told instead."""
+        """Return the `count`-th event of a kind that is accepted. Fail with everything else that was told."""
         import ray
 
         deadline, events = time.monotonic() + PATIENCE_S, []
@@ -176,7 +176,7 @@ class Job:
         return "".join(page(self.folder / "logs", source, 0)[0] for source in (MEASURING, ALL))
 
     def samples(self) -> Counter:
-        """(epoch, sample) -> how often a step with it was begun, over all processes."""
+        """Count how often a step with each (epoch, sample) was begun, over all processes."""
         return Counter(
             (int(line.split()[0]), int(index))
             for path in self.folder.glob("seen-*.txt")

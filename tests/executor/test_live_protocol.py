@@ -1,7 +1,8 @@
 """Service and executors together, without Ray: whatever is late or out of order, no GPU is used twice or lost.
 
-Records, launcher and `Reconciler` are the real ones. Commands take a while and may overtake each other, as calls
-of an actor with several threads may; events take a while, come in order, and some twice; workers are simulated.
+Records, launcher and `Reconciler` are the real ones, and workers are simulated. Commands take a while and may
+overtake each other, like calls of an actor with several threads. Events take a while and come in order, some
+twice.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Live:
         self.heard = dict.fromkeys(self.records, 0)
 
     def plan(self, counts: Counts) -> None:
-        """A round: what each job shall have from now on."""
+        """Begin a round: what each job shall have from now on."""
         placements = {
             id: Placement("a100", tuple(NodeShare(node, gpus) for node, gpus in mine.items() if gpus))
             for id, mine in counts.items()
@@ -83,7 +84,7 @@ class Live:
             self._check()
 
     def _hear(self, id: str, world: World) -> None:
-        """What the executor told comes to the service, in order."""
+        """Deliver to the service what the executor told, in order."""
         queue = self.events[id]
         for event in world.told[self.heard[id] :]:
             due_s = self.now + self.random.choice(EVENT_S)
@@ -139,7 +140,7 @@ def _gpus(slot: Slot) -> list[tuple[str, int]]:
 
 
 def _devices(record: JobRecord) -> dict[str, list[int]]:
-    """The GPUs that a job is on, those first that it was told to use last."""
+    """Return the GPUs that a job is on. Those that it was last told to use come first."""
     found: dict[str, list[int]] = {}
     for slot in dict.fromkeys((*record.target, *record.held)):
         found.setdefault(slot.node_id, []).extend(slot.devices)
@@ -148,7 +149,7 @@ def _devices(record: JobRecord) -> dict[str, list[int]]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[float, Counts]]:
-    """Rounds, each within the capacity: the rigid job whole or not at all."""
+    """Draw rounds within the capacity: the rigid job whole or not at all."""
     rounds = []
     for _ in range(draw(st.integers(1, 14))):
         free = dict(CAPACITY)

@@ -45,9 +45,11 @@ ACTIONS = st.one_of(
 @settings(max_examples=150, phases=[Phase.explicit, Phase.generate])
 @given(st.lists(ACTIONS, max_size=25), st.booleans(), st.booleans())
 def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool, hands_over: bool) -> None:
-    """Assignments, also overtaken ones, deaths, lost nodes, hangs and errors in any order: then the job
-    trains on exactly the slots it was last assigned, has given back all others, and never had two workers in one
-    slot (`World` asserts)."""
+    """Assignments, also overtaken ones, deaths, lost nodes, hangs and errors come in any order.
+
+    Then the job trains on exactly the slots that it was last assigned, and has given back all others. `World`
+    asserts that it never had two workers in one slot.
+    """
     world = World(max_failures=1000, hands_over=hands_over)
     world.leaving_s = 0.3
     world.deaf_to_abort = deaf

@@ -28,7 +28,7 @@ print(twice(1), sum(twice.stats.cache_hits.values()), sum(twice.stats.cache_miss
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Calls, in a new process, a kernel whose step adds `more`: (result, times read from disk, times compiled)."""
+    """Return what calls a kernel in a new process: (result, times read from disk, times compiled)."""
     package = tmp_path / "coadapt_copy"
     (package / "choice").mkdir(parents=True)
     shutil.copy(compiled.__file__, package)

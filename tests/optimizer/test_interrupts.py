@@ -13,7 +13,7 @@ from coadapt.optimizer.interrupts import InterruptsWait
 
 @pytest.fixture(autouse=True)
 def ctrl_c_raises() -> Iterator[None]:
-    """As in any process but those that tests are shared among, which ignore it."""
+    """Set the handler of ordinary processes. Those that tests are shared among ignore the signal."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

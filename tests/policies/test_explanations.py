@@ -108,18 +108,18 @@ class Truth:
         return self.plan.configurations.names.index(name)
 
     def beside_pinned(self, gpu_type: str) -> int:
-        """GPUs that jobs which may be stopped hold, or nobody."""
+        """Return the GPUs that nobody holds, or that jobs hold which may be stopped."""
         placements = self.plan.placements
         pinned = [placements[v.id] for v in self.round.jobs if v.id in placements and not v.spec.preemptible]
         return self.capacity[gpu_type] - sum(p.gpus for p in pinned if p.gpu_type == gpu_type)
 
     def preferred(self) -> int:
-        """Jobs whose priority on some GPU type is above this one's."""
+        """Count the jobs whose priority on some GPU type is above this one's."""
         priority = self.plan.figures["priority"]
         return int((priority > priority[self.i]).any(axis=1).sum())
 
     def planned(self, gpu_type: str) -> float:
-        """Rounds on a GPU type."""
+        """Return the planned rounds on a GPU type."""
         return float(self.plan.figures["rounds"][self.i][self.round.cluster.gpu_types.index(gpu_type)])
 
     def price(self, column: int) -> float:
@@ -133,7 +133,7 @@ def near(text: str, value: float) -> bool:
 
 
 def listed(text: str) -> dict[str, float]:
-    """ "2 a, 3 b" """
+    """Read numbers by type, such as "2 a, 3 b"."""
     return {part.split()[1]: float(part.split()[0]) for part in text.split(", ")}
 
 
@@ -158,7 +158,7 @@ def gavel_line(t: Truth, found: re.Match[str]) -> bool:
 
 
 def option_line(t: Truth, found: re.Match[str]) -> bool:
-    """One configuration: its goodput against the round's own, its verdict against limits, gains and prices."""
+    """Check a configuration: its goodput against the round's, its verdict against limits, gains and prices."""
     if found[1] in t.round.cluster.gpu_types:  # a type on which no configuration runs
         configurations = t.plan.configurations
         assert configurations is not None
@@ -247,7 +247,7 @@ SOURCES = {
 
 
 def expectation(t: Truth, found: re.Match[str]) -> bool:
-    """What it still needs, its band, where that comes from, and that nobody known to be shorter is behind it."""
+    """Check what a job still needs, its band and source, and that no job known to be shorter is behind it."""
     mean, _, low, high, source = found.groups()
     e, size = t.job.expected, UNITS_S[found[2]]
     low, high = low or mean, high or mean
@@ -344,7 +344,7 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
 
 
 def check(policy: Policy, round: Round, plan: Plan) -> list[Explanation]:
-    """Every decision and every sentence about every job of a round; returns the explanations."""
+    """Check every decision and every sentence about every job of a round. Return the explanations."""
     ids = [view.id for view in round.jobs]
     assert list(plan.decisions) == ids
     found = []
@@ -374,7 +374,7 @@ def check(policy: Policy, round: Round, plan: Plan) -> list[Explanation]:
 
 @st.composite
 def rounds(draw: st.DrawFn) -> Round:
-    """Jobs of any kind on two GPU types, some beyond what the cluster has."""
+    """Draw jobs of any kind on two GPU types, some beyond what the cluster has."""
     views = []
     for n in range(draw(st.integers(1, 6))):
         about: dict[str, object] = {

@@ -54,7 +54,7 @@ def test_a_job_starts_on_the_type_that_runs_it_fastest_unless_types_are_not_look
 
 
 def applications(folder: Path) -> list[str]:
-    """Jobs that train models, on a cluster of three GPU types."""
+    """Return arguments for jobs that train models, on a cluster of three GPU types."""
     (folder / "jobs.csv").write_text(
         "name,time,application,num_replicas,batch_size\n"
         "cifar10-0,0,cifar10,2,512\ncifar10-1,60,cifar10,4,1024\nbert-0,100,bert,4,96\n"
@@ -64,7 +64,7 @@ def applications(folder: Path) -> list[str]:
 
 
 def lengths(folder: Path) -> list[str]:
-    """Jobs of known length, in virtual clusters of one GPU type."""
+    """Return arguments for jobs of known length, in virtual clusters of one GPU type."""
     rows = [
         f"{i},u,{vc},{gpus},8,0,COMPLETED,2020-09-01 00:{i:02d}:03,x,x,{seconds},0,{seconds}\n"
         for i, (vc, gpus, seconds) in enumerate([("p", 1, 300), ("p", 4, 900), ("q", 2, 60), ("p", 2, 30)])
@@ -76,7 +76,7 @@ def lengths(folder: Path) -> list[str]:
 
 
 def steps(folder: Path) -> list[str]:
-    """Jobs of a number of steps at speeds measured by GPU type; one cannot run on the slowest."""
+    """Return arguments for jobs of some steps at measured speeds by GPU type. One cannot run on the slowest."""
     speeds = {
         "v100": {"('A3C', 1)": {"null": 4.0}, "('LM', 2)": {"null": 3.0}},
         "p100": {"('A3C', 1)": {"null": 2.0}, "('LM', 2)": {"null": 2.0}},

@@ -309,8 +309,8 @@ def test_jobs_train_whole_steps_and_a_round_ends_with_the_last() -> None:
     assert replayed(jobs[0]).finished_s.tolist() == pytest.approx([480], abs=1e-4)
     # The late job is seen when the first round ends, at 320 s.
     assert replayed(*jobs).finished_s.tolist() == pytest.approx([480, 100, 360], abs=1e-4)
-    # Who waits for the others after its last whole step holds nothing meanwhile: two rounds of 4 steps of 80 s
-    # and one of 2 beside 1000 steps in rounds of 360 s.
+    # A job that waits for the others after its last whole step holds nothing meanwhile. It has two rounds of 4
+    # steps of 80 s and one of 2, beside 1000 steps in rounds of 360 s.
     outcome = replayed(replace(jobs[0], steps=10), replace(jobs[1], steps=1000))
     assert outcome.attained_gpu_s.tolist() == pytest.approx([800, 1000], abs=1e-4)
     assert outcome.finished_s.tolist() == pytest.approx([880, 1000], abs=1e-4)

@@ -83,7 +83,7 @@ def test_the_search_ends_where_every_matrix_has_been_seen() -> None:
 
 
 def three_jobs(**changed: Any) -> Problem:
-    """On two nodes of four GPUs of one type."""
+    """Return a problem on two nodes of four GPUs of one type."""
     speedup = np.zeros((3, 3, 9))
     speedup[:, 1:, 1:] = np.arange(1, 9) ** 0.7
     ones, flags = np.ones((3, 1), np.int64), np.zeros(3, bool)
@@ -326,7 +326,7 @@ def assert_asked_for(view: JobView, placement: Placement, where: Cluster) -> Non
 
 
 def assert_one_spanning_job_a_node(policy: Any) -> None:
-    """Of nodes of `VIRTUAL_GPUS` GPUs, as which the policy sees larger ones."""
+    """Check nodes of `VIRTUAL_GPUS` GPUs, as which the policy sees larger ones."""
     rows = np.array([row for _, row in policy._held.values()]).reshape(-1, len(policy._names))
     assert rows.sum(axis=0).max(initial=0) <= VIRTUAL_GPUS
     spanning = rows[(rows > 0).sum(axis=1) > 1]

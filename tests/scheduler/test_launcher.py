@@ -34,7 +34,7 @@ def slot(node: str, *devices: int, cpus: float = 0.0, share: float = 1.0) -> Slo
 
 
 def many(node: str, count: int, first: int = 0) -> tuple[Slot, ...]:
-    """Slots of one GPU each."""
+    """Make slots of one GPU each."""
     return tuple(slot(node, first + i) for i in range(count))
 
 
@@ -283,7 +283,7 @@ def test_a_placement_on_an_unleased_node_is_refused() -> None:
 
 @st.composite
 def plans(draw: st.DrawFn) -> list[dict[str, tuple[Slot, ...]]]:
-    """A sequence of plans, each within what the cluster has; jobs change GPUs and CPUs also within a node."""
+    """Draw a sequence of plans within what the cluster has. Jobs change GPUs and CPUs also within a node."""
     sequence = []
     for _ in range(draw(st.integers(1, 4))):
         plan: dict[str, tuple[Slot, ...]] = dict.fromkeys("abcd", ())

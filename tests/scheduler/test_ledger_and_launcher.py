@@ -99,7 +99,7 @@ class History:
         raise AssertionError(f"never as planned: {self.wanted}, {self.holdings}")
 
     def check(self) -> None:
-        """No GPU is above its share, and no amount below 0."""
+        """Check that no GPU is above its share, and no amount below 0."""
         free = dict(self.whole)
         for holding in self.holdings.values():
             for slot in holding.held:

@@ -56,13 +56,13 @@ class Actor:
         return Pace.of(self.spec.emulation.profile, gpu_type, self.spec.emulation.time_scale)
 
     def true_s(self, done: float = 0.0) -> float:
-        """Seconds to the true end on the GPUs it asks for, of the fastest type."""
+        """Return the seconds to the true end on the GPUs that a job asks for, of the fastest type."""
         local = self.batch_size // self.gpus
         step_s = min(self.pace(t).step_time_s(1, self.gpus, local, 0) for t in TYPES)
         return (self.samples - done) / self.batch_size * step_s
 
     def measured(self, *gpu_types: str) -> Measurements:
-        """What profile runs on these types find out."""
+        """Return what profile runs on these types find out."""
         fingerprint = self.role.example
         found = Measurements().with_info(JobInfo(fingerprint, self.batch_size, 1000, None, adam_type=False))
         for t in gpu_types:
@@ -119,7 +119,7 @@ class Stage(World):
                 self._say(name, Released(self.job(name).sequence, (run.slot,)))
 
     def trains(self, name: str, actor: Actor, epochs: float) -> None:
-        """It runs where it shall, and reports how far it is."""
+        """Let a job run where it shall, and report how far it is."""
         job = self.job(name)
         if not job.group:
             self.on_runs(name)
@@ -130,7 +130,7 @@ class Stage(World):
         self._say(name, Reported(report, self.job(name).measurements))
 
     def order(self) -> list[str]:
-        """The jobs of the newest round in the policy's order, profile runs left out."""
+        """Return the jobs of the newest round in the policy's order, without profile runs."""
         result = [result for result in self.results if result.plan is not None][-1]
         assert result.plan is not None
         assert result.round is not None
@@ -150,7 +150,7 @@ def by_truth(actors: dict[str, Actor], done: dict[str, float], act: str = "") ->
 
 
 def simulated(policy: str, actors: dict[str, Actor]) -> list[str]:
-    """The order of the simulation's first round."""
+    """Return the order of the simulation's first round."""
     orders: list[list[str]] = []
     workload = Workload.of([actor.trace_job() for actor in actors.values()])
     made = simulation(workload, read_cluster(CLUSTER), policy, {}, FittedApplications(TYPES), Conditions())

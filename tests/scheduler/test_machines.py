@@ -13,14 +13,14 @@ from coadapt.scheduler.nodes import NodesSnapshot
 
 
 def snapshot(*nodes: tuple[str, str, bool]) -> NodesSnapshot:
-    """Of nodes (id, address, emulated)."""
+    """Make a snapshot of nodes (id, address, emulated)."""
     cluster = Cluster(tuple(Node(id, "t4", 2, emulated=emulated) for id, _, emulated in nodes))
     return NodesSnapshot(cluster=cluster, names={id: address for id, address, _ in nodes}, ready=True)
 
 
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """(address, node, threads) of every template asked for."""
+    """Return (address, node, threads) of every template asked for."""
     asked: list[tuple[Any, ...]] = []
     monkeypatch.setattr("ray.util.get_node_ip_address", lambda: "10.0.0.1")
     monkeypatch.setattr(

@@ -19,7 +19,7 @@ from coadapt.scheduler.packages import PackageStore
 
 
 def sent(package: Package, folder: Path) -> list[str]:
-    """Everything that arrives when a package is unpacked; folders end with a slash."""
+    """Return everything that arrives when a package is unpacked. Folders end with a slash."""
     folder.mkdir()
     unpack(io.BytesIO(package.data), folder)
     return sorted(

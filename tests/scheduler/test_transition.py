@@ -35,7 +35,7 @@ def on(**gpus: int) -> Placement:
 
 
 def planned(jobs: list[JobRecord], told: list[str] | None = None, **placements: Placement) -> Wanted:
-    """The slots of a plan; "run" is the placement of job a's profile run."""
+    """Return the slots of a plan. "run" is the placement of job a's profile run."""
     plan = Plan({WORK.id if id == "run" else id: placement for id, placement in placements.items()})
     views = [JobView(id, SPEC) for id in plan.placements]
     snapshot = Snapshot(Round(0.0, 60.0, CLUSTER, views), {WORK.id: WORK})

@@ -47,7 +47,7 @@ def test_the_same_conditions_differ_in_nothing_that_could_be_the_same() -> None:
 
 
 def started_s(policy: str, **asked: Any) -> float:
-    """When the only job of a trace starts, s after its submission."""
+    """Return when the only job of a trace starts, in s after its submission."""
     job = TraceJob("a", 10.0, 1, application="cifar10", batch_size=128)
     outcome: Outcome = simulation(
         Workload.of([job]), read_cluster("1x t4:1"), policy, {}, FittedApplications(["t4"]), Conditions(**asked)

@@ -36,7 +36,7 @@ SMALL = ["simulate", "--jobs", "5", "--rate", "60", "--cluster", "2x t4:4", "--p
 
 
 def simulation(policy: str, jobs: int = 8) -> Simulation:
-    """Jobs that measure with noise, on nodes that fail."""
+    """Return a simulation of jobs that measure with noise, on nodes that fail."""
 
     def engine(workload: Workload, on: object) -> Engine:
         made = make_policy(policy)

@@ -10,7 +10,7 @@ from coadapt.scheduler.job_logs import LEFT_OUT, page
 
 
 def whole(folder: Path, source: str, most: int = 1 << 18) -> str:
-    """All that a follower reads, page after page."""
+    """Return all that a follower reads, page after page."""
     text, offset = "", 0
     while True:
         more, following = page(folder, source, offset, most)

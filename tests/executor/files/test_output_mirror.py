@@ -33,7 +33,7 @@ COUNT = itertools.count()
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """Of a store in memory."""
+    """Return the URL of a store in memory."""
     url = f"memory://bucket-{next(COUNT)}/job-1/outputs"
     yield url
     fs = fsspec.filesystem("memory")
@@ -43,12 +43,12 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 def machine(url: str, tmp_path: Path) -> Callable[[str], Mirror]:
-    """The job's mirror on a machine, as a worker that starts there makes it."""
+    """Return what makes the job's mirror on a machine, as a starting worker does."""
     return lambda name: Mirror(Place(url), tmp_path / name / "outputs", name)
 
 
 def tree(folder: Path) -> dict[str, object]:
-    """Everything in a folder: content of files, targets of links."""
+    """Return everything in a folder: contents of files and targets of links."""
     found: dict[str, object] = {}
     for name, entry in entries(folder):
         path = folder.joinpath(*name)

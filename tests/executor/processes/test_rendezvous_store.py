@@ -63,7 +63,7 @@ def executor() -> Iterator[Executor]:
 
 
 def server_of(port: int) -> psutil.Process:
-    """The forked process that serves at a port; its command line names it."""
+    """Return the forked process that serves at a port, which its command line names."""
     return next(
         process
         for process in psutil.process_iter(["cmdline"])

@@ -68,7 +68,7 @@ class Run:
             self._changed.notify_all()
 
     def said(self, text: str) -> str:
-        """The first line that has a text in it."""
+        """Return the first line with a text in it."""
         with self._changed:
             found = lambda: next((line for line in self.lines if text in line), "")  # noqa: E731
             assert self._changed.wait_for(lambda: bool(found()), timeout=WAIT_S), self.events
@@ -107,7 +107,7 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
 
 def look(run: Callable[..., Run], *args: str, **options: Any) -> dict[str, Any]:
-    """What a script sees of its process."""
+    """Return what a script sees of its process."""
     one = run(LOOK, *args, **options)
     one.end()
     return json.loads(one.lines[0])
@@ -118,7 +118,7 @@ def is_template(pid: int) -> bool:
 
 
 def number_in(lines: Iterable[str], before: str) -> int:
-    """The first number that comes after these words."""
+    """Return the first number that comes after these words."""
     found = (re.search(rf"{before}(\d+)", line) for line in lines)
     return next(int(match[1]) for match in found if match)
 
@@ -297,7 +297,7 @@ def test_starts_at_the_same_time_share_one_template(run, tmp_path: Path) -> None
 
 
 def plain(run: Callable[..., Run], **options: Any) -> None:
-    """The process was started as any program, and ran."""
+    """Check that the process was started as any program, and ran."""
     seen = look(run, **options)
     assert seen["template"] == os.getpid()
     assert seen["leader"]
@@ -355,7 +355,7 @@ def test_a_folder_that_others_can_enter_is_not_used(run, monkeypatch, tmp_path: 
 
 
 def served(path: Path, idle_s: float) -> threading.Thread:
-    """A template in this process, which is asked for no fork."""
+    """Serve a template in a thread of this process, which is asked for no fork."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     listener.listen()

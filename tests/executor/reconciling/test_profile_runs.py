@@ -20,7 +20,7 @@ A, B, C, D = slot("n1"), slot("n1", 1), slot("n2"), slot("n3", gpu_type="t4")
 
 
 def profiled(world: World) -> list[ProfileFinished]:
-    """How profile runs ended, whatever their numbers."""
+    """Return how profile runs ended, whatever their numbers."""
     return [replace(event, sequence=0) for event in world.of(ProfileFinished)]
 
 

@@ -52,7 +52,7 @@ def fixed_rows(snapshot: Snapshot) -> np.ndarray:
 
 
 def check_fixed(snapshot: Snapshot, box: Box, rng: np.random.Generator, points: int = 20) -> None:
-    """At whatever prices in the box, fixed rows pick what is remembered."""
+    """Check that fixed rows pick what is remembered, at any prices in the box."""
     for part in rng.random((points, len(box.low))).round(rng.integers(0, 3)):  # corners, and points between
         cost = costs_at(snapshot, box.low + part * (box.high - box.low))
         for row in fixed_rows(snapshot):
@@ -175,7 +175,7 @@ def snapshot_again(program: ChoiceProgram, ids: list[str]) -> Snapshot:
 
 
 def changed(instance: Instance, program: ChoiceProgram, rng: np.random.Generator) -> Instance:
-    """Some rows are weighed, some have other values, some stay elsewhere; now and then so does the capacity."""
+    """Change some weights, some values and some columns to stay in, and now and then the capacity."""
     rows, columns = instance.value.shape
     some = np.flatnonzero(rng.random(rows) < rng.choice([0.02, 0.2, 0.9]))
     value, scale, stay = instance.value.copy(), instance.scale.copy(), instance.stay_column.copy()

@@ -18,7 +18,7 @@ TYPES = 4
 
 
 def smoothed(snapshot: Snapshot, prices: np.ndarray, width: float) -> tuple[float, float, np.ndarray, np.ndarray]:
-    """The smoothed dual and the dual at prices, what demand leaves of each limit, and how that moves with them."""
+    """Return the smoothed dual, the dual, what demand leaves of each limit, and how that moves with prices."""
     size = len(prices)
     left, slopes = np.empty(size), np.empty((size, size))
     own = no_shares(len(snapshot.program.rows.concave))

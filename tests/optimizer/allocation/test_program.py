@@ -23,7 +23,7 @@ fixed = settings(max_examples=100)
 
 
 def assert_holds(problem: ChoiceProblem, solution: ChoiceSolution) -> None:
-    """Within capacity, of allowed columns, worth what it says, and required rows picked or named."""
+    """Check that a plan fits, has allowed columns, is worth what it says, and serves or names required rows."""
     row = np.flatnonzero(solution.choice >= 0)
     column = solution.choice[row]
     assert problem.allowed[row, column].all()
@@ -37,7 +37,7 @@ def assert_holds(problem: ChoiceProblem, solution: ChoiceSolution) -> None:
 
 
 def assert_brackets(solution: ChoiceSolution, best: ChoiceSolution) -> None:
-    """objective <= optimum <= bound, where the optimum lies between the two of `best`."""
+    """Check objective <= optimum <= bound, where the optimum lies between the two of `best`."""
     slack = 1e-6 * max(1.0, abs(best.objective))
     assert solution.objective <= best.bound + slack
     assert solution.bound >= best.objective - slack
@@ -116,7 +116,7 @@ class Changing:
         self.active = self.active[~np.isin(self.active, gone)]
 
     def come(self) -> None:
-        """Rows that had left are back, with the values of others."""
+        """Put rows back that had left, with the values of others."""
         away = np.setdiff1d(np.arange(len(self.now.value)), self.active)
         self.redraw(away)
         self.now.put(self.program, away)
@@ -145,12 +145,12 @@ class Changing:
         self.program.stay([f"row {i}" for i in which], self.now.stay_column[which], self.now.stay_gain[which])
 
     def resize(self) -> None:
-        """A node fails, or is back."""
+        """Let a node fail or come back."""
         self.now = replace(self.now, capacity=np.floor(self.now.capacity * self.rng.uniform(0, 2)))
         self.program.set_capacity(self.now.capacity)
 
     def narrow(self) -> None:
-        """A limit more, on large columns, or one less."""
+        """Add a limit on large columns, or remove it."""
         usage, capacity = self.now.usage, self.now.capacity
         if self.rng.random() < 0.5 and len(usage) > 1:
             usage, capacity = usage[:-1], capacity[:-1]
@@ -269,7 +269,7 @@ def test_prices_bound_what_more_of_a_limit_is_worth(family: str, seed: int) -> N
 
 
 def relaxed(problem: ChoiceProblem) -> float:
-    """The value of the LP relaxation, by HiGHS, of what fits by itself."""
+    """Return the value of the LP relaxation of what fits by itself, by HiGHS."""
     fits = problem.allowed & (problem.usage <= problem.capacity[:, None]).all(axis=0)
     row, column = np.nonzero(fits)
     if not len(row):
@@ -324,7 +324,7 @@ def test_of_required_rows_as_many_as_can_be_are_served_and_of_as_many_the_first(
 
 
 def two_of_three() -> ChoiceProgram:
-    """Required rows a, b and c, of which a and b take 3 of 6 and 2 of 5 each, c that or 4 of the first limit."""
+    """Make required rows a, b and c. Each takes 3 of 6 and 2 of 5; c may take 4 of the first limit instead."""
     program = ChoiceProgram(np.array([[3.0, 4.0], [2.0, 0.0]]), np.array([6.0, 5.0]))
     allowed = np.array([[True, False], [True, False], [True, True]])
     program.put(["a", "b", "c"], np.array([[3.0, 1.0], [3.0, 0.0], [1.0, 0.0]]), allowed, np.ones(3, bool))
@@ -484,14 +484,14 @@ def test_a_program_that_was_pickled_goes_on_as_it_was(family: str, seed: int) ->
 
 
 def small() -> ChoiceProgram:
-    """Rows a and b, columns that use 1, 2 and 4 of the only limit, which is 5."""
+    """Make rows a and b, and columns that use 1, 2 and 4 of the only limit, which is 5."""
     program = ChoiceProgram(np.array([[1.0, 2.0, 4.0]]), np.array([5.0]))
     program.put(["a", "b"], np.array([[1.0, 2.0, 3.0]] * 2), np.ones((2, 3), bool))
     return program
 
 
 def state(program: ChoiceProgram) -> tuple[object, ...]:
-    """All that can be seen of a program."""
+    """Return all that can be seen of a program."""
     entries = program.entries(sorted(program.ids))
     order = sorted(program.ids)
     arrays = (entries.row, entries.column, entries.gain, program.required(order), program.usage, program.capacity)

@@ -26,7 +26,7 @@ def view(id: str, speed: float | None, link: float = 0.01) -> JobView:
 
 
 def right(rows: GoodputRows, jobs: list[JobView], configurations: ConfigurationSet = SET) -> None:
-    """What is kept is what goodput_matrix says, as float32."""
+    """Check that what is kept is what goodput_matrix says, as float32."""
     wanted = goodput_matrix([j.model for j in jobs], configurations.arrays)
     wanted = np.where(np.isfinite(wanted), wanted, 0.0).astype(np.float32)
     assert (rows.of(jobs) == wanted.astype(float)).all()

@@ -33,7 +33,7 @@ def view(i: int, **about: object) -> JobView:
 
 
 def settled(policy: Counting, jobs: list[JobView]) -> list[JobView]:
-    """The jobs when rounds have come to rest."""
+    """Return the jobs after rounds have come to rest."""
     for _ in range(10):
         policy.valued = 0
         jobs = after(jobs, policy.plan(Round(0.0, 60.0, WHERE, jobs)))

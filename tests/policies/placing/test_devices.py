@@ -109,7 +109,7 @@ def test_a_job_that_is_refused_takes_nothing_from_others() -> None:
 
 @st.composite
 def plans(draw: st.DrawFn) -> dict[str, Placement]:
-    """A plan in numbers of GPUs, within what the t4 nodes have."""
+    """Draw a plan in numbers of GPUs, within what the t4 nodes have."""
     left, plan = {"n": 4, "m": 2}, dict[str, Placement]()
     for job in draw(st.permutations("abcde")):
         counts = {node: draw(st.integers(0, gpus)) for node, gpus in left.items()}

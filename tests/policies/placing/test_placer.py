@@ -21,7 +21,7 @@ def part(gpus: int, gpu_type: str = B) -> Configuration:
 
 
 def check(result: PlacementResult, wanted: dict[str, Configuration], where: Cluster) -> None:
-    """The placement rules, and no node over its capacity."""
+    """Check the placement rules, and that no node is over its capacity."""
     used = dict.fromkeys(where.by_id, 0)
     sharers: dict[str, list[str]] = {}
     for job, placement in result.placements.items():
@@ -177,7 +177,7 @@ def test_a_demand_is_met_in_full_and_nothing_is_held_of_what_a_node_does_not_sta
 
 
 def many_cpus() -> Cluster:
-    """b-0 is as well equipped as its GPUs need; b-1 has as many CPUs and GiB again."""
+    """Make b-0 with what its GPUs need, and b-1 with twice as many CPUs and GiB."""
     return Cluster((Node("b-0", B, 4, cpus=8, memory_gib=32), Node("b-1", B, 4, cpus=16, memory_gib=64)))
 
 

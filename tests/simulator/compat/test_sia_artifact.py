@@ -44,7 +44,7 @@ def seen(gpu_type: str, *shape: int, local_bsz: int = 32) -> Observation:
 
 
 def given_to(batch_size: int) -> int:
-    """GPUs that Sia gives to a job which ran on 4, alone on the cluster."""
+    """Return the GPUs that Sia gives to a job which ran on 4, alone on the cluster."""
     knowledge = ArtifactKnowledge([application()], [batch_size])
     for observation in (seen("t4", 1), seen("t4", 2), seen("t4", 4)):
         knowledge.observe(0, observation)

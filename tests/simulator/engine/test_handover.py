@@ -107,7 +107,7 @@ def test_a_move_to_a_node_that_has_failed_does_not_wait_for_ever() -> None:
 
 @st.composite
 def plans(draw: st.DrawFn, rounds: int = 2) -> list[dict[int, dict[str, int]]]:
-    """What four jobs are to have, round by round."""
+    """Draw what four jobs are to have, round by round."""
     found = []
     for _ in range(rounds):
         plan: dict[int, dict[str, int]] = {job: {} for job in range(4)}

@@ -38,7 +38,7 @@ Held = tuple[str, dict[int, int]]  # GPU type, GPUs by node
 
 
 def table(ends: list[float], **rates: list[float]) -> GoodputTable:
-    """Rates by `<gpu type>_<gpus>`, of GPUs that may lie anyhow."""
+    """Make a table of rates by `<gpu type>_<gpus>`, of GPUs that may lie anyhow."""
     named = {(key.split("_")[0], int(key.split("_")[1])): np.array(column) for key, column in rates.items()}
     return GoodputTable("app", np.array(ends), named, RESTART_S)
 
@@ -80,7 +80,7 @@ def job(id: str = "a", submit_s: float = 0.0, max_gpus: int = 64) -> TraceJob:
 
 
 def late(id: str = "late") -> TraceJob:
-    """So that others may wait meanwhile."""
+    """Return a job that comes late, so that others may wait meanwhile."""
     return job(id, 1e6)
 
 
@@ -92,8 +92,8 @@ def test_a_change_of_shape_or_type_pauses_a_job_and_other_nodes_do_not() -> None
     script: list[Held | None] = [("t4", {0: 2}), ("t4", {1: 2}), ("t4", {0: 2, 1: 2}), ("v100", {0: 1}), None]
     script.append(("v100", {0: 1}))
     outcome = run(world(GROWS, job(), late()), Scripted(script))
-    # 30 s of 1.9; 60 s of 1.9, on the other node; 30 s of 3.5 on two nodes; 30 s of 2; a minute of nothing; what
-    # is left of the first 400 at 2, and 3600 at 3.
+    # Rates are 1.9 for 30 s, 1.9 on the other node for 60 s, 3.5 on two nodes for 30 s, and 2 for 30 s. Then comes
+    # a minute of nothing, then the rest of the first 400 at 2, and 3600 at 3.
     done = 30 * 1.9 + 60 * 1.9 + 30 * 3.5 + 30 * 2.0
     assert outcome.finished_s[0] == pytest.approx(300 + RESTART_S + (400 - done) / 2.0 + 3600 / 3.0)
     assert outcome.restarts[0] == 3
@@ -273,7 +273,7 @@ def test_a_job_of_no_type_of_the_cluster_is_told() -> None:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    """A trace and a folder of tables."""
+    """Write a trace and a folder of tables."""
     folder = tmp_path / "tables"
     folder.mkdir()
     (folder / "bert.csv").write_text("progress,t4:1n1g,t4:1n2g,t4:1n4g,t4:2n8g\n200,1,1.9,3.6,6\n900,1,1.9,3,5\n")

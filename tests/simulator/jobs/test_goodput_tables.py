@@ -23,7 +23,7 @@ RESTART_S = 30.0
 
 
 def table(ends: list[float], restart_s: float = RESTART_S, **rates: list[float]) -> GoodputTable:
-    """Rates by `<gpu type>_<gpus>`."""
+    """Make a table of rates by `<gpu type>_<gpus>`."""
     named = {(key.split("_")[0], int(key.split("_")[1])): np.array(column) for key, column in rates.items()}
     return GoodputTable("app", np.array(ends), named, restart_s)
 

@@ -20,7 +20,7 @@ SHORT, LONG = 300.0, 20_000.0
 
 
 def workload(count: int = 60) -> Workload:
-    """Two users, one of whom has short jobs; all ask for one GPU."""
+    """Make jobs of two users, one of whom has short jobs. All ask for one GPU."""
     random = np.random.default_rng(0)
     jobs = []
     for n in range(count):

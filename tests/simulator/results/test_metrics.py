@@ -35,7 +35,7 @@ def fifo(cluster: str, *jobs: TraceJob) -> Outcome:
 
 @pytest.fixture(scope="module")
 def queue() -> Outcome:
-    """On two GPUs: `a` 0 to 100 on one, `b` on two from 100 to 150, `c` on two from 150 to 160."""
+    """Return a run on two GPUs: `a` has one from 0 to 100, `b` two from 100 to 150, `c` two from 150 to 160."""
     jobs = TraceJob("a", 0, 1, 100), TraceJob("b", 10, 2, 50), TraceJob("c", 20, 2, 10)
     return fifo("1x t4:2", *jobs)
 
@@ -57,7 +57,8 @@ def test_figures_of_three_jobs_in_a_queue(queue: Outcome) -> None:
 
 def test_contention_is_the_mean_of_who_is_there_over_a_jobs_own_time(queue: Outcome) -> None:
     count = contention_of(queue.workload.submit_s, queue.finished_s)
-    # a: 1 for 10 s, 2 for 10 s, 3 for 80 s; b: 2 for 10, 3 for 80, 2 for 50; c: 3 for 80, 2 for 50, 1 for 10.
+    # Beside a there is 1 job for 10 s, 2 for 10 s, 3 for 80 s. Beside b: 2 for 10, 3 for 80, 2 for 50. Beside c: 3
+    # for 80, 2 for 50, 1 for 10.
     assert count.tolist() == pytest.approx([(10 + 20 + 240) / 100, (20 + 240 + 100) / 140, (240 + 100 + 10) / 140])
     assert contention_of(np.array([5.0]), np.array([5.0])).tolist() == [1.0]
 

@@ -34,7 +34,7 @@ def brought_by(check: GradientCheck, model: nn.Module, losses: list[Tensor]) -> 
 
 
 def found(model: nn.Module, loss: Loss) -> str:
-    """What is found where a batch is given as a whole and then in two parts."""
+    """Return what is found if a batch is given as a whole and then in two parts."""
     check = GradientCheck(prepared(model))
     assert check.is_due()
     check.begin()

@@ -22,7 +22,7 @@ from tests.support.ranks import on_ranks
 
 
 def outcome(act: Any) -> tuple[str, str]:
-    """What comes of waiting: "" or a kind of exception, and its words."""
+    """Return what comes of waiting: "" or a kind of exception, and its words."""
     try:
         act()
     except (Disagreement, Abandoned, GroupBroken) as told:
@@ -55,7 +55,7 @@ def test_tensors_of_several_types_are_overwritten_by_those_of_one_rank() -> None
 
 
 def gone_another_way(group: Group, place: tuple[Any, ...]) -> tuple[str, str]:
-    """Rank 0 waits for rank 1 before a batch, which waits for it at `place`."""
+    """Let rank 0 wait for rank 1 before a batch, while rank 1 waits for it at `place`."""
     if group.rank == 0:
         group.place = ("batch", 3, 1)
         return outcome(lambda: group.gather_ints([1]))

@@ -8,7 +8,7 @@ BACKWARD = ("backward", 0, 3, 0)
 
 
 def told(mine: list[tuple[int, tuple[object, ...]]], theirs: list[tuple[int, tuple[object, ...]]]) -> str:
-    """What rank 0 learns in a wait of some seconds, while rank 1 waits as long."""
+    """Return what rank 0 learns in a wait of some seconds, while rank 1 waits as long."""
     store = dist.HashStore()
     here, there = (Whereabouts(store, rank, 2) for rank in range(2))
     said = ""

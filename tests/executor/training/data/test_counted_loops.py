@@ -72,7 +72,7 @@ def loader_of(loop: Passes) -> DataLoader:
 
 
 def last_passes(items: Any, loop: Passes) -> list[Any]:
-    """What a script was given in the last pass of each batch, once."""
+    """Return what a script was given in the last pass of each batch, once."""
     found: dict[int, Any] = {}
     for item in items:
         if not loop.partial:

@@ -22,7 +22,7 @@ START = Place(0, 0, 0, 0)
 
 
 def read(reader: Reader, batches: int) -> list[list[float]]:
-    """This rank's parts of so many batches, one after the other."""
+    """Return this rank's parts of so many batches, one after the other."""
     found: list[list[float]] = []
     for _ in range(batches):
         unit = reader.take()
@@ -33,7 +33,7 @@ def read(reader: Reader, batches: int) -> list[list[float]]:
 
 
 def together(parts: list[list[list[float]]]) -> list[list[float]]:
-    """Batches from the parts of all ranks."""
+    """Make batches from the parts of all ranks."""
     batches = []
     for every in zip(*parts, strict=True):
         batch = [0.0] * sum(map(len, every))
@@ -44,12 +44,12 @@ def together(parts: list[list[list[float]]]) -> list[list[float]]:
 
 
 def drawn(batches: Batches, count: int, place: Place = START) -> list[list[float]]:
-    """What one replica is given."""
+    """Return what one replica is given."""
     return read(drawn_source(batches, lambda epoch: 5 + epoch).begin(place, Split(1, 6), 0, None), count)
 
 
 def by_two(make: Callable[[int], Batches], count: int) -> list[list[float]]:
-    """The same of two replicas, each of which sets itself up."""
+    """Return what two replicas are given, each of which sets itself up."""
 
     def act(group: Group) -> list[list[float]]:
         torch.manual_seed(group.rank)

@@ -41,7 +41,7 @@ def source(loader: DataLoader[Any]) -> Source:
 def drain(
     loader: DataLoader[Any], split: Split, place: Place = START, batches: int | None = None
 ) -> list[list[int]]:
-    """The samples of each batch, read by all ranks; parts in their order, those that count."""
+    """Return the samples of each batch, read by all ranks, in the order of the parts that count."""
     found: list[dict[int, list[int]]] = []
     for rank in range(split.replicas):
         reader = source(loader).begin(place, split, rank, None)
@@ -59,7 +59,7 @@ def drain(
 
 
 def merged(parts: dict[int, list[int]]) -> list[int]:
-    """The batch that was divided into these parts."""
+    """Return the batch that was divided into these parts."""
     batch = [0] * sum(map(len, parts.values()))
     for index, part in parts.items():
         batch[index :: len(parts)] = part

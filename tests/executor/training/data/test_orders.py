@@ -69,7 +69,7 @@ class Endless(Sampler[int]):
 
 
 def items(orders: Orders, epoch: int, group: Group | None = None, loop: int = 0, start: int = 0) -> list[int]:
-    """The rest of an order from `start` on."""
+    """Return the rest of an order from `start` on."""
     order = orders.of(epoch, loop, 7 + epoch, start, group)
     orders.ensure(order, 31, group)
     return list(order.slice(start, 31))

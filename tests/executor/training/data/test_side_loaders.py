@@ -61,7 +61,7 @@ class Loop:
             self.batch += 1
 
     def give(self) -> Iterator[int]:
-        """All passes of the next batch."""
+        """Return all passes of the next batch."""
         self.sides.open(begins_step=True)
         for number in range(self.passes):
             self.partial = number < self.passes - 1
@@ -162,7 +162,7 @@ Script = Callable[[Loop, Any, Seen], None]
 
 
 def alone(script: Script, side: Any) -> dict[tuple[int, int], Any]:
-    """What batches find where nothing watches."""
+    """Return what batches find if nothing watches."""
     seen: Seen = {}
     loop = Loop()
     loader_watch.watch(None)

@@ -20,7 +20,7 @@ DIM, SQR, VAR = 50, 20.0, 600.0
 
 
 def parts(rng: np.random.Generator, sizes: list[int]) -> np.ndarray:
-    """Mean gradients (parts, DIM) of samples with squared mean SQR and covariance trace VAR."""
+    """Draw mean gradients (parts, DIM) of samples with squared mean SQR and covariance trace VAR."""
     mean = np.full(DIM, math.sqrt(SQR / DIM))
     noise = rng.standard_normal((len(sizes), DIM)) * math.sqrt(VAR / DIM)
     return mean + noise / np.sqrt(np.array(sizes))[:, None]

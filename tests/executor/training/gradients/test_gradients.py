@@ -66,7 +66,7 @@ def gradients_of(
 def in_parts(
     gradients: Gradients, model: Model, act: Backward, split: Split, group: Group | None, batch: Any
 ) -> int:
-    """One batch, done again as often as it has to be; returns how often it was done."""
+    """Do one batch again as often as it has to be. Return how often it was done."""
     x, y = batch
     rank = group.rank if group is not None else 0
     for tries in range(1, 6):
@@ -92,7 +92,7 @@ def grads(model: nn.Module) -> list[Tensor | None]:
 
 
 def alone(act: Backward, batches: int = 1) -> list[Tensor | None]:
-    """What the plain script has; `act` may call what does nothing there."""
+    """Return what the plain script has. `act` may call what does nothing there."""
     backward.watch(None)
     model, (x, y) = Model(), data()
     plain = gradients_of(model)
@@ -104,7 +104,7 @@ def alone(act: Backward, batches: int = 1) -> list[Tensor | None]:
 
 
 def on_all(replicas: int, passes: int, act: Backward, batches: int = 1, loss: Kind = Kind.UNKNOWN) -> list[Any]:
-    """(gradients, times the last batch was done) of each replica."""
+    """Return (gradients, times that the last batch was done) of each replica."""
 
     def train(group: Group | None) -> tuple[list[Tensor | None], int]:
         model = Model()
@@ -131,7 +131,7 @@ def of(loss: Callable[[Model, Tensor, Tensor], Tensor]) -> Backward:
 
 
 def tokens(x: Tensor, y: Tensor) -> Tensor:
-    """Targets of which some are padding, more of them in some parts than in others."""
+    """Return targets of which some are padding, more of them in some parts than in others."""
     return torch.where(x[:, 0] > 0.3, -100, y)
 
 
@@ -141,7 +141,7 @@ def two_backwards(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> N
 
 
 def second_is(loss: Callable[[Model, Tensor, Tensor], Tensor]) -> Backward:
-    """A script that makes two backwards, of which the second has the batch done again."""
+    """Return a script that makes two backwards, of which the second has the batch done again."""
 
     def act(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> None:
         model.loss(x, y).backward()
@@ -156,7 +156,7 @@ def with_a_weight(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> N
 
 
 def in_pieces(size: Callable[[int], int], loss: Callable[[Tensor, Tensor, int], Tensor]) -> Backward:
-    """A script that cuts what it is given into pieces, and makes a backward for each."""
+    """Return a script that cuts what it is given into pieces, and makes a backward for each."""
 
     def act(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> None:
         for a, b in zip(x.split(size(len(x))), y.split(size(len(x))), strict=True):
@@ -166,7 +166,7 @@ def in_pieces(size: Callable[[int], int], loss: Callable[[Tensor, Tensor, int], 
 
 
 def a_quarter(samples: int) -> int:
-    """As `Tensor.chunk(4)` cuts."""
+    """Return the size of a piece, as `Tensor.chunk(4)` cuts."""
     return -(-samples // 4)
 
 
@@ -228,7 +228,7 @@ CHOSEN: dict[str, Backward] = {
 
 
 def two_tasks(model: Model, x: Tensor, y: Tensor, targets: Tensor) -> Tensor:
-    """Two means times trained weights, plus these weights."""
+    """Add two means times trained weights, and these weights."""
     losses = torch.stack([model.loss(x, y), F.cross_entropy(model(x), targets)])
     weights = model.aside.bias[:2]
     return (torch.exp(-weights) * losses + weights).sum()
@@ -297,7 +297,7 @@ def test_a_loss_that_is_no_sum_over_samples_is_computed_from_whole_batches(name:
 
 
 def is_whole(replicas: int, act: Backward, batches: int = 2) -> bool:
-    """Whether each replica computes whole batches, after some of them."""
+    """Return whether each replica computes whole batches, after some of them."""
 
     def train(group: Group) -> bool:
         model = Model()
@@ -472,7 +472,7 @@ def test_what_must_be_alike_on_all_replicas_is_compared_whenever_gradients_are(w
 
 
 def after_a_loss(tmp_path: Path, act: Backward, batches: int, last: int) -> list[Any]:
-    """Gradients that two replicas accumulate over batches, of which the last is done again in another group."""
+    """Return gradients that two replicas accumulate over batches. The last is done again in another group."""
 
     def train(group: Group) -> tuple[list[Tensor | None], int]:
         model = Model()

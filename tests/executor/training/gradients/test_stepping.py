@@ -44,7 +44,7 @@ class Twice(torch.optim.SGD):
 
 
 def stepped(kind: type[torch.optim.SGD], session: Session) -> float:
-    """The weight after one step of 0.5 down from 1."""
+    """Return the weight after one step of 0.5 down from 1."""
     weight = torch.nn.Parameter(torch.ones(1))
     optimizer = kind([weight], lr=0.5)
     ScaledOptimizers([optimizer], session)

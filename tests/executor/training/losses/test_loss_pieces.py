@@ -20,7 +20,7 @@ def linear(rows: int) -> Tensor:
 
 
 def tokens(rows: int) -> Tensor:
-    """The positions have a shape of their own."""
+    """Return the outputs of a model whose positions have a shape of their own."""
     words, places = nn.Embedding(9, 6), nn.Embedding(TOKENS, 6)
     return nn.Linear(6, 9)(words(torch.zeros(rows, TOKENS, dtype=torch.long)) + places(torch.arange(TOKENS)))
 

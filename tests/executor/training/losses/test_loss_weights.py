@@ -45,7 +45,7 @@ def plan(samples: int, copies: int = 1, merged: int = 1, last: bool = True) -> P
 
 
 def shares(mine: LossWeights, loss: Loss, sizes: Sequence[int], merged: int = 1) -> list[Share]:
-    """Of each part of a batch that one replica takes in several passes."""
+    """Return the shares of each part of a batch that one replica takes in several passes."""
     found, at = [], 0
     for number, size in enumerate(sizes):
         mine.begin_part()

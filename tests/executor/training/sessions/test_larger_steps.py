@@ -42,7 +42,7 @@ if coadapt.is_main():
 
 
 def trained_as(made: list[int]) -> list[Tensor]:
-    """Parameters after plain steps, each of the batches up to one of these."""
+    """Return the parameters after plain steps, each of the batches up to one of these."""
     draw = torch.Generator().manual_seed(1)
     torch.manual_seed(0)
     model = nn.Linear(4, 1)

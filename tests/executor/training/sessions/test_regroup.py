@@ -23,7 +23,7 @@ def job(tmp_path: Path, *args: str, training: TrainingConfig = QUICK) -> Trainin
 
 
 def seen(out: Path) -> Counter[tuple[str, str]]:
-    """How often each (epoch, sample) was handed to a training step."""
+    """Count how often each (epoch, sample) was handed to a training step."""
     counts: Counter[tuple[str, str]] = Counter()
     for file in out.glob("seen-*.txt"):
         for line in file.read_text().splitlines():

@@ -46,7 +46,7 @@ def batch() -> Tensor:
 
 
 def in_passes(parts: Parts, passes: int) -> None:
-    """A training step in the way of the session."""
+    """Make a training step in the way of the session."""
     beside = Beside(parts.prepared, full=True, several=passes > 1)
     for number, part in enumerate(batch().chunk(passes)):
         last = number == passes - 1

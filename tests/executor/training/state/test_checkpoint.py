@@ -48,7 +48,7 @@ def files(store: CheckpointStore) -> list[str]:
 
 
 def damage(store: CheckpointStore, path: str, size: int | None = None) -> None:
-    """Flip a bit in the middle, or cut the file to `size` bytes."""
+    """Change a bit in the middle, or cut the file to `size` bytes."""
     inside = store._fs._strip_protocol(path)
     data = bytearray(store._fs.cat_file(inside))
     data[len(data) // 2] ^= 1

@@ -24,7 +24,7 @@ def the_tests_are_no_modules_of_the_script(monkeypatch: pytest.MonkeyPatch) -> N
 def batches_in_passes(
     batches: Tensor, passes: int, models: Sequence[nn.Module] = ()
 ) -> Iterator[tuple[Tensor, bool]]:
-    """Each pass's part of a batch, and whether it is the last one; of the batch in one pass there is only that."""
+    """Yield each pass's part of a batch, and whether it is the last one. A batch in one pass has only that."""
     mine = OwnVariables(models)
     mine.begin()
     mine.begin_pass(0, 1)

@@ -79,7 +79,7 @@ class Trainer:
 
 
 def names_of(found: dict[str, Any]) -> set[str]:
-    """What is found of the function that asks, by the path within it."""
+    """Return what is found of the calling function, by the path within it."""
     return {path.split("/", 2)[2] for path in found if "/test_" in path and "<locals>" not in path}
 
 
@@ -131,7 +131,7 @@ def the_tests_are_no_modules_of_the_script(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A module of the script's own, beside it."""
+    """Make a module of the script's own, beside it."""
     (tmp_path / f"{BESIDE}.py").write_text(
         "import os\nsteps = 0\nseen = 0\nhistory = []\nrank = 0\n"
         "def note(n):\n    global steps, seen\n    steps += 1\n    seen += n\n    history.append(steps)\n"
@@ -257,7 +257,7 @@ def test_a_mean_of_entries_of_some_samples_is_over_these() -> None:
 
 @functools.cache
 def trained(passes: int) -> dict[str, Any]:
-    """What a script has in its variables after four batches of six, each in so many passes."""
+    """Return what a script has in its variables after four batches of six, each in so many passes."""
     data = torch.arange(24.0).reshape(4, 6).square() + 1
     steps = seen = large = constant = tokens = tokens_at_once = 0
     total = of_batches = running = mean = 0.0
@@ -358,7 +358,7 @@ def test_a_count_of_items_that_is_one_of_batches_by_chance_stays_one_of_items() 
 
 
 def counts(begun: int, passes: int, batches: int) -> tuple[dict[str, int], set[str], set[str]]:
-    """What is counted after so many whole batches of eight, and some in parts of four."""
+    """Return what is counted after so many whole batches of eight, and some in parts of four."""
     updates, hits, chosen, constant = 0, 0, 0, 0
     correct = itertools.cycle([3, 2, 3, 3, 4, 3, 1])
     mine = OwnVariables()
@@ -642,7 +642,7 @@ def test_variables_of_two_replicas_become_those_of_one_process(everyone: Sequenc
 
 
 def together(size: int) -> SimpleNamespace:
-    """A group of threads, and what else they tell each other, out of reach of what is captured."""
+    """Make a group of threads that tell each other more, out of reach of what is captured."""
     told: dict[int, bytes] = {}
     barrier = threading.Barrier(size)
 
@@ -662,7 +662,7 @@ OF_SOME = (BATCHES.long() * 7 % 5) > 1  # of six samples, of four, of five
 
 
 def keeps_entries(begun: int, rank: int, both: SimpleNamespace) -> dict[str, Any]:
-    """A script that keeps entries of each sample, or of some; the second replica comes after `begun` batches."""
+    """Run a script that keeps entries of all or some samples. A second replica comes after `begun` batches."""
     some: list[float] = []
     labels: list[int] = []
     every, rows, array, numbers = (
@@ -781,7 +781,7 @@ def test_samples_are_shared_whole(samples: int, replicas: int) -> None:
 
 
 def begins(state: dict[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A script that has trained for a while, or one that goes on from its state; its variables, and its state."""
+    """Run a script for a while, or from its state on. Return its variables and its state."""
     best, history, patience, device, epoch = 1e9, [0.0], 3, "cuda:0", 0
     seen, trainer = 0, Trainer()
     mine = OwnVariables()
@@ -818,7 +818,7 @@ class Placed:
 
 
 def named(state: dict[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """As `begins`, of a script whose names have to do with places, or seem to."""
+    """Do as `begins`, for a script whose names have to do with places, or seem to."""
     main_loss, best_main_acc, rank_loss, seed_scores, words = 9.0, 0.0, 9.0, [0.0], {"host": 1}
     rank = int(state is not None)
     config, placed = {"lr": 0.5, "rank": rank}, Placed(rank)
@@ -882,7 +882,7 @@ class Best(NamedTuple):
 
 
 def of_several(state: dict[str, Any] | None) -> tuple[list[Any], dict[str, Any]]:
-    """As `begins`, of a script that keeps objects and models in tuples and lists."""
+    """Do as `begins`, for a script that keeps objects and models in tuples and lists."""
     model = nn.Linear(1, 1, bias=False)
     meters, best, snapshots = (Meter(), Meter()), (9.0, None), [copy.deepcopy(model)]
     recent: deque[Meter] = deque([Meter()])
@@ -957,7 +957,7 @@ class Watch:
 
 
 def made_later(state: dict[str, Any] | None, cannot: bool = False) -> tuple[list[Any], dict[str, Any]]:
-    """As `begins`, of a script that makes objects of its own while it trains."""
+    """Do as `begins`, for a script that makes objects of its own while it trains."""
     model = nn.Linear(1, 1, bias=False)
     history: list[Record] = []
     best, average, watch, meters = None, None, None, defaultdict(Meter)
@@ -1021,7 +1021,7 @@ def halved(value: float) -> float:
 
 
 def rebound(state: dict[str, Any] | None, lost: str = "") -> tuple[list[Any], dict[str, Any]]:
-    """As `begins`, of a script whose variables hold other objects later."""
+    """Do as `begins`, for a script whose variables hold other objects later."""
     model = nn.Linear(1, 1)
     adam, sgd = torch.optim.Adam(model.parameters()), torch.optim.SGD(model.parameters())
     warm, trainer, stages = Warm(), Trainer(), {"main": Main()}
@@ -1070,7 +1070,7 @@ class Guessed(Dataset[Any]):
 
 
 def guessed(state: dict[str, Any] | None) -> tuple[list[Any], dict[str, Any]]:
-    """As `begins`, of a script that writes into its data."""
+    """Do as `begins`, for a script that writes into its data."""
     labels, weights, last = torch.zeros(4), np.ones(4), torch.arange(4.0)
     data, dataset = last, Guessed()
     pairs = TensorDataset(labels)
@@ -1103,7 +1103,7 @@ class Log:
 
 
 def long_ones(state: dict[str, Any] | None) -> tuple[list[Any], dict[str, Any], set[str]]:
-    """As `begins`, of a script that keeps much."""
+    """Do as `begins`, for a script that keeps much."""
     data = [(i, str(i)) for i in range(MOST_ITEMS + 1)]  # as a script has it in memory
     words = {i: str(i) for i in range(MOST_ITEMS + 1)}
     losses, few, texts, by_step = [0.5], [0.5], [""], {0: 0.5}
@@ -1146,7 +1146,7 @@ def test_long_lists_are_those_of_one_process() -> None:
 
 
 def timed(state: dict[str, Any] | None) -> tuple[list[float], dict[str, Any]]:
-    """As `begins`, of a script that notes when it did something last."""
+    """Do as `begins`, for a script that notes when it did something last."""
     last, rate, log = 0.0, 0.0, Log()
     mine = OwnVariables()
     mine.begin()

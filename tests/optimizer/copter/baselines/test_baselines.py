@@ -14,7 +14,7 @@ from scipy import sparse
 
 
 def packing(rng: np.random.Generator, rows: int, columns: int) -> LinearProgram:
-    """Always feasible (x = 0) and bounded (0 <= x <= 1)."""
+    """Draw a program that is always feasible (x = 0) and bounded (0 <= x <= 1)."""
     matrix = rng.uniform(0.1, 1, (rows, columns)) * (rng.random((rows, columns)) < 0.6)
     return LinearProgram(
         -rng.uniform(0.1, 1, columns),
@@ -135,7 +135,7 @@ def small(
     upper: list[float],
     integer: bool | None = None,
 ) -> LinearProgram:
-    """From 0 up."""
+    """Make a program whose variables go from 0 up."""
     return LinearProgram(
         np.array(cost),
         sparse.csr_array(np.array(rows, float).reshape(len(rows), len(cost))),
@@ -224,7 +224,7 @@ def test_a_small_coefficient_counts(method: Method) -> None:
 
 
 def in_parts(*parts: float) -> LinearProgram:
-    """minimise x, where the parts' sum times x is at least 1."""
+    """Return the program that minimises x, where the parts' sum times x is at least 1."""
     where = np.zeros(len(parts), int), np.array([0, len(parts)])
     matrix = sparse.csr_array((np.array(parts), *where), shape=(1, 1))
     return LinearProgram(np.ones(1), matrix, np.ones(1), np.full(1, INF), np.zeros(1), np.full(1, INF))

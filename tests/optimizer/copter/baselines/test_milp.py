@@ -22,7 +22,7 @@ def random_problem(seed: int, rows: int, limits: int, columns: int, required: fl
 
 
 def reference(problem: ChoiceProblem) -> float | None:
-    """The optimum by SciPy's model of the full program; None: infeasible."""
+    """Return the optimum by SciPy's model of the full program; None if it is infeasible."""
     rows, columns = problem.value.shape
     each = np.kron(np.eye(rows), np.ones(columns))
     usage = np.tile(problem.usage, rows)

@@ -14,7 +14,7 @@ INF = float("inf")
 
 
 def knapsack(upper: float) -> ContinualProgram:
-    """min -3 a - 2 b with 2 a + b <= 4, a + b <= 3: -7 at (1, 2)."""
+    """Make min -3 a - 2 b with 2 a + b <= 4, a + b <= 3, whose optimum is -7 at (1, 2)."""
     program = ContinualProgram()
     program.set_capacity("one", 4.0)
     program.add_request("ab", [-3.0, -2.0], {"one": [2, 1]}, [Row([1, 1], upper=3.0)], upper=upper)

@@ -75,7 +75,7 @@ def test_after_a_singular_system_the_next_one_is_factorised_again(monkeypatch: p
 
 
 def stages(count: int, rows: int, columns: int, seed: int) -> LinearProgram:
-    """A plan over time: what a stage makes, the next one uses. A point and prices are drawn that are optimal."""
+    """Draw a plan over time, in which a stage makes what the next one uses, around an optimal point and prices."""
     rng = np.random.default_rng(seed)
     blocks: list[list[np.ndarray | None]] = [[None] * count for _ in range(count)]
     for t in range(count):

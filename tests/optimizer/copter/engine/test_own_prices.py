@@ -40,7 +40,7 @@ def improved(
 def dual(
     columns: list[tuple[float, float, float, float, float]], sides: tuple[float, float], y: np.ndarray
 ) -> float:
-    """What the own row and the columns add; -inf where a column or the row has no end that way."""
+    """Return what the own row and the columns add; -inf if a column or the row has no end that way."""
     total = 0.0 if y[1] == 0.0 else float(y[1] * (sides[0] if y[1] > 0.0 else sides[1]))
     for cost, own, shared, lower, upper in columns:
         reduced = cost - shared * y[0] - own * y[1]

@@ -112,7 +112,7 @@ class Changes(RuleBasedStateMachine):
 
     @rule(data=st.data(), sizes=st.lists(st.integers(0, 3), max_size=4))
     def add_requests(self, data: st.DataObject, sizes: list[int]) -> None:
-        """Many at once are the same as one after another."""
+        """Add many at once, which is the same as one after another."""
         ids = [f"r{self.made + 1 + i}" for i in range(len(sizes))]
         self.made += len(sizes)
         flat = self.draw(data, sum(sizes))

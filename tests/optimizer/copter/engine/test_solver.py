@@ -20,7 +20,7 @@ KINDS = {0: Status.OPTIMAL, 2: Status.INFEASIBLE, 3: Status.UNBOUNDED}
 
 
 def exact(lp: LinearProgram) -> tuple[Status, float]:
-    """Status and objective by HiGHS' simplex."""
+    """Return status and objective by HiGHS's simplex."""
     has = [np.isfinite(lp.row_upper), np.isfinite(lp.row_lower)]
     matrix = lp.matrix.toarray()
     found = linprog(
@@ -37,7 +37,7 @@ def exact(lp: LinearProgram) -> tuple[Status, float]:
 
 
 def random_lp(seed: int) -> LinearProgram:
-    """Small, sparse, of whole numbers: often degenerate, sometimes without an optimum; all kinds of sides."""
+    """Draw small, sparse programs of whole numbers and any sides: often degenerate, some without an optimum."""
     rng = np.random.default_rng(seed)
     rows, columns = int(rng.integers(1, 9)), int(rng.integers(1, 12))
     matrix = rng.integers(-4, 5, (rows, columns)) * (rng.random((rows, columns)) < 0.6)
@@ -191,7 +191,7 @@ def test_shrinking_finds_what_working_on_all_columns_finds(monkeypatch: pytest.M
 
 
 def many_columns(seed: int) -> ContinualProgram:
-    """Four requests of 150 to 400 variables, of which some have no bound but what capacities imply."""
+    """Draw four requests of 150 to 400 variables. Some of these have no bound but what capacities imply."""
     rng = np.random.default_rng(seed)
     program = ContinualProgram(maximise=True)
     resources = ["a", "b", "c", "d", "e"]
@@ -304,7 +304,7 @@ def test_what_rows_without_variables_ask_for_is_infeasible() -> None:
 
 
 def barely(off: float, small: float) -> ContinualProgram:
-    """x + small z = 1/2, x = 1/2 + off, both between 0 and 1: feasible if off is not above 0, nor below -small."""
+    """Make x + small z = 1/2, x = 1/2 + off, both from 0 to 1. It is feasible for -small <= off <= 0."""
     program = ContinualProgram()
     rows = [Row([1.0, small], 0.5, 0.5), Row([1.0, 0.0], 0.5 + off, 0.5 + off)]
     program.add_request("job", [0.0, -1.0], rows=rows, upper=1.0)

@@ -207,7 +207,7 @@ USAGE = np.array([[1.0, 2.0, 4.0, 0.0], [0.0, 0.0, 0.0, 2.0]])
 
 
 def picks(weights: dict[tuple[int, int], float], capacity: list[float], rows: int = 3) -> list[int]:
-    """{(row, column): weight} -> column of each row."""
+    """Return the column of each row, from {(row, column): weight}."""
     row, column = np.array(list(weights)).T
     entries = Entries(row, column, np.zeros(len(row)))
     weight = np.array(list(weights.values()))

@@ -65,7 +65,7 @@ def test_traffic_rounds_are_told_as_they_are() -> None:
 
 
 def shard_rounds() -> tuple[ShardProblem, ShardProblem]:
-    """Two rounds between which all loads changed, and a replica was started."""
+    """Return two rounds between which all loads changed, and a replica was started."""
     loads = zipf_loads(24, "stateless", 0)
     before = replace(first_problem(24, 4, memory_gib=10), load=next(loads))
     held = before.held.copy()

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 
 def random_problem(seed: int, servers: int, shards: int) -> ShardProblem:
-    """Sizes differ, memory is tight (a few GiB above what is held) and hot shards may outweigh a server."""
+    """Draw different sizes, tight memory (a few GiB above what is held), and shards too hot for a server."""
     rng = np.random.default_rng(seed)
     size = rng.uniform(0.5, 2, shards)
     held = np.zeros((servers, shards), dtype=bool)
