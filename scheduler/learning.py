@@ -25,9 +25,8 @@ LEARN_EVERY_S = 60.0  # at least between two fits
 class LearningHook(CycleHook, Generic[LearnedT]):
     """Fits a learner in a thread after runs have ended, and keeps its model in a file.
 
-    A new model that predicts held-back runs worse than the one in use is not taken; the log tells both losses.
-    A file that cannot be read, a fit that fails and a model that cannot be kept are told to `failed` in one
-    sentence; `model` stays what it was.
+    A new model that predicts held-back runs worse than the one in use is not taken. The log tells both losses.
+    `failed` is told in one sentence when a file cannot be read or written, or a fit fails. `model` then stays.
 
     Args:
         nothing: the model before anything is learned.

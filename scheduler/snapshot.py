@@ -75,7 +75,7 @@ def waiting_reason(spec: JobSpec, cluster: Cluster) -> str:
 
 
 def profile_spec(spec: JobSpec, gpu_type: str, reserve: bool) -> JobSpec:
-    """One replica on one GPU type."""
+    """Return the spec of a profile run: one replica on one GPU type."""
     gpus = spec.gpus_per_replica(gpu_type) or 1
     resources = spec.resources.model_copy(
         update={"gpu_types": [gpu_type], "min_gpus": gpus, "max_gpus": gpus, "gpus": None}
@@ -136,7 +136,7 @@ def profile_views(
 
 
 def waits_for_other_types(job: JobRecord, run: ProfileRun, present: Container[str]) -> bool:
-    """Where the script failed it is measured again only once it is known whether it does on the other types."""
+    """Return whether a run whose script failed waits until it is known whether it fails on the other types."""
     return (
         bool(run.fault)
         and not run.active
@@ -158,7 +158,7 @@ def _profile_view(work: ProfileWork, job: JobRecord, run: ProfileRun, now: float
 def job_view(
     job: JobRecord, model: JobModel | None, expected: Expected, store: Store, settings: Settings, now: float
 ) -> JobView:
-    """A queued or running job."""
+    """Return a queued or running job as policies see it."""
     held = store.held_time(job.id)
     return JobView(
         id=job.id,
@@ -179,14 +179,14 @@ def job_view(
 
 
 def restart_is_under_way(job: JobRecord) -> bool:
-    """It counts from when it was asked for."""
+    """Return whether a restart is under way. It counts from when it was asked for."""
     return job.moving_since_s is not None and job.state.started_s is not None
 
 
 def expected_restart_s(job: JobRecord, settings: Settings, now: float) -> float:
-    """The mean of the job's restarts, the one that is under way included where it takes longer than they did.
+    """Return the mean cost of the job's restarts, with the one under way if it takes longer than they did.
 
-    Before the first: what its starts took; before it has started, what the operator says.
+    Before the first restart it is what its starts took. Before the first start it is what the operator says.
     """
     measured = job.start_s if job.restart_cost_s is None else job.restart_cost_s
     known = settings.restart_cost_s if measured is None else measured
@@ -197,7 +197,7 @@ def expected_restart_s(job: JobRecord, settings: Settings, now: float) -> float:
 
 
 def remaining(report: Mapping[str, Any]) -> float | None:
-    """Samples at the initial batch size to the end of what the script asked for."""
+    """Return the samples at the initial batch size that are left of what the script asked for."""
     return samples_left(float(report.get("progress_samples", 0.0)), float(report.get("fraction", 0.0)))
 
 

@@ -15,7 +15,7 @@ LEARNER = RunLengthLearner()
 
 
 def runs(*lengths_s: float, first_s: float = 10.0) -> list[EndedRun]:
-    """Runs of one script that end every 10 s."""
+    """Return runs of one script that end every 10 s."""
     return [EndedRun("u", "s", first_s + 10.0 * n, length) for n, length in enumerate(lengths_s)]
 
 

@@ -56,7 +56,7 @@ def test_profile_runs_and_jobs_get_gpus_of_their_own_pool(tmp_path: Path) -> Non
         jobs.append(job)
     settings = Settings(state_dir=str(tmp_path))
     snapshot = take_snapshot(jobs, {}, NODES, store, settings, 100.0)
-    # Profile runs may have half of a pool's GPUs of a type: one of two t4 in a, two of four of each type in b.
+    # Profile runs may have half of a pool's GPUs of a type. That is 1 of 2 t4 in a, and 2 of 4 of each type in b.
     assert sorted((work.job_id, work.gpu_type) for work in snapshot.work.values()) == [
         (jobs[0].id, "t4"),
         (jobs[2].id, "a100"),

@@ -39,7 +39,7 @@ from tests.support.records import REPORT, A, B, job, profiling, running
 
 
 def rows_of(world: World) -> dict[str, JobRow]:
-    """The rows of all jobs by name, as the service answers `list`."""
+    """Return the rows of all jobs by name, as the service answers `list`."""
     last, nodes = world.cycle.last_round, world.nodes.snapshot.cluster
     return {
         row["name"]: row for row in (job_row(j, wait_reason(j, last, nodes)) for j in world.store.jobs.values())

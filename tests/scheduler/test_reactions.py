@@ -59,7 +59,7 @@ from tests.support.records import (
 
 
 def fault(found: JobRecord, gpu_type: str, slot: Slot, reason: str = "ValueError: no", line: int = 7) -> Reaction:
-    """Measured on a GPU type, where its script fails; the slot is released."""
+    """Let a job's script fail while it is measured on a GPU type, and release the slot."""
     traceback = f'  File "/x/train.py", line {line}, in <module>\n{reason}\n'
     found = start_profile(found, gpu_type, slot, 1.0).job
     failed = react(found, finished(found, gpu_type, ok=False, reason=reason, fault=True, traceback=traceback), 2.0)

@@ -20,7 +20,7 @@ BATCHES = "0123456789"  # as texts: a number of the batch would be a counter its
 
 
 def plain(habits: LoopHabits) -> None:
-    """A loop that counts nothing; `total` moves as no counter does."""
+    """Run a loop that counts nothing. `total` moves as no counter does."""
     total = 0
     for batch in BATCHES:
         habits.look(int(batch), RATES, has_scheduler=False)
@@ -59,7 +59,7 @@ def rate_of_a_scheduler(habits: LoopHabits) -> None:
 
 
 def counter_of_other_things(habits: LoopHabits) -> None:
-    """A number that moves by one now and then, as one of validations."""
+    """Run a loop with a number that moves by one now and then, as one of validations does."""
     found = 0
     for batch in BATCHES:
         habits.look(int(batch), RATES, has_scheduler=False)

@@ -7,7 +7,8 @@ import pytest
 from coadapt.optimizer.copter.engine import blocks as lie
 from coadapt.optimizer.copter.engine.blocks import COLUMN, ROW, rooms_for
 
-# Requests 0 and 1: columns 4, 5 and 0, 1, 2; own rows 7 and 2, 3; entries from 0 and 10, with room for 8 each.
+# Request 0 has columns 4, 5 and row 7, request 1 columns 0 to 2 and rows 2, 3. Their entries lie from 0 and 10 on,
+# with room for 8 each.
 BLOCKS = np.array([[4, 2, 7, 1, 0, 8], [0, 3, 2, 2, 10, 8]], np.int64)
 
 

@@ -10,7 +10,7 @@ from coadapt.optimizer.copter.engine.storage import OWN, Storage
 
 
 def program(requests: int = 40, unit: float = 1.0) -> tuple[ContinualProgram, Storage]:
-    """Requests of three variables with a row of their own, on two resources counted in other units."""
+    """Make requests of three variables with an own row, on two resources counted in different units."""
     rng = np.random.default_rng(1)
     found = ContinualProgram()
     found.set_capacity("gpus", 100.0)
