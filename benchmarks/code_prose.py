@@ -47,6 +47,11 @@ Surround Swap Synchronise Take Tell Test Time Track Train Translate Treat Try Tu
 Validate Value Wait Wake Walk Warn Watch Weigh Work Wrap Write Yield
 """
 VERBS = frozenset(_VERBS.split())
+# How comments begin that are read by tools: the last ones by `benchmarks/real/heads.py`.
+TOLD_TO_TOOLS = (
+    *("noqa", "type:", "fmt:", "pragma", "---", "ruff:"),
+    *("kind:", "expect:", "leave out:", "reference:"),
+)
 SECTION = re.compile(r"\s*(Args|Attributes|Raises|Returns|Yields):$")
 # `name: meaning`, `two words: meaning` and `one, other: meaning`.
 NAMED = re.compile(r"\s*(?=`?\*{0,2}[a-z_][\w.]*`?( [a-z]+)?(, `?[a-z_][\w.]*`?)*: )")
@@ -126,7 +131,7 @@ def comments(text: str) -> Iterator[tuple[int, str]]:
             yield first, " ".join(found)
             found = []
         # What tools are told, and rules between sections, are no sentences.
-        if words.startswith(("noqa", "type:", "fmt:", "pragma", "---", "ruff:")):
+        if words.startswith(TOLD_TO_TOOLS):
             continue
         first = first if found else line
         found.append(words)

@@ -154,7 +154,7 @@ def evaluate(name: str, method: Callable[[Profile], Predict]) -> Errors:
 
 
 def with_prior() -> dict[tuple[str, str], np.ndarray]:
-    """Predict from 4 replicas; the GPU type's links are learned from all rows of the other four models."""
+    """Estimate from 4 replicas; the GPU type's links are learned from all rows of the other four models."""
     errors = {}
     for gpu_type in GPU_TYPES:
         everything = {model: fit(measured(model, gpu_type).profile) for model in PARAMETERS}
@@ -168,7 +168,7 @@ def with_prior() -> dict[tuple[str, str], np.ndarray]:
 
 
 def bootstrapped() -> dict[tuple[str, str], np.ndarray]:
-    """Predict multi-replica rows from one-replica rows of a GPU type and all rows of each other type in turn."""
+    """Estimate multi-replica rows from one-replica rows of a GPU type and all rows of each other type in turn."""
     errors: dict[tuple[str, str], list[np.ndarray]] = {}
     for model in PARAMETERS:
         full = {t: measured(model, t) for t in GPU_TYPES}

@@ -50,7 +50,7 @@ class Dumped:
 
 
 def write(path: Path, now_s: float, plan: Plan, before: dict[str, Placement | None]) -> None:
-    """Raises ValueError for a plan that has no configurations."""
+    """Write a round's program. Raises ValueError for a plan that has no configurations."""
     configurations = plan.configurations
     if configurations is None:
         raise ValueError("plan: has no configurations, and so no program")

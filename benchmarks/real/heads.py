@@ -37,7 +37,7 @@ class Head:
 
 
 def head_of(script: Path) -> Head:
-    """Raises ValueError for a line that says nothing known."""
+    """Read the first lines of a script. Raises ValueError for a line that says nothing known."""
     head = Head()
     for line in script.read_text().splitlines():
         if not line.startswith("#"):

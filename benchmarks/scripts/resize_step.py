@@ -46,7 +46,7 @@ class StepLog:
 
 
 def steps(folder: str | Path) -> list[tuple[float, int, int, int]]:
-    """(time, rank, world size, pid) of every step of every process so far, by time."""
+    """Return (time, rank, world size, pid) of every step of every process so far, by time."""
     found = []
     for path in Path(folder).glob("*.steps"):
         for line in path.read_text().splitlines():

@@ -22,7 +22,7 @@ APPLICATIONS = ("bert", "llama")
 
 @pytest.fixture(autouse=True)
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small trace of two applications in place of the published one."""
+    """Put a small trace of two applications in place of the published one."""
     profiles, workloads = tmp_path / "profiles", tmp_path / "workloads"
     profiles.mkdir()
     (profiles / "bert.csv").write_text(

@@ -23,7 +23,7 @@ NAMES_ALONE = re.compile(r"\s+(`[a-z_0-9]+`,?\s*)+$")
 
 
 def lines_of(heading: str) -> list[tuple[str, list[str]]]:
-    """Each item of the lists under a heading: what it says, and the scripts that its last lines name."""
+    """Return each item of the lists under a heading: what it says, and the scripts that its last lines name."""
     text = GUIDE.read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
     found = []
     for item in re.split(r"^\* ", text, flags=re.MULTILINE)[1:]:
@@ -66,7 +66,7 @@ def parts() -> tuple[nn.Module, torch.optim.Optimizer, DataLoader]:
 
 
 def sharded() -> nn.Module:
-    """A model whose weight is a DTensor, made in a process of its own group of one."""
+    """Make a model whose weight is a DTensor, in a process of its own group of one."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Replicate, distribute_tensor
 
