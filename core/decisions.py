@@ -16,6 +16,7 @@ class WaitReason(StrEnum):
     TOO_LARGE = "too_large"  # it needs more GPUs of one type than the cluster has
     NO_ROOM = "no_room"  # fewer GPUs of each type that it may use are free than it needs
     FRAGMENTED = "fragmented"  # enough GPUs of a type are free, but not together on few enough nodes
+    NO_CPUS_OR_MEMORY = "no_cpus_or_memory"  # GPUs are free, but too few CPUs or too little memory beside them
     BEHIND_OTHERS = "behind_others"  # jobs before it in the policy's order come first
     NO_CONFIGURATION = "no_configuration"  # no configuration of the cluster is within its limits
     OUTBID = "outbid"  # other jobs make more of the GPUs that it could use

@@ -20,10 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..core.cluster import Cluster
 from ..core.decisions import Refused, Waiting, WaitReason
 from ..core.placement import Placement
-from ..core.resources import idle_gpus
 from ..optimizer.shares import max_min_shares, max_sum_shares, water_filling_shares
 from .choosing.budget import Budget
-from .choosing.decided import STRUCTURAL, decisions_of, never_runs, room_reason
+from .choosing.decided import Left, cannot_run, decisions_of, room_reason
 from .contract.explanation import Explanation, explained, job_of
 from .contract.round import JobView, Plan, Round
 from .contract.traits import PolicyTraits
@@ -97,7 +96,7 @@ class GavelPolicy:
         if not jobs or not types:
             self._accounts.clear()
             nothing = decisions_of(
-                round, {}, lambda i: room_reason(jobs[i], int(round.columns.gpus[i]), round, {})
+                round, {}, lambda i: room_reason(jobs[i], int(round.columns.gpus[i]), Left(round, {}))
             )
             return Plan({}, decisions=nothing)
         gpus = round.columns.gpus
@@ -236,15 +235,14 @@ class _Reasons:
     least_hold_s: float
 
     @cached_property
-    def _free(self) -> Mapping[str, int]:
-        return idle_gpus(self.round.cluster, self.placements.values())
+    def _left(self) -> Left:
+        return Left(self.round, self.placements)
 
     def why(self, i: int) -> Waiting | Refused:
-        if (refused := never_runs(self.round.jobs[i].spec)) is not None:
-            return refused
         job, gpus = self.round.jobs[i], int(self.round.columns.gpus[i])
-        found = room_reason(job, gpus, self.round, self._free)
-        if found.reason in STRUCTURAL or job.id in self.taken:
+        found = room_reason(job, gpus, self._left)
+        never = found.reason == WaitReason.NO_GPU_TYPE or cannot_run(job, gpus, self.round.cluster) is not None
+        if never or job.id in self.taken:
             return found
         priority = self.figures["priority"]
         if np.isnan(self.figures["share"][i]).any():

@@ -15,12 +15,13 @@ from ..core.placement import NodeShare, Placement
 from ..core.resources import idle_gpus
 from ..estimators.goodput import ConfigurationArrays, GoodputModel, JobModel, goodput_matrix
 from ..optimizer.genetic import Counts, Found, Problem, search
-from .choosing.decided import decisions_of, never_runs
+from .choosing.decided import cannot_run, decisions_of, never_runs
 from .contract.explanation import Explanation, explained, job_of
 from .contract.round import JobView, Plan, Round
 from .contract.traits import PolicyTraits
 from .placing.demand import WISH, Demand
 from .placing.ledger import Ledger, OverCommitted, is_pinned
+from .placing.speeds import types_with_room
 from .registry import register
 
 Ints = NDArray[np.int64]
@@ -282,6 +283,9 @@ def _limits(job: JobView, nodes: VirtualNodes) -> tuple[list[int], list[int], li
             limits.append((0, 0, 0))
             continue
         low = -(-low // p) * p
+        if not (demand := Demand.of(job.spec)).is_wish and t not in types_with_room(nodes.cluster, low, demand):
+            limits.append((0, 0, 0))
+            continue
         limits.append((low, min(max(2 * ever * p, low), high // p * p), p))
     least, most, unit = (list(column) for column in zip(*limits, strict=True))
     return least, most, unit
@@ -294,6 +298,9 @@ def _why(job: JobView, nodes: VirtualNodes, free: Mapping[str, int]) -> Waiting 
         return refused
     least = {t: n for t, n in zip(nodes.types, _limits(job, nodes)[0], strict=True) if n}
     reserved = job.spec.reservation
+    asked = job.spec.asked_gpus
+    if not least and reserved is None and (never := cannot_run(job, asked, nodes.cluster)) is not None:
+        return never
     if not least:
         have = ", ".join(nodes.types) or "no GPUs"
         return Waiting(WaitReason.NO_GPU_TYPE, f"None of the cluster's GPU types can run it; there is {have}.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.decisions import Refused, Waiting
 from ..estimators.goodput import BatchChoice, JobModel, best_batch
-from .choosing.eligibility import Eligibility, eligibility
+from .choosing.eligibility import Eligibility, eligibility, has_room
 from .contract.configuration import Configuration, ConfigurationSet
 from .contract.explanation import Explanation, explained, headline, job_of, notes_on
 from .contract.round import JobView, Plan, Round
@@ -205,6 +205,8 @@ class _Reasons:
                 return f"less than its min_gpus {spec.resources.min_gpus}"
             if not c.holds_replicas(per_replica):
                 return f"not a number of whole replicas of {per_replica} GPUs"
+            if not has_room(spec, self.configurations)[i]:
+                return "no idle nodes have the CPUs and the memory for that"
             return "a count made for other jobs"
         if self.job.model is not None and self.goodput[i] <= 0:
             return "no batch size within its limits fits there"

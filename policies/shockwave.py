@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..optimizer.nash_welfare import Window, planned_rounds
 from .choosing.budget import Budget
-from .choosing.decided import QueueReasons, decisions_of, room_reason
+from .choosing.decided import Left, QueueReasons, decisions_of, room_reason
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import JobView, Plan, Round
 from .contract.traits import PolicyTraits
@@ -88,7 +88,7 @@ class ShockwavePolicy:
         if not jobs or not types:
             self._planned_for = None
             nothing = decisions_of(
-                round, {}, lambda i: room_reason(jobs[i], int(round.columns.gpus[i]), round, {})
+                round, {}, lambda i: room_reason(jobs[i], int(round.columns.gpus[i]), Left(round, {}))
             )
             return Plan({}, decisions=nothing)
         crowding = self._crowding.seen(round)

@@ -198,7 +198,7 @@ class ProgramPolicy(ABC):
         prices = _prices(solution, limits, configurations)
         unmet = {ids[row] for row in solution.unmet}
         resting = frozenset(self._rest_until)
-        reasons = ProgramReasons(round, configurations, gains, prices, wanted, unmet, resting)
+        reasons = ProgramReasons(round, configurations, gains, prices, wanted, placed.placements, unmet, resting)
         return Plan(
             placements=placed.placements,
             objective=solution.objective,

@@ -8,13 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
+from ...core.cluster import Cluster
 from ...core.decisions import Decision, Placed, Refused, Waiting, WaitReason
 from ...core.job import JobSpec
 from ...core.placement import Placement
 from ...core.resources import idle_gpus
 from ..contract.configuration import Configuration, ConfigurationSet
 from ..contract.round import JobView, Round
-from ..placing.speeds import rates_of, types_for
+from ..placing.demand import WISH, Demand
+from ..placing.devices import gpus_only
+from ..placing.ledger import Ledger
+from ..placing.speeds import is_whole, rates_of, types_for, types_with_room
+from .eligibility import has_room
 from .lazy import LazyMapping
 
 
@@ -36,6 +41,29 @@ def decisions_of(
     return LazyMapping(ids, decision)
 
 
+@dataclass(frozen=True, eq=False)
+class Left:
+    """What a plan leaves free, worked out once for all jobs that someone asks about."""
+
+    round: Round
+    placements: Mapping[str, Placement]
+
+    @cached_property
+    def gpus(self) -> Mapping[str, int]:
+        """Return the free GPUs of each type."""
+        return idle_gpus(self.round.cluster, self.placements.values())
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Return who holds what."""
+        return Ledger.of(self.round.cluster, self.placements)
+
+    @cached_property
+    def gpu_ledger(self) -> Ledger:
+        """Return who holds what of nodes that have all CPUs and memory that anybody asks for."""
+        return Ledger.of(gpus_only(self.round.cluster), self.placements)
+
+
 def never_runs(spec: JobSpec) -> Refused | None:
     """Refuse a job whose limits allow no number of whole replicas on any GPU type; else return None."""
     resources = spec.resources
@@ -49,36 +77,67 @@ def never_runs(spec: JobSpec) -> Refused | None:
     return Refused(f"No number of GPUs it accepts ({between}) is a multiple of {named}, the GPUs of one replica.")
 
 
-def room_reason(
-    job: JobView, gpus: int, round: Round, free: Mapping[str, int], types: Collection[str] | None = None
-) -> Waiting:
-    """Say why a job of a fixed size found no room: no such GPU type, or too few GPUs in all, free or together.
-
-    Args:
-        types: GPU types that can run the job. By default those that its user allows and its speeds do not exclude.
-    """
-    capacity = round.cluster.capacity()
+def cannot_run(job: JobView, gpus: int, cluster: Cluster) -> Waiting | Refused | None:
+    """Say why a job of a fixed size has no room even while nothing runs; None: it has."""
+    if (refused := never_runs(job.spec)) is not None:
+        return refused
+    capacity = cluster.capacity()
     allowed = [t for t in capacity if job.spec.gpus_per_replica(t)]
     if not allowed:
         return _no_type(job.spec, capacity)
     large = [t for t in allowed if capacity[t] >= gpus]
     if not large:
         return _too_large(gpus, max(capacity[t] for t in allowed))
+    whole = types_with_room(gpus_only(cluster), gpus, WISH).intersection(types_for(job.spec, gpus, cluster))
+    if whole and whole.isdisjoint(types_with_room(cluster, gpus, Demand.of(job.spec))):
+        return Waiting(WaitReason.NO_CPUS_OR_MEMORY, f"{_asks(job.spec)}; idle nodes have less than that.")
+    return None
+
+
+def room_reason(job: JobView, gpus: int, left: Left, types: Collection[str] | None = None) -> Waiting | Refused:
+    """Say why a job of a fixed size found no room: the cluster cannot run it, or has too little free.
+
+    Args:
+        types: GPU types that can run the job; None: those its user allows and its known speeds do not exclude.
+    """
+    cluster = left.round.cluster
+    if (never := cannot_run(job, gpus, cluster)) is not None:
+        return never
+    capacity = cluster.capacity()
+    large = [t for t in capacity if capacity[t] >= gpus and job.spec.gpus_per_replica(t)]
     if types is None:
-        rates = dict(zip(round.cluster.gpu_types, rates_of(job, gpus, round.cluster).tolist(), strict=True))
+        rates = dict(zip(cluster.gpu_types, rates_of(job, gpus, cluster).tolist(), strict=True))
         types = [t for t in large if rates[t] > 0]
-    able = [t for t in large if t in types and t in types_for(job.spec, gpus, round.cluster)]
+    able = [t for t in large if t in types and t in types_for(job.spec, gpus, cluster)]
     if not able:
         return Waiting(WaitReason.NO_GPU_TYPE, f"It cannot run on {gpus} GPUs of {' or '.join(large)}.")
-    most = max(free[t] for t in able)
+    most = max(left.gpus[t] for t in able)
     if most < gpus:
         return Waiting(
             WaitReason.NO_ROOM, f"It needs {gpus} GPUs of one type; at most {most} of those it can use are free."
         )
+    if (lacks := no_cpus_or_memory(job, gpus, left, able)) is not None:
+        return lacks
     return Waiting(
         WaitReason.FRAGMENTED,
         f"It needs {gpus} GPUs on as few nodes as can be; {most} of one type are free, but not together.",
     )
+
+
+def no_cpus_or_memory(job: JobView, gpus: int, left: Left, types: Collection[str]) -> Waiting | None:
+    """Say that so many GPUs of these types are free and lack CPUs or memory beside them; None: that is not so."""
+    found = left.gpu_ledger.find(gpus, types)
+    if found is None or not is_whole(found, job.spec):
+        return None
+    if left.ledger.find(gpus, types, demand=Demand.of(job.spec)) is not None:
+        return None
+    return Waiting(WaitReason.NO_CPUS_OR_MEMORY, f"{_asks(job.spec)}; free GPUs have less than that.")
+
+
+def _asks(spec: JobSpec) -> str:
+    demand = Demand.of(spec)
+    memory = f" and {demand.memory_gib_per_gpu:g} GiB of memory" if demand.memory_gib_per_gpu else ""
+    return f"It asks for {demand.cpus_per_gpu:g} CPUs{memory} beside each GPU"
 
 
 def _no_type(spec: JobSpec, capacity: Mapping[str, int]) -> Waiting:
@@ -91,9 +150,6 @@ def _no_type(spec: JobSpec, capacity: Mapping[str, int]) -> Waiting:
 
 def _too_large(gpus: int, most: int) -> Waiting:
     return Waiting(WaitReason.TOO_LARGE, f"It needs {gpus} GPUs of one type; the cluster has at most {most}.")
-
-
-STRUCTURAL = (WaitReason.NO_GPU_TYPE, WaitReason.TOO_LARGE)  # reasons that no other order would change
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +171,8 @@ class QueueReasons:
     asks_speeds: bool = True
 
     @cached_property
-    def _free(self) -> Mapping[str, int]:
-        return idle_gpus(self.round.cluster, self.placements.values())
+    def _left(self) -> Left:
+        return Left(self.round, self.placements)
 
     @cached_property
     def _before(self) -> np.ndarray:
@@ -128,12 +184,11 @@ class QueueReasons:
         return before
 
     def why(self, i: int) -> Waiting | Refused:
-        if (refused := never_runs(self.round.jobs[i].spec)) is not None:
-            return refused
+        job, gpus = self.round.jobs[i], int(self.round.columns.gpus[i])
         types = None if self.asks_speeds else self.round.cluster.gpu_types
-        gpus = int(self.round.columns.gpus[i])
-        found = room_reason(self.round.jobs[i], gpus, self.round, self._free, types)
-        if self.tried[i] or found.reason in STRUCTURAL:
+        found = room_reason(job, gpus, self._left, types)
+        never = found.reason == WaitReason.NO_GPU_TYPE or cannot_run(job, gpus, self.round.cluster) is not None
+        if self.tried[i] or never:
             return found
         ahead, waiting = self._before[:, i].tolist()
         return Waiting(WaitReason.BEHIND_OTHERS, f"Jobs before it in the order: {ahead}, of which {waiting} wait.")
@@ -151,19 +206,22 @@ def no_configuration(job: JobView, configurations: ConfigurationSet) -> Waiting 
     least, most = resources.gpus or resources.min_gpus, max(capacity[t] for t in types)
     if least > most:
         return _too_large(least, most)
+    if not has_room(job.spec, configurations).any():
+        return Waiting(WaitReason.NO_CPUS_OR_MEMORY, f"{_asks(job.spec)}; idle nodes have less than that.")
     return Waiting(
         WaitReason.NO_CONFIGURATION,
         "No configuration of the cluster is within its limits: its GPU counts, its batch sizes and its model.",
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ProgramReasons:
     """Tells why a job gets nothing in a round that is one program; `why` is for `decisions_of`.
 
     Args:
         gains, prices: as in `Plan`.
         wanted: what the program chose for each job, before it was placed.
+        placements: where that is.
         unmet: jobs that must be served and cannot be.
         resting: jobs that rest after their turn.
     """
@@ -173,15 +231,20 @@ class ProgramReasons:
     gains: Mapping[str, np.ndarray]
     prices: Mapping[str, float]
     wanted: Mapping[str, Configuration]
+    placements: Mapping[str, Placement]
     unmet: Collection[str] = ()
     resting: Collection[str] = ()
+
+    @cached_property
+    def _left(self) -> Left:
+        return Left(self.round, self.placements)
 
     def why(self, i: int) -> Waiting | Refused:
         job = self.round.jobs[i]
         if job.id in self.wanted:
-            return Waiting(
-                WaitReason.FRAGMENTED, f"No room for {self.wanted[job.id]} is left together on the nodes."
-            )
+            c = self.wanted[job.id]
+            lacks = no_cpus_or_memory(job, c.gpus, self._left, (c.gpu_type,))
+            return lacks or Waiting(WaitReason.FRAGMENTED, f"No room for {c} is left together on the nodes.")
         gains = self.gains[job.id]
         options = np.isfinite(gains)
         if not options.any():

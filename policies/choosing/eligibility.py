@@ -9,9 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from ...core.job import JobSpec
+from ...core.resources import TOLERANCE
 from ...estimators.goodput import ConfigurationArrays
 from ..contract.configuration import ConfigurationSet, special_counts, want
 from ..contract.round import JobView
+from ..placing.demand import DEFAULT_CPUS, Demand
+from ..placing.ledger import totals_of
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,30 @@ def eligibility(
     )
 
 
+def has_room(spec: JobSpec, configurations: ConfigurationSet) -> np.ndarray:
+    """Return (configurations,) whether idle nodes have the CPUs and the memory that a job asks for beside GPUs."""
+    demand, arrays = Demand.of(spec), configurations.arrays
+    found = np.ones(len(configurations), bool)
+    if demand.is_wish:
+        return found
+    node_gpus = np.array([c.node_gpus for c in configurations.items], np.int64)
+    most_per_node = -(-arrays.gpus // arrays.nodes)
+    cpus = 0.0 if demand.cpus_per_gpu == DEFAULT_CPUS else demand.cpus_per_gpu
+    for t, total in totals_of(configurations.cluster).items():
+        room = total.gpus.astype(float)  # GPUs of each node that a job of this kind may have
+        for each, has in ((cpus, total.cpus), (demand.memory_gib_per_gpu, total.memory_gib)):
+            if each > 0:
+                room = np.minimum(room, np.floor(has / each + TOLERANCE))
+        columns = configurations.columns_of[t]
+        for size in np.unique(node_gpus[columns]).tolist():
+            at = np.arange(columns.start, columns.stop)[node_gpus[columns] == size]
+            largest = np.sort(room[total.gpus == size] if size else room)[::-1]
+            # So many nodes as a configuration takes have room where the last of the roomiest ones has.
+            last = np.append(largest, -1.0)[np.minimum(arrays.nodes[at], len(largest) + 1) - 1]
+            found[at] = last >= most_per_node[at]
+    return found
+
+
 def _allow(
     row: np.ndarray, spec: JobSpec, per_replica: Mapping[str, int], configurations: ConfigurationSet
 ) -> None:
@@ -103,6 +130,7 @@ def _allow(
             row[columns] = configurations.holds_replicas(per_replica[t])[columns]
     row &= gpus >= (resources.gpus or resources.min_gpus)
     row &= gpus <= (resources.gpus or resources.max_gpus)
+    row &= has_room(spec, configurations)
     special = np.flatnonzero(row & configurations.special)
     if len(special):
         own = {(t, count) for t, count, _ in special_counts(spec, configurations.cluster.capacity())}

@@ -306,6 +306,8 @@ def want(spec: JobSpec) -> Hashable:
         resources.min_gpus,
         resources.max_gpus,
         resources.gpus,
+        resources.cpus_per_gpu,
+        resources.memory_gib_per_gpu,
         None if types is None else tuple(types),
         per_replica if isinstance(per_replica, int) else tuple(per_replica.items()),
         None if reservation is None else (reservation.gpu_type, reservation.gpus),

@@ -54,7 +54,7 @@ def _is_named(placement: Placement) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _gpus_only(cluster: Cluster) -> Cluster:
+def gpus_only(cluster: Cluster) -> Cluster:
     """Return the same nodes without stated CPUs and memory, so that these never run short."""
     return Cluster(tuple(replace(node, cpus=0.0, memory_gib=0.0) for node in cluster.nodes))
 
@@ -64,7 +64,7 @@ class _Names:
 
     def __init__(self, held: Held, cluster: Cluster, tenants: int) -> None:
         self._held = held
-        self._ledger = Ledger(_gpus_only(cluster), tenants)
+        self._ledger = Ledger(gpus_only(cluster), tenants)
         self._occupied = {
             (node, device) for nodes in held.values() for node, devices in nodes.items() for device in devices
         }

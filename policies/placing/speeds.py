@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from ...core.job import JobSpec
 from ...core.placement import Placement
 from ...estimators.goodput import goodput_on
 from ..contract.round import JobView
+from .demand import Demand
+from .ledger import Ledger
 
 Floats = NDArray[np.float64]
 
@@ -21,6 +24,13 @@ def types_for(spec: JobSpec, gpus: int, cluster: Cluster) -> tuple[str, ...]:
     if spec.resources.gpu_types is None and spec.resources.gpus_per_replica == 1:
         return cluster.gpu_types
     return tuple(t for t in cluster.gpu_types if (each := spec.gpus_per_replica(t)) and gpus % each == 0)
+
+
+@lru_cache(maxsize=4096)
+def types_with_room(cluster: Cluster, gpus: int, demand: Demand) -> frozenset[str]:
+    """Return the GPU types on which so many GPUs, and what is asked for beside them, fit idle nodes."""
+    idle = Ledger(cluster)
+    return frozenset(t for t in cluster.gpu_types if idle.find(gpus, (t,), demand=demand) is not None)
 
 
 def is_whole(placement: Placement, spec: JobSpec) -> bool:
@@ -35,7 +45,9 @@ def rates_of(job: JobView, gpus: int, cluster: Cluster) -> Floats:
     It is 0 where the job may not or cannot run. A job without measurements makes progress 1 on every type.
     """
     rates = np.zeros(len(cluster.gpu_types))
-    allowed = types_for(job.spec, gpus, cluster)
+    allowed: Collection[str] = types_for(job.spec, gpus, cluster)
+    if not (demand := Demand.of(job.spec)).is_wish:
+        allowed = types_with_room(cluster, gpus, demand).intersection(allowed)
     for t, gpu_type in enumerate(cluster.gpu_types):
         if gpu_type not in allowed or gpus > cluster.capacity()[gpu_type]:
             continue

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from coadapt.core.decisions import Placed, Refused, Waiting, WaitReason
 from coadapt.core.expected import UNKNOWN, Expected, ExpectedSource
+from coadapt.core.placement import NodeShare, Placement
 from coadapt.policies.catalogue import make_policy, policy_names, register
 from coadapt.policies.choosing.decided import decisions_of
 from coadapt.policies.coadapt import CoadaptPolicy
@@ -19,6 +20,7 @@ from coadapt.policies.contract.configuration import block
 from coadapt.policies.contract.explanation import Explanation, named
 from coadapt.policies.contract.policy import Policy
 from coadapt.policies.contract.round import JobView, Plan, Round
+from coadapt.policies.placing.ledger import Ledger
 from coadapt.policies.sia import SiaOptions, restart_factors
 from coadapt.policies.themis import finish_time_fairness
 from hypothesis import given, settings
@@ -90,6 +92,14 @@ class Truth:
         if old.gpu_type != new.gpu_type or old.gpus == new.gpus:
             return "moves"
         return "grows" if new.gpus > old.gpus else "shrinks"
+
+    def lacks_beside_gpus(self, cpus: float, memory_gib: float) -> bool:
+        """Whether the job asks for that, and no node of its types has as much free beside the GPUs it needs."""
+        asked, ledger = self.job.spec.resources, Ledger.of(self.round.cluster, self.plan.placements)
+        room = [ledger.free(node.id) for t in self.types for node in self.round.cluster.of_type(t)]
+        return (cpus, memory_gib) == (asked.cpus_per_gpu, asked.memory_gib_per_gpu) and not any(
+            free.gpus >= 1 and free.cpus >= cpus and free.memory_gib >= memory_gib for free in room
+        )
 
     def order(self) -> list[str]:
         assert self.plan.order is not None
@@ -199,6 +209,8 @@ def option_line(t: Truth, found: re.Match[str]) -> bool:
         ("more than twice", "more than 4 times", "more than the 4 replicas", "nothing is measured")
     ):
         return not np.isfinite(gains[column])
+    if verdict == "no idle nodes have the CPUs and the memory for that":
+        return t.lacks_beside_gpus(resources.cpus_per_gpu, resources.memory_gib_per_gpu)
     return verdict in ("a count made for other jobs", "the job is not preemptible and keeps what it has") or (
         verdict.startswith("not a number of whole replicas")
     )
@@ -326,6 +338,9 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (r"Jobs are served in the order in which they were submitted\.",
      lambda t, m: t.order() == sorted(t.order(), key=lambda id: next(
          (v.submitted_s, n) for n, v in enumerate(t.round.jobs) if v.id == id))),
+    (rf"It asks for ({NUMBER}) CPUs(?: and ({NUMBER}) GiB of memory)? beside each GPU; "
+     r"(?:free GPUs|idle nodes) have less than that\.",
+     lambda t, m: t.lacks_beside_gpus(float(m[1]), float(m[2] or 0))),
     (r"Nothing that runs is stopped, and no waiting job overtakes another that could run\.",
      lambda t, m: all(v.id in t.plan.placements for v in t.round.jobs if v.placement is not None)),
     (r"Jobs that run may be stopped for those before them\.", lambda t, m: t.policy.traits.preempts),
@@ -433,6 +448,26 @@ def test_a_job_for_a_gpu_type_that_is_not_there_is_told_so(policy: str) -> None:
 def test_a_job_that_is_larger_than_the_cluster_is_told_so(policy: str) -> None:
     found = explained(policy, "1x a:4", rigid("x", 16))
     assert found.to_dict()["reason"] == WaitReason.TOO_LARGE
+
+
+@pytest.mark.parametrize("asked", [{"cpus_per_gpu": 9.0}, {"memory_gib_per_gpu": 65.0}])
+@pytest.mark.parametrize("policy", policy_names())
+def test_a_job_that_asks_for_more_cpus_or_memory_than_there_are_is_told_so_and_keeps_no_gpus_idle(
+    policy: str, asked: dict[str, float]
+) -> None:
+    about = {"known": policy in ("sia", "coadapt", "pollux"), "min_gpus": 2, "max_gpus": 2}
+    jobs = [job("x", **about, **asked), *(job(id, submitted_s=1.0, **about) for id in "ab")]
+    assert explained(policy, "1x a:4", *jobs[:2]).to_dict()["reason"] == WaitReason.NO_CPUS_OR_MEMORY
+    round = Round(1000.0, 60.0, cluster("1x a:4"), jobs)
+    assert made(policy).plan(round).placements.keys() == {"a", "b"}
+
+
+@pytest.mark.parametrize("policy", ["fifo", "las", "sia", "coadapt"])
+def test_a_job_whose_cpus_another_has_is_told_so(policy: str) -> None:
+    about = {"known": policy in ("sia", "coadapt"), "min_gpus": 1, "max_gpus": 1, "preemptible": False}
+    runs = job("w", placement=Placement("a", (NodeShare("a-000", 1, 6.0),)), cpus_per_gpu=6.0, **about)
+    found = explained(policy, "1x a:4", runs, job("x", submitted_s=9.0, cpus_per_gpu=3.0, **about))
+    assert found.to_dict()["reason"] == WaitReason.NO_CPUS_OR_MEMORY
 
 
 @pytest.mark.parametrize("policy", ["sia", "coadapt", "pollux"])
