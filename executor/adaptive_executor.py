@@ -42,7 +42,7 @@ from .gpu_names import GpuNameError
 from .processes import rendezvous_store as store
 from .processes.template_wire import Owner
 from .processes.training_process import Launch
-from .protocol.job_events import ExecutorEvent, ProfileFinished, Released, Reported
+from .protocol.job_events import NOTHING_SENT, ExecutorEvent, ProfileFinished, Released, Reported, Sent
 from .protocol.messages import Command, Crashed, Event, Finished, Ready
 from .protocol.metric_limits import bounded, places
 from .protocol.ranks import Rendezvous
@@ -112,10 +112,9 @@ class AdaptiveExecutor:
         self._inbox: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
         self._outbox: queue.SimpleQueue[ExecutorEvent] = queue.SimpleQueue()
         threading.Thread(target=store.keep, args=(listener, self._store, owner), name="store", daemon=True).start()
+        self._restarted = ray.get_runtime_context().was_current_actor_reconstructed
         threading.Thread(target=self._run, name="executor", daemon=True).start()
         threading.Thread(target=self._tell_service, name="events", daemon=True).start()
-        if ray.get_runtime_context().was_current_actor_reconstructed:
-            self._outbox.put(Released(0, everything=True))
 
     # --- called by the service ------------------------------------------------------------------------------
 
@@ -170,6 +169,8 @@ class AdaptiveExecutor:
     # --- the thread that owns the state -----------------------------------------------------------------------
 
     def _run(self) -> None:
+        if self._restarted and self._job.service_name:
+            self._begin_again()
         while True:
             wait_s = min(max(self._machine.next_deadline_s - time.monotonic(), 0.0), IDLE_S)
             try:
@@ -328,17 +329,24 @@ class AdaptiveExecutor:
     def _tell_service(self) -> None:
         while True:
             event = self._outbox.get()
-            while self._job.service_name and not self._told(event):
-                time.sleep(RETRY_S)
+            if self._job.service_name:
+                self._told(event)
 
-    def _told(self, event: ExecutorEvent) -> bool:
-        try:
-            service = ray.get_actor(self._job.service_name, namespace=self._job.service_namespace)
-            ray.get(service.on_event.remote(self._job.id, event), timeout=ANSWER_S)
-        except (ValueError, RayError) as error:
-            log.info("job %s: the scheduler service did not take an event yet: %s", self._job.id, error)
-            return False
-        return True
+    def _told(self, event: ExecutorEvent) -> Sent:
+        """Tell the service until it has taken the event, and return what it had sent by then."""
+        while True:
+            try:
+                service = ray.get_actor(self._job.service_name, namespace=self._job.service_namespace)
+                sent: Any = ray.get(service.on_event.remote(self._job.id, event), timeout=ANSWER_S)
+                return sent if isinstance(sent, Sent) else NOTHING_SENT
+            except (ValueError, RayError) as error:
+                log.info("job %s: the scheduler service did not take an event yet: %s", self._job.id, error)
+            time.sleep(RETRY_S)
+
+    def _begin_again(self) -> None:
+        """Say that nothing is held, before any command is obeyed. Those sent until then are void."""
+        sent = self._told(Released(0, everything=True))
+        self._machine.ignore(sent.sequence, sent.profile_sequence)
 
     # --- views ----------------------------------------------------------------------------------------------
 

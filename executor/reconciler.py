@@ -90,6 +90,11 @@ class Reconciler:
             self._release([*dropped, *(slot for slot in run.desired if slot in beyond_growth)])
         return self._drain(now)
 
+    def ignore(self, sequence: int, profile_sequence: int) -> None:
+        """Take every assignment and profile run up to these sequences as known."""
+        self.training.sequence = max(self.training.sequence, sequence)
+        self.profiles.ignored = profile_sequence
+
     def profile(self, slot: Slot, sequence: int, now: float) -> list[Effect]:
         """Measure one replica in `slot`, beside whatever trains. A sequence already seen is ignored."""
         if self.training.ended:

@@ -17,7 +17,7 @@ from ..core.job import JobSpec, Phase
 from ..core.settings import Settings
 from ..core.slot import Slot
 from ..estimators.run_lengths import RunLengthLearner
-from ..executor.protocol.job_events import ExecutorEvent, Released
+from ..executor.protocol.job_events import NOTHING_SENT, ExecutorEvent, Released, Sent
 from ..policies.contract.plan_check import check_plan
 from ..policies.contract.round import Plan, Planner, Round
 from .backends import ExecutorBackend, NodeSource
@@ -260,19 +260,25 @@ class SchedulingCycle:
         self.ask_round()
         return True
 
-    def on_event(self, job_id: str, event: ExecutorEvent) -> None:
-        """Apply an executor's event; repeated and late ones do no harm."""
+    def on_event(self, job_id: str, event: ExecutorEvent) -> Sent:
+        """Apply an executor's event; repeated and late ones do no harm. Return what its job was sent until now."""
         with self.lock:
             before = self._store.find(job_id)
             if before is None:
-                return
-            now = self._clock.wall_s()
-            after = self._records.apply(react(before, event, now), now, event)
+                return NOTHING_SENT
+            sent, now = Sent(before.sequence, before.profile_sequence), self._clock.wall_s()
+            try:
+                reaction = react(before, event, now)
+            except Exception as error:
+                self._failed(job_id, error)  # its executor would send it again for ever
+                return sent
+            after = self._records.apply(reaction, now, event)
             if after.phase in TRAINED_IN:
                 self._models.refresh(after, self._observed.cluster.gpu_types, self._failed)
             if isinstance(event, Released) and self._wanted is not None:
                 without_given_up(self._wanted, job_id, before, after)
         self._woken()
+        return sent
 
     def executor_lost(self, job_id: str, reason: str) -> None:
         """Take note that an executor cannot be made or died for good. Bounded, then the job fails."""
@@ -291,8 +297,9 @@ class SchedulingCycle:
         """Find out, after a restart, which executors still answer; send again what may not have arrived."""
         for job_id, reason in self._store.unreadable.items():
             self._log(job_id, reason)
-            self._executors.retire(job_id)
         jobs = list(self._store.unretired.values())
+        # Those of jobs that were retired just before the service died, too.
+        self._executors.retire_others([job.id for job in jobs])
         statuses = self._executors.statuses(jobs, timeout_s=10.0)
         with self.lock:
             for job in jobs:
@@ -307,7 +314,8 @@ class SchedulingCycle:
             self._stopped = True
             for job in self._store.unretired.values():
                 if job.active and job.target:
-                    self._assign(job, (), Stopped.DOWN, self._nodes.snapshot)
+                    with self._for_job(job.id):
+                        self._assign(job, (), Stopped.DOWN, self._nodes.snapshot)
 
     def ask_round(self) -> None:
         """Have a round soon; several reasons within the debounce time share one."""

@@ -10,7 +10,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -85,6 +85,13 @@ class Executors:
     def retire(self, job_id: str) -> None:
         """End the executor of a job that has ended."""
         self._put(job_id, lambda: self._kill(job_id, no_restart=True))
+
+    def retire_others(self, job_ids: Collection[str]) -> None:
+        """End the executors of all jobs but these. Raises: RayError where Ray does not answer."""
+        for actor in ray.util.list_named_actors(all_namespaces=True):
+            job_id = actor["name"].removeprefix(actor_name(""))
+            if actor["namespace"] == NAMESPACE and job_id != actor["name"] and job_id not in job_ids:
+                self.retire(job_id)
 
     def drain(self, timeout_s: float) -> None:
         """Wait until everything asked for so far has been sent."""

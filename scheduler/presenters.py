@@ -26,13 +26,14 @@ from ..core.settings import Settings
 from ..core.slot import Slot
 from ..core.training_config import MetricTarget
 from ..policies.contract.explanation import Explanation
+from ..policies.contract.policy import Policy
 from ..policies.contract.round import Plan
 from ..policies.warm_up import COMPILING
 from .habits import habits_of
 from .hooks import RoundDone
 from .nodes import NodesSnapshot
 from .record import JobRecord, ProfileRun
-from .snapshot import allowed_types
+from .snapshot import allowed_types, waiting_reason
 from .status import ends_s, status_of
 from .store import Event
 from .targets import progress
@@ -239,12 +240,22 @@ def why_not_measured(job: JobRecord) -> str:
     return f"could not be measured on any GPU type: {reasons}"
 
 
-def why_not_in_round(job: JobRecord) -> str:
-    """Tell in one sentence why a job took no part in the last round."""
+def explain(job: JobRecord, last: RoundDone | None, policy: Policy, cluster: Cluster) -> dict[str, Any]:
+    """Return why a job has what it has: by the last round, or by where the job is if that says nothing of it."""
+    if not job.active or last is None or all(view.id != job.id for view in last.round.jobs):
+        return explanation_outside_round(job, cluster)
+    return explanation(policy.explain(job.id, last.round, last.plan))
+
+
+def why_not_in_round(job: JobRecord, cluster: Cluster) -> str:
+    """One sentence for a job that took no part in the last round."""
     if not job.active:
         was = "was" if job.phase is Phase.CANCELLED else f"has {job.phase.value}:"
         return f"{job.id} {was} {job.state.reason}; `coadapt describe {job.id}` tells what it had"
-    return f"{job.id} is {job.phase.value}: {_reason(job) or 'it takes part in the next round'}"
+    why = _reason(job) or "it takes part in the next round"
+    if not job.occupied and not allowed_types(job.spec, cluster):
+        why = waiting_reason(job.spec, cluster)
+    return f"{job.id} is {job.phase.value}: {why}"
 
 
 def explanation_outside_round(job: JobRecord, cluster: Cluster) -> dict[str, Any]:
@@ -260,7 +271,7 @@ def explanation_outside_round(job: JobRecord, cluster: Cluster) -> dict[str, Any
         "name": job.spec.name,
         "decision": "placed" if job.active and job.target else decision,
         "reason": None if job.active and job.target else reason,
-        "lines": [why_not_in_round(job)],
+        "lines": [why_not_in_round(job, cluster)],
     }
 
 
@@ -276,11 +287,10 @@ def wait_reason(job: JobRecord, last: RoundDone | None, cluster: Cluster) -> Wai
 
 
 def _why_outside(job: JobRecord, cluster: Cluster) -> WaitReason:
-    if job.phase is Phase.PROFILING:
-        return WaitReason.MEASURING
-    if job.spec.pool is not None and job.spec.pool not in cluster.pools:
-        return WaitReason.POOL_EMPTY
-    return WaitReason.NEXT_ROUND if allowed_types(job.spec, cluster) else WaitReason.NO_GPU_TYPE
+    if not job.occupied and not allowed_types(job.spec, cluster):
+        gone = job.spec.pool is not None and job.spec.pool not in cluster.pools
+        return WaitReason.POOL_EMPTY if gone else WaitReason.NO_GPU_TYPE
+    return WaitReason.MEASURING if job.phase is Phase.PROFILING else WaitReason.NEXT_ROUND
 
 
 def explanation(explained: Explanation) -> dict[str, Any]:

@@ -101,7 +101,8 @@ def give_up_late(job: JobRecord, settings: Settings, now: float) -> Reaction:
 def finish_profiling(job: JobRecord, settings: Settings, now: float) -> Reaction:
     """Queue a job whose runs have ended, or that has waited long enough for the rest. Fail one that cannot run."""
     open_runs = [run for run in job.profiles if run.ok is None]
-    known = profile_reuse.measured_types(job.measurements)
+    measured = profile_reuse.measured_types(job.measurements)
+    known = [gpu_type for gpu_type in measured if job.spec.gpus_per_replica(gpu_type) is not None]
     waited = now - job.state.submitted_s > settings.profile_patience_s
     if open_runs and not (known and waited and not any(run.active for run in open_runs)):
         return Reaction(job)

@@ -21,7 +21,7 @@ from ..core.output_tree import Name, Output
 from ..core.settings import Settings
 from ..executor.files.job_folder import work_folder
 from ..executor.files.job_log import sources
-from ..executor.protocol.job_events import ExecutorEvent
+from ..executor.protocol.job_events import ExecutorEvent, Sent
 from ..policies.catalogue import make_policy
 from ..policies.per_pool import PerPool
 from ..policies.warm_up import COMPILING
@@ -40,6 +40,8 @@ from .recording import trace_lines
 from .store import Event, Store
 
 log = logging.getLogger(__name__)
+
+REATTACH_TRIES, REATTACH_S = 5, 1.0  # while Ray's control plane starts again with the service
 
 
 class SchedulerService:
@@ -154,10 +156,7 @@ class SchedulerService:
     def explain(self, job_id: str) -> dict[str, Any]:
         """Explain what the last round decided on a job, or why it took no part. Raises: KeyError."""
         job = self._store.get(job_id)
-        last = self._cycle.last_round
-        if last is None or all(view.id != job_id for view in last.round.jobs):
-            return presenters.explanation_outside_round(job, self._nodes.snapshot.cluster)
-        return presenters.explanation(self._policy.explain(job_id, last.round, last.plan))
+        return presenters.explain(job, self._cycle.last_round, self._policy, self._nodes.snapshot.cluster)
 
     def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
         """Return `core.schemas.TimelineRow`s, oldest first."""
@@ -183,9 +182,9 @@ class SchedulerService:
         """Return whether the first round waits only for its kernels, which are compiled once per install."""
         return self._compiling and self._nodes.snapshot.ready and not self._warm.is_set()
 
-    def on_event(self, job_id: str, event: ExecutorEvent) -> None:
-        """Take in an executor's event. Repeated and late ones do no harm."""
-        self._cycle.on_event(job_id, event)
+    def on_event(self, job_id: str, event: ExecutorEvent) -> Sent:
+        """Take in an executor's event. Repeated and late ones do no harm. Return what its job was sent by then."""
+        return self._cycle.on_event(job_id, event)
 
     def _waits(self, job: JobRecord) -> WaitReason | None:
         return presenters.wait_reason(job, self._cycle.last_round, self._nodes.snapshot.cluster)
@@ -214,7 +213,10 @@ class SchedulerService:
 
     def _loop(self) -> None:
         self._guard(self._folders.clean_rest)
-        self._guard(self._cycle.reattach)
+        for _ in range(REATTACH_TRIES):
+            if self._guard(self._cycle.reattach) or self._stopping:
+                break
+            self._wake.wait(REATTACH_S)
         self._guard(self._warm_up)
         self._warm.set()
         while not self._stopping:
@@ -235,14 +237,16 @@ class SchedulerService:
 
         load_kernels(self._settings.policy, self._settings.policy_options, compiling)
 
-    def _guard(self, work: Callable[[], None]) -> None:
-        """Do some work and log its errors, so that the next cycle runs all the same."""
+    def _guard(self, work: Callable[[], None]) -> bool:
+        """Do some work and log its errors, so that the next cycle runs all the same. Return whether none came."""
         try:
             work()
+            return True
         except Exception as error:
             log.exception("cycle")
             text = f"{type(error).__name__}: {error}"
             self._store.log(Event(EventKind.ERROR, self._clock.wall_s(), None, {"text": text}))
+            return False
 
     def _nodes_changed(self) -> None:
         self._machines.see(self._nodes.snapshot)

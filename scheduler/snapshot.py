@@ -155,6 +155,16 @@ def _profile_view(work: ProfileWork, job: JobRecord, run: ProfileRun, now: float
     )
 
 
+def _of_use(model: JobModel | None, job: JobRecord, cluster: Cluster) -> JobModel | None:
+    """Return the model, but None where a job that is not measured first knows none of the types it may use.
+
+    It may know others by another job of its script. It then starts as a job of which nothing is known.
+    """
+    if model is None or job.spec.profile or any(t in model.throughput for t in allowed_types(job.spec, cluster)):
+        return model
+    return None
+
+
 def job_view(
     job: JobRecord, model: JobModel | None, expected: Expected, store: Store, settings: Settings, now: float
 ) -> JobView:
@@ -217,7 +227,10 @@ def take_snapshot(
     expected = expectations(
         trains, models, cluster, lengths, lambda job_id: store.held_time(job_id).served_s(0.0, now)
     )
-    views += [job_view(job, models.get(job.id), expected[job.id], store, settings, now) for job in trains]
+    views += [
+        job_view(job, _of_use(models.get(job.id), job, cluster), expected[job.id], store, settings, now)
+        for job in trains
+    ]
     views.sort(key=lambda view: (view.submitted_s, view.id))
     round = Round(now=now, length=settings.round_interval_s, cluster=cluster, jobs=views)
     return Snapshot(round, {work.id: work for work in profiles})

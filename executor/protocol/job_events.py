@@ -64,6 +64,20 @@ class Released:
 
 
 @dataclass(frozen=True)
+class Sent:
+    """Answer to an event: the highest `assign` and profile run that the service had sent when it took the event.
+
+    An executor that was restarted obeys only later ones: the service counts on it holding nothing of these.
+    """
+
+    sequence: int
+    profile_sequence: int
+
+
+NOTHING_SENT = Sent(0, 0)
+
+
+@dataclass(frozen=True)
 class Reported:
     """Pass on a training report, the measurements with it, and the batch plan in force.
 

@@ -34,11 +34,12 @@ class ProfileRuns:
     timeouts: Timeouts
     script: str
     workers: dict[str, ProfileWorker] = field(default_factory=dict)
+    ignored: int = 0  # runs up to this sequence do not start
     _seen: set[int] = field(default_factory=set)  # sequences of runs
 
     def start(self, slot: Slot, sequence: int, now: float) -> None:
         """Begin the run `sequence` in `slot`; a sequence that is known already is ignored."""
-        if sequence not in self._seen:
+        if sequence not in self._seen and sequence > self.ignored:
             self._seen.add(sequence)
             self._start_worker(slot, sequence, NOTHING_PROFILED, now)
 

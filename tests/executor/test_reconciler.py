@@ -5,6 +5,7 @@ from __future__ import annotations
 from coadapt.core.batch_plan import BatchPlan
 from coadapt.executor.protocol.job_events import JobFailed, Running
 from coadapt.executor.protocol.messages import Join, SetBatch, Stop
+from coadapt.executor.reconciling.effects import StartWorker
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,15 @@ def test_a_new_batch_plan_goes_to_rank_0_only_and_only_while_training(world: Wor
     trained(world, A, B)
     effects = world.machine.set_batch(BatchPlan(8, 1), world.now)
     assert [(e.worker, e.command) for e in effects] == [(world.machine.group[0], SetBatch(BatchPlan(8, 1)))]
+
+
+def test_commands_from_before_a_restart_of_the_executor_are_void(world: World) -> None:
+    machine = world.machine
+    machine.ignore(3, 2)
+    assert [effect for effect in machine.assign((A,), 3, 0.0) if isinstance(effect, StartWorker)] == []
+    assert machine.profile(B, 2, 0.0) == []
+    assert [effect.slot for effect in machine.assign((A,), 4, 0.0) if isinstance(effect, StartWorker)] == [A]
+    assert [effect.slot for effect in machine.profile(B, 3, 0.0) if isinstance(effect, StartWorker)] == [B]
 
 
 SLOTS = [A, B, C, D, slot("n2", 1)]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from coadapt.core.events import EventKind
 from coadapt.core.placement import NodeShare, Placement
+from coadapt.executor.protocol.job_events import Released, Sent
+from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.round import Plan, Round
+from coadapt.policies.per_pool import PerPool
 from coadapt.scheduler.profile_work import ProfileWork
 from coadapt.scheduler.transition import StartProfile
 
@@ -494,6 +498,19 @@ TWO_TYPES = {
         ? a queued
         ? a knows a100
     """,
+    "a job that cannot be measured where it may run fails, whatever is known of other types": """
+        submit b same=s types=a100
+        go
+        measured b a100
+        submit a same=s types=t4
+        go
+        failed a t4 out of luck
+        go
+        failed a t4 out of luck
+        go
+        ? a failed
+        ? a because could not be measured on any GPU type: t4: out of luck
+    """,
     "the same error on two types fails the job": """
         submit a
         go
@@ -711,6 +728,7 @@ def test_a_record_that_cannot_be_read_ends_no_rounds_and_its_executor_is_ended(t
     with sqlite3.connect(world.settings.store_path) as db:
         db.execute("update jobs set record='{}' where id=?", (world.ids["a"],))
     db.close()
+    world.executors.left_over = set(world.ids.values())
     world.open()
     world.cycle.reattach()
     world.play("wish b t4-000:4\ngo\nruns b\n? b running\n? sent retire a | assign b 4xt4")
@@ -768,3 +786,54 @@ def test_a_policy_that_asks_again_at_a_time_that_is_past_waits_for_the_next_roun
     world = World(tmp_path, "1x t4:4", planner=policy)
     policy.instead = [Plan({}, again_s=world.clock.now_s - 5.0), Plan({}, again_s=world.clock.now_s + 65.0)]
     world.play("go 5\n? rounds 1\nafter 55\ngo 5\n? rounds 2\ngo 5\n? rounds 3\ngo 5\n? rounds 3")
+
+
+def test_an_event_that_makes_no_sense_is_told_in_the_log_and_those_after_it_count(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS)
+    world.cycle.on_event(world.ids["a"], cast(Any, "nonsense"))
+    (told,) = [event for event in world.store.events(world.ids["a"]) if event.kind is EventKind.ERROR]
+    assert told.data["text"] == "TypeError: event: str is not an executor event"
+    world.play("finish a\n? a succeeded")
+
+
+class Died(BaseException):
+    """The service dies."""
+
+
+def _dies(job_id: str) -> None:
+    raise Died
+
+
+def test_a_service_that_died_before_it_ended_an_executor_ends_it_when_it_is_back(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS + "submit b unprofiled\ngo\nfinish a\nafter 121")
+    world.executors.sent.clear()
+    retire, world.executors.retire = world.executors.retire, _dies  # type: ignore[method-assign]
+    with pytest.raises(Died):
+        world.cycle.step()
+    world.executors.retire = retire  # type: ignore[method-assign]
+    assert world.job("a").retired
+    world.executors.left_over = set(world.ids.values())
+    world.play("reopen b\n? sent retire a")
+
+
+@pytest.mark.parametrize("policy", ["fifo", "gavel", "sia", "coadapt", "srtf"])
+def test_a_job_that_is_not_measured_first_starts_although_only_other_gpu_types_are_known(
+    tmp_path: Path, policy: str
+) -> None:
+    world = World(tmp_path, "1x a100:4, 1x t4:4", planner=PerPool(partial(make_policy, policy)))
+    world.play("submit b same=s types=a100\ngo\nmeasured b a100\ngo\nsubmit a same=s types=t4 unprofiled\ngo")
+    assert {slot.gpu_type for slot in world.job("a").target} == {"t4"}
+
+
+def test_an_executor_that_was_restarted_is_told_which_commands_are_void(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play("submit a\ngo\nmeasured a t4\nwish a t4-000:2\ngo")
+    job, restarted = world.job("a"), Released(0, everything=True)
+    assert (job.sequence, job.profile_sequence) == (1, 1)
+    assert world.cycle.on_event(job.id, restarted) == Sent(1, 1)
+    world.play("? a held 0\ngo\n? a held 2")
+    assert world.job("a").sequence == 2
+    assert world.cycle.on_event(job.id, restarted) == Sent(2, 1)
+    assert world.cycle.on_event("z-9", restarted) == Sent(0, 0)

@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from coadapt.cli import main
@@ -24,6 +25,7 @@ from coadapt.policies.per_pool import PerPool
 from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.presenters import (
     cluster_view,
+    explain,
     explanation_outside_round,
     job_details,
     job_row,
@@ -174,9 +176,12 @@ def test_a_job_whose_workers_start_does_not_wait_for_gpus() -> None:
 
 def test_an_ended_job_is_explained_by_its_end() -> None:
     ended = react(running(A), JobFailed("ValueError: no", "", 4), 3.0).job
-    assert why_not_in_round(ended) == "j-1 has failed: ValueError: no; `coadapt describe j-1` tells what it had"
+    assert (
+        why_not_in_round(ended, Cluster(()))
+        == "j-1 has failed: ValueError: no; `coadapt describe j-1` tells what it had"
+    )
     ended = end(running(A), Phase.CANCELLED, "cancelled by the user", 3.0).job
-    assert why_not_in_round(ended).startswith("j-1 was cancelled by the user; ")
+    assert why_not_in_round(ended, Cluster(())).startswith("j-1 was cancelled by the user; ")
 
 
 def test_a_job_outside_the_round_has_a_code_for_what_it_does() -> None:
@@ -190,6 +195,7 @@ def test_a_job_outside_the_round_has_a_code_for_what_it_does() -> None:
     profiled = replace(waits, state=replace(waits.state, phase=Phase.PROFILING))
     queued = replace(waits, state=replace(waits.state, phase=Phase.QUEUED))
     assert code(profiled) == ("waiting", "measuring")
+    assert code(profiled, Cluster(())) == ("waiting", "no_gpu_type")
     assert code(queued) == ("waiting", "next_round")
     assert code(queued, Cluster(())) == ("waiting", "no_gpu_type")
     of_pool = replace(queued, spec=queued.spec.model_copy(update={"pool": "research"}))
@@ -227,3 +233,28 @@ def test_what_keeps_a_job_from_being_measured_is_told_once() -> None:
     ]
     told = "could not be measured on any GPU type: a100, t4: no six; rtx: late"
     assert why_not_measured(profiling(*runs)) == told
+
+
+def told(world: World, name: str) -> dict[str, Any]:
+    """What the service answers to `explain`."""
+    assert isinstance(world.planner, PerPool)
+    return explain(world.job(name), world.cycle.last_round, world.planner, world.nodes.snapshot.cluster)
+
+
+def test_a_job_that_has_ended_since_the_last_round_is_explained_by_its_end(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:2", planner=PerPool(partial(make_policy, "fifo")))
+    world.play("submit a unprofiled\ngo\nruns a")
+    assert told(world, "a")["decision"] == "placed"
+    world.play("finish a")
+    assert (told(world, "a")["decision"], told(world, "a")["reason"]) == ("ended", "succeeded")
+
+
+def test_a_job_whose_gpu_types_have_left_says_what_it_waits_for(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:2, 1x a100:1", planner=PerPool(partial(make_policy, "fifo")))
+    world.play("submit q types=t4 unprofiled\nsubmit p types=t4\ngo\nruns q\nnodes 1x a100:1\ngo")
+    for name, phase in (("q", "queued"), ("p", "profiling")):
+        found = told(world, name)
+        assert (found["decision"], found["reason"]) == ("waiting", "no_gpu_type")
+        assert found["lines"] == [
+            f"{name}-{world.job(name).number} is {phase}: waiting for GPU type t4; the cluster has a100"
+        ]

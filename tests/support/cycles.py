@@ -10,7 +10,7 @@ A story is one command a line (`World.tell`). Lines that begin with "?" are chec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -89,11 +89,15 @@ def nodes_of(where: Cluster, draining: frozenset[str] = frozenset()) -> NodesSna
 
 @dataclass
 class StubExecutors:
-    """Notes every command. Those of `broken` jobs raise. `answering`: job id -> last sequence it has seen."""
+    """Notes every command; those of `broken` jobs raise.
+
+    `answering`: job id -> last sequence it has seen. `left_over`: ids of all jobs that have an executor.
+    """
 
     sent: list[str] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     answering: dict[str, int | None] = field(default_factory=dict)
+    left_over: set[str] = field(default_factory=set)
 
     def _note(self, job_id: str, text: str) -> None:
         if job_id in self.broken:
@@ -118,6 +122,10 @@ class StubExecutors:
 
     def retire(self, job_id: str) -> None:
         self._note(job_id, f"retire {short(job_id)}")
+
+    def retire_others(self, job_ids: Collection[str]) -> None:
+        for job_id in sorted(self.left_over - set(job_ids)):
+            self.retire(job_id)
 
     def statuses(self, jobs: Sequence[JobRecord], timeout_s: float) -> Mapping[str, ExecutorStatus | None]:
         return {
