@@ -31,20 +31,25 @@ class PerPool(Policy):
 
     def plan(self, round: Round) -> Plan:
         """Plan every pool that has nodes and jobs."""
-        parts = rounds_of_pools(round)
-        if set(parts) <= {""} and len(round.cluster.pools) <= 1:
+        if _knows_no_pools(round):
             return self.of("").plan(round)
+        parts = rounds_of_pools(round)
         plans = {pool: self.of(pool).plan(part) for pool, part in sorted(parts.items())}
         return together(plans, round)
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by the rules of its pool's policy."""
-        if not plan.pools:
+        if _knows_no_pools(round):
             return self.of("").explain(job, round, plan)
         pool = round.jobs[job_of(job, round)].spec.pool or ""
         if pool not in plan.pools:
             return plain_explanation(job, round, plan)
         return self.of(pool).explain(job, rounds_of_pools(round)[pool], plan.pools[pool])
+
+
+def _knows_no_pools(round: Round) -> bool:
+    """Return whether neither a node nor a job of a round belongs to a pool."""
+    return set(round.cluster.pools) <= {""} and all(job.spec.pool is None for job in round.jobs)
 
 
 def rounds_of_pools(round: Round) -> dict[str, Round]:

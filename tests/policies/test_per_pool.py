@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from coadapt.core.cluster import Cluster
+from coadapt.core.cluster import Cluster, Node
 from coadapt.core.decisions import Placed, Waiting, WaitReason
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.policy import Policy
@@ -98,3 +98,20 @@ def test_each_job_is_explained_by_its_own_pool() -> None:
     ranks = [policy.explain(str(i), round, plan).facts["rank"] for i in range(5)]
     assert ranks == [1, 2, 1, 2, 3]
     assert [policy.explain(str(i), round, plan).facts["jobs"] for i in range(5)] == [2, 2, 3, 3, 3]
+
+
+@pytest.mark.parametrize("policy", ["fifo", "sia", "coadapt"])
+def test_a_job_gets_no_nodes_of_another_pool_where_there_is_but_one(policy: str) -> None:
+    without = Cluster((Node("1", "a", 2),))
+    within = Cluster((Node("1", "a", 2, pool="x"),))
+    for nodes, stays, waits in ((without, None, "x"), (within, "x", None), (within, "x", "y")):
+        policies = PerPool(lambda: make_policy(policy))
+        alone = Round(0.0, 60.0, nodes, [of_pool(job("1"), waits)])
+        both = Round(60.0, 60.0, nodes, [*alone.jobs, of_pool(job("2"), stays)])
+        assert policies.plan(alone).placements == {}
+        plan = policies.plan(both)
+        assert set(plan.placements) == {"2"}
+        found = plan.decision("1")
+        assert isinstance(found, Waiting)
+        assert found.reason is WaitReason.POOL_EMPTY
+        assert found.detail in policies.explain("1", both, plan).sentences
