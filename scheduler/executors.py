@@ -90,7 +90,8 @@ class Executors:
         """End the executors of all jobs but these. Raises: RayError where Ray does not answer."""
         for actor in ray.util.list_named_actors(all_namespaces=True):
             job_id = actor["name"].removeprefix(actor_name(""))
-            if actor["namespace"] == NAMESPACE and job_id != actor["name"] and job_id not in job_ids:
+            is_executor = job_id != actor["name"] and "/" not in job_id  # workers have a slash in their names
+            if actor["namespace"] == NAMESPACE and is_executor and job_id not in job_ids:
                 self.retire(job_id)
 
     def drain(self, timeout_s: float) -> None:

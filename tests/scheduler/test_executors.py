@@ -220,3 +220,17 @@ def test_an_executor_is_told_the_jobs_script_places_and_pace(tmp_path: Path) -> 
     assert (told.script, told.args, told.folder, told.package) == ("t.py", ("--lr", "1"), record.folder, "")
     assert (told.checkpoint_url, told.outputs_url) == ("s3://bucket/j-1", "s3://bucket/j-1/outputs")
     assert told.pace == {"profile": "bert", "time_scale": 20.0}
+
+
+def test_executors_of_all_other_jobs_are_ended_and_nobody_else(
+    executors: Executors, actors: Actors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["coadapt-job-j-1", "coadapt-job-old-2", "coadapt-job-old-2/ab-1", "coadapt-scheduler"]
+    found = [{"name": name, "namespace": "coadapt"} for name in names]
+    monkeypatch.setattr(
+        ray.util, "list_named_actors", lambda all_namespaces: [*found, {"name": names[1], "namespace": "other"}]
+    )
+    actors.there = set(names)
+    executors.retire_others(["j-1"])
+    executors.drain(WAIT_S)
+    assert actors.asked == [("kill", "coadapt-job-old-2", True)]
