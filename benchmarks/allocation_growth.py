@@ -7,8 +7,8 @@ GPUs, jobs and types: rounds of sia (benchmarks/large_rounds.py): five GPUs a jo
 In each of them every running job is weighed anew, because its restart factor grows with its age. Timed are all
 changes of the program and its solution to the policy's gap; the first two rounds are left out.
 
-Change: the program of such a round, in which then a part of the rows alone changes: of it a fifth leaves and as
-many arrive, the rest gets other gains. So that what nothing changed in costs is seen as well, 0 is measured too.
+Change: the program of such a round, in which then only a part of the rows changes. A fifth of these leave and as
+many arrive, and the rest get other gains. A part of 0 is measured too, which shows the cost of no change.
 
 `LP`: the solution without the searches that close what is left of the gap, of a copy of the program beside it.
 `cold`: the program of a round made anew, all rows put, solved; of every third round, or once for each fraction.

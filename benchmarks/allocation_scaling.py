@@ -3,13 +3,13 @@
     python -m benchmarks.allocation_scaling [--gpus 10000] [--jobs 2000] [--types 7] [--churn 0.01] [--learn 0.04]
         [--rounds 30] [--budget-s 90] [--methods structured,highs,…] [--seed 0]
 
-The rounds are those of sia over the jobs of benchmarks/large_rounds.py. In every round every running job's
-gains change (its restart factor grows with its age), `churn` of the jobs are replaced and `learn` of them are
+The rounds are those of sia over the jobs of benchmarks/large_rounds.py. In every round the gains of every running
+job change, as its restart factor grows with its age. `churn` of the jobs are replaced, and `learn` of them are
 valued anew. Every method decides the same rounds, in a process of its own, until `--rounds` or `--budget-s` are
-spent; a hot one or continual one goes on from its own last round. What is timed: for `structured`, every change
-of the program and its solution; for the others, reading the program, handing over what they need of it,
-solution and shim. All of them get the program without options that can never matter. Where a method stopped
-early its figures are of fewer rounds.
+spent. A hot or continual one goes on from its own last round. The time of `structured` is that of every change of
+the program and its solution. The time of the others is that of reading and handing over the program, solution and
+shim. All of them get the program without options that can never matter. Where a method stopped early its figures
+are of fewer rounds.
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
     python -m benchmarks.attribution [--gpus 10000] [--jobs 2000] [--types 7] [--rounds 12] [--tolerance 1e-4]
 
-COpter's figure 4.6 (section 4.5.2) for our solvers: the LP relaxation of rounds of sia, by methods that all meet
-the same rounds (benchmarks/large_rounds.py: 1 % of the jobs replaced, 4 % valued anew, all that run weighed anew).
-Speedups are over HiGHS from scratch, reading and building the program included, by simplex or interior point,
-whichever is the faster in that round. One thread.
+This is COpter's figure 4.6 (section 4.5.2) for our solvers: the LP relaxation of rounds of sia. All methods meet
+the same rounds of benchmarks/large_rounds.py: 1 % of the jobs are replaced, 4 % are valued anew, and all that run
+are weighed anew. Speedups are over HiGHS from scratch, with reading and building of the program. Of simplex and
+interior point the faster one counts in each round. All have one thread.
 
-HiGHS differential: the same less reading and building, which is the most that any such interface could save.
-HiGHS warm: a model built anew, but with the basis of the last round. Structured: prices, a plan and, where that is
-not within the gap, the LP's vertex, no searches; put whole into a new program, or changed where it changed;
-without or with the last prices.
-Continual: as arrays into a new program, or told the differences that are found by comparing; cold or warm.
+HiGHS differential is the same without reading and building, the most that any such interface could save. HiGHS
+warm is a model built anew, but with the basis of the last round. Structured finds prices, a plan and, if that is
+not within the gap, the LP's vertex, without searches. It gets the whole program or only changes, without or with
+the last prices. Continual gets arrays for a new program or the differences that are found by comparing, and is
+cold or warm.
 """
 
 from __future__ import annotations

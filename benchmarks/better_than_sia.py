@@ -1,16 +1,16 @@
 """Policy `coadapt` against `sia` on the same traces.
 
-`python -m benchmarks.better_than_sia` runs both over the traces of Sia's evaluation that lie beside the checkout
-(Philly, Helios' Saturn, newTrace) on its cluster of 64 GPUs of three types, from measured profiles; others with
-`--traces GLOB`, and N of each set with `--first N`. Every figure is that of `coadapt` over that of `sia`, each a
-mean over the traces:
+`python -m benchmarks.better_than_sia` runs both over the traces of Sia's evaluation that lie beside the checkout:
+Philly, Helios' Saturn and newTrace. They run on its cluster of 64 GPUs of three types, from measured profiles.
+`--traces GLOB` takes other traces, and `--first N` takes N of each set. Every figure is that of `coadapt` over
+that of `sia`, each a mean over the traces:
 
 * `mean_jct_ratio`, `p99_jct_ratio`, `makespan_ratio`, `worst_rho_ratio`, over all traces, and by set; `sia` is as
   published: rounds at fixed times, and every job is profiled and learns for itself.
 * `as_live/…`: over `sia` with what our live service gives any policy, early rounds and what earlier jobs measured.
 
-`--ablations` runs `coadapt` without each of its ideas, and `sia` with those that any policy can be given (early
-rounds, what earlier jobs measured), over the first trace of each set.
+`--ablations` runs `coadapt` without each of its ideas over the first trace of each set. It also runs `sia` with
+the ideas that any policy can be given: early rounds, and what earlier jobs measured.
 """
 
 from __future__ import annotations

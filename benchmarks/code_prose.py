@@ -38,13 +38,13 @@ Describe Detect Discard Divide Do Draw Drop Empty End Enter Estimate Evaluate Ex
 Express Extend Factor Fail Fetch Fill Find Finish Fit Follow Forget Fork Form Format Free Generate Get Give Go
 Group Grow Guess Hand Handle Have Hold Ignore Import Improve Include Insert Iterate Join Judge Keep Kill Know
 Lay Lease Leave Let Limit Link List Listen Load Lock Log Look Lose Make Map Mark Mask Measure Meet Merge Move
-Name Narrow Note Offer Open Order Overwrite Pack Parse Pass Pay Perform Pick Place Plan Play Point Preempt
-Prepare Price Print Project Prove Publish Put Queue Raise Read Rebuild Receive Record Reduce Refit Refuse
-Register Reject Relay Release Remember Remove Rename Repair Repeat Replace Replay Report Reserve Reset Resize
-Resolve Restart Restore Retire Return Round Run Sample Save Say Scale Search See Seed Select Send Serve Set
-Settle Share Show Shrink Shut Simulate Skip Solve Sort Spend Split Start State Stop Store Submit Subtract Sum
-Surround Swap Synchronise Take Tell Test Time Track Train Translate Treat Try Turn Undo Unpack Update Use
-Validate Value Wait Wake Walk Warn Watch Weigh Work Wrap Write Yield
+Name Narrow Note Offer Open Order Overwrite Pack Parse Pass Pause Pay Perform Pick Place Plan Play Point
+Preempt Prepare Price Print Project Prove Publish Put Queue Raise Read Rebuild Receive Record Reduce Refit
+Refuse Register Reject Relay Release Remember Remove Rename Repair Repeat Replace Replay Report Reserve Reset
+Resize Resolve Restart Restore Retire Return Round Run Sample Save Say Scale Search See Seed Select Send Serve
+Set Settle Share Show Shrink Shut Simulate Skip Solve Sort Spend Split Start State Stop Store Submit Subtract
+Sum Surround Swap Synchronise Take Tell Test Time Track Train Translate Treat Try Tune Turn Undo Unpack Update
+Use Validate Value Wait Wake Walk Warn Watch Weigh Work Wrap Write Yield
 """
 VERBS = frozenset(_VERBS.split())
 # How comments begin that are read by tools: the last ones by `benchmarks/real/heads.py`.

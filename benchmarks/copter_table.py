@@ -3,23 +3,27 @@
     python -m benchmarks.copter_table [--scales 10,40,100] [--methods structured] [--hours H] [--out DIR]
     python -m benchmarks.copter_table --scales 40 --dump-rounds DIR --from-hour 3.4 --rounds 60
 
-Jobs, goodputs and clusters are those of COpter's public code: 7 GPU types, 256 GPUs times the scale, rounds of
-60 s, arrivals of the Alibaba-PAI trace over 24 h. Published are workloads of 10,000 jobs (scale 10) and 40,000
-(scale 40); 100,000 (scale 100) are drawn from the 40,000 by a seeded generator: every job twice and half of them
-once more, each copy up to 10 minutes earlier or later. As that code has it, sia runs with p = 0.5 and
-lambda = 1.1, so that a configuration gains (r G)^p + lambda, and every job's goodputs are off by up to 0.5 % each,
-drawn once. Unlike there every job, not only one that trains, at most doubles the GPUs it had, every change of a
-shape costs a restart, and no configuration is larger than the largest that some job has a goodput for.
+Jobs, goodputs and clusters are those of COpter's public code. There are 7 GPU types, 256 GPUs times the scale,
+rounds of 60 s, and arrivals of the Alibaba-PAI trace over 24 h. Workloads of 10,000 jobs (scale 10) and 40,000
+(scale 40) are published. The 100,000 of scale 100 are drawn from the 40,000 by seed. They are every job twice and
+half of them once more, each copy up to 10 minutes earlier or later.
 
-A method is a value of sia's option `solver`: LP* of the paper is highs-ipm here, the faster of HiGHS's solvers
-from scratch, with COpter's shim; POP is pop-ray, its parts on two cores at once. Each method and scale runs in a
-process of its own; what is done lies in `--out` and is not run again, and what was interrupted goes on. Times are
-of this machine. *Decided*: from the values of a round to whole picks, as the paper counts: changes of the program,
-which all methods are given, telling it to the solver, solution and shim. *Solver*: of that the solution alone (of
-LPs without shim). *Policy*: the whole round, which also values and places.
+As in that code, sia runs with p = 0.5 and lambda = 1.1, so a configuration gains (r G)^p + lambda. Every job's
+goodputs are off by up to 0.5 % each, drawn once. Three things differ from that code. Every job at most doubles the
+GPUs it had, not only one that trains. Every change of a shape costs a restart. No configuration is larger than the
+largest with a goodput.
 
-With --dump-rounds nothing is tabulated: the programs of consecutive rounds are written to DIR, to be solved again
-offline (format and reader: benchmarks/programs.py), until there are `--rounds` from `--from-hour` on.
+A method is a value of sia's option `solver`. LP* of the paper is highs-ipm here, the faster of HiGHS's solvers
+from scratch, with COpter's shim. POP is pop-ray, with its parts on two cores at once. Each method and scale runs
+in a process of its own. What is done lies in `--out` and is not run again, and what was interrupted goes on. Times
+are of this machine.
+
+*Decided* is the time from the values of a round to whole picks, as the paper counts. It includes changes of the
+program, telling it to the solver, solution and shim. *Solver* is the solution alone (of LPs without shim).
+*Policy* is the whole round, which also values and places.
+
+With --dump-rounds nothing is tabulated. The programs of `--rounds` consecutive rounds from `--from-hour` on are
+written to DIR, to be solved again offline. `benchmarks/programs.py` has the format and a reader.
 """
 
 from __future__ import annotations
@@ -352,9 +356,10 @@ def main() -> None:
 def compared(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """Return how methods of one scale stand to each other, by name; only what was run.
 
-    `next_over_structured_*`: the fastest of the other methods takes so many times as long as structured;
-    `peer_over_structured_*`: the fastest of those that are not ours; `scratch_over_continual_*`: HiGHS from
-    scratch over the general engine; `*_over_lp`: hours over those of LP*.
+    * `next_over_structured_*`: time of the fastest other method over that of structured.
+    * `peer_over_structured_*`: the same of the fastest that is not ours.
+    * `scratch_over_continual_*`: HiGHS from scratch over the general engine.
+    * `*_over_lp`: hours over those of LP*.
     """
     peers = [name for name in found if name not in ("structured", "continual")]
     sides = {

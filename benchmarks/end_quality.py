@@ -2,11 +2,11 @@
 
     python -m benchmarks.end_quality [--only NAME,…] [--seeds 5] [--times 4] [--count progress]
 
-Alone: `python train.py --seed S`. Adapted: two replicas of a managed group, which begin with the script's own
-batch and go on with one `--times` as large as soon as the gradient noise is known, as a job does that gets more
-GPUs; the learning rate follows by the job's own rule, and the run ends by progress. A script that makes several
-steps of one batch keeps its batch whatever it is given. `worse by`: how far the mean over seeds is from that
-alone, to the worse side, in standard deviations of the runs alone; more than 1 is `worse`.
+A run alone is `python train.py --seed S`. An adapted run has two replicas of a managed group, which begin with the
+script's own batch. They go on with one `--times` as large once the gradient noise is known, as a job does that
+gets more GPUs. The learning rate follows by the job's own rule, and the run ends by progress. A script that makes
+several steps of one batch keeps its batch. `worse by` is how far the mean over seeds is on the worse side of that
+alone, in standard deviations of the runs alone. More than 1 is `worse`.
 """
 
 from __future__ import annotations

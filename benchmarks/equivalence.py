@@ -1,9 +1,11 @@
 """Training that is resized and moved, against plain PyTorch; the noise scale, against its closed form.
 
-`python -m benchmarks.equivalence`. Part one: a fixed batch size, resized and moved between processes while it
-trains, warm and cold; each sample of each epoch must be trained on exactly once and the parameters must
-be those of an uninterrupted plain DDP run. Part two: gradients of a quadratic loss whose noise scale is known,
-through the real communication hook, against a float64 reference.
+    python -m benchmarks.equivalence
+
+Part one trains with a fixed batch size, and is resized and moved between processes, warm and cold. Each sample of
+each epoch must be trained on exactly once. The parameters must be those of an uninterrupted plain DDP run. Part
+two sends gradients of a quadratic loss, whose noise scale is known, through the real communication hook. A float64
+reference checks them.
 Figures: `max_abs_param_diff`, `samples_repeated`, `samples_skipped`, `pgns_rel_err`, `adascale_rel_err`.
 """
 
@@ -80,8 +82,8 @@ def against_plain(batch_size: int, optimizer: str, processes: int) -> list[objec
     return [f"{optimizer}, batch {batch_size}", max(processes, 1), difference, repeated, skipped]
 
 
-# Samples x_i ~ N(mu, sigma^2 I) in DIM dimensions and the loss |w - x|^2 / 2 at a learning rate of 0: the
-# gradient's square is |w - mu|^2, its noise DIM sigma^2; for Adam both divided elementwise by E[g^2].
+# Samples are x_i ~ N(mu, sigma^2 I) in DIM dimensions, and the loss is |w - x|^2 / 2 at a learning rate of 0. So
+# the gradient's square is |w - mu|^2 and its noise DIM sigma^2. For Adam both are divided elementwise by E[g^2].
 QUADRATIC = """
 import json, sys, torch, coadapt
 from torch import nn

@@ -1,11 +1,18 @@
 """Relative error of predicted step times on measured profiles of five models on five GPU types.
 
-Two questions: fitted to half of the placements, how well are the other half predicted (mean over `SPLITS`
-random splits); fitted to at most 4 replicas, how well are up to 16 predicted. Beside ours: ours without
-knowing how replicas are spread over nodes (even spread assumed), ours with the links of the GPU type
-learned from the *other* models' profiles, models bootstrapped by equation 3.1, and the published seven-
-parameter model refitted in this run. Held-out rows are never fitted to. Usage: python
-benchmarks/estimator_accuracy.py
+    python -m benchmarks.estimator_accuracy
+
+The first question is how well a fit to half of the placements predicts the other half, as a mean over `SPLITS`
+random splits. The second is how well up to 16 replicas are predicted by a fit to at most 4. Held-out rows
+are never fitted to.
+
+Five estimators are compared:
+
+* ours;
+* ours without knowing how replicas are spread over nodes;
+* ours with the links of the GPU type learned from the *other* models' profiles;
+* models bootstrapped by equation 3.1;
+* the published model of seven parameters, fitted anew in this run.
 """
 
 from __future__ import annotations

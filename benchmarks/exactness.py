@@ -2,14 +2,14 @@
 
     python -m benchmarks.exactness [--instances 10000] [--gap 1e-6] [--processes 2]
 
-HiGHS solves every one whole, as an integer program of all options, to the very optimum or for ten seconds; those
-of many rows are a twentieth as many as those of another family. The structured solver solves it from nothing, and
-once more by a program that had other capacities and half of the rows before. It is wrong where the optimum is
-outside [objective, bound] by more than 1e-6 of it (or of 1), where a plan is not within capacity or picks what is
-not allowed, and where it leaves out required rows that could all be served.
+HiGHS solves every program whole, as an integer program of all options, to the very optimum or for ten seconds. The
+family of many rows has a twentieth as many programs as another one. The structured solver solves each from
+nothing, and once more by a program that had other capacities and half of the rows before.
 
-General linear programs are the matter of `lp_exactness`, whose largest error is repeated here; `--no-lp` leaves
-that out.
+A solution is wrong if the optimum is outside [objective, bound] by more than 1e-6 of it (or of 1). So is a plan
+that is not within capacity, picks what is not allowed, or leaves out required rows that could all be served.
+
+`lp_exactness` tests general linear programs. Its largest error is repeated here; `--no-lp` leaves that out.
 """
 
 from __future__ import annotations

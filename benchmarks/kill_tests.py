@@ -2,10 +2,10 @@
 
 All the while each training and measuring process is looked at: no GPU of a node may have two at any moment.
 
-The training script counts, inside its model, how often each sample has been trained on: a parameter with one
-entry per sample whose gradient is the sample's own, so that after E epochs each entry must be exactly -E. The
-count is part of the state that is saved, restored, handed to newcomers and undone with a broken step; a
-sample skipped, or repeated other than by replaying from a checkpoint, shows in the final parameters.
+The training script counts, inside its model, how often each sample has been trained on. A parameter has one entry
+per sample, and its gradient is the sample's own. So each entry must be exactly -E after E epochs. The count is
+part of the state that is saved, restored, handed to newcomers and undone with a broken step. The final parameters
+show a sample that was skipped, or repeated other than by replaying from a checkpoint.
 
     python -m benchmarks.kill_tests [--kills 32] [--jobs 2]
 """

@@ -1,10 +1,10 @@
 """Rounds of large clusters, one after another: seven GPU types, jobs that come, go, grow and are measured anew.
 
-A job trains one of the fitted models of core/pace_profiles.json, at its own speed and noise; the two GPU types
-that were not measured run at multiples of measured ones. In every round a part of the jobs ends and others arrive;
-of those that stay a part learns something (goodputs move by several percent), and the rest of those that train
-report what hardly differs from what was known, as live jobs do. Where jobs of all kinds are asked for, some are
-rigid, pipeline-parallel, reserved or may not be preempted, and where nodes fail, they return some rounds later.
+A job trains one of the fitted models of core/pace_profiles.json, at its own speed and noise. The two GPU types
+that were not measured run at multiples of measured ones. In every round some jobs end and others arrive. Some of
+those that stay learn something, so that their goodputs move by several percent. The others that train report what
+hardly differs from what was known, as live jobs do. If jobs of all kinds are asked for, some are rigid,
+pipeline-parallel, reserved or not preemptible. Nodes that fail return some rounds later.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """The simulator beside the live cluster: the demo's jobs run live, then their recorded trace is replayed.
 
 `python -m benchmarks.live_vs_simulated` takes as long as the demo and keeps what it saw as `out/live.jsonl` (the
-trace) and `out/live.json`; `--trace out/live.jsonl` replays that again. Who gets the last GPU is a matter of
-tenths of seconds, live as simulated, so the trace is replayed `--replays` times with jobs up to a second later.
-Figures: `mean_jct_rel_err`, the mean JCT of those replays over the live one, less one (without its
-sign: `mean_jct_off`); `mean_jct_sd_s`, their standard deviation; and `exact_rel_err`, of the trace as it is.
+trace) and `out/live.json`; `--trace out/live.jsonl` replays that again. Tenths of seconds decide who gets the last
+GPU, live as simulated. So the trace is replayed `--replays` times with jobs up to a second later. It prints:
+
+* `mean_jct_rel_err`: the mean JCT of those replays over the live one, less one (`mean_jct_off`: without its sign);
+* `mean_jct_sd_s`: their standard deviation;
+* `exact_rel_err`: the same error for the trace as it is.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python -m tests.support.lp_instances --fetch                       # once, for Netlib's
     python -m benchmarks.lp_exactness [--time-limit-s 10] [--tolerance 1e-6] [--families netlib,diet]
 
-Every program is solved cold. An error is |objective - HiGHS'| / max(|HiGHS'|, 1), over programs that both say are
-optimal; a wrong status is one that is neither HiGHS' (or, where HiGHS gives none, that of the construction) nor
-`stopped`; one that stopped at the time limit is counted as not solved.
+Every program is solved cold. An error is |objective - HiGHS'| / max(|HiGHS'|, 1), over programs that both call
+optimal. A status is wrong if it is neither HiGHS' nor `stopped`; if HiGHS gives none, that of the construction
+counts. A program that stopped at the time limit counts as not solved.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
     python -m benchmarks.placer_speed [--repeats 3] [--most-gpus 250000] [--seed 0]
 
-Every case is a full cluster whose jobs run where an earlier round put them, and a round in which some of them
-change configuration, always within the limits of `ConfigurationSet`. "scattered": every node has a quarter of its
-GPUs in small jobs that stay, and configurations as large as fit are to take the rest, so that nothing fits without
-moving. The peer is the same placer that is not told where jobs run: what a round would move if it did not care.
+Every case is a full cluster whose jobs run where an earlier round put them. In the next round some of them change
+configuration, within the limits of `ConfigurationSet`. In the case "scattered" every node has a quarter of its
+GPUs in small jobs that stay. The largest configurations that fit are to take the rest, so that nothing fits
+without moves. The peer is the same placer that is not told where jobs run, which shows what a round would move
+without care.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m benchmarks.policy_time [--rounds 200] [--large-rounds 10] [--seed 0]
 
-Jobs are drawn from the fitted models of core/pace_profiles.json, each with its own speed, scaling and noise
-scale; over the rounds they grow, age and restart, models are refitted, jobs leave and arrive. The peer is the same
-program, in the same rounds, handed to HiGHS whole (every job and configuration), as an ILP modeller would.
+Jobs are drawn from the fitted models of core/pace_profiles.json, each with its own speed, scaling and noise scale.
+Over the rounds they grow, age, restart, leave and arrive, and models are fitted anew. The peer is the same program
+in the same rounds, handed to HiGHS whole (every job and configuration), as an ILP modeller would.
 """
 
 from __future__ import annotations

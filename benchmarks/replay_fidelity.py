@@ -1,15 +1,15 @@
 """Our simulator beside the public ones: the same traces, semantics and policies, figure by figure.
 
 `python -m benchmarks.replay_fidelity` replays every row of the table below and prints ours beside the published
-simulator's figure. Sets: A is Sia's artifact on its mixed 64-GPU cluster, B Lucid's simulator on Helios Venus, C
-Gavel's simulator on its 48-GPU cluster; there the policy is Gavel's objective.
+simulator's figure. Set A is Sia's artifact on its mixed cluster of 64 GPUs, and B is Lucid's simulator on
+Helios Venus. C is Gavel's simulator on its cluster of 48 GPUs, where the policy is Gavel's objective.
 Another trace:
 
     python -m benchmarks.replay_fidelity --trace FILE --policy sia --cluster "6x t4:4, 3x rtx:8, 2x a100:8" \\
         --compat sia-artifact
 
-Sia's solver finds one of many equal plans and Pollux searches at random, so that one run is one draw: ours is the
-mean of several, with their standard deviation.
+Sia's solver finds one of many equal plans and Pollux searches at random, so one run is one draw. Ours is the mean
+of several, with their standard deviation.
 
 Figures: `<set>/<trace>/<policy>/<figure>`, `.../rel_err_<figure>` and, of several draws, `.../sd_<figure>`.
 """

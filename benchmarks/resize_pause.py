@@ -6,9 +6,9 @@
 `recovery_s`: SIGKILL of one of two training processes, survivors go on in place. `torchrun_s`, `ray_train_s`: the
 same training under torchrun's and Ray Train's restart after the same SIGKILL, in the same run.
 
-`start_cpu_s`: CPU seconds from the request of a training process to its script's first line, of the process, of
-the template that forks it and of the worker that asks. `plain_start_cpu_s`: the same, started as any program.
-The worker itself is not in either: Ray starts it, and it imports no torch.
+`start_cpu_s`: CPU seconds from the request of a training process to its script's first line. It counts the
+    process, the template that forks it and the worker that asks. `plain_start_cpu_s`: the same, started as any
+    program. The worker itself is not in either: Ray starts it, and it imports no torch.
 
 All of it ends within four minutes: each part has a share of that time, and makes fewer pauses where it runs out.
 """

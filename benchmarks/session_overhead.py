@@ -1,10 +1,10 @@
 """What the session costs: one training step of the same script with plain DDP and with Coadapt.
 
-`python -m benchmarks.session_overhead` runs them by turns, gloo on CPU, 1 and 2 workers. A machine's speed
-drifts by more than the session costs, so a run is compared only with the one beside it, the order changing, and
-the figure is the median of those ratios of median step times. The noise scale is measured, control points,
-heartbeats and reports are on. With one worker the script without DDP stands beside both: DDP reduces its gradients
-there too, which Coadapt leaves out.
+`python -m benchmarks.session_overhead` runs them by turns with 1 and 2 workers, by gloo on CPU. A machine's speed
+drifts by more than the session costs. So a run is compared only with its neighbour, in changing order. The figure
+is the median of these ratios of median step times. The noise scale is measured, and control points, heartbeats and
+reports are on. With one worker the script also runs without DDP, since DDP reduces its gradients there too and
+Coadapt does not.
 Figures: `overhead_1_worker`, `overhead_2_workers` (fractions of the plain DDP step; wanted: at most 0.03), and
 `overhead_1_worker_without_ddp`.
 """
@@ -25,8 +25,8 @@ from coadapt.executor.rehearsal.group import TrainingGroup
 
 from .harness import finish, table
 
-# All kinds keep freed memory: whether glibc hands a gradient's pages back between two steps depends on what else
-# lies on the heap, and decides over a fifth of this step's time.
+# All kinds keep freed memory. Else the rest of the heap decides whether glibc hands back a gradient's pages between
+# two steps. That changes a fifth of this step's time.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
 
 SCRIPT = """

@@ -3,13 +3,14 @@
     python -m benchmarks.shard_balancing [--size 1024] [--kind stateful] [--rounds 8 --skip 2] [--engine] [--full]
 
 All methods get the same loads, each on the placement its own rounds made. Time is CPU time of a round on one
-thread, so that a loaded machine blurs it little; that of POP is the makespan of its parts over 64 cores, each part
-on one, as the paper estimates it, and beside it over two; a part has --part-limit seconds. The integer program is
-solved whole by HiGHS only at 128 shards and 16 servers, unless --full or named by --method: at 1,024 shards it
-finds nothing of use in minutes. Ours leaves replicas where they are while they fit; LP-Relaxed is shown with the
-same rule, and ours without it, so that either can be compared with its like. --full is the paper's setting: 100
-rounds, the first 20 excluded, 1,024 and 2,048 shards, and the relaxation as stated too, with its hundred thousand
-rows R <= X; days on two cores.
+thread, so that a loaded machine blurs it little. The time of POP is the makespan of its parts over 64 cores, as
+the paper estimates it, and also over two. A part has --part-limit seconds.
+
+HiGHS solves the whole integer program only at 128 shards and 16 servers, unless --full or --method asks for it. At
+1,024 shards it finds nothing of use in minutes. Ours leaves replicas where they are while they fit. LP-Relaxed is
+also shown with this rule, and ours without it, so that equals can be compared. The paper's setting is --full: 100
+rounds without the first 20, and 1,024 and 2,048 shards. It includes the relaxation as stated, with its hundred
+thousand rows R <= X. It takes days on two cores.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
     python -m benchmarks.sia_evaluation --render --write     run nothing; renew docs/results/evaluation.md
 
 Semantics are our own: jobs end within a round, profiles are bootstrapped as the paper says. Runs are kept in
-out/sia_evaluation/ and not run again, so an interrupted benchmark goes on; after a change of the
-simulator or of a policy, `--again`. Figures: `<experiment>/<setting>/<figure>`, means over traces.
+out/sia_evaluation/ and not run again, so an interrupted benchmark goes on. `--again` runs them after a change of
+the simulator or of a policy. Figures: `<experiment>/<setting>/<figure>`, means over traces.
 """
 
 from __future__ import annotations

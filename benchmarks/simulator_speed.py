@@ -3,13 +3,15 @@
 `python -m benchmarks.simulator_speed` prints the figures
 
 * `saturn1_sia_s`: CPU seconds of `A/saturn-1/sia` of `benchmarks.replay_fidelity`, reading excluded;
-* `pai40k_las_s`: wall seconds of COpter's 40k-job Alibaba-PAI trace of 24 h on 40 times its 256-GPU cluster of 7
-  GPU types under `las`, reading excluded, until the last job ends (`pai40k_cpu_s`: CPU seconds of it);
+* `pai40k_las_s`: wall seconds of COpter's Alibaba-PAI trace of 40k jobs under `las`, reading excluded;
+* `pai40k_cpu_s`: CPU seconds of the same;
 * `pai40k_peak_gib`: the most memory that this run's process ever held.
 
-Jobs of the 40k trace ask for the most GPUs at which they are half as efficient as on the fewest, on the GPU
-type of median speed ("TunedJobs"; `GoodputTable.request`). `--jobs 2k` or `10k` runs the smaller traces on
-clusters of 2 and 10 times 256 GPUs; `--profile` prints where time goes.
+The 40k trace is 24 h on 40 times COpter's cluster of 256 GPUs of 7 types. Its jobs ask for the most
+GPUs at which they are half as efficient as on the fewest ("TunedJobs"; `GoodputTable.request`). The type of median
+speed counts.
+`--jobs 2k` or `10k` runs the smaller traces on clusters of 2 and 10 times 256 GPUs; `--profile` prints where time
+goes.
 """
 
 from __future__ import annotations

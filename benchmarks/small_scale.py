@@ -2,9 +2,10 @@
 
     python -m benchmarks.small_scale [--first 1] [--traces GLOB] [--processes 2]
 
-The traces are those of Sia's evaluation (Philly, Helios' Saturn, newTrace) that lie beside the checkout, on its
-cluster of 64 GPUs of three types, from measured profiles. All solve each round to a gap of 1e-4: `ilp` is HiGHS
-given the whole integer program, `milp` given what the reduced costs of the LP leave open of it.
+The traces are those of Sia's evaluation that lie beside the checkout: Philly, Helios' Saturn and newTrace. They
+run on its cluster of 64 GPUs of three types, from measured profiles. All solve each round to a gap of 1e-4. `ilp`
+is HiGHS with the whole integer program, and `milp` is HiGHS with what the reduced costs of the LP leave open of
+it.
 
 * `mean_jct_ratio`: structured over ilp, of means over the traces; `mean_jct_ratio_milp`: over milp.
 * `policy_time_ratio`: the same of the seconds of all rounds together, with goodput, program and placement;
@@ -43,8 +44,8 @@ SOLVERS = ("structured", "milp", "ilp")
 class Timed:
     """A policy, and of each of its rounds the clock's and the CPU's seconds, and those of its solver.
 
-    What jobs have measured is fitted to models before the clock starts: in the live service that happens as they
-    report, and it is the same whatever solves the round.
+    Models are fitted before the clock starts. The live service fits them as jobs report, whatever solves the
+    round.
     """
 
     policy: Planner

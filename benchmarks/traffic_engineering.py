@@ -5,15 +5,18 @@
 Four edge-disjoint shortest paths per demand, as in Teal; demands change by up to 10 % a round. Kdl and ASN are
 random graphs of their sizes and distances (`copter/problems/topology.py`), or a Topology Zoo file: --graphml. The
 paths are found once, before the rounds. --demands takes a random part of all pairs of nodes, at the same load of
-the network. POP is built on demands that are small beside a part's capacities, and judged with the paper's 64 and
-128 parts; on a sample it is also shown with as few as leave each the number of demands it would have of all pairs.
---full takes all pairs, 568 thousand of Kdl and 3 million of ASN, for 20 rounds of which the first 5 do not count,
-and LP-All only if --lp-all is given too (by HiPO, of `pip install highspy-extras`, where --lp-by says so: of all
-of Kdl's Bimodal demands it is the only one to end); --method and --rounds choose less. POP and LPs from scratch
-remember nothing of a round, and are solved in those alone that count. Ours is shown to --tolerance and, as
-ours_loose, to ten times that: what it allocates in the least time. Time is CPU time of a round, so that load
-blurs it little: of HiGHS on one thread, of ours on --threads all together, of POP the makespan of its parts over
-64 cores, each on one, as the paper estimates it, and beside it over two.
+the network. POP relies on demands that are small relative to a part's capacities. It is judged with the paper's 64
+and 128 parts. On a sample it is also shown with fewer parts, so that each has as many demands as it would have of
+all pairs.
+
+--full takes all pairs, 568 thousand of Kdl and 3 million of ASN, for 20 rounds, of which the first 5 do not count.
+It includes LP-All only if --lp-all is given too. HiPO (of `pip install highspy-extras`) solves it if --lp-by says
+so. Only HiPO ends on all of Kdl's Bimodal demands. --method and --rounds choose less.
+
+POP and LPs from scratch remember nothing of a round, so they are solved only in rounds that count. Ours is shown
+to --tolerance and, as ours_loose, to ten times that, which shows what it allocates in the least time. Time is CPU
+time of a round, so that load blurs it little. HiGHS has one thread, and the time of ours is over all --threads.
+The time of POP is the makespan of its parts over 64 cores, as the paper estimates it, and also over two.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python -m benchmarks.whole_round [--gpus 25000] [--jobs 5000] [--rounds 60] [--churn 0.01] [--fail 1e-4]
 
-The jobs are those of benchmarks/large_rounds.py, of all kinds: 1 % end in a round and as many arrive, 4 % learn
-something, all others that train report as usual. One node in 10,000 fails in a round (each about once a week), and
-returns ten rounds later. --plain: adaptive jobs alone. The first round starts from nothing and is told apart. One
-process, one thread.
+The jobs are those of benchmarks/large_rounds.py, of all kinds. In a round 1 % of them end and as many arrive, 4 %
+learn something, and all others that train report as usual. One node in 10,000 fails in a round (each about once a
+week), and returns ten rounds later. --plain: adaptive jobs alone. The first round starts from nothing and is told
+apart. One process, one thread.
 """
 
 from __future__ import annotations

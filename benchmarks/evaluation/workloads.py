@@ -37,10 +37,10 @@ def spike(
 ) -> list[Row]:
     """Make Spike-240 (section 3.5.6): the busiest hours of a trace, with as many jobs as `jobs`.
 
-    The paper samples its production traces at 40 jobs/h, which are not public. Here: of the window of `length_s`
-    with most submissions all jobs are taken; where they are fewer, jobs drawn from them are submitted once
-    more within five minutes of the first time, where they are more, some are left out. So bursts stay bursts.
-    `burst`: so many of the jobs are submitted in the half hour from 2.5 h on, the paper's burst, and not before.
+    The paper samples its production traces, which are not public, at 40 jobs/h. Here all jobs are taken of the
+    window of `length_s` with most submissions. If they are too few, jobs drawn from them are submitted again
+    within five minutes. If they are too many, some are left out. So bursts stay bursts. With `burst`, that many
+    jobs are submitted in the half hour from 2.5 h on, the paper's burst, and not before.
     """
     times = np.array([float(row["time"]) for row in rows])
     starts = np.sort(times)

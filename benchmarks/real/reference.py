@@ -1,8 +1,8 @@
 """What plain DistributedDataParallel would make of a script, in one process: for models with BatchNorm.
 
-Statistics over a batch are over each replica's part of it, so that a group's parameters are not those of one
-process. Here each batch of a script is handed to it part by part. Buffers are those of the first replica and move
-once a batch, by the mean of its passes; the optimizer steps once, by the mean of all parts' gradients.
+Statistics over a batch are over each replica's part of it, so a group's parameters are not those of one process.
+Here each batch of a script is handed to it part by part. Buffers are those of the first replica, and move once a
+batch by the mean of its passes. The optimizer steps once, by the mean of all parts' gradients.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def append_phase(phases: list[Phase], phase: Phase) -> None:
 class PlainDdp:
     """Runs the loop of a script whose objects are `prepared` as a DDP job that changes by `phases`.
 
-    `least`: what is left of an epoch is cut into parts of so many samples, or of as many as a replica is given
-    of a whole batch; replicas compute one alike where there are too few.
+    What is left of an epoch is cut into parts of `least` samples, or of as many as a replica is given of a whole
+    batch. If there are too few parts, replicas compute the same one.
     """
 
     def __init__(self, prepared: Any, phases: Sequence[Phase], least: int) -> None:

@@ -92,7 +92,7 @@ def test_a_change_of_shape_or_type_pauses_a_job_and_other_nodes_do_not() -> None
     script: list[Held | None] = [("t4", {0: 2}), ("t4", {1: 2}), ("t4", {0: 2, 1: 2}), ("v100", {0: 1}), None]
     script.append(("v100", {0: 1}))
     outcome = run(world(GROWS, job(), late()), Scripted(script))
-    # Rates are 1.9 for 30 s, 1.9 on the other node for 60 s, 3.5 on two nodes for 30 s, and 2 for 30 s. Then comes
+    # Rates are 1.9 for 30 s, 1.9 on the other node for 60 s, and 3.5 on two nodes for 30 s. After 30 s at 2 comes
     # a minute of nothing, then the rest of the first 400 at 2, and 3600 at 3.
     done = 30 * 1.9 + 60 * 1.9 + 30 * 3.5 + 30 * 2.0
     assert outcome.finished_s[0] == pytest.approx(300 + RESTART_S + (400 - done) / 2.0 + 3600 / 3.0)
