@@ -25,8 +25,8 @@ from coadapt.executor.rehearsal.group import TrainingGroup
 
 from .harness import finish, table
 
-# All kinds keep freed memory. Else the rest of the heap decides whether glibc hands back a gradient's pages between
-# two steps. That changes a fifth of this step's time.
+# All kinds keep freed memory. Else the rest of the heap decides whether glibc hands back a gradient's pages
+# between two steps. That changes a fifth of this step's time.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
 
 SCRIPT = """
