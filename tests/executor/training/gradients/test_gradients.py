@@ -2,142 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 import torch
-import torch.distributed as dist
-from coadapt.executor.protocol.messages import Join
-from coadapt.executor.training.collective.group import Disagreement, Group
+from coadapt.executor.training.collective.group import Group
 from coadapt.executor.training.data.units import Split
 from coadapt.executor.training.gradients import backward
-from coadapt.executor.training.gradients.gradient_noise import GradientNoise, Preconditioner
 from coadapt.executor.training.gradients.gradients import Gradients
-from coadapt.executor.training.gradients.noise_meter import NoiseMeter
 from coadapt.executor.training.gradients.part_plan import PartPlan
-from coadapt.executor.training.gradients.step_timer import StepTimer
 from coadapt.executor.training.losses.loss_kind import Kind
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from tests.support.breaking_guard import BreakingGuard
+from tests.support.gradient_runs import (
+    CLASSES,
+    SAMPLES,
+    Backward,
+    Model,
+    alone,
+    check,
+    data,
+    gradients_of,
+    grads,
+    in_parts,
+    of,
+    on_all,
+    two_backwards,
+)
 from tests.support.opaque import OpaqueMean
 from tests.support.ranks import on_ranks
-
-SAMPLES, CLASSES = 13, 3  # that no number of parts divides
-Backward = Callable[[Gradients, "Model", Tensor, Tensor], None]
-
-
-class Model(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        self.inside = nn.Linear(7, 8)
-        self.head = nn.Linear(8, CLASSES)
-        self.aside = nn.Linear(8, CLASSES)  # that only some samples reach
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(torch.tanh(self.inside(x)))
-
-    def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        return F.mse_loss(self(x), F.one_hot(y, CLASSES).float())
-
-
-def data() -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(1)
-    y = torch.randint(0, CLASSES, (SAMPLES,), generator=generator)
-    return torch.randn(SAMPLES, 7, generator=generator), y
-
-
-def gradients_of(
-    model: Model, group: Group | None = None, loss: Kind = Kind.UNKNOWN, guard: Any = None
-) -> Gradients:
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    meter = NoiseMeter(GradientNoise(initial_batch_size=SAMPLES), Preconditioner(optimizer))
-    parameters = lambda: list(model.parameters())  # noqa: E731
-    found = Gradients(parameters, meter, StepTimer(torch.device("cpu")), lambda said: None, guard, loss)
-    found.attach(group) if group is not None else found.parameters_changed()
-    backward.watch(found)
-    return found
-
-
-def in_parts(
-    gradients: Gradients, model: Model, act: Backward, split: Split, group: Group | None, batch: Any
-) -> int:
-    """Do one batch again as often as it has to be. Return how often it was done."""
-    x, y = batch
-    rank = group.rank if group is not None else 0
-    for tries in range(1, 6):
-        weights = gradients.weights
-        whole = weights.whole or weights.trial
-        now = Split(split.replicas, len(x), 1 if weights.undivided else split.passes, least=len(x) if whole else 1)
-        parts = now.parts(len(x), rank)
-        count = now.replicas * len(parts)
-        for number, part in enumerate(parts):
-            last = number == len(parts) - 1
-            plan = PartPlan(part.samples, len(x), part.copies, 1, count, len(x), visible=last, last=last)
-            gradients.begin_part(plan)
-            act(gradients, model, part.of(x), part.of(y))
-            if gradients.undone:
-                break
-        else:
-            return tries
-    raise AssertionError("done again and again")
-
-
-def grads(model: nn.Module) -> list[Tensor | None]:
-    return [None if p.grad is None else p.grad.clone() for p in model.parameters()]
-
-
-def alone(act: Backward, batches: int = 1) -> list[Tensor | None]:
-    """Return what the plain script has. `act` may call what does nothing there."""
-    backward.watch(None)
-    model, (x, y) = Model(), data()
-    plain = gradients_of(model)
-    backward.watch(None)
-    for _ in range(batches):
-        plain.begin_part(PartPlan(len(x), len(x)))
-        act(plain, model, x, y)
-    return grads(model)
-
-
-def on_all(replicas: int, passes: int, act: Backward, batches: int = 1, loss: Kind = Kind.UNKNOWN) -> list[Any]:
-    """Return (gradients, times that the last batch was done) of each replica."""
-
-    def train(group: Group | None) -> tuple[list[Tensor | None], int]:
-        model = Model()
-        gradients = gradients_of(model, group, loss)
-        split = Split(replicas, SAMPLES, passes)
-        tries = [in_parts(gradients, model, act, split, group, data()) for _ in range(batches)]
-        backward.watch(None)
-        return grads(model), tries[-1]
-
-    return on_ranks(replicas, train) if replicas > 1 else [train(None)]
-
-
-def check(found: Sequence[Any], wanted: Sequence[Tensor | None]) -> None:
-    for mine, _ in found:
-        for gradient, plain in zip(mine, wanted, strict=True):
-            if plain is None:
-                assert gradient is None
-            else:
-                torch.testing.assert_close(gradient, plain, rtol=2e-5, atol=2e-6)
-
-
-def of(loss: Callable[[Model, Tensor, Tensor], Tensor]) -> Backward:
-    return lambda gradients, model, x, y: loss(model, x, y).backward()
 
 
 def tokens(x: Tensor, y: Tensor) -> Tensor:
     """Return targets of which some are padding, more of them in some parts than in others."""
     return torch.where(x[:, 0] > 0.3, -100, y)
-
-
-def two_backwards(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> None:
-    model.loss(x, y).backward()
-    model.head(torch.tanh(model.inside(x))).square().sum().backward()
 
 
 def second_is(loss: Callable[[Model, Tensor, Tensor], Tensor]) -> Backward:
@@ -378,31 +277,6 @@ def test_who_has_seen_whole_batches_tells_that_they_are_in_pieces() -> None:
         check([(found, 1)], grads(model))
 
 
-def test_parameters_that_only_some_replicas_reach_are_combined_and_those_that_none_does_stay_without() -> None:
-    def act(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> None:
-        inside = torch.tanh(model.inside(x))
-        rows = (y == 0).float().unsqueeze(1)
-        loss = (model.head(inside) * (1 - rows)).sum()
-        if rows.any():
-            loss = loss + (model.aside(inside) * rows).sum()
-        loss.backward()
-
-    check(on_all(3, 2, act), alone(act))
-    check(on_all(2, 2, ACTS["cross_entropy"]), alone(ACTS["cross_entropy"]))
-    assert alone(ACTS["cross_entropy"])[-1] is None
-
-
-def test_parameters_that_are_unfrozen_later_are_combined() -> None:
-    def act(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> None:
-        batch = getattr(model, "seen", 0)
-        model.head.requires_grad_(batch > 1)
-        model.zero_grad()
-        model.loss(x, y).backward()
-        model.seen = batch + gradients.hidden * 0 + 1  # type: ignore[assignment]
-
-    check(on_all(2, 1, act, batches=3), alone(act, batches=3))
-
-
 def test_gradients_that_no_backward_brought_are_combined_before_a_step() -> None:
     def act(gradients: Gradients, model: Model, x: Tensor, y: Tensor) -> None:
         parameters = [*model.inside.parameters(), *model.head.parameters()]
@@ -441,62 +315,3 @@ def test_a_hidden_pass_shows_the_gradients_of_its_part_and_leaves_none_behind() 
     model.loss(x[7:], y[7:]).backward()
     backward.watch(None)
     check([(grads(model), 1)], alone(ACTS["a method of the model"]))
-
-
-class Words:
-    """A guard whose first word is what it is given."""
-
-    def __init__(self, word: int) -> None:
-        self._word = word
-
-    def words(self) -> Sequence[int]:
-        return [self._word, 0, 0, 4095]
-
-    def differs(self, word: int) -> str:
-        return f"word {word} is {self._word} here"
-
-
-@pytest.mark.parametrize("words", [(7, 7), (7, 8), (0, 4095), (1, 3)])
-def test_what_must_be_alike_on_all_replicas_is_compared_whenever_gradients_are(words: tuple[int, int]) -> None:
-    def act(group: Group) -> str:
-        model = Model()
-        gradients = gradients_of(model, group, guard=Words(words[group.rank]))
-        try:
-            in_parts(gradients, model, ACTS["cross_entropy"], Split(2, SAMPLES), group, data())
-        except Disagreement as told:
-            return str(told)
-        return ""
-
-    told = on_ranks(2, act)
-    assert told == (["", ""] if words[0] == words[1] else [f"word 0 is {word} here" for word in words])
-
-
-def after_a_loss(tmp_path: Path, act: Backward, batches: int, last: int) -> list[Any]:
-    """Return gradients that two replicas accumulate over batches. The last is done again in another group."""
-
-    def train(group: Group) -> tuple[list[Tensor | None], int]:
-        model = Model()
-        gradients, (x, y) = gradients_of(model, group, guard=BreakingGuard(group, last - 1)), data()
-        (part,) = Split(2, SAMPLES, 1).parts(SAMPLES, group.rank)
-        plan = PartPlan(part.samples, SAMPLES, part.copies, 1, 2, SAMPLES)
-        for _ in range(batches):
-            gradients.begin_part(plan)
-            act(gradients, model, part.of(x), part.of(y))
-        assert gradients.undone
-        store = dist.FileStore(str(tmp_path / "store"), 2)
-        join = Join(2, group.rank, 2, 1, group.rank, 2, "", 0)
-        gradients.attach(Group.form(join, torch.device("cpu"), store))
-        gradients.begin_part(plan)
-        act(gradients, model, part.of(x), part.of(y))
-        backward.watch(None)
-        assert not gradients.undone
-        return grads(model), 1
-
-    return on_ranks(2, train)
-
-
-@pytest.mark.parametrize(("batches", "last"), [(1, 1), (1, 2), (2, 3), (2, 4)])
-def test_a_group_that_breaks_in_any_backward_has_nothing_counted_twice(
-    tmp_path: Path, batches: int, last: int
-) -> None:
-    check(after_a_loss(tmp_path, two_backwards, batches, last), alone(two_backwards, batches))
