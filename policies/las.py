@@ -17,7 +17,7 @@ class LasOptions(QueueingOptions):
     @field_validator("thresholds_gpu_s")
     @classmethod
     def _rise(cls, thresholds: tuple[float, ...]) -> tuple[float, ...]:
-        if any(b <= a for a, b in zip((0.0, *thresholds), thresholds, strict=False)):
+        if not all(b > a for a, b in zip((0.0, *thresholds), thresholds, strict=False)):
             raise ValueError("thresholds must be above 0 and rise")
         return thresholds
 

@@ -63,7 +63,7 @@ def test_of_equal_jobs_the_first_submitted_is_first_and_then_the_first_of_the_tr
         assert served(policy, *jobs) == ["b", "a", "c"]
 
 
-@pytest.mark.parametrize("thresholds", [(0.0,), (5.0, 5.0), (5.0, 1.0), (-1.0,)])
+@pytest.mark.parametrize("thresholds", [(0.0,), (5.0, 5.0), (5.0, 1.0), (-1.0,), (float("nan"),)])
 def test_levels_that_do_not_rise_are_refused(thresholds: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="thresholds must be above 0 and rise"):
         LasOptions(thresholds_gpu_s=thresholds)
