@@ -123,7 +123,7 @@ class SchedulingCycle:
             with self._timed("observe", timings):
                 to_look_at = self._observe(nodes, now)
             # 2. Keep records true: what nodes, time and other jobs' measurements make of them.
-            with self._timed("upkeep", timings):
+            with self._timed("upkeep", timings), self._for_job(None), self._records.together():
                 for job_id in to_look_at:
                     self._keep(job_id, nodes, now)
             due = self._round_due()
@@ -145,7 +145,7 @@ class SchedulingCycle:
                 news = due or to_look_at or self._records.changed
                 sent = self._diff(nodes, now) if news and not self._stopped else []
             # 6. Apply: write first, then send.
-            with self._timed("apply", timings):
+            with self._timed("apply", timings), self._for_job(None), self._records.together():
                 for action in sent:
                     self._apply(action, nodes, now)
 
@@ -215,7 +215,7 @@ class SchedulingCycle:
             if isinstance(action, StartProfile):
                 job = _on_machines(job, [action.slot], nodes)
                 job = self._records.apply(start_profile(job, action.work.gpu_type, action.slot, now), now)
-                self._sent(job, lambda: self._executors.profile(job, action.slot, job.profile_sequence))
+                self._send(job, lambda: self._executors.profile(job, action.slot, job.profile_sequence))
             elif isinstance(action, ForceOut):
                 self._records.apply(force_out(job, now), now)
             else:
@@ -226,13 +226,16 @@ class SchedulingCycle:
         """Have a job use other slots; `why` it leaves its GPUs, where it gets none."""
         now = self._clock.wall_s()
         job = self._records.apply(claim(_on_machines(job, slots, nodes), slots, now, why), now)
-        self._sent(job, lambda: self._executors.assign(job, slots, job.sequence))
+        self._send(job, lambda: self._executors.assign(job, slots, job.sequence))
 
-    def _sent(self, job: JobRecord, send: Callable[[], None]) -> None:
-        try:
-            send()
-        except Exception as error:
-            self.executor_lost(job.id, f"its executor could not be reached: {error}")
+    def _send(self, job: JobRecord, command: Callable[[], None]) -> None:
+        def send() -> None:
+            try:
+                command()
+            except Exception as error:
+                self.executor_lost(job.id, f"its executor could not be reached: {error}")
+
+        self._records.send(send)
 
     # --- what happens between cycles ------------------------------------------------------------------------
 
@@ -351,14 +354,14 @@ class SchedulingCycle:
             timings[phase] = self._clock.monotonic_s() - began_s
 
     @contextmanager
-    def _for_job(self, job_id: str) -> Iterator[None]:
-        """Log what goes wrong with one job; the others go on."""
+    def _for_job(self, job_id: str | None) -> Iterator[None]:
+        """Log what goes wrong with one job, or with all of them together; the others go on."""
         try:
             yield
         except Exception as error:
             self._failed(job_id, error)
 
-    def _failed(self, job_id: str, error: Exception) -> None:
+    def _failed(self, job_id: str | None, error: Exception) -> None:
         self._log(job_id, str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")
 
     def _log(self, job_id: str | None, text: str) -> None:

@@ -1,11 +1,15 @@
-"""Applies changes to the records of jobs: each is written first, then told to hooks, then acted on."""
+"""Applies changes to the records of jobs: each is written first, and acted on when it is on disk."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from ..core.settings import Settings
 from ..executor.protocol.job_events import ExecutorEvent
 from .backends import ExecutorBackend
-from .commands import EndProfile
+from .commands import Command, EndProfile
 from .hooks import Change, Hooks
 from .reactions import Reaction
 from .record import JobRecord
@@ -22,6 +26,7 @@ class Records:
         self._hooks = hooks
         self._settings = settings
         self._due: dict[str, float] = {}  # job id -> wall time from which time alone may change it
+        self._unsent: list[Callable[[], None]] | None = None  # commands of the transaction under way
         self.changed: set[str] = set()  # since the last upkeep
         self.round_asked = False
         for job in store.unretired.values():
@@ -40,11 +45,42 @@ class Records:
         """Return the jobs whose time has come."""
         return {job_id for job_id, due in self._due.items() if due <= now}
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Write all that is applied within as one transaction, then send its commands, in order.
+
+        If the transaction fails, nothing is written and nothing is sent. A command that raises keeps no other from
+        being sent. The caller holds the lock of the cycle.
+        """
+        if self._unsent is not None:
+            yield
+            return
+        self._unsent = unsent = list[Callable[[], None]]()
+        try:
+            with self.store.together():
+                yield
+        finally:
+            self._unsent = None
+        with ExitStack() as sending:
+            for send in reversed(unsent):
+                sending.callback(send)
+
+    def send(self, command: Callable[[], None]) -> None:
+        """Send a command as soon as everything applied before it is on disk."""
+        if self._unsent is None:
+            command()
+        else:
+            self._unsent.append(command)
+
     def apply(self, reaction: Reaction, now: float, cause: ExecutorEvent | None = None) -> JobRecord:
-        """Write a reaction, then tell hooks and executors. Return the record.
+        """Write a reaction and what hooks make of it, then send its commands. Return the record.
 
         Raises: IllegalTransition; KeyError for an unknown job.
         """
+        with self.together():
+            return self._apply(reaction, now, cause)
+
+    def _apply(self, reaction: Reaction, now: float, cause: ExecutorEvent | None) -> JobRecord:
         job = reaction.job
         before = self.store.get(job.id)
         if job != before or reaction.events:
@@ -55,11 +91,14 @@ class Records:
         if job != before or cause is not None:
             self._hooks.changed(Change(before, job, now, cause))
         for command in reaction.commands:
-            if isinstance(command, EndProfile):
-                self._executors.end_profile(job, command.slot, command.sequence)
-            else:
-                self._executors.restart(job)
+            self.send(partial(self._command, job, command))
         if job.retired and not before.retired:
-            self._executors.retire(job.id)
-            self._hooks.retired(job)
+            self.send(lambda: self._executors.retire(job.id))
+            self.send(lambda: self._hooks.retired(job))
         return job
+
+    def _command(self, job: JobRecord, command: Command) -> None:
+        if isinstance(command, EndProfile):
+            self._executors.end_profile(job, command.slot, command.sequence)
+        else:
+            self._executors.restart(job)

@@ -23,6 +23,10 @@ class Transactions:
     def begin(self) -> Iterator[None]:
         """Write everything within, or nothing of it. An inner transaction can fail by itself."""
         depth, mark = self._depth, len(self._undo)
+        if (
+            depth and not self._db.in_transaction
+        ):  # a full disk may have ended it; what follows must not stand alone
+            raise sqlite3.OperationalError("the transaction around this one has failed")
         self._db.execute("begin immediate" if depth == 0 else f"savepoint level{depth}")
         self._depth += 1
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from coadapt.scheduler.job_lifecycle import IllegalTransition
 from coadapt.scheduler.reactions import Reaction, claim, end, force_out
 from coadapt.scheduler.record import JobRecord
 from coadapt.scheduler.records import Records
-from coadapt.scheduler.store import Event, Store
+from coadapt.scheduler.store import Event, Store, UsageInterval
 
 from tests.support.cycles import StubExecutors
 from tests.support.records import A
@@ -103,3 +105,67 @@ def test_a_phase_that_cannot_follow_is_refused_and_nothing_is_told(desk: Desk) -
     with pytest.raises(IllegalTransition, match="running cannot follow cancelled"):
         desk.records.apply(Reaction(replace(ended, state=replace(ended.state, phase=Phase.RUNNING))), 2.0)
     assert (desk.job, desk.hook.stored) == (ended, [Phase.CANCELLED])
+
+
+def cancel_and_retire(desk: Desk) -> None:
+    desk.records.apply(end(desk.job, Phase.CANCELLED, "cancelled by the user", 1.0), 1.0)
+    desk.records.apply(Reaction(replace(desk.job, retired=True)), 2.0)
+
+
+def together(desk: Desk, *changes: Callable[[Desk], None]) -> None:
+    with desk.records.together():
+        for change in changes:
+            change(desk)
+
+
+def fail(desk: Desk) -> None:
+    raise ArithmeticError
+
+
+def test_changes_made_together_are_on_disk_before_the_first_command_is_sent(desk: Desk, tmp_path: Path) -> None:
+    beside = sqlite3.connect(tmp_path / "jobs.sqlite")
+
+    def phase() -> str:
+        (found,) = beside.execute("select phase from jobs").fetchone()
+        return str(found)
+
+    with desk.records.together():
+        cancel_and_retire(desk)
+        desk.records.send(lambda: desk.executors.sent.append(phase()))
+        assert (phase(), desk.executors.sent, desk.hook.retirees) == ("queued", [], [])
+    assert (desk.executors.sent, desk.hook.retirees) == (["retire j", "cancelled"], [desk.id])
+
+
+def test_changes_made_together_are_all_taken_back_where_one_of_them_fails(desk: Desk) -> None:
+    before = desk.job
+    with pytest.raises(ArithmeticError):
+        together(desk, cancel_and_retire, fail)
+    assert (desk.job, desk.executors.sent, desk.hook.retirees) == (before, [], [])
+    desk.records.apply(end(desk.job, Phase.CANCELLED, "cancelled by the user", 3.0), 3.0)
+    assert desk.job.phase is Phase.CANCELLED
+
+
+def test_a_command_that_raises_keeps_no_other_from_being_sent(desk: Desk) -> None:
+    desk.executors.broken.add(desk.id)
+    with pytest.raises(RuntimeError, match="no way to it"):
+        together(desk, cancel_and_retire)
+    assert (desk.job.retired, desk.hook.retirees) == (True, [desk.id])
+
+
+class Broken(CycleHook):
+    """Holds the GPUs of a job, then fails."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def changed(self, change: Change) -> None:
+        self.store.hold(UsageInterval(change.after.id, change.now, None, "t4", 1, 1))
+        raise ArithmeticError
+
+
+def test_a_record_and_the_intervals_that_follow_from_it_are_written_together(desk: Desk) -> None:
+    records = Records(desk.store, desk.executors, Hooks([Broken(desk.store)], strict=True), SETTINGS)
+    before = desk.job
+    with pytest.raises(ArithmeticError):
+        records.apply(claim(before, (A,), 1.0), 1.0)
+    assert (desk.job, desk.store.intervals()) == (before, [])

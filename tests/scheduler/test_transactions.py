@@ -92,3 +92,20 @@ def test_all_that_is_within_a_failing_one_is_taken_back_with_it() -> None:
     with pytest.raises(ArithmeticError):
         numbers.add_together(1, fails=True)
     assert numbers.stored() == numbers.kept == []
+
+
+def test_nothing_is_written_after_the_transaction_around_it_was_ended_by_the_file() -> None:
+    numbers = Numbers()
+
+    def ended_within() -> None:
+        with numbers.transactions.begin():
+            numbers.add(1)
+            numbers.db.execute("rollback")  # as a full disk does
+            with pytest.raises(sqlite3.OperationalError, match="around this one has failed"):
+                numbers.add_together(2)
+
+    with pytest.raises(sqlite3.OperationalError, match="cannot commit"):
+        ended_within()
+    assert numbers.stored() == numbers.kept == []
+    numbers.add_together(3)
+    assert numbers.stored() == numbers.kept == [3]
