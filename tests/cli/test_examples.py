@@ -1,10 +1,7 @@
 """The examples are ordinary scripts: at most six lines name coadapt, and without them the result is the same."""
 
 import difflib
-import os
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,8 @@ import yaml
 from coadapt.cli import main
 from coadapt.cli.exit_codes import Exit
 from coadapt.core.job import JobSpec
+
+from tests.support.warm_python import Script, run_together
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PLAIN = sorted(path.parent for path in EXAMPLES.glob("*/plain.py"))  # those with their plain script beside them
@@ -26,12 +25,8 @@ def spec(folder: Path) -> JobSpec:
 
 
 def output(script: Path, *args: str, temporary: Path) -> str:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(temporary)}
-    done = subprocess.run(
-        [sys.executable, str(script), *args], capture_output=True, text=True, timeout=120, env=environment
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    (printed,) = run_together([Script(script, args, {"TMPDIR": str(temporary)})])
+    return printed
 
 
 def changed(folder: Path) -> int:
