@@ -42,6 +42,8 @@ class Expected:
     source: ExpectedSource
 
     def __post_init__(self) -> None:
+        if 0 <= self.low_s <= self.mean_s <= self.high_s < math.inf:
+            return  # as nearly always; rounds make thousands
         known = self.source is not ExpectedSource.UNKNOWN
         for name in ("mean_s", "low_s", "high_s"):
             value = getattr(self, name)

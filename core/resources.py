@@ -70,7 +70,12 @@ class Resources:
 
     def fits(self, room: Resources) -> bool:
         """Return whether `room` has this amount. What this amount has none of does not matter."""
-        return self.lack(room) is None
+        free = room.devices
+        return (
+            self.cpus <= max(room.cpus, 0.0) + TOLERANCE
+            and self.memory_gib <= max(room.memory_gib, 0.0) + TOLERANCE
+            and all(share <= max(free.get(at, 0.0), 0.0) + TOLERANCE for at, share in self.devices.items())
+        )
 
     def lack(self, room: Resources) -> str | None:
         """Return what `room` has too little of, in words with both amounts; None: this amount fits."""

@@ -209,14 +209,15 @@ class _Step:
         """Stop or shrink jobs that wait for each other's slots. Other jobs wait for releases on their way."""
         sent: list[Action] = []
         waiting = [j for j in self.moving if not same_amounts(self.holdings[j].target, self.wanted[j])]
-        while True:
+        while waiting:
             needed = self.stuck(waiting)
             blocker = next((j for j in waiting if self.gives_up(j) & needed), None)
             if blocker is None:
-                return sent
+                break
             held = self.holdings[blocker]
             kept = _least(self.wanted[blocker], held.held) if held.shrinks else frozenset()
             sent.append(self.send(blocker, kept))
+        return sent
 
     def stuck(self, waiting: Sequence[str]) -> set[tuple[str, int]]:
         """Return what is short even after all releases on their way and all moves that these make possible.

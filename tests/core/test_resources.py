@@ -32,6 +32,12 @@ def test_an_amount_fits_into_itself_with_anything_and_a_sum_does_not_fit_into_a_
     assert (a + b).fits(a) == (b == Resources())
 
 
+@given(AMOUNTS, AMOUNTS, AMOUNTS)
+def test_what_does_not_fit_lacks_something_that_is_said(a: Resources, room: Resources, taken: Resources) -> None:
+    left = room - taken  # some of it may be owed
+    assert a.fits(left) == (a.lack(left) is None)
+
+
 def test_three_thirds_of_a_gpu_are_one() -> None:
     third = Resources({0: 1 / 3})
     assert (third + third + third).fits(Resources({0: 1.0}))
