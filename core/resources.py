@@ -70,11 +70,15 @@ class Resources:
 
     def fits(self, room: Resources) -> bool:
         """Return whether `room` has this amount. What this amount has none of does not matter."""
+        return self.short(room) == ([], False)
+
+    def short(self, room: Resources) -> tuple[list[int], bool]:
+        """Return the devices of which `room` has too little, and whether it lacks CPUs or memory."""
         free = room.devices
-        return (
+        devices = [at for at, share in self.devices.items() if share > max(free.get(at, 0.0), 0.0) + TOLERANCE]
+        return devices, not (
             self.cpus <= max(room.cpus, 0.0) + TOLERANCE
             and self.memory_gib <= max(room.memory_gib, 0.0) + TOLERANCE
-            and all(share <= max(free.get(at, 0.0), 0.0) + TOLERANCE for at, share in self.devices.items())
         )
 
     def lack(self, room: Resources) -> str | None:

@@ -180,6 +180,7 @@ class _Step:
         self.free = dict(room)
         for holding in holdings.values():
             _add(self.free, _total(holding.held), -1.0)
+        self._adds: dict[str, Amounts] = {}
         self.moving = [j for j, held in self.holdings.items() if not same_amounts(self.wanted[j], held.target)]
 
     def actions(self) -> list[Action]:
@@ -190,7 +191,9 @@ class _Step:
 
     def adds(self, job_id: str) -> Amounts:
         """Return what a job shall have beyond its target."""
-        return _beyond(self.wanted[job_id], self.holdings[job_id].target)
+        if job_id not in self._adds:
+            self._adds[job_id] = _beyond(self.wanted[job_id], self.holdings[job_id].target)
+        return self._adds[job_id]
 
     def fits(self, job_id: str) -> bool:
         """Return whether nobody else holds what a job shall get.
@@ -203,6 +206,7 @@ class _Step:
         held = self.holdings[job_id]
         _add(self.free, _beyond(slots, held.held), -1.0)
         self.holdings[job_id] = replace(held, target=slots, held=slots | held.held)
+        self._adds.pop(job_id, None)
         return Assign(job_id, tuple(sorted(slots)))
 
     def break_waits(self) -> list[Action]:
@@ -300,12 +304,8 @@ def _short(needs: Amounts, free: Amounts) -> set[tuple[str, int]]:
     """Return what of the needs is not free, as (node id, GPU) or (node id, OTHERWISE)."""
     short: set[tuple[str, int]] = set()
     for node, amount in needs.items():
-        room = free.get(node, NOTHING)
-        if amount.fits(room):
-            continue
-        for device, share in amount.devices.items():
-            if not Resources({device: share}).fits(room):
-                short.add((node, device))
-        if not replace(amount, devices={}).fits(room):
+        devices, otherwise = amount.short(free.get(node, NOTHING))
+        short.update((node, device) for device in devices)
+        if otherwise:
             short.add((node, OTHERWISE))
     return short
