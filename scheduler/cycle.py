@@ -23,6 +23,7 @@ from ..policies.contract.round import Plan, Planner, Round
 from .backends import ExecutorBackend, NodeSource
 from .clock import Clock
 from .expectations import NO_LENGTHS
+from .garbage import not_collected
 from .hooks import CycleHook, Hooks, IntervalHook, PlanLogHook, RoundDone
 from .known_profiles import KnownProfiles
 from .launcher import ForceOut
@@ -108,6 +109,7 @@ class SchedulingCycle:
 
     # --- one cycle ------------------------------------------------------------------------------------------
 
+    @not_collected()
     def step(self) -> CycleResult:
         """Run one cycle. Nothing happens before the nodes are known."""
         nodes = self._nodes.snapshot
