@@ -165,7 +165,7 @@ class SchedulingCycle:
         jobs = self._store.unretired
         if self._known.version != self._known_version:
             self._known_version = self._known.version
-            ids |= {job.id for job in jobs.values() if any(run.startable for run in job.profiles)}
+            ids |= records.to_measure
         if anew:
             self.ask_round()
             return list(jobs)

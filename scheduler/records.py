@@ -28,6 +28,7 @@ class Records:
         self._due: dict[str, float] = {}  # job id -> wall time from which time alone may change it
         self._unsent: list[Callable[[], None]] | None = None  # commands of the transaction under way
         self.changed: set[str] = set()  # since the last upkeep
+        self.to_measure: set[str] = set()  # jobs with a profile run that may start
         self.round_asked = False
         for job in store.unretired.values():
             self.note(job)
@@ -35,6 +36,7 @@ class Records:
     def note(self, job: JobRecord) -> None:
         """Have the job looked at in the next cycle, and again when its time comes (`due_s`)."""
         self.changed.add(job.id)
+        (self.to_measure.add if any(run.startable for run in job.profiles) else self.to_measure.discard)(job.id)
         due = due_s(job, self._settings)
         if due < float("inf"):
             self._due[job.id] = due

@@ -14,7 +14,7 @@ from coadapt.core.settings import Settings
 from coadapt.scheduler.hooks import Change, CycleHook, Hooks
 from coadapt.scheduler.job_lifecycle import IllegalTransition
 from coadapt.scheduler.reactions import Reaction, claim, end, force_out
-from coadapt.scheduler.record import JobRecord
+from coadapt.scheduler.record import JobRecord, ProfileRun
 from coadapt.scheduler.records import Records
 from coadapt.scheduler.store import Event, Store, UsageInterval
 
@@ -67,6 +67,16 @@ def test_a_change_is_stored_before_hooks_and_executors_are_told(desk: Desk) -> N
     late = desk.records.apply(force_out(claim(desk.job, (), 2.0).job, 200.0), 200.0)
     assert (desk.job, desk.hook.stored) == (late, [Phase.QUEUED, Phase.QUEUED])
     assert desk.executors.sent == ["restart j"]
+
+
+def test_a_job_is_to_be_measured_while_one_of_its_profile_runs_may_start(desk: Desk) -> None:
+    found = []
+    for run in (ProfileRun("t4"), ProfileRun("t4", A, 1.0), ProfileRun("t4", ok=True)):
+        desk.records.apply(Reaction(replace(desk.job, profiles=(run,))), 1.0)
+        found.append(desk.records.to_measure == {desk.id})
+    assert found == [True, False, False]
+    again = Records(desk.store, desk.executors, Hooks([], strict=True), SETTINGS)
+    assert again.to_measure == set()
 
 
 def test_what_is_only_told_in_the_log_asks_nobody_to_look(desk: Desk) -> None:
