@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from coadapt.core.training_config import CheckpointConfig, TrainingConfig
-from coadapt.executor.rehearsal.group import TrainingGroup
+
+from tests.support.warm_group import WarmGroup
 
 pytest.importorskip("torchdata.stateful_dataloader")
 
@@ -41,7 +42,7 @@ def test_each_sample_is_seen_once_over_growth_and_a_restart(tmp_path: Path, load
     text = SCRIPT.replace("DATA", loader).replace("SAMPLES", str(SAMPLES)).replace("EPOCHS", str(EPOCHS))
     (path := tmp_path / "train.py").write_text(text)
     training = TrainingConfig(report_interval_s=0.05, checkpoint=CheckpointConfig(at_epoch_end=False))
-    with TrainingGroup(path, tmp_path, training, args=[str(tmp_path)]) as job:
+    with WarmGroup(path, tmp_path, training, args=[str(tmp_path)]) as job:
         a, b, c = job.start(3)
         job.join([a])
         a.reached(4)

@@ -9,8 +9,9 @@ from coadapt.core.batch_plan import BatchPlan
 from coadapt.core.reports import Report
 from coadapt.core.training_config import CheckpointConfig, TrainingConfig
 from coadapt.executor.protocol.messages import SetBatch
-from coadapt.executor.rehearsal.group import TrainingGroup
 from torch import Tensor, nn
+
+from tests.support.warm_group import WarmGroup
 
 BATCH, ACCUMULATION, STEPS = 16, 2, 300
 SCRIPT = f"""
@@ -67,7 +68,7 @@ def test_a_step_is_the_mean_of_what_it_takes_and_counts_as_much(tmp_path: Path, 
         report_interval_s=0.02,
         checkpoint=CheckpointConfig(at_epoch_end=False),
     )
-    with TrainingGroup(script, tmp_path, training, args=[str(out)]) as job:
+    with WarmGroup(script, tmp_path, training, args=[str(out)]) as job:
         members = job.start(replicas)
         job.join(members, BatchPlan(BATCH // replicas, 0, BATCH))
         members[0].wait(Report, lambda report: report.progress.steps >= 5)

@@ -10,16 +10,16 @@ from coadapt.core.batch_plan import BatchPlan
 from coadapt.core.reports import MeasuredAt, Report
 from coadapt.core.training_config import CheckpointConfig, MetricTarget, TrainingConfig
 from coadapt.executor.protocol.messages import Abort, Broken, Join, Joined, Left, Save, Saved, SetBatch
-from coadapt.executor.rehearsal.group import TrainingGroup
 
 from tests.support.elastic_runs import SCRIPT, run_script
+from tests.support.warm_group import WarmGroup
 
 SAMPLES = 101
 QUICK = TrainingConfig(report_interval_s=0.05, checkpoint=CheckpointConfig(at_epoch_end=False))
 
 
-def job(tmp_path: Path, *args: str, training: TrainingConfig = QUICK) -> TrainingGroup:
-    return TrainingGroup(SCRIPT, tmp_path, training, args=[f"--out={tmp_path}", *args])
+def job(tmp_path: Path, *args: str, training: TrainingConfig = QUICK) -> WarmGroup:
+    return WarmGroup(SCRIPT, tmp_path, training, args=[f"--out={tmp_path}", *args])
 
 
 def seen(out: Path) -> Counter[tuple[str, str]]:

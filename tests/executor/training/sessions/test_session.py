@@ -10,18 +10,18 @@ from coadapt.core.reports import Report
 from coadapt.core.training_config import CheckpointConfig, Count, TrainingConfig
 from coadapt.executor.protocol import messages
 from coadapt.executor.protocol.messages import Crashed, Profiled, Ready, Trying
-from coadapt.executor.rehearsal.group import TrainingGroup
 from coadapt.executor.training.state.prepared import identify
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from tests.support.elastic_runs import SCRIPT, run_script
+from tests.support.warm_group import WarmGroup
 
 QUIET = TrainingConfig(report_interval_s=0.05, checkpoint=CheckpointConfig(at_epoch_end=False))
 
 
-def group(tmp_path: Path, *args: str, training: TrainingConfig = QUIET, **env: str) -> TrainingGroup:
-    return TrainingGroup(SCRIPT, tmp_path, training, args=[f"--out={tmp_path}", *args], env=env)
+def group(tmp_path: Path, *args: str, training: TrainingConfig = QUIET, **env: str) -> WarmGroup:
+    return WarmGroup(SCRIPT, tmp_path, training, args=[f"--out={tmp_path}", *args], env=env)
 
 
 def final(out: Path) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def test_a_size_fits_only_where_the_noise_can_be_measured_beside_it(tmp_path: Pa
     script = tmp_path / "train.py"
     script.write_text(NO_ROOM_FOR_NOISE)
     limits = TrainingConfig(max_batch_size=64, min_local_batch_size=2, max_local_batch_size=16)
-    with TrainingGroup(script, tmp_path, limits, env={messages.MODE: "profile"}) as job:
+    with WarmGroup(script, tmp_path, limits, env={messages.MODE: "profile"}) as job:
         (member,) = job.start(1)
         assert member.wait(Crashed).out_of_memory
         measured = [event.row.local_bsz for event in member.all(Profiled) if event.row is not None]
@@ -139,7 +139,7 @@ CRASHES = {
 def test_a_script_that_fails_is_reported_in_one_sentence(tmp_path: Path, source: str) -> None:
     script = tmp_path / "train.py"
     script.write_text(source)
-    with TrainingGroup(script, tmp_path) as job:
+    with WarmGroup(script, tmp_path) as job:
         (member,) = job.start(1, ready=False)
         crash = member.wait(Crashed)
         assert crash.summary == CRASHES[source]
@@ -166,7 +166,7 @@ for epoch in coadapt.epochs(10):
 def test_a_script_that_ends_by_itself_has_succeeded_and_says_how_far_it_was(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(UNFINISHED)
-    with TrainingGroup(script, tmp_path) as job:
+    with WarmGroup(script, tmp_path) as job:
         job.join(job.start(2))
         finished = job.finish()
         assert {event.ended_early for event in finished} == {"epoch 3 of 10"}

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from coadapt.core.training_config import CheckpointConfig, MetricTarget, TrainingConfig
 from coadapt.executor.protocol.messages import Finished
-from coadapt.executor.rehearsal.group import TrainingGroup
+
+from tests.support.warm_group import WarmGroup
 
 SCRIPT = """
 import sys, coadapt, torch
@@ -44,12 +45,12 @@ for epoch in coadapt.epochs(1):
 """
 
 
-def job(folder: Path, loop: str, seed: int, **training: Any) -> TrainingGroup:
+def job(folder: Path, loop: str, seed: int, **training: Any) -> WarmGroup:
     folder.mkdir(exist_ok=True)
     script = folder / "train.py"
     script.write_text(SCRIPT.replace("LOOP", loop))
     config = TrainingConfig(checkpoint=CheckpointConfig(at_epoch_end=False), **training)
-    return TrainingGroup(script, folder, config, args=[str(seed)])
+    return WarmGroup(script, folder, config, args=[str(seed)])
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
