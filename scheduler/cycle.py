@@ -39,7 +39,7 @@ from .store import Event, Store
 from .transition import CycleAction, StartProfile, Wanted, actions, plan_slots, without_given_up
 from .upkeep import steps
 
-MOST_EXECUTOR_LOSSES = 3  # after one more the job fails
+MOST_EXECUTOR_LOSSES = 3  # without progress between them; after one more the job fails
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class SchedulingCycle:
         self._records = Records(store, executors, self._hooks, settings)
         self._models = ModelCache()
         self._wanted: Wanted | None = None
-        self._losses: dict[str, int] = {}
+        self._losses: dict[str, tuple[int, float]] = {}  # losses in a row, and the job's progress at the last
         self._observed = NodesSnapshot()
         self._known_version = 0
         self._asked_at_s: float | None = clock.monotonic_s() - settings.debounce_s  # the first round comes at once
@@ -286,12 +286,15 @@ class SchedulingCycle:
         return sent
 
     def executor_lost(self, job_id: str, reason: str) -> None:
-        """Take note that an executor cannot be made or died for good. Bounded, then the job fails."""
+        """Take note that an executor cannot be made or died for good. Fail the job that loses too many in a row."""
         with self.lock:
             job = self._store.find(job_id)
             if job is None or not job.active:
                 return
-            losses = self._losses[job_id] = self._losses.get(job_id, 0) + 1
+            done = float(job.report.get("progress_samples", 0.0))
+            losses, done_before = self._losses.get(job_id, (0, done))
+            losses = 1 if done > done_before else losses + 1
+            self._losses[job_id] = losses, done
             now = self._clock.wall_s()
             job = self._records.apply(lose_everything(job, reason, now), now)
             if losses > MOST_EXECUTOR_LOSSES:

@@ -392,6 +392,21 @@ ONE_TYPE = {
         ? a failed
         ? a because its executor died
     """,
+    "losses of an executor count anew once its job has progressed": RUNS
+    + """
+        executorlost a
+        executorlost a
+        executorlost a
+        go
+        runs a
+        report a t4
+        executorlost a
+        executorlost a
+        executorlost a
+        ? a queued
+        executorlost a
+        ? a failed
+    """,
     "an executor that cannot be reached costs its own job alone": """
         submit a unprofiled
         submit b unprofiled
