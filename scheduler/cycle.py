@@ -286,7 +286,7 @@ class SchedulingCycle:
         return sent
 
     def executor_lost(self, job_id: str, reason: str) -> None:
-        """Take note of an executor that cannot be made or died for good. Fail a job that loses too many in a row."""
+        """Take note of an executor that cannot be made or died for good. Too many losses in a row fail its job."""
         with self.lock:
             job = self._store.find(job_id)
             if job is None or not job.active:
