@@ -9,8 +9,9 @@ from ..core.cluster import Cluster
 from ..core.events import EventKind
 from ..core.job import Phase
 from ..core.settings import Settings
+from ..core.slot import Slot
 from . import profile_reuse
-from .commands import RestartExecutor
+from .commands import Command, EndProfile, RestartExecutor
 from .habits import fits_nowhere
 from .job_lifecycle import advance
 from .presenters import why_not_measured
@@ -19,6 +20,8 @@ from .record import JobRecord, ProfileRun
 from .snapshot import allowed_types
 from .store import Event
 from .unmeasured_types import with_new_types
+
+MOST_ASKED = 3  # times that a run is asked to leave again before what trains beside it is interrupted
 
 
 def _admitted(job: JobRecord, now: float, text: str) -> Event:
@@ -77,9 +80,10 @@ def skip_known(job: JobRecord, with_known: Callable[[JobRecord], JobRecord], now
 
 
 def give_up_late(job: JobRecord, settings: Settings, now: float) -> Reaction:
-    """End the first run that takes too long, or restart an executor whose ended run does not leave its GPU.
+    """End the first run that takes too long, or have the first ended run leave that still has its GPU.
 
-    An executor is restarted only while its job holds no other slots.
+    The command to leave may be lost, so it is sent again. The executor is restarted only if that does not help, or
+    if its job holds no other slots.
     """
     limit_s = settings.profile_timeout_s
     for run in job.profiles:
@@ -90,12 +94,23 @@ def give_up_late(job: JobRecord, settings: Settings, now: float) -> Reaction:
                 job, run.gpu_type, f"the profile run on {run.gpu_type} did not end in {limit_s:.0f} s", now
             )
         stuck = run.ended_s is not None and now - run.ended_s > settings.release_timeout_s
-        if not run.active and stuck and not job.held:
-            text = f"did not leave its GPU on {run.gpu_type} in time, its executor is restarted"
-            waits = tuple(replace(r, ended_s=now) if r is run else r for r in job.profiles)
-            late = Event(EventKind.LATE, now, job.id, {"text": text})
-            return Reaction(replace(job, profiles=waits), (late,), commands=(RestartExecutor(),))
+        if not run.active and stuck:
+            return _have_leave(job, run, run.slot, now)
     return Reaction(job)
+
+
+def _have_leave(job: JobRecord, run: ProfileRun, slot: Slot, now: float) -> Reaction:
+    """Return the record to write before a run that has ended is made to leave; its time to leave begins anew."""
+    again = bool(job.held) and run.asked < MOST_ASKED
+    command: Command = EndProfile(slot, run.sequence) if again else RestartExecutor()
+    waits = replace(run, ended_s=now, asked=run.asked + 1 if again else 0)
+    how = "it is asked again" if again else "its executor is restarted"
+    text = f"did not leave its GPU on {run.gpu_type} in time, {how}"
+    return Reaction(
+        replace(job, profiles=tuple(waits if r is run else r for r in job.profiles)),
+        (Event(EventKind.LATE, now, job.id, {"text": text}),),
+        commands=(command,),
+    )
 
 
 def finish_profiling(job: JobRecord, settings: Settings, now: float) -> Reaction:

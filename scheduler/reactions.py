@@ -419,7 +419,7 @@ def _requeue(job: JobRecord, reason: str, now: float) -> JobRecord:
 
 def _reset(run: ProfileRun) -> ProfileRun:
     """Return a run whose worker is gone. It may start again if it had not ended."""
-    return replace(run, slot=None, started_s=None, ended_s=None)
+    return replace(run, slot=None, started_s=None, ended_s=None, asked=0)
 
 
 def _event(job: JobRecord, kind: EventKind, now: float, text: str, **data: Any) -> Event:

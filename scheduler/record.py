@@ -37,6 +37,7 @@ class ProfileRun:
     tries: int = 0  # runs that ended
     losses: int = 0  # runs whose worker was lost
     ended_s: float | None = None  # when it ended and its release began to be awaited
+    asked: int = 0  # times it was asked again to leave its slot
     fault: str = ""  # the script's last error here, as `executor.reconciling.failures.fault_of` names it
 
     @property

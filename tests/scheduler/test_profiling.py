@@ -112,10 +112,26 @@ def test_an_executor_whose_run_does_not_leave_is_restarted_and_then_has_as_long_
     assert give_up_late(stuck.job, SETTINGS, 940.0).commands == ()
 
 
-def test_a_run_that_does_not_leave_costs_what_trains_beside_it_nothing() -> None:
+def test_a_run_that_does_not_leave_is_asked_again_while_its_job_trains() -> None:
     given_up = give_up_late(running_and_measured(A), SETTINGS, 700.0).job
     assert (given_up.phase, given_up.held) == (Phase.RUNNING, (A,))
-    assert give_up_late(given_up, SETTINGS, 10_000.0).commands == ()
+    assert give_up_late(given_up, SETTINGS, 820.0).commands == ()
+    again = give_up_late(given_up, SETTINGS, 821.0)
+    assert again.commands == (EndProfile(P, 1),)
+    assert said(again) == ["did not leave its GPU on a100 in time, it is asked again"]
+    assert give_up_late(again.job, SETTINGS, 940.0).commands == ()
+
+
+def test_a_run_that_never_leaves_costs_a_restart_only_when_asking_did_not_help() -> None:
+    job, sent = give_up_late(running_and_measured(A), SETTINGS, 700.0).job, []
+    for now in range(820, 2000, 20):
+        late = give_up_late(job, SETTINGS, float(now))
+        job = late.job
+        sent += [(now, type(command)) for command in late.commands]
+    asked, restarted = sent[:3], sent[3]
+    assert [(now, kind) for now, kind in asked] == [(840, EndProfile), (980, EndProfile), (1120, EndProfile)]
+    assert restarted == (1260, RestartExecutor)
+    assert [kind for _, kind in sent[4:7]] == [EndProfile] * 3
 
 
 @pytest.mark.parametrize(
