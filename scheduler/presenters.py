@@ -244,7 +244,17 @@ def explain(job: JobRecord, last: RoundDone | None, policy: Policy, cluster: Clu
     """Return why a job has what it has: by the last round, or by where the job is if that says nothing of it."""
     if not job.active or last is None or all(view.id != job.id for view in last.round.jobs):
         return explanation_outside_round(job, cluster)
-    return explanation(policy.explain(job.id, last.round, last.plan))
+    found = explanation(policy.explain(job.id, last.round, last.plan))
+    found["lines"] += _what_it_lacks(job, last.wanted.get(job.id, ()))
+    return found
+
+
+def _what_it_lacks(job: JobRecord, given: Iterable[Slot]) -> list[str]:
+    """Return a line on slots that the last round gave to a job and that it does not have."""
+    if not set(job.target) < set(given):
+        return []
+    has = f"{sum(slot.gpus for slot in job.target)}x{job.target[0].gpu_type}" if job.target else "none"
+    return [f"It has {has} of these GPUs now: the others are not free yet, or it gave them up since."]
 
 
 def why_not_in_round(job: JobRecord, cluster: Cluster) -> str:

@@ -323,7 +323,9 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
     changed = _requeue(changed, "waiting for GPUs", now)
     texts = _who_left(job, gone)
     kind = EventKind.EVICTED if changed.state.evictions > job.state.evictions else EventKind.RELEASED
-    return Reaction(changed, (_event(job, kind, now, "; ".join(texts)),) if texts else ())
+    # A round would give slots where nothing could start again at once, so only those that trained ask for one.
+    lost = job.active and bool((set(job.target) - set(target)) & set(job.group))
+    return Reaction(changed, (_event(job, kind, now, "; ".join(texts)),) if texts else (), round=lost)
 
 
 def _who_left(job: JobRecord, gone: set[Slot]) -> list[str]:

@@ -258,3 +258,12 @@ def test_a_job_whose_gpu_types_have_left_says_what_it_waits_for(tmp_path: Path) 
         assert found["lines"] == [
             f"{name}-{world.job(name).number} is {phase}: waiting for GPU type t4; the cluster has a100"
         ]
+
+
+def test_a_job_that_has_given_up_gpus_since_the_last_round_is_not_said_to_have_them(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:2", planner=PerPool(partial(make_policy, "sia")))
+    world.play("submit a unprofiled rigid=2\ngo")
+    before = told(world, "a")["lines"]
+    world.play("gaveup a 1")
+    line = "It has 1xt4 of these GPUs now: the others are not free yet, or it gave them up since."
+    assert told(world, "a")["lines"] == [*before, line]

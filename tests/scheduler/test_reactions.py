@@ -170,6 +170,16 @@ def test_a_slot_given_up_by_the_executor_is_lost_to_the_job() -> None:
     assert react(found, Released(found.sequence, (B,)), 11.0).job.target == (A,)
 
 
+def test_a_job_that_gave_up_gpus_on_which_it_trained_asks_for_a_round() -> None:
+    found = running(A, B)
+    assert react(found, Released(found.sequence, (B,)), 11.0).round
+
+
+def test_gpus_on_which_nothing_could_start_are_not_tried_again_at_once() -> None:
+    grown = claim(running(A), (A, B), 10.0).job
+    assert not react(grown, Released(grown.sequence, (B,)), 11.0).round
+
+
 def test_an_executor_that_was_restarted_gives_everything_back() -> None:
     found = react(running(A, B), Released(0, (), everything=True), 11.0)
     assert found.job.occupied == ()
