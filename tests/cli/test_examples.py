@@ -9,7 +9,9 @@ import yaml
 from coadapt.cli import main
 from coadapt.cli.exit_codes import Exit
 from coadapt.core.job import JobSpec
+from coadapt.executor.rehearsal import check
 
+from tests.support.warm_group import WarmGroup
 from tests.support.warm_python import Script, run_together
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -83,7 +85,10 @@ def test_by_itself_it_ends_as_its_plain_script(folder: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("folder", PLAIN, ids=lambda folder: folder.name)
-def test_coadapt_check_says_that_it_works(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_coadapt_check_says_that_it_works(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "TrainingGroup", WarmGroup)
     before = sorted(folder.rglob("*"))
     assert main.run(["check", str(folder / "job.yaml")]) == Exit.OK
     assert capfd.readouterr().out.startswith("train.py works as a job: ")

@@ -40,6 +40,7 @@ class WarmGroup(TrainingGroup):
     """Fork the processes of a job instead of starting Python anew for each."""
 
     def _launch(self, environment: dict[str, str], channel: socket.socket, log: Path) -> Any:
+        log.touch()  # it is read of a process that was killed at once, too
         with Connection(channel.detach()) as end:
             cwd = self._cwd or Path.cwd()
             return Forked(self._module, [str(self.script), *self.args], environment, cwd, log, end)
@@ -86,7 +87,7 @@ def _become(
     from coadapt.executor.training import process
 
     os.setsid()
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    output = os.open(log, os.O_WRONLY | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(output, stream)
     for text in (sys.stdout, sys.stderr):

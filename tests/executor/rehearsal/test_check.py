@@ -13,8 +13,11 @@ from coadapt.cli import main
 from coadapt.cli.exit_codes import Exit
 from coadapt.core.training_config import TrainingConfig
 from coadapt.executor.protocol.messages import Ready
+from coadapt.executor.rehearsal import check
 from coadapt.executor.rehearsal.check import Subject, Verdict, place_of, said, trials
 from coadapt.executor.rehearsal.rehearsed import Notes, differing
+
+from tests.support.warm_group import WarmGroup
 
 HEAD = """
 import os, sys, time
@@ -44,6 +47,12 @@ def ready(batch: int = 16, least: int = 1) -> Ready:
 
 def words(subject: Subject, told: Ready) -> list[str]:
     return [trial.words for trial in trials(subject, told)[0]]
+
+
+@pytest.fixture(autouse=True)
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the processes that are checked, but for those of a command that runs by itself."""
+    monkeypatch.setattr(check, "TrainingGroup", WarmGroup)
 
 
 @pytest.fixture
@@ -192,7 +201,7 @@ def test_a_script_of_two_steps_is_tried_in_every_way_too(script: Path, capfd: py
         ),
         (
             PREPARE + "for epoch in coadapt.epochs(50):\n    while True: time.sleep(0.1)\n",
-            "with one replica: no step in the 20 s of this check",
+            "with one replica: no step in the 5 s of this check",
         ),
         (
             "import argparse\nargparse.ArgumentParser().parse_args(['--bad'])\n" + PREPARE + LOOP,
@@ -205,7 +214,7 @@ def test_what_will_not_work_is_one_sentence(
     script: Path, capfd: pytest.CaptureFixture[str], lines: str, sentence: str
 ) -> None:
     script.write_text(HEAD + lines)
-    code, told = answer(capfd, *(["--limit", 20] if "while True" in lines else []), script)
+    code, told = answer(capfd, *(["--limit", 5] if "while True" in lines else []), script)
     assert code == Exit.JOB_FAILED
     assert told.startswith("train.py does not work as a job: ")
     assert sentence in told.splitlines()[0]
