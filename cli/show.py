@@ -204,6 +204,9 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
         prices = ", ".join(f"{t} {shown(p)}" for t, p in sorted(cluster["prices"].items()))
         lines.append(Text(f"price of one GPU this round: {prices}"))
     lines += [Text(note) for note in cluster["notes"]]
+    if cluster["events"]:
+        lines.append(Text("latest events"))
+        lines += [Text(event_line(event, with_day=True)) for event in cluster["events"]]
     if any(node["emulated"] for node in cluster["nodes"]):
         lines.append(
             Text("emulated nodes run on CPU at the pace of their GPU type; their speed is not this machine's")
@@ -287,9 +290,10 @@ def _batch(job: JobRow) -> str:
     return f"{job['batch_size']} ({job['local_bsz']} per replica and pass, {steps})"
 
 
-def event_line(event: Mapping[str, object]) -> str:
+def event_line(event: Mapping[str, object], *, with_day: bool = False) -> str:
     """Return the local time and the text of an event."""
-    clock = time.strftime("%H:%M:%S", time.localtime(float(str(event["time_s"]))))
+    form = "%Y-%m-%d %H:%M:%S" if with_day else "%H:%M:%S"
+    clock = time.strftime(form, time.localtime(float(str(event["time_s"]))))
     return f"{clock}  {event['text']}"
 
 

@@ -136,6 +136,7 @@ class ClusterView(TypedDict):
     solver_s: float | None
     gap: float | None  # the last round's plan is proven within that part of the best; None: nothing is
     notes: list[str]
+    events: list[JobEvent]  # of the cluster, as errors of rounds and models learned anew; the newest ten
 
 
 class ExplainView(TypedDict):

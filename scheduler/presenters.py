@@ -164,10 +164,12 @@ def cluster_view(
     plan: Plan | None,
     *,
     compiling: bool = False,
+    events: Iterable[Event] = (),
 ) -> ClusterView:
     """Return what `coadapt cluster` shows: every usable node with what runs on it.
 
-    `compiling`: the first round waits for its kernels.
+    compiling: whether the first round waits for its kernels.
+    events: the newest that are of no job, oldest first.
     """
     held: dict[str, list[tuple[str, Slot]]] = {}
     for job in jobs:
@@ -187,6 +189,7 @@ def cluster_view(
         solver_s=plan.solver_s if plan else None,
         gap=plan.gap if plan and plan.placements and math.isfinite(plan.gap) else None,
         notes=notes,
+        events=[job_event(event) for event in events],
     )
 
 

@@ -150,6 +150,7 @@ class SchedulerService:
                 self._cycle.rounds,
                 last.plan if last else None,
                 compiling=self.compiling(),
+                events=self._store.cluster_events(),
             )
         )
 

@@ -37,6 +37,7 @@ create table if not exists events(
     id integer primary key autoincrement, time_s real not null, job_id text, kind text not null,
     data text not null);
 create index if not exists events_of_job on events(job_id, id);
+create index if not exists events_of_cluster on events(id) where job_id is null and kind<>'plan';
 create table if not exists intervals(
     id integer primary key autoincrement, job_id text not null, start_s real not null, end_s real,
     gpu_type text not null, gpus integer not null, nodes integer not null, batch_size integer, lr real,
@@ -261,6 +262,13 @@ class Store:
     def events(self, job_id: str | None = None, last: int = 100) -> list[Event]:
         """Return the newest events of one job or of all, oldest first."""
         where, args = ("where job_id=?", (job_id,)) if job_id is not None else ("", ())
+        return self._newest(where, args, last)
+
+    def cluster_events(self, last: int = 10) -> list[Event]:
+        """Return the newest events that are of no job, oldest first. Plans are left out."""
+        return self._newest("where job_id is null and kind<>'plan'", (), last)
+
+    def _newest(self, where: str, args: tuple[str, ...], last: int) -> list[Event]:
         with self._lock:
             rows = self._db.execute(
                 f"select kind, time_s, job_id, data from events {where} order by id desc limit ?", (*args, last)

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -238,10 +239,13 @@ def test_the_last_round_is_told_with_what_its_plan_is_proven_to_be(
                 "solver_s": solver_s,
                 "gap": gap,
                 "notes": [],
+                "events": [{"time_s": 0.0, "kind": "error", "text": "the policy did not plan round 3: no"}],
             }
         )
     )
-    assert f"policy sia, a round every 60 s, 12 so far{said}" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"policy sia, a round every 60 s, 12 so far{said}" in out
+    assert re.search(r"latest events\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  the policy did not plan round 3: no\n", out)
 
 
 def test_a_node_is_shown_with_who_is_on_which_of_its_gpus_and_with_what_is_free() -> None:

@@ -13,6 +13,7 @@ import pytest
 from coadapt.cli import main
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.decisions import Placed, Refused, Waiting, WaitReason
+from coadapt.core.events import EventKind
 from coadapt.core.job import Phase
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.schemas import JobRow
@@ -35,6 +36,7 @@ from coadapt.scheduler.presenters import (
 )
 from coadapt.scheduler.reactions import claim, end, react
 from coadapt.scheduler.record import JobRecord, ProfileRun
+from coadapt.scheduler.store import Event
 
 from tests.support.cycles import World
 from tests.support.records import REPORT, A, B, job, profiling, running
@@ -225,6 +227,12 @@ def test_the_cluster_shows_that_the_first_round_waits_for_the_solver() -> None:
     assert note.startswith("compiling the solver's kernels, once per install")
     assert note.endswith("; the first round waits for it")
     assert cluster_view(NodesSnapshot(), [], Settings(), 0, None)["notes"] == []
+
+
+def test_the_cluster_shows_what_happened_to_no_job() -> None:
+    event = Event(EventKind.ERROR, 7.0, None, {"text": "the policy did not plan round 3: no"})
+    (told,) = cluster_view(NodesSnapshot(), [], Settings(), 3, None, events=[event])["events"]
+    assert told == {"time_s": 7.0, "kind": "error", "text": "the policy did not plan round 3: no"}
 
 
 def test_what_keeps_a_job_from_being_measured_is_told_once() -> None:

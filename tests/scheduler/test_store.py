@@ -359,3 +359,13 @@ def test_killing_a_writer_at_any_moment_loses_nothing_it_had_confirmed(tmp_path:
         assert [event.kind for event in store.events(job_id)] == ["submit", "admitted"]
     # Whatever was not confirmed is whole too: submitted, or submitted and queued.
     assert all(job.phase in (Phase.SUBMITTED, Phase.QUEUED) for job in store.jobs.values())
+
+
+def test_events_of_the_cluster_are_the_newest_that_are_of_no_job_and_no_plan(store: Store) -> None:
+    job = submitted(store)
+    for at in range(12):
+        store.log(Event(EventKind.ERROR, float(at), None, {"text": f"no {at}"}))
+        store.log(
+            Event(EventKind.PLAN, float(at), None, {}), Event(EventKind.ERROR, float(at), job.id, {"text": "a"})
+        )
+    assert [event.data["text"] for event in store.cluster_events(3)] == ["no 9", "no 10", "no 11"]
