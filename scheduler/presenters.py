@@ -39,8 +39,8 @@ from .store import Event
 from .targets import progress
 
 
-def job_row(job: JobRecord, waits: WaitReason | None = None) -> JobRow:
-    """Return one line of `coadapt list`. `waits`: of `wait_reason`."""
+def job_row(job: JobRecord, waits: WaitReason | None = None, cluster: Cluster | None = None) -> JobRow:
+    """Return one line of `coadapt list`. `waits`: of `wait_reason`. `cluster`: None if it is not known."""
     shown = job.group or job.target or tuple(run.slot for run in job.profiles if run.active and run.slot)
     types = {slot.gpu_type for slot in shown} if job.active else set()
     report = job.report
@@ -49,7 +49,7 @@ def job_row(job: JobRecord, waits: WaitReason | None = None) -> JobRow:
         name=job.spec.name,
         phase=job.phase.value,
         status=status_of(job).value,
-        reason=_reason(job),
+        reason=_reason(job, cluster),
         wait_reason=None if waits is None else waits.value,
         gpu_type=types.pop() if len(types) == 1 else None,
         gpus=sum(slot.gpus for slot in shown) if job.active else 0,
@@ -86,7 +86,9 @@ def _fraction(job: JobRecord) -> float:
     return 1.0 if done else float(job.report.get("fraction", 0.0))
 
 
-def _reason(job: JobRecord) -> str:
+def _reason(job: JobRecord, cluster: Cluster | None = None) -> str:
+    if cluster is not None and _runs_nowhere(job, cluster):
+        return waiting_reason(job.spec, cluster)
     if job.phase is Phase.PROFILING:
         active = [run.gpu_type for run in job.profiles if run.active]
         left = [run.gpu_type for run in job.profiles if run.ok is None and not run.active]
@@ -104,13 +106,14 @@ def job_details(
     work: str = "",
     outputs: str = "",
     waits: WaitReason | None = None,
+    cluster: Cluster | None = None,
 ) -> JobDetails:
     """Return what `coadapt describe` shows.
 
-    `work`: where jobs' folders lie on each machine. `waits`: of `wait_reason`.
+    `work`: where jobs' folders lie on each machine. `waits`: of `wait_reason`. `cluster`: None if it is not known.
     """
     details = JobDetails(
-        **job_row(job, waits),
+        **job_row(job, waits, cluster),
         spec=job.spec.model_dump(mode="json"),
         events=[job_event(event) for event in events],
         devices=devices_of(job),
@@ -265,9 +268,7 @@ def why_not_in_round(job: JobRecord, cluster: Cluster) -> str:
     if not job.active:
         was = "was" if job.phase is Phase.CANCELLED else f"has {job.phase.value}:"
         return f"{job.id} {was} {job.state.reason}; `coadapt describe {job.id}` tells what it had"
-    why = _reason(job) or "it takes part in the next round"
-    if not job.occupied and not allowed_types(job.spec, cluster):
-        why = waiting_reason(job.spec, cluster)
+    why = _reason(job, cluster) or "it takes part in the next round"
     return f"{job.id} is {job.phase.value}: {why}"
 
 
@@ -300,10 +301,16 @@ def wait_reason(job: JobRecord, last: RoundDone | None, cluster: Cluster) -> Wai
 
 
 def _why_outside(job: JobRecord, cluster: Cluster) -> WaitReason:
-    if not job.occupied and not allowed_types(job.spec, cluster):
-        gone = job.spec.pool is not None and job.spec.pool not in cluster.pools
+    if _runs_nowhere(job, cluster):
+        # A cluster without nodes has no pools either: what belongs to no pool waits for its types then.
+        gone = (job.spec.pool or "") not in cluster.pools and bool(job.spec.pool or cluster.nodes)
         return WaitReason.POOL_EMPTY if gone else WaitReason.NO_GPU_TYPE
     return WaitReason.MEASURING if job.phase is Phase.PROFILING else WaitReason.NEXT_ROUND
+
+
+def _runs_nowhere(job: JobRecord, cluster: Cluster) -> bool:
+    """Return whether an active job occupies nothing and no node of its pool could run it."""
+    return job.active and not job.occupied and not allowed_types(job.spec, cluster)
 
 
 def explanation(explained: Explanation) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..core.cluster import Cluster
 from ..core.decisions import WaitReason
 from ..core.events import EventKind
 from ..core.job import JobSpec
@@ -98,14 +99,15 @@ class SchedulerService:
 
     def list(self) -> Sequence[dict[str, Any]]:
         """Return a `core.schemas.JobRow` of every job, in submission order."""
-        return [dict(presenters.job_row(job, self._waits(job))) for job in self._store.jobs.values()]
+        cluster = self._cluster()
+        return [dict(presenters.job_row(job, self._waits(job), cluster)) for job in self._store.jobs.values()]
 
     def describe(self, job_id: str) -> dict[str, Any]:
         """Return `core.schemas.JobDetails`. Raises: KeyError."""
         job = self._store.get(job_id)
         events = self._store.events(job_id, last=200)
-        waits = self._waits(job)
-        return dict(presenters.job_details(job, events, self._work, self._outputs_url(job), waits))
+        waits, outputs = self._waits(job), self._outputs_url(job)
+        return dict(presenters.job_details(job, events, self._work, outputs, waits, self._cluster()))
 
     def output_page(self, job_id: str, after: Name = ()) -> Sequence[Output]:
         """Return outputs of a job after a name, as `Outputs.page` does. Raises: KeyError, OutputError."""
@@ -186,6 +188,10 @@ class SchedulerService:
     def on_event(self, job_id: str, event: ExecutorEvent) -> Sent:
         """Take in an executor's event. Repeated and late ones do no harm. Return what its job was sent by then."""
         return self._cycle.on_event(job_id, event)
+
+    def _cluster(self) -> Cluster | None:
+        nodes = self._nodes.snapshot
+        return nodes.cluster if nodes.ready else None
 
     def _waits(self, job: JobRecord) -> WaitReason | None:
         return presenters.wait_reason(job, self._cycle.last_round, self._nodes.snapshot.cluster)

@@ -46,7 +46,8 @@ def rows_of(world: World) -> dict[str, JobRow]:
     """Return the rows of all jobs by name, as the service answers `list`."""
     last, nodes = world.cycle.last_round, world.nodes.snapshot.cluster
     return {
-        row["name"]: row for row in (job_row(j, wait_reason(j, last, nodes)) for j in world.store.jobs.values())
+        row["name"]: row
+        for row in (job_row(j, wait_reason(j, last, nodes), nodes) for j in world.store.jobs.values())
     }
 
 
@@ -202,6 +203,8 @@ def test_a_job_outside_the_round_has_a_code_for_what_it_does() -> None:
     assert code(queued, Cluster(())) == ("waiting", "no_gpu_type")
     of_pool = replace(queued, spec=queued.spec.model_copy(update={"pool": "research"}))
     assert code(of_pool) == ("waiting", "pool_empty")
+    only_pools = Cluster((Node("n1", "t4", 4, pool="research"),))
+    assert code(queued, only_pools) == ("waiting", "pool_empty")
     assert code(claim(job(), (A, B), 1.0).job) == ("placed", None)
     assert code(end(running(A), Phase.CANCELLED, "cancelled by the user", 3.0).job) == ("ended", "cancelled")
 
@@ -263,9 +266,9 @@ def test_a_job_whose_gpu_types_have_left_says_what_it_waits_for(tmp_path: Path) 
     for name, phase in (("q", "queued"), ("p", "profiling")):
         found = told(world, name)
         assert (found["decision"], found["reason"]) == ("waiting", "no_gpu_type")
-        assert found["lines"] == [
-            f"{name}-{world.job(name).number} is {phase}: waiting for GPU type t4; the cluster has a100"
-        ]
+        why = "waiting for GPU type t4; the cluster has a100"
+        assert found["lines"] == [f"{name}-{world.job(name).number} is {phase}: {why}"]
+        assert (rows_of(world)[name]["reason"], rows_of(world)[name]["wait_reason"]) == (why, "no_gpu_type")
 
 
 def test_a_job_that_has_given_up_gpus_since_the_last_round_is_not_said_to_have_them(tmp_path: Path) -> None:
