@@ -51,7 +51,7 @@ def run(args: Sequence[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         message = getattr(error, "format_message", None)  # the option parser's own errors
         if message is not None:
-            return _fail(message(), Exit.USAGE)
+            return _fail(_misuse(error) or message(), Exit.USAGE)
         code = code_of(error)
         if code is None and os.environ.get("COADAPT_DEBUG"):
             raise
@@ -59,6 +59,16 @@ def run(args: Sequence[str]) -> int:
             hint = "please report it; COADAPT_DEBUG=1 shows where"
             return _fail(f"{type(error).__name__}: {error} ({hint})", Exit.JOB_FAILED)
         return _fail(str(error) or INTERRUPTED, code)
+
+
+def _misuse(error: BaseException) -> str | None:
+    """Return what is wrong with an option's value as `--option: what`; None for other errors of the parser."""
+    if not isinstance(error, typer.BadParameter) or error.param_hint is not None:
+        return None
+    if error.param is None:  # raised by a command, which has named the field
+        return error.message
+    option = error.param.opts[0] if error.param.opts else ""
+    return f"{option}: {error.message}" if option.startswith("-") and error.message else None
 
 
 def _tell(text: str) -> None:
@@ -578,7 +588,7 @@ def simulate(
         kept = "the same command goes on" if out else "with --out the same command would go on later"
         raise Interrupted(f"interrupted; {kept}") from None
     except (ValueError, RunFailed) as error:
-        raise typer.BadParameter(str(error)) from None
+        raise typer.BadParameter(simulation.by_option(str(error))) from None
     if explain is not None and as_json:
         _print({name: {"round_s": part.time_s} | part.explanation.to_dict() for name, part in said.items()}, True)
     elif explain is not None:
