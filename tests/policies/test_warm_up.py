@@ -28,7 +28,7 @@ policy, options = sys.argv[1], json.loads(sys.argv[2])
 warm_up(policy, options)
 before = compiled()
 given = [f"--policy-option={name}={value}" for name, value in options.items()]
-assert run(["simulate", "--jobs", "80", "--rate", "600", "--policy", policy, *given, "--json"]) == 0
+assert run(["simulate", "--jobs", "15", "--rate", "600", "--policy", policy, *given, "--json"]) == 0
 print(len(before), sorted(compiled() - before), file=sys.stderr)
 """
 
