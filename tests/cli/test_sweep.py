@@ -188,7 +188,7 @@ def test_a_sweep_hides_lengths_as_a_simulation_does(tmp_path: Path, capsys: pyte
     assert found["told"]["mean_jct_h"] < found["unknown"]["mean_jct_h"]  # the short job is not served first
 
 
-@pytest.mark.parametrize("ray", [False, True])
+@pytest.mark.parametrize("ray", [False, pytest.param(True, marks=pytest.mark.live)])
 def test_a_warning_of_runs_is_told_once_with_the_run_s_name(ray: bool, tmp_path: Path) -> None:
     model = tmp_path / "profiles" / "tiny"
     model.mkdir(parents=True)
