@@ -269,6 +269,41 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "service_round",
+        "A whole round of the service: the real cycle, store and policy, 10,000 GPUs on 1,750 nodes and 2,000 "
+        "jobs that train and report.",
+        (
+            Figure("round_p50_ms", "round: median, ms"),
+            Figure("round_p99_ms", "99th percentile, ms", "<= 250"),
+            Figure("tick_p99_ms", "tick with nothing new: 99th percentile, ms", "<= 20"),
+            Figure("report_cpu_ms", "one report: mean, ms of CPU", "<= 2"),
+            Figure("snapshot_p99_ms", "of the round, what wants GPUs as one value: 99th percentile, ms"),
+            Figure("plan_p99_ms", "the policy, ms"),
+            Figure("place_p99_ms", "devices and slots, ms"),
+            Figure("diff_p99_ms", "which commands may be sent, ms"),
+            Figure("apply_p99_ms", "records written and commands sent, ms"),
+            Figure("round_p99_ms_sia", "the same under `sia`: round, 99th percentile, ms"),
+            Figure("round_p99_ms_25000_gpus", "25,000 GPUs and 5,000 jobs: round, 99th percentile, ms", "<= 800"),
+            Figure("round_p50_ms_25000_gpus", "median, ms"),
+        ),
+        timeout_s=1800.0,
+    ),
+    Benchmark(
+        "house",
+        "Counts from the code and its pages.",
+        (
+            Figure("allocation_lines", "lines of `optimizer/allocation`", "<= 3000"),
+            Figure("kernels", "compiled kernels of it", "<= 90"),
+            Figure("compile_cpu_s", "CPU to compile those of `coadapt` from an empty cache, s", "<= 20"),
+            Figure("circles", "circles of imports between rooms", "= 0"),
+            Figure("upward_imports", "imports from a room above", "= 0"),
+            Figure("longest_class_lines", "lines of the longest class", "<= 350"),
+            Figure("docs_mean_sentence_words", "words of a sentence of the pages, mean", "<= 20"),
+            Figure("docs_longest_line", "characters of their longest line", "<= 110"),
+            Figure("modules_without_a_test", "modules without a test of their name"),
+        ),
+    ),
+    Benchmark(
         "placer_speed",
         "Placing on 64 to 250,000 GPUs.",
         (

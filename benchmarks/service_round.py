@@ -45,6 +45,7 @@ ROUND_S = 60.0
 KINDS = 24  # of models that jobs train
 HISTORY = 20  # intervals that a running job has had
 TICKS = 20  # with nothing new, after each round
+GPUS, JOBS = 10_000, 2_000  # by default; figures of other sizes and policies are named after them
 WITH_ROWS = 0.05  # of the reports: they bring step times
 SPEED = {"a10": 1.6, "a100": 4.0, "h100": 8.0, "quad": 1.2, "rtx": 1.0, "t4": 0.6, "v100": 2.0}
 
@@ -106,7 +107,7 @@ class Service:
 
     def __init__(self, folder: Path, gpus: int, jobs: int, policy: str, churn: float, seed: int) -> None:
         self.settings = Settings(state_dir=str(folder), policy=policy, round_interval_s=ROUND_S, debounce_s=0.0)
-        self.cluster = cluster(gpus)
+        self.cluster, self.asked_gpus = cluster(gpus), gpus
         self.store, self.clock, self.executors = Store(self.settings.store_path), SteppedClock(), StubExecutors()
         self.rng, self.jobs, self.churn, self.made = np.random.default_rng(seed), jobs, churn, 0
         self.models = [self._measured(kind) for kind in range(KINDS)]
@@ -233,8 +234,8 @@ class Service:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gpus", type=at_least(1), default=10_000)
-    parser.add_argument("--jobs", type=at_least(1), default=2_000)
+    parser.add_argument("--gpus", type=at_least(1), default=GPUS)
+    parser.add_argument("--jobs", type=at_least(1), default=JOBS)
     parser.add_argument("--rounds", type=at_least(1), default=30)
     parser.add_argument("--policy", default="coadapt")
     parser.add_argument("--churn", type=share, default=0.01)
@@ -290,6 +291,7 @@ def measure(service: Service, rounds: int) -> None:
     figures: dict[str, float | int | str | None] = {
         "gpus": gpus,
         "jobs": jobs,
+        "rounds": rounds,
         "round_p50_ms": round(float(np.median(seconds)) * 1e3, 2),
         "round_p99_ms": round(p99(seconds) * 1e3, 2),
         "round_cpu_p50_ms": round(float(np.median(cpu)) * 1e3, 2),
@@ -298,7 +300,12 @@ def measure(service: Service, rounds: int) -> None:
         "report_cpu_ms": round(float(np.mean(reports)) * 1e3, 3),
     }
     figures |= {f"{phase}_p99_ms": round(p99(spent) * 1e3, 2) for phase, spent in phases.items()}
-    finish("service_round", figures, f"policy {service.settings.policy}, churn {service.churn}")
+    policy = service.settings.policy
+    of = "" if policy == "coadapt" else f"_{policy}"
+    if (service.asked_gpus, jobs) != (GPUS, JOBS):
+        of += f"_{service.asked_gpus}_gpus"
+    figures = {name + of: value for name, value in figures.items()}
+    finish("service_round", figures, f"policy {policy}, churn {service.churn}")
 
 
 def p99(values: Sequence[float]) -> float:
