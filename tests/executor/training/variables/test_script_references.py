@@ -38,7 +38,7 @@ class Scale:
 NAMED = [criterion, Phase.COLD, Phase, Scale.by_two, torch.nn.functional.relu]
 
 
-@pytest.mark.parametrize("value", NAMED, ids=str)
+@pytest.mark.parametrize("value", NAMED, ids=lambda value: getattr(value, "__qualname__", str(value)))
 def test_what_has_a_name_is_found_by_it_in_any_process(value: Any) -> None:
     reference = References().to(value)
     assert reference is not None
