@@ -144,14 +144,13 @@ class RowStore:
         if unit != 1.0:
             gains = gains[0] / unit, gains[1] / unit, gains[2] / unit
         own = pool.column, pool.value, gains[0], gains[1], r["stay_column"], gains[2], r["required"], r["top"]
-        ranges = r["ranges"]
-        everything = Rows(
-            slots, ranges[:, :, FULL_BEGIN], ranges[:, :, FULL_END], np.zeros(len(concave), bool), chain, *own
-        )
-        if not concave.all():
-            ranges = ranges.copy()
-            ranges[:, ~concave, :FULL_BEGIN] = ranges[:, ~concave, FULL_BEGIN:]
-        rows = Rows(slots, ranges[:, :, BEGIN], ranges[:, :, END], concave, chain, *own)
+        # Contiguous for any number of groups: numba compiles every kernel anew for another layout.
+        planes = np.ascontiguousarray(np.moveaxis(r["ranges"], 2, 0))
+        full_begin, full_end = planes[FULL_BEGIN], planes[FULL_END]
+        everything = Rows(slots, full_begin, full_end, np.zeros(len(concave), bool), chain, *own)
+        begin = np.where(concave, planes[BEGIN], full_begin)
+        end = np.where(concave, planes[END], full_end)
+        rows = Rows(slots, begin, end, concave, chain, *own)
         return Snapshot(
             Program(rows, limits.columns, limits.room),
             Program(everything, limits.columns, limits.room),
