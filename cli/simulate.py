@@ -100,8 +100,8 @@ class Comparison:
     @property
     def conditions(self) -> dict[str, dict[str, str]]:
         """The conditions of each policy's run, in words."""
-        pools = self._nodes.pools
-        return {name: column.described(self._under, pools) for name, column in self._columns.items()}
+        pools, named = self._nodes.pools, any(self._workload.virtual_clusters)
+        return {name: column.described(self._under, pools, named) for name, column in self._columns.items()}
 
     def _column(self, policy: str) -> Column:
         traits = make_policy(policy, **self._policies[policy]).traits

@@ -95,8 +95,12 @@ class Column:
     restart: str
     has_lengths: bool = False
 
-    def described(self, under: Conditions, pools: tuple[str, ...] = ()) -> dict[str, str]:
-        """Return the conditions by name, both in words. `pools`: the policy runs in each of them by itself."""
+    def described(self, under: Conditions, pools: tuple[str, ...] = (), named: bool = False) -> dict[str, str]:
+        """Return the conditions by name, both in words.
+
+        `pools`: the policy runs in each of them by itself. `named`: the trace names pools, which a cluster without
+        pools does not have.
+        """
         timing = self.timing
         rounds = f"every {timing.interval_s:g} s"
         if timing.events:
@@ -115,7 +119,8 @@ class Column:
         if (failures := under.failures) is not None:
             up_h, down_h = failures.mean_up_s / 3600, failures.repair_s / 3600
             found["node failures"] = f"each node after {up_h:g} h on average, for {down_h:g} h"
-        found["pools"] = f"{', '.join(pools)}: each by itself" if pools else "none"
+        without = "none; those that the trace names are ignored" if named else "none"
+        found["pools"] = f"{', '.join(pools)}: each by itself" if pools else without
         return found
 
     def _profile_runs(self, takes_s: float) -> str:

@@ -88,7 +88,7 @@ def run_cell(cell: Cell, out: Path) -> Done:
             options, under = json.loads(cell.options), cell.under()
             outcome = simulation(workload, nodes, cell.policy, options, source, under).run()
             column = column_of(make_policy(cell.policy, **options).traits, workload, source, under)
-            conditions = column.described(under, nodes.pools)
+            conditions = column.described(under, nodes.pools, any(workload.virtual_clusters))
             save(kept(cell.label, outcome, isolation, cell.about(), conditions), done.folder)
         except (ValueError, RunFailed) as error:
             done = replace(done, problem=str(error))

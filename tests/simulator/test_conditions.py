@@ -70,6 +70,17 @@ def test_words_say_what_was_asked_for() -> None:
     assert found["pools"] == "a, b: each by itself"
 
 
+@pytest.mark.parametrize(("pool", "told"), [("lab", "none; those that the trace names are ignored"), ("", "none")])
+def test_a_trace_that_names_pools_may_run_on_one_cluster_and_this_is_said(
+    pool: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    job = {"id": "a", "submit_s": 0, "gpus": 1, "duration_s": 60, "virtual_cluster": pool}
+    trace.write_text(json.dumps(job) + "\n")
+    assert run(["simulate", "--trace", str(trace), "--cluster", "1x t4:4", "--policy", "fifo", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["fifo"]["conditions"]["pools"] == told
+
+
 def test_what_differs_between_runs_of_a_column_is_said_to_differ() -> None:
     told = shared([{"rounds": "x", "pools": "none"}, {"rounds": "y", "pools": "none"}])
     assert told == {"rounds": "not the same in every run", "pools": "none"}
