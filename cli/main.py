@@ -160,7 +160,7 @@ def up(
         settings = Settings(**chosen)
     except ValidationError as error:
         first = error.errors()[0]
-        field = str(first["loc"][0]).replace("_s", "").replace("_", "-")
+        field = str(first["loc"][0]).removesuffix("_s").replace("_", "-")
         raise typer.BadParameter(f"--{field}: {first['input']}: {first['msg']}") from None
     try:
         make_policy(policy, **options)

@@ -70,6 +70,7 @@ def test_help_costs_less_than_a_third_of_a_second_of_work() -> None:
         (["up", "--emulate", "1x t4:1", "--policy-option", "p"], Exit.USAGE),
         (["up", "--emulate", "1x t4:1", "--round-interval", "0"], Exit.USAGE),
         (["up", "--emulate", "1x t4:1", "--round-interval", "soon"], Exit.USAGE),
+        (["up", "--emulate", "1x t4:1", "--time-scale", "0"], Exit.USAGE),
         (["logs", "job-1", "-f", "--json"], Exit.USAGE),
         (["submit", "a.yaml", "-f", "--json"], Exit.USAGE),
         (["logs", "job-1", "--rank", "first"], Exit.USAGE),
@@ -91,6 +92,14 @@ def test_exit_codes_and_one_line(arguments: list[str], code: Exit, capsys: pytes
         assert captured.out == ""
         assert captured.err.startswith("coadapt: ")
         assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--time-scale", "--round-interval"])
+def test_a_value_that_the_service_refuses_is_told_with_the_option_that_was_typed(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run(["up", "--emulate", "1x t4:1", option, "0"])
+    assert capsys.readouterr().err.startswith(f"coadapt: {option}: 0.0: ")
 
 
 def test_nothing_is_submitted_when_one_of_the_files_is_bad(tmp_path: Path, capsys) -> None:
