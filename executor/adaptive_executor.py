@@ -59,7 +59,7 @@ __all__ = ["AdaptiveExecutor", "ExecutorJob", "ExecutorStatus"]
 log = logging.getLogger(__name__)
 
 ANSWER_S = 30.0  # the service's answer to an event
-RETRY_S = 0.5
+RETRY_S = 0.5  # between tries to reach the service, which may be down for long
 PART_BYTES = 4 << 20
 IDLE_S = 5.0  # the loop looks up at least so often
 

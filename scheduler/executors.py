@@ -137,7 +137,7 @@ class Executors:
             except Exception as failed:
                 error = failed
                 if attempt < TRIES - 1:
-                    time.sleep(2.0**attempt)
+                    time.sleep(2.0**attempt)  # in the thread that sends; no round waits for it
         return error
 
     def _call(

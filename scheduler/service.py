@@ -7,8 +7,10 @@ between. The actor may be killed at any moment. It starts again from the store a
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -252,7 +254,8 @@ class SchedulerService:
         except Exception as error:
             log.exception("cycle")
             text = f"{type(error).__name__}: {error}"
-            self._store.log(Event(EventKind.ERROR, self._clock.wall_s(), None, {"text": text}))
+            with suppress(sqlite3.Error):  # the disk may be full; the loop goes on, and Python's log has it
+                self._store.log(Event(EventKind.ERROR, self._clock.wall_s(), None, {"text": text}))
             return False
 
     def _nodes_changed(self) -> None:

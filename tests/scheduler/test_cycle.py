@@ -824,10 +824,10 @@ def test_a_service_that_died_before_it_ended_an_executor_ends_it_when_it_is_back
     world = World(tmp_path, "1x t4:4")
     world.play(RUNS + "submit b unprofiled\ngo\nfinish a\nafter 121")
     world.executors.sent.clear()
-    retire, world.executors.retire = world.executors.retire, _dies  # type: ignore[method-assign]
+    retire, world.executors.retire = world.executors.retire, _dies
     with pytest.raises(Died):
         world.cycle.step()
-    world.executors.retire = retire  # type: ignore[method-assign]
+    world.executors.retire = retire
     assert world.job("a").retired
     world.executors.left_over = set(world.ids.values())
     world.play("reopen b\n? sent retire a")

@@ -48,7 +48,7 @@ def ended(store: Store, key: str, **changes: Any) -> JobRecord:
 
 def test_a_job_is_cleaned_on_its_machines_and_its_log_says_what_has_to_stay(settings: Settings) -> None:
     store, machines = Store(settings.store_path), NotedMachines()
-    hook = FolderHook(store, machines, settings, ManualClock())  # type: ignore[arg-type]
+    hook = FolderHook(store, machines, settings, ManualClock())
     job = ended(store, "a")
     hook.retired(job)
     site = Site(job.folder, settings.state_dir, outputs_url=f"s3://bucket/{job.id}/outputs")
@@ -59,7 +59,7 @@ def test_a_job_is_cleaned_on_its_machines_and_its_log_says_what_has_to_stay(sett
 
 def test_a_job_that_ran_in_the_users_own_folder_loses_nothing(settings: Settings) -> None:
     store, machines = Store(settings.store_path), NotedMachines()
-    hook = FolderHook(store, machines, settings, ManualClock())  # type: ignore[arg-type]
+    hook = FolderHook(store, machines, settings, ManualClock())
     hook.retired(ended(store, "a", package=None))
     assert machines.cleaned == []
 
@@ -70,6 +70,6 @@ def test_a_service_that_starts_cleans_what_is_left_of_jobs_that_had_ended(settin
     runs, _ = store.submit(SPEC, 0.0, idempotency_key="c", package="abc")
     for job in (left, runs):
         (work_folder(settings.state_dir) / job.folder).mkdir()
-    FolderHook(store, machines, settings, ManualClock()).clean_rest()  # type: ignore[arg-type]
+    FolderHook(store, machines, settings, ManualClock()).clean_rest()
     assert [site.key for _, site in machines.cleaned] == [left.folder]
     assert gone.folder != left.folder

@@ -172,7 +172,7 @@ class History:
         self.crash_in: int | None = None  # writes and commands until the service dies
         self.world = World(folder, nodes, planner=self.make())
         self.base = self.world.all
-        self.world.executors = self  # type: ignore[assignment]
+        self.world.executors = self
         self.world.store.close()
         self._open()
 
@@ -192,7 +192,7 @@ class History:
             save(*args, **kwargs)
             self._maybe_crash()
 
-        self.world.store.save = may_crash  # type: ignore[method-assign]
+        self.world.store.save = may_crash
 
     def reopen(self) -> None:
         """Have the service die and start again from its store."""

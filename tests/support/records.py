@@ -42,7 +42,7 @@ REPORT = Report(
 def job(phase: Phase = Phase.QUEUED, **changes: object) -> JobRecord:
     """Return the record of a job submitted at second 0; `changes`: fields of the record."""
     record = JobRecord("j-1", 1, SPEC, JobState(phase=phase, submitted_s=0.0))
-    return replace(record, **changes)  # type: ignore[arg-type]
+    return replace(record, **changes)
 
 
 def profiling(*runs: ProfileRun) -> JobRecord:

@@ -91,7 +91,7 @@ def _become(
     for stream in (1, 2):
         os.dup2(output, stream)
     for text in (sys.stdout, sys.stderr):
-        text.reconfigure(write_through=True)  # type: ignore[union-attr]
+        text.reconfigure(write_through=True)
     os.environ.clear()
     os.environ.update({**environment, messages.CHANNEL_FD: str(os.dup(channel.fileno()))})
     channel.close()

@@ -37,9 +37,9 @@ class Wire:
 def over(state: dict[str, Any]) -> dict[str, Any]:
     """Return a state as it arrives."""
     sender = Wire()
-    assert broadcast_state(sender, state, 0) is state  # type: ignore[arg-type]
+    assert broadcast_state(sender, state, 0) is state
     receiver = Wire(sender.sent)
-    found = broadcast_state(receiver, None, 0)  # type: ignore[arg-type]
+    found = broadcast_state(receiver, None, 0)
     assert receiver.sent == []
     return found
 

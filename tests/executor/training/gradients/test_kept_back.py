@@ -49,7 +49,7 @@ def test_what_is_kept_is_no_part_of_what_the_script_looks_at() -> None:
     one = Kept()
     one.grads(a=1.0)
     one.kept.add(0, 1.0)
-    one.parameters[A].grad.mul_(100)  # type: ignore[union-attr]
+    one.parameters[A].grad.mul_(100)
     assert numbers(one.kept.of(0)) == {A: 1.0}
 
 

@@ -58,7 +58,7 @@ def test_parameters_that_are_unfrozen_later_are_combined() -> None:
         model.head.requires_grad_(batch > 1)
         model.zero_grad()
         model.loss(x, y).backward()
-        model.seen = batch + gradients.hidden * 0 + 1  # type: ignore[assignment]
+        model.seen = batch + gradients.hidden * 0 + 1
 
     check(on_all(2, 1, act, batches=3), alone(act, batches=3))
 

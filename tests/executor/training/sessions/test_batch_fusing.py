@@ -21,7 +21,7 @@ class Data:
 def fusing(data: Data | None = None, steps: float | None = None, **config: Any) -> BatchFusing:
     fields = {"initial_batch_size": 32, "max_batch_size": 128} | config
     loop = LoopState(Position(), StepInHand(), step_count=steps)
-    return BatchFusing(TrainingConfig.model_validate(fields), 32, loop, data or Data(), False)  # type: ignore[arg-type]
+    return BatchFusing(TrainingConfig.model_validate(fields), 32, loop, data or Data(), False)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ class One:
             self.weights.only_whole("found")
         self.watch = SimpleNamespace(check=SimpleNamespace(done=compared))
         self.loop = LoopState(Position(), StepInHand(), one_pass=one_pass)
-        self.findings = Findings(self.weights, self.watch, self.loop)  # type: ignore[arg-type]
+        self.findings = Findings(self.weights, self.watch, self.loop)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ class Replica:
         self.meeting = MetricMeeting(
             TrainingConfig.model_validate(config), self.metrics, self.loop, self.samples, Progress(), self.peers,
             self.fusing, data or Data(),
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip
 
     def report(self, samples: int, how: dict[str, str] | None = None, **values: float) -> Replica:
         self.metrics.add(values, how or {}, HERE)
@@ -91,7 +91,7 @@ def meet(*replicas: Replica, leaves: Sequence[bool] = ()) -> bool:
     for replica, leaving in zip(replicas, [*leaves, *[False] * (len(replicas) - len(leaves))], strict=True):
         last = replica is replicas[-1]
         try:
-            found = replica.meeting.combine(group, leaving)  # type: ignore[arg-type]
+            found = replica.meeting.combine(group, leaving)
         except Disagreement:
             if last:
                 raise

@@ -50,7 +50,7 @@ class Script:
         prepared = identify([self.model, self.optimizer, loader, self.teacher])
         self.position, peers = Position(), Peers()
         peers.group = group
-        self.same = SameParameters(prepared, self.position, Listed(self.optimizer), peers)  # type: ignore[arg-type]
+        self.same = SameParameters(prepared, self.position, Listed(self.optimizer), peers)
 
     def seen(self) -> list[Any]:
         tensors = [*self.model.state_dict().values(), *self.teacher.state_dict().values()]

@@ -32,7 +32,7 @@ class Script:
         self.calls = ScriptCalls(
             prepared, TrainingConfig.model_validate(config), self.loop, self.scale, self.progress, self.gradients,
             watch, lambda value: value,
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip
 
     def _asked(self) -> None:
         self.asked += 1

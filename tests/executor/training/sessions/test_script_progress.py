@@ -27,7 +27,7 @@ def progress_of(
     **position: Any,
 ) -> ScriptProgress:
     loop = LoopState(Position(**position), StepInHand(), epoch_count=epochs, step_count=steps, in_loop=True)
-    return ScriptProgress(count, loop, Data(size))  # type: ignore[arg-type]
+    return ScriptProgress(count, loop, Data(size))
 
 
 @pytest.mark.parametrize(

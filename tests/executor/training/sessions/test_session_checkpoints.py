@@ -40,7 +40,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def checkpoints(events: Events, **config: Any) -> SessionCheckpoints:
     training = TrainingConfig.model_validate({"checkpoint": config})
-    return SessionCheckpoints(training, State(), events)  # type: ignore[arg-type]
+    return SessionCheckpoints(training, State(), events)
 
 
 def test_one_is_due_so_many_minutes_after_the_last_and_told_when_it_is_written(

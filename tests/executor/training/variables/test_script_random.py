@@ -115,7 +115,7 @@ def test_a_method_draws_by_its_object() -> None:
 def test_what_is_gone_or_has_become_something_else_is_left_alone() -> None:
     one = Shuffles()
     state = capture(one)
-    one.epoch, one.rng = "none", None  # type: ignore[assignment]
+    one.epoch, one.rng = "none", None
     del one.inner
     restore(one, state)
     assert (one.epoch, one.rng) == ("none", None)
@@ -123,7 +123,7 @@ def test_what_is_gone_or_has_become_something_else_is_left_alone() -> None:
 
 def test_objects_that_hold_each_other_are_looked_at_once() -> None:
     one, other = Inner(), Inner()
-    one.other, other.other = other, one  # type: ignore[attr-defined]
+    one.other, other.other = other, one
     assert set(capture(one)) == {".rng", ".other.rng"}
 
 

@@ -25,7 +25,7 @@ PLACES = np.array([[3, 1, 0, 0], [0, 2, 2, 1]])  # of requests by number: column
 
 
 def solution(maximise: bool, **outcome: float) -> Solution:
-    found = replace(OUTCOME, **outcome)  # type: ignore[arg-type]
+    found = replace(OUTCOME, **outcome)
     return Solution(found, maximise, {"b": 1, "a": 0}, PLACES, {"gpus": 0}, {"fair": 1})
 
 
