@@ -54,7 +54,7 @@ class LearningHook(CycleHook, Generic[LearnedT]):
         except FileNotFoundError:
             pass
         except ValueError as error:
-            failed(str(error))
+            failed(f"{error}; it is learned anew")
 
     @property
     def model(self) -> LearnedT:

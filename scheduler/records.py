@@ -36,7 +36,10 @@ class Records:
     def note(self, job: JobRecord) -> None:
         """Have the job looked at in the next cycle, and again when its time comes (`due_s`)."""
         self.changed.add(job.id)
-        (self.to_measure.add if any(run.startable for run in job.profiles) else self.to_measure.discard)(job.id)
+        if any(run.startable for run in job.profiles):
+            self.to_measure.add(job.id)
+        else:
+            self.to_measure.discard(job.id)
         due = due_s(job, self._settings)
         if due < float("inf"):
             self._due[job.id] = due
