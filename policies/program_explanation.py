@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.decisions import Refused, Waiting
 from ..estimators.goodput import BatchChoice, JobModel, best_batch
+from .choosing.decided import what_it_takes
 from .choosing.eligibility import Eligibility, eligibility, has_room
 from .contract.configuration import Configuration, ConfigurationSet
 from .contract.explanation import Explanation, explained, headline, job_of, notes_on
@@ -27,7 +28,7 @@ class Option:
     relative: goodput over that of what the job has after this round; None if it has nothing.
     value: what the policy compared: normalised goodput with the restart factor.
     gain: what it adds to the objective over leaving the job out; None if it was no option.
-    cost: its GPUs at this round's prices.
+    cost: what it is worth to other jobs, at this round's prices.
     verdict: why the job does or does not have it.
     batch: the best batch there; None if nobody can tell.
     """
@@ -141,9 +142,7 @@ def _options(
     gains = plan.gains.get(job.id, np.full(len(configurations), -np.inf))
     values = plan.rows.get(job.id, nothing)
     chosen = configurations.index(plan.placements.get(job.id))
-    arrays = configurations.arrays
-    price = np.array([plan.prices.get(t, 0.0) for t in arrays.gpu_types])
-    cost = price[arrays.type_index] * arrays.gpus if len(configurations) else nothing
+    cost = plan.costs.get(job.id, nothing)
     reasons = _Reasons(job, configurations, goodput, may, gains, cost, chosen, rules)
     got = goodput[chosen] if chosen >= 0 else 0.0
     return tuple(
@@ -238,5 +237,6 @@ class _Reasons:
             better = self.goodput[i] > ALIKE * self.goodput[self.chosen]
             return self.rules.unpaid if better else "no better for it"
         if dearer >= more:
-            return f"worth {more:.3g} more to it, but its GPUs are worth {dearer:.3g} more to other jobs"
+            takes = what_it_takes(self.job.spec)
+            return f"worth {more:.3g} more to it, but {takes} worth {dearer:.3g} more to other jobs"
         return f"worth {more:.3g} more to it, but no plan in which it has them was worth more in all"

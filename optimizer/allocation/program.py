@@ -228,6 +228,10 @@ class ChoiceProgram:
         """Return (rows,) whether each row must pick something."""
         return self._rows.of("required", self._rows.slots(order))
 
+    def kinds(self, order: Sequence[str]) -> Ints:
+        """Return (rows,) the kind of each row."""
+        return self._rows.of("kind", self._rows.slots(order))
+
     def entries(self, order: Sequence[str]) -> Entries:
         """Return the options of rows that can matter, for other solvers."""
         return self._rows.entries(self._rows.slots(order), self._limits)

@@ -1,4 +1,4 @@
-"""Plans a whole round as one program: each job gets one configuration or none, within the GPUs of each type."""
+"""Plans a whole round as one program: each job gets one configuration or none, within what the nodes have."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from ...core.cluster import Cluster
 from ...core.job import JobSpec
 from ...core.placement import Placement
 from ...estimators.goodput import goodput_matrix
@@ -20,8 +21,10 @@ from ..placing.demand import Demand
 from ..placing.ledger import is_pinned
 from ..placing.placer import Placer
 from .decided import ProgramReasons, decisions_of, no_configuration
+from .demand_limits import DemandKinds
 from .goodput_rows import GoodputRows
 from .lazy import LazyMapping
+from .leftovers import leftovers
 from .recent_needs import RecentNeeds
 from .solvers import SOLVERS, allocation_solver
 
@@ -108,6 +111,7 @@ class ProgramPolicy(ABC):
         self._goodput = GoodputRows(options.tolerance)
         self._needed = RecentNeeds()
         self._configurations: tuple[tuple[object, ...], ConfigurationSet] | None = None
+        self._kinds: DemandKinds | None = None  # of the jobs of `_program`
         self._program: ChoiceProgram | None = None
         self._limits: Limits | None = None  # of `_program`
         self._kept: dict[str, _Kept] = {}
@@ -157,7 +161,8 @@ class ProgramPolicy(ABC):
         held = {
             job.id: job.placement for job in jobs if job.placement is not None and is_pinned(job, round.cluster)
         }
-        limits = configurations.limits(held.values())
+        kinds = self._kinds_of(round.cluster, jobs)
+        limits = kinds.limits(configurations.limits(held.values()), configurations, held.values())
         with InterruptsWait():  # once, and not for each change
             program = self._prepare(limits, configurations)
             current, stay_base = self._value(program, jobs, held, configurations)
@@ -183,35 +188,44 @@ class ProgramPolicy(ABC):
             if c >= 0
         }
         wanted |= {id: _realised(placement, configurations) for id, placement in held.items()}
+        demands = LazyMapping([job.id for job in jobs], lambda i: Demand.of(jobs[i].spec))
         placed = Placer().place(
             wanted,
             {job.id: job.placement for job in jobs if job.placement is not None},
             round.cluster,
             held.keys(),
-            LazyMapping([job.id for job in jobs], lambda i: Demand.of(jobs[i].spec)),
+            demands,
         )
-        notes += [f"job {id}: no room on the nodes that are left for {wanted[id]}" for id in placed.unplaced]
+        placements, unplaced = dict(placed.placements), placed.unplaced
+        if unplaced:  # enough CPUs or memory are free in all, but not together
+            placements |= leftovers(ids, program.entries(ids), placements, configurations, demands.__getitem__)
+            unplaced = tuple(id for id in unplaced if id not in placements)
+        notes += [f"job {id}: no room on the nodes that are left for {wanted[id]}" for id in unplaced]
         gains = LazyMapping(
             [job.id for job in jobs],
             lambda i: self._gains(jobs[i], i, configurations, weights, jobs[i].id in held),
         )
-        prices = _prices(solution, limits, configurations)
+        costs = LazyMapping(
+            [job.id for job in jobs],
+            lambda i: _costs(solution, limits, configurations, kinds.of(demands[jobs[i].id])),
+        )
         unmet = {ids[row] for row in solution.unmet}
         resting = frozenset(self._rest_until)
-        reasons = ProgramReasons(round, configurations, gains, prices, wanted, placed.placements, unmet, resting)
+        reasons = ProgramReasons(round, configurations, gains, costs, wanted, placements, unmet, resting)
         return Plan(
-            placements=placed.placements,
+            placements=placements,
             objective=solution.objective,
             bound=solution.bound,
             gap=solution.gap,
-            prices=prices,
+            prices=_prices(solution, limits, configurations),
             solver_s=solution.solver_s,
-            evictions=len(placed.evicted) + len(placed.unplaced),
+            evictions=len(placed.evicted) + len(unplaced),
             notes=tuple(notes),
             rows=LazyMapping([job.id for job in jobs], lambda i: self.value_of(jobs[i], configurations).rows[0]),
             gains=gains,
+            costs=costs,
             configurations=configurations,
-            decisions=decisions_of(round, placed.placements, reasons.why),
+            decisions=decisions_of(round, placements, reasons.why),
         )
 
     def _prepare(self, limits: Limits, configurations: ConfigurationSet) -> ChoiceProgram:
@@ -278,7 +292,10 @@ class ProgramPolicy(ABC):
                 job.spec, dict(job.largest_gpus), int(columns[i]), stays, float(values.stay_base[i]), notes[i]
             )
         free = [i for i, job in enumerate(some) if job.id not in held]
-        program.put([some[i].id for i in free], base[free], options[free], required[free])
+        kinds = self._kinds
+        assert kinds is not None
+        kind = np.array([kinds.of(Demand.of(some[i].spec)) for i in free], np.int64) if kinds.count > 1 else None
+        program.put([some[i].id for i in free], base[free], options[free], required[free], kind)
 
     def _gains(
         self, job: JobView, place: int, configurations: ConfigurationSet, weights: Weights, held: bool
@@ -305,6 +322,13 @@ class ProgramPolicy(ABC):
             else:  # notes state numbers of GPUs, which may have changed
                 self._kept = {id: kept for id, kept in self._kept.items() if kept.note is None}
         return self._configurations[1]
+
+    def _kinds_of(self, cluster: Cluster, jobs: Sequence[JobView]) -> DemandKinds:
+        """Return the kinds of jobs, as the same object while they stay. Other kinds need another program."""
+        kinds = DemandKinds(cluster, self._needed.demands_with_those_of(job.spec for job in jobs))
+        if self._kinds is None or kinds.demands != self._kinds.demands:
+            self._kinds, self._program = kinds, None
+        return self._kinds
 
     def shares(self, jobs: Sequence[JobView], now: float) -> np.ndarray:
         """Return (jobs,) the factor of λ: 1 without time sharing, else 1 + w (section 3.5.6)."""
@@ -393,7 +417,19 @@ def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[str]) -
 
 
 def _prices(solution: ChoiceSolution, limits: Limits, configurations: ConfigurationSet) -> Mapping[str, float]:
-    """Return the price of one GPU of each type in units of the objective: that in its dearest configuration."""
+    """Return the price of one GPU of each type in units of the objective: that in its dearest configuration.
+
+    It is what a job with the default demand pays.
+    """
     arrays = configurations.arrays
-    each = (solution.prices @ limits.usage) / arrays.gpus
+    each = (solution.prices @ limits.of_kind(0)) / arrays.gpus
     return {t: float(each[arrays.type_index == i].max(initial=0.0)) for i, t in enumerate(arrays.gpu_types)}
+
+
+def _costs(solution: ChoiceSolution, limits: Limits, configurations: ConfigurationSet, kind: int) -> np.ndarray:
+    """Return (configurations,) what each is worth to other jobs, if a job of this kind has it."""
+    if kind:
+        return np.asarray(solution.prices @ limits.of_kind(kind))
+    arrays = configurations.arrays
+    prices = _prices(solution, limits, configurations)
+    return np.array([prices[t] for t in arrays.gpu_types])[arrays.type_index] * arrays.gpus

@@ -134,6 +134,11 @@ def no_cpus_or_memory(job: JobView, gpus: int, left: Left, types: Collection[str
     return Waiting(WaitReason.NO_CPUS_OR_MEMORY, f"{_asks(job.spec)}; free GPUs have less than that.")
 
 
+def what_it_takes(spec: JobSpec) -> str:
+    """Return the subject and verb of a sentence on what others could do with what a job takes."""
+    return "its GPUs are" if Demand.of(spec).is_wish else "its GPUs, CPUs and memory are"
+
+
 def _asks(spec: JobSpec) -> str:
     demand = Demand.of(spec)
     memory = f" and {demand.memory_gib_per_gpu:g} GiB of memory" if demand.memory_gib_per_gpu else ""
@@ -219,7 +224,7 @@ class ProgramReasons:
     """Tells why a job gets nothing in a round that is one program; `why` is for `decisions_of`.
 
     Args:
-        gains, prices: as in `Plan`.
+        gains, costs: as in `Plan`.
         wanted: what the program chose for each job, before it was placed.
         placements: where that is.
         unmet: jobs that must be served and cannot be.
@@ -229,7 +234,7 @@ class ProgramReasons:
     round: Round
     configurations: ConfigurationSet
     gains: Mapping[str, np.ndarray]
-    prices: Mapping[str, float]
+    costs: Mapping[str, np.ndarray]
     wanted: Mapping[str, Configuration]
     placements: Mapping[str, Placement]
     unmet: Collection[str] = ()
@@ -243,13 +248,18 @@ class ProgramReasons:
         job = self.round.jobs[i]
         if job.id in self.wanted:
             c = self.wanted[job.id]
-            lacks = no_cpus_or_memory(job, c.gpus, self._left, (c.gpu_type,))
-            return lacks or Waiting(WaitReason.FRAGMENTED, f"No room for {c} is left together on the nodes.")
+            return self._lacks(job, c) or Waiting(
+                WaitReason.FRAGMENTED, f"No room for {c} is left together on the nodes."
+            )
         gains = self.gains[job.id]
         options = np.isfinite(gains)
         if not options.any():
             return no_configuration(job, self.configurations)
+        sizes = np.where(options, self.configurations.arrays.gpus, np.iinfo(np.int64).max)
+        smallest = self.configurations[int(sizes.argmin())]
         if job.id in self.unmet:
+            if (lacks := self._lacks(job, smallest)) is not None:
+                return lacks
             reserved = job.spec.reservation
             what = (
                 "Once it runs it may not be stopped"
@@ -257,7 +267,6 @@ class ProgramReasons:
                 else f"It reserved {reserved.gpus} {reserved.gpu_type}"
             )
             return Waiting(WaitReason.KEPT_BY_OTHERS, f"{what}; jobs that must keep their GPUs leave it no room.")
-        arrays = self.configurations.arrays
         best = int(gains.argmax())
         name, gain = self.configurations.names[best], float(gains[best])
         if job.id in self.resting:
@@ -267,8 +276,13 @@ class ProgramReasons:
                 WaitReason.NOT_WORTH_IT,
                 f"Its best option, {name}, adds {gain:.3g} to the objective; leaving it out adds 0.",
             )
-        cost = self.prices.get(arrays.gpu_types[arrays.type_index[best]], 0.0) * float(arrays.gpus[best])
-        to_others = f"its GPUs are worth {cost:.3g} to other jobs"
+        if (lacks := self._lacks(job, smallest)) is not None:
+            return lacks
+        cost = float(self.costs[job.id][best])
+        to_others = f"{what_it_takes(job.spec)} worth {cost:.3g} to other jobs"
         return Waiting(
             WaitReason.OUTBID, f"Its best option, {name}, would add {gain:.3g} to the objective; {to_others}."
         )
+
+    def _lacks(self, job: JobView, c: Configuration) -> Waiting | None:
+        return no_cpus_or_memory(job, c.gpus, self._left, (c.gpu_type,))

@@ -57,7 +57,7 @@ class Limits:
     The first limit of a type counts its GPUs. Node sizes or pinned jobs may make further limits necessary. These
     count GPUs in free power-of-two blocks of at least some size, or free whole nodes.
 
-    usage: (limits, configurations).
+    usage: (limits, configurations), or (kinds, limits, configurations) if it depends on the kind of the job.
     capacity: (limits,).
     gpu_types: the GPU type of each limit.
     """
@@ -65,6 +65,10 @@ class Limits:
     usage: np.ndarray
     capacity: np.ndarray
     gpu_types: tuple[str, ...]
+
+    def of_kind(self, kind: int) -> np.ndarray:
+        """Return (limits, configurations) what each takes for a job of a kind."""
+        return self.usage if self.usage.ndim == 2 else np.asarray(self.usage[kind])
 
 
 def block(gpus: int) -> int:

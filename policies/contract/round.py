@@ -144,6 +144,8 @@ class Plan:
     rows: Mapping[str, np.ndarray] = field(default_factory=dict)
     # What each configuration adds to the objective over leaving the job out; -inf if it was no option.
     gains: Mapping[str, np.ndarray] = field(default_factory=dict)
+    # What each configuration is worth to other jobs, at the prices of the round.
+    costs: Mapping[str, np.ndarray] = field(default_factory=dict)
     configurations: ConfigurationSet | None = None
     # The plans of the pools that this plan joins; empty if the cluster is planned as a whole.
     pools: Mapping[str, Plan] = field(default_factory=dict)

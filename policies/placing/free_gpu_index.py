@@ -8,7 +8,9 @@ GPUs' part looks at all nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from heapq import heapify, heappop, heappush
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -72,9 +74,20 @@ class Rooms:
         if free == size:
             heappush(self._empty[size], node)
 
-    def empties(self, node_gpus: int) -> int:
-        """Return how many nodes with `node_gpus` GPUs are wholly free."""
-        return self._empties.get(node_gpus, 0)
+    def empties(self, node_gpus: int, demand: Demand) -> int:
+        """Return how many nodes with `node_gpus` GPUs are wholly free and have what is asked for beside them."""
+        found = self._empties.get(node_gpus, 0)
+        if not found or demand.is_wish:
+            return found
+        free = (n for n, size in enumerate(self.size) if size == node_gpus == self.free[n])
+        return sum(self.has(node, node_gpus, demand) for node in free)
+
+    def lacks(self, node: int, gpus: int, demand: Demand, going: Sequence[Part]) -> tuple[bool, bool]:
+        """Return whether a node lacks CPUs, and memory, for so many GPUs once some parts are gone."""
+        cpus, memory_gib = demand.on(self.nodes[node], gpus)
+        cpus -= self.cpus[node] + sum(part.cpus for part in going)
+        memory_gib -= self.memory_gib[node] + sum(part.memory_gib for part in going)
+        return cpus > TOLERANCE, memory_gib > TOLERANCE
 
     def has(self, node: int, gpus: int, demand: Demand) -> bool:
         """Return whether a node has the CPUs and the memory for so many GPUs."""
@@ -110,7 +123,7 @@ class Rooms:
 
         Nodes where the job already is come first, then the lowest. The caller must take all of them.
         """
-        if self.empties(node_gpus) < count:
+        if self._empties.get(node_gpus, 0) < count:
             return None
         at_home = [
             node
@@ -148,6 +161,14 @@ class Part(NamedTuple):
     memory_gib: float
 
 
+class _Want(NamedTuple):
+    """Room that is looked for: GPUs of one node, or all of a node of so many, with what is asked beside each."""
+
+    gpus: int
+    whole: bool
+    demand: Demand
+
+
 class Tenants:
     """The jobs that hold a part of a node and may be moved to make room for larger ones."""
 
@@ -158,30 +179,32 @@ class Tenants:
             self._parts.setdefault(part.node, []).append(part)
         for held in self._parts.values():
             held.sort(reverse=True)  # largest first, which removals keep
-        self._cheapest: dict[tuple[int, bool], list[tuple[int, int, int]]] = {}
+        self._cheapest: dict[_Want, list[tuple[int, int, int]]] = {}
 
-    def make_way(self, gpus: int) -> list[Part]:
-        """Remove the fewest smaller jobs of one node, so that it has so many GPUs free. Return their parts.
+    def make_way(self, gpus: int, demand: Demand) -> list[Part]:
+        """Remove the fewest smaller jobs of one node, so that a job finds its GPUs there. Return their parts.
 
         Only jobs in smaller power-of-two blocks go, as a job in an equal block would need as much room elsewhere.
-        The result is [] if no node can be cleared so.
+        Where CPUs or memory are short, jobs in an equal block that hold less of them go as well. The result is []
+        if no node can be cleared so.
         """
-        return self._clear(1, gpus, whole=False)
+        return self._clear(1, _Want(gpus, False, demand))
 
-    def clear_nodes(self, count: int, node_gpus: int) -> list[Part]:
+    def clear_nodes(self, count: int, node_gpus: int, demand: Demand) -> list[Part]:
         """Remove the fewest jobs, so that `count` nodes of a size are wholly free; [] if that cannot be."""
-        return self._clear(count - self._rooms.empties(node_gpus), node_gpus, whole=True)
+        free = self._rooms.empties(node_gpus, demand)
+        return self._clear(count - free, _Want(node_gpus, True, demand))
 
-    def _clear(self, count: int, gpus: int, whole: bool) -> list[Part]:
-        heap = self._cheapest.get((gpus, whole))
+    def _clear(self, count: int, want: _Want) -> list[Part]:
+        heap = self._cheapest.get(want)
         if heap is None:
-            options = (self._option(node, gpus, whole) for node in self._parts)
-            heap = self._cheapest[gpus, whole] = [option for option in options if option is not None]
+            options = (self._option(node, want) for node in self._parts)
+            heap = self._cheapest[want] = [option for option in options if option is not None]
             heapify(heap)
         chosen: list[tuple[int, int, int]] = []
         while heap and len(chosen) < count:
             option = heappop(heap)
-            now = self._option(option[2], gpus, whole)
+            now = self._option(option[2], want)
             if now == option:
                 chosen.append(option)
             elif now is not None:  # the node has changed since
@@ -190,30 +213,63 @@ class Tenants:
             heappush(heap, option)
         if len(chosen) < count:
             return []
-        going = [part for _, _, node in chosen for part in self._movers(node, gpus, whole)]
+        going = [part for _, _, node in chosen for part in self._movers(node, want)]
         for part in going:
             self._parts[part.node].remove(part)
             self._rooms.give_back(part.node, part.gpus, part.cpus, part.memory_gib)
         return going
 
-    def _option(self, node: int, gpus: int, whole: bool) -> tuple[int, int, int] | None:
+    def _option(self, node: int, want: _Want) -> tuple[int, int, int] | None:
         """Return (moves, GPUs moved, node); None if no moves clear the node."""
-        movers = self._movers(node, gpus, whole)
+        movers = self._movers(node, want)
         return (len(movers), sum(part.gpus for part in movers), node) if movers else None
 
-    def _movers(self, node: int, gpus: int, whole: bool) -> list[Part]:
+    def _movers(self, node: int, want: _Want) -> list[Part]:
         """Return the fewest parts to move: the smallest that is enough alone, else the largest first.
 
         The result is [] if nothing has to move or moving all is not enough.
         """
+        gpus, whole, demand = want
         if whole and self._rooms.size[node] != gpus:
             return []
         most = gpus if whole else block(gpus) // 2
         lacking = gpus - self._rooms.free[node]
         parts = [part for part in self._parts[node] if part.gpus <= most]
+        if not self._rooms.has(node, gpus, demand):
+            return self._movers_with(node, want, lacking, [*parts, *self._lighter(node, want)])
         going: list[Part] = []
         while lacking > 0 and parts:
             last = sum(part.gpus >= lacking for part in parts) - 1
             going.append(parts.pop(max(last, 0)))
             lacking -= going[-1].gpus
         return going if lacking <= 0 else []
+
+    def _movers_with(self, node: int, want: _Want, lacking: int, parts: list[Part]) -> list[Part]:
+        """Return the fewest of these parts that free the GPUs, and the CPUs and memory that the node lacks too.
+
+        The smallest that is enough alone, else those that hold most of what lacks; [] if all are not enough.
+        """
+        lacks = partial(self._rooms.lacks, node, want.gpus, want.demand)
+        alone = [part for part in parts if part.gpus >= lacking and not any(lacks([part]))]
+        if alone:
+            return [min(alone, key=lambda part: (part.gpus, part.cpus, part.memory_gib, part.job))]
+        going: list[Part] = []
+        while parts and (lacking > 0 or any(lacks(going))):
+            cpus, memory = lacks(going)
+            by = attrgetter("cpus" if cpus else "memory_gib" if memory else "gpus")
+            going.append(max(parts, key=lambda part: (by(part), -part.gpus, part.job)))
+            parts.remove(going[-1])
+            lacking -= going[-1].gpus
+        return [] if lacking > 0 or any(lacks(going)) else going
+
+    def _lighter(self, node: int, want: _Want) -> list[Part]:
+        """Return the parts in an equal block that hold fewer CPUs, or as many and less memory."""
+        gpus, whole, demand = want
+        if whole:
+            return []
+        most, asked = block(gpus), demand.on(self._rooms.nodes[node], gpus)
+        return [
+            part
+            for part in self._parts[node]
+            if most // 2 < part.gpus <= most and (part.cpus, part.memory_gib) < asked
+        ]

@@ -113,6 +113,7 @@ class _Board:
         self.gpu_type, self.nodes = gpu_type, cluster.of_type(gpu_type)
         self._at, self._wanted, self._current, self._pinned = cluster.positions, wanted, current, pinned
         self._demands = demands
+        self._asked: dict[str, Demand] = {}
         self._totals = totals_of(cluster).get(gpu_type) or Totals.of(cluster, gpu_type)
         self._size: list[int] = self._totals.gpus.tolist()
         self.kept: dict[str, None] = {}
@@ -123,6 +124,8 @@ class _Board:
 
     def settle(self, jobs: list[str]) -> None:
         """Keep the jobs that can stay and place the others, largest first. Smaller jobs move if one finds no room.
+
+        Of equal sizes, those that ask for the most CPUs come first.
 
         When a block of b GPUs is placed, every block placed before is at least as large. Only smaller jobs that
         stayed can be in its way. Sizes are powers of two, so a plan within the limits leaves room for b on some
@@ -138,12 +141,16 @@ class _Board:
         heapify(queue)
         while queue:
             job = heappop(queue)[-1]
-            demand = self._demands.get(job, WISH)
+            demand = self._demand(job)
             found = self._find(job, rooms, demand)
             if found is None:
                 tenants = tenants or Tenants(rooms, self._parts())
                 c = self._wanted[job]
-                movers = tenants.clear_nodes(c.nodes, c.node_gpus) if c.node_gpus else tenants.make_way(c.gpus)
+                movers = (
+                    tenants.clear_nodes(c.nodes, c.node_gpus, demand)
+                    if c.node_gpus
+                    else tenants.make_way(c.gpus, demand)
+                )
                 for part in movers:
                     del self.kept[part.job]
                     self.moved.append(part.job)
@@ -234,9 +241,16 @@ class _Board:
         node = rooms.best_fit(configuration.gpus, before, demand)
         return None if node is None else {node: configuration.gpus}
 
-    def _largest_first(self, job: str) -> tuple[bool, int, int, str]:
-        c = self._wanted[job]
-        return (c.node_gpus == 0, -c.nodes, -(c.node_gpus or block(c.gpus)), job)
+    def _demand(self, job: str) -> Demand:
+        found = self._asked.get(job)
+        if found is None:
+            found = self._asked[job] = self._demands.get(job, WISH)
+        return found
+
+    def _largest_first(self, job: str) -> tuple[bool, int, int, float, float, str]:
+        c, asks = self._wanted[job], self._demand(job)
+        size = c.node_gpus or block(c.gpus)
+        return (c.node_gpus == 0, -c.nodes, -size, -asks.cpus_per_gpu, -asks.memory_gib_per_gpu, job)
 
 
 def _realises(placement: Placement, configuration: Configuration) -> bool:

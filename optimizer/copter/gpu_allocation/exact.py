@@ -11,7 +11,7 @@ import numpy as np
 from ...allocation import ChoiceProgram, ChoiceSolution
 from ...highs import Highs, Method
 from ..baselines import milp
-from .program import Reading, dense, picked
+from .program import Reading, dense, flat, picked, plain
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Reduced:
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
     ) -> ChoiceSolution:
         start_s = time.perf_counter()
-        problem = dense(program.entries(order), program.usage, program.capacity, program.required(order))
+        problem = dense(*flat(program, order), program.capacity, program.required(order))
         found = milp.solve(problem, time_limit_s, gap)
-        return replace(found, seconds=time.perf_counter() - start_s)
+        choice = plain(found.choice, program)
+        return replace(found, choice=choice, seconds=time.perf_counter() - start_s)

@@ -12,7 +12,7 @@ from ...allocation import ChoiceProgram, ChoiceSolution
 from ...allocation.listing import Entries
 from ...highs import Highs, Method
 from ..baselines.pop import solve_parts
-from .program import dense, linear_program, objective, picked, satisfiable, unmet
+from .program import dense, flat, linear_program, objective, picked, plain, satisfiable, unmet
 
 _PARTS = 16  # as in COpter's table 4.1
 
@@ -108,12 +108,12 @@ class Pop:
         self, program: ChoiceProgram, order: Sequence[str], gap: float, time_limit_s: float
     ) -> ChoiceSolution:
         start_s = time.perf_counter()
-        entries = program.entries(order)
+        entries, usage = flat(program, order)
         held = np.array([self._part_of.get(id, -1) for id in order], np.int64)
         partition = _Partition(
             entries,
             held,
-            program.usage,
+            usage,
             program.capacity,
             program.required(order),
             gap,
@@ -129,7 +129,7 @@ class Pop:
         value = objective(choice, entries)
         none = np.zeros(len(program.capacity))
         return ChoiceSolution(
-            choice,
+            plain(choice, program),
             value,
             np.inf,
             np.inf,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -13,6 +13,24 @@ from ...allocation import ChoiceProblem, ChoiceProgram, ChoiceSolution
 from ...allocation.listing import Entries
 from ...linear_program import LinearProgram
 from ..baselines import milp
+
+
+def flat(program: ChoiceProgram, order: Sequence[str]) -> tuple[Entries, np.ndarray]:
+    """Return the options of rows, and (limits, columns) what columns take, where every kind has its own columns.
+
+    Column c of kind k is numbered k * columns + c. `plain` turns picks back.
+    """
+    entries, usage = program.entries(order), program.usage
+    if usage.ndim == 2:
+        return entries, usage
+    kinds, limits, columns = usage.shape
+    own = program.kinds(order)[entries.row] * columns + entries.column
+    return replace(entries, column=own), usage.transpose(1, 0, 2).reshape(limits, kinds * columns)
+
+
+def plain(choice: np.ndarray, program: ChoiceProgram) -> np.ndarray:
+    """Return picks as columns of the program, for picks of columns that each kind has of its own."""
+    return np.where(choice < 0, choice, choice % program.usage.shape[-1])
 
 
 def dense(entries: Entries, usage: np.ndarray, capacity: np.ndarray, required: np.ndarray) -> ChoiceProblem:
@@ -66,6 +84,7 @@ class Reading:
     required: (jobs,) which of these can all be served together.
     """
 
+    program: ChoiceProgram
     entries: Entries
     usage: np.ndarray
     capacity: np.ndarray
@@ -76,9 +95,9 @@ class Reading:
     @classmethod
     def of(cls, program: ChoiceProgram, order: Sequence[str]) -> Reading:
         began_s = time.perf_counter()
-        entries, asked = program.entries(order), program.required(order)
-        required = satisfiable(entries, asked, program.usage, program.capacity)
-        return cls(entries, program.usage, program.capacity, asked, required, began_s)
+        (entries, usage), asked = flat(program, order), program.required(order)
+        required = satisfiable(entries, asked, usage, program.capacity)
+        return cls(program, entries, usage, program.capacity, asked, required, began_s)
 
     def linear_program(self, *, integer: bool) -> LinearProgram:
         return linear_program(
@@ -94,6 +113,7 @@ class Reading:
         seconds = time.perf_counter() - self.began_s
         proven, without = relative <= gap + 1e-7, unmet(self.asked, choice)
         count = len(self.entries.row)
+        choice = plain(choice, self.program)
         return ChoiceSolution(choice, value, bound, relative, prices, proven, without, seconds, solver_s, count)
 
 

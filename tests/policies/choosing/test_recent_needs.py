@@ -89,3 +89,12 @@ def test_the_largest_size_that_was_needed_lately_stays() -> None:
         assert recent.with_those_of(WHERE, [spec(max_gpus=4)])[1] == 64
     # 64 was needed longer ago than 60 rounds, 16 was not, and then 8.
     assert [recent.with_those_of(WHERE, [spec(max_gpus=4)])[1] for _ in range(4)] == [16, 16, 8, 4]
+
+
+def test_what_jobs_asked_for_beside_their_gpus_is_remembered_as_long() -> None:
+    recent, heavy, light = RecentNeeds(), [spec(cpus_per_gpu=4.0)], [spec(cpus_per_gpu=1.0)]
+    seen = []
+    for specs in (heavy, *[light] * 61):
+        recent.with_those_of(WHERE, specs)
+        seen.append(len(recent.demands_with_those_of(specs)))
+    assert seen == [1, *[2] * 60, 1]

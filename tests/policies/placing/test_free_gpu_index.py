@@ -52,7 +52,7 @@ def test_after_any_changes_the_node_found_is_the_one_that_a_look_at_all_finds(
         enough = [(left, n) for n, left in enumerate(found.free) if left >= asked]
         assert found.best_fit(asked, {}, WISH) == (min(enough)[1] if enough else None)
         idle = [n for n, left in enumerate(found.free) if left == sizes[n] == asked]
-        assert found.empties(asked) == len(idle)
+        assert found.empties(asked, WISH) == len(idle)
         assert found.whole_nodes(len(idle) + 1, asked, {}, WISH) is None
 
 
@@ -127,20 +127,67 @@ def test_the_fewest_smaller_jobs_of_one_node_make_way(
     parts: list[tuple[int, int]], gpus: int, going: list[str]
 ) -> None:
     room, tenants = crowd(*parts, sizes=(4, 4))
-    gone = tenants.make_way(gpus)
+    gone = tenants.make_way(gpus, WISH)
     assert sorted(part.job for part in gone) == going
     assert any(free >= gpus for free in room.free) is bool(going)
 
 
 def test_whole_nodes_are_cleared_of_whoever_is_there_and_only_as_many_as_lack() -> None:
     room, tenants = crowd((0, 1), (0, 1), (1, 3), (2, 2), sizes=(4, 4, 4, 4, 8))
-    gone = tenants.clear_nodes(3, 4)
+    gone = tenants.clear_nodes(3, 4, WISH)
     assert sorted(part.job for part in gone) == ["j2", "j3"]
-    assert room.empties(4) == 3
+    assert room.empties(4, WISH) == 3
 
 
 def test_nobody_goes_where_that_would_not_be_enough() -> None:
     room, tenants = crowd((0, 1), (1, 1), sizes=(4, 4))
-    assert tenants.clear_nodes(3, 4) == []
+    assert tenants.clear_nodes(3, 4, WISH) == []
     assert room.free == [3, 3]
-    assert len(tenants.clear_nodes(2, 4)) == 2, "and they can still go for others"
+    assert len(tenants.clear_nodes(2, 4, WISH)) == 2, "and they can still go for others"
+
+
+# --- who makes way for CPUs and memory ---------------------------------------------------------------------------
+
+
+def crowd_with(*parts: tuple[int, int, float, float], sizes: tuple[int, ...]) -> tuple[Rooms, Tenants]:
+    """Return nodes of 16 CPUs and 64 GiB, on which jobs of (node, GPUs, CPUs, GiB) are: "j0", "j1", …"""
+    room = rooms(*sizes, cpus=16.0, memory_gib=64.0)
+    for node, *amounts in parts:
+        room.take(node, *amounts)
+    held = [Part(gpus, f"j{i}", node, cpus, gib) for i, (node, gpus, cpus, gib) in enumerate(parts)]
+    return room, Tenants(room, held)
+
+
+@pytest.mark.parametrize(
+    ("parts", "gpus", "demand", "going"),
+    [
+        # The node has the GPUs and lacks the CPUs: the job that holds most of them goes.
+        ([(0, 1, 2.0, 0.0), (0, 1, 10.0, 0.0), (0, 1, 1.0, 0.0)], 2, Demand(4.0), ["j1"]),
+        # It lacks both.
+        ([(0, 2, 2.0, 0.0), (0, 2, 14.0, 0.0)], 4, Demand(1.0, 16.0), ["j0", "j1"]),
+        ([(0, 1, 1.0, 40.0), (0, 1, 1.0, 4.0)], 2, Demand(1.0, 16.0), ["j0"]),
+        # A job of the same size with fewer CPUs may find them elsewhere.
+        ([(0, 1, 10.0, 0.0)], 1, Demand(12.0), ["j0"]),
+        ([(0, 1, 12.0, 0.0)], 1, Demand(12.0), []),
+        # A larger job stays, even if that leaves too little.
+        ([(0, 2, 14.0, 0.0), (0, 1, 1.0, 0.0)], 1, Demand(12.0), []),
+    ],
+)
+def test_the_fewest_jobs_make_way_for_cpus_and_memory(
+    parts: list[tuple[int, int, float, float]], gpus: int, demand: Demand, going: list[str]
+) -> None:
+    room, tenants = crowd_with(*parts, sizes=(4,))
+    assert not room.has(0, gpus, demand) or room.free[0] < gpus
+    assert sorted(part.job for part in tenants.make_way(gpus, demand)) == going
+    assert (room.has(0, gpus, demand) and room.free[0] >= gpus) is bool(going)
+
+
+def test_nodes_without_what_is_asked_for_do_not_count_as_free() -> None:
+    where = Cluster((Node("n0", "t4", 4, 4.0), Node("n1", "t4", 4, 32.0)))
+    totals = Totals.of(where, "t4")
+    room = Rooms(where.of_type("t4"), totals, [4, 4], totals.cpus.copy(), totals.memory_gib.copy())
+    room.take(1, 1, 1.0, 0.0)
+    tenants = Tenants(room, [Part(1, "j0", 1, 1.0, 0.0)])
+    assert room.empties(4, WISH) == 1
+    assert room.empties(4, Demand(8.0)) == 0
+    assert [part.job for part in tenants.clear_nodes(1, 4, Demand(8.0))] == ["j0"]

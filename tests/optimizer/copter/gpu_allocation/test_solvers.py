@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from coadapt.optimizer.allocation import ChoiceProgram, ChoiceSolution
+from coadapt.optimizer.allocation import ChoiceProblem, ChoiceProgram, ChoiceSolution
 from coadapt.optimizer.allocation.listing import Entries
 from coadapt.optimizer.copter.baselines import milp
 from coadapt.optimizer.copter.gpu_allocation.engine import Continual
@@ -373,3 +373,23 @@ def test_the_linear_program_is_what_is_not_gained_of_every_entry() -> None:
 def test_a_solver_nobody_knows_is_refused() -> None:
     with pytest.raises(ValueError, match="solver: 'gurobi' is unknown; accepted: structured, milp, ilp"):
         allocation_solver("gurobi")
+
+
+@pytest.mark.parametrize("name", IN_PROCESS)
+def test_every_solver_knows_that_kinds_of_jobs_take_other_amounts(name: str) -> None:
+    """Jobs of two kinds take 1 and 8 CPUs per GPU, of 64 that there are, so that CPUs bind before GPUs."""
+    sizes, cpus = np.array([1.0, 2.0, 4.0, 8.0]), np.array([1.0, 8.0])
+    usage = np.stack([np.stack([sizes, each * sizes]) for each in cpus])
+    program = ChoiceProgram(usage, np.array([32.0, 64.0]), np.zeros(4, int), sizes)
+    ids, kind, allowed = [f"job {i}" for i in range(12)], np.arange(12) % 2, np.ones((12, 4), bool)
+    value = np.tile(np.sqrt(sizes), (12, 1)) + 0.01 * np.arange(12)[:, None]
+    program.put(ids, value, allowed, None, kind)
+    found = allocation_solver(name).solve(program, ids, 1e-6, 10.0)
+    gpus = np.where(found.choice >= 0, sizes[found.choice], 0.0)
+    assert gpus.sum() <= 32.0 + 1e-9
+    assert (gpus * cpus[kind]).sum() <= 64.0 + 1e-9
+    row = np.flatnonzero(found.choice >= 0)
+    assert found.objective == pytest.approx(value[row, found.choice[row]].sum())
+    if name in EXACT:
+        best = milp.solve(ChoiceProblem(value, allowed, usage, program.capacity, None, kind), gap=0.0)
+        assert found.objective == pytest.approx(best.objective, rel=1e-5)
