@@ -275,7 +275,8 @@ def _fresh_entropy() -> None:
 def load() -> None:
     """Import everything and make sure that this process can be forked. Raises: TemplateError, ImportError."""
     gc.disable()
-
+    for name in _MODULES.values():  # by name: an import that nothing here uses would be taken for a leftover
+        importlib.import_module(name)
     for name in PRELOADED:
         with suppress(ImportError):  # another version of torch
             importlib.import_module(name)

@@ -151,6 +151,17 @@ def test_without_a_folder_of_its_own_it_runs_where_the_worker_is(run, tmp_path: 
     assert seen["cwd"] == str(tmp_path / "elsewhere")
 
 
+def test_a_process_imports_nothing_of_ours_or_torchs_that_the_template_has_not(run) -> None:
+    listed = (
+        "\nprint('modules', *(m for m in sys.modules if m.partition('.')[0] in ('coadapt', 'torch', 'numpy')))"
+    )
+    job = run("import sys" + listed)
+    job.end()
+    start = "import sys; from coadapt.executor.processes.template import load; load()"
+    loaded = subprocess.run([sys.executable, "-c", start + listed], capture_output=True, text=True, check=True)
+    assert set(job.said("modules").split()) <= set(loaded.stdout.split())
+
+
 def test_its_environment_is_what_was_given_and_nothing_of_another_job(run) -> None:
     first = look(run, env={"SECRET": "mine"})
     second = look(run, env={"GREETING": "hello"})
