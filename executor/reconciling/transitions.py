@@ -72,7 +72,8 @@ def last_rank_0_is_leaving(run: TrainingRun) -> bool:
 
 def send_held(run: TrainingRun, held: Send | None) -> None:
     """Let the new rank 0 join: the last one has left, or takes too long, or the group will not form as it is."""
-    if held is not None and held.worker in run.workers:
+    worker = run.workers.get(held.worker) if held is not None else None
+    if held is not None and worker is not None and worker.lives:
         run.effects.add(held)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from coadapt.executor.protocol.job_events import Failing, JobFailed, JobFinished, Released, Running, WorkerLost
-from coadapt.executor.protocol.messages import Crashed
+from coadapt.executor.protocol.messages import Crashed, Join
 from coadapt.executor.protocol.worker_events import Gone
 from coadapt.executor.reconciling.failures import NO_OTHER_END, SAME_TWICE
 
@@ -30,6 +30,19 @@ def test_a_worker_lost_while_outputs_are_handed_over_costs_only_itself(dies) -> 
     world.run(20)
     assert survivors <= set(world.live())
     assert world.training_on == {B, C}
+
+
+def test_a_new_rank_0_whose_node_is_lost_while_it_waits_for_outputs_is_told_nothing_more() -> None:
+    world = trained(World(hands_over=True), A, B)
+    world.leaving_s = 5.0
+    world.assign(B)
+    world.run(1)
+    gone = world.worker_in(B)
+    world.die(gone, None)
+    world.run(20)
+    joins = [command for worker, command in world.sent if worker == gone and isinstance(command, Join)]
+    assert [join.generation for join in joins] == [1]
+    assert world.training_on == {B}
 
 
 @pytest.mark.parametrize("exit_known_s", [0.01, 0.04], ids=["exit seen first", "survivors notice first"])
