@@ -83,6 +83,7 @@ class ScriptState:
     _begun_with: dict[str, weakref.ref[Any]] = field(default_factory=dict)
     _references: References = field(default_factory=References)
     _made: dict[str, Any] = field(default_factory=dict)  # what stands for objects that are met several times
+    _kinds: Mapping[str, str] = field(default_factory=dict)  # of containers in the frame that is written, by path
 
     def __post_init__(self) -> None:
         self._arrays = DataArrays(self.things)
@@ -107,11 +108,14 @@ class ScriptState:
         budget = self._budget()
         self._references.look_again()
         places = script_places()
-        captured = [self._changed(place.key, dict(self._plain_items(place, budget))) for place in places]
-        for place, one in zip(places, captured, strict=True):
+        captured = []
+        for place in places:
+            budget.kinds = {}
+            one = self._changed(place.key, dict(self._plain_items(place, budget)))
             one["in_place"] = [name for name in one["variables"] if self._is_as_begun(place, name)]
-            kinds = {name: kind_of(place.variables.get(name)) for name in one["variables"]}
-            one["kinds"] = {name: kind for name, kind in kinds.items() if kind is not None}
+            kinds = budget.kinds.items()
+            one["kinds"] = {path: kind for path, kind in kinds if path.partition("/")[0] in one["variables"]}
+            captured.append(one)
         things = self._changed(("", THINGS), self._set_now())
         in_variables = {id(place.variables[name]) for place in places for name in place.names}
         things["variables"] |= self._arrays.changed(in_variables, self.too_large)
@@ -184,7 +188,7 @@ class ScriptState:
                     variables = _only(variables, wanted, place.path)
                 self._write(place, waiting[index] | {"variables": variables}, all_of_it=wanted is None)
                 waiting = waiting[index + 1 :]
-        settings = self._settings()
+        settings, self._kinds = self._settings(), {}
         for one in waiting:
             for path, value in one["variables"].items() if one["function"] == THINGS else ():
                 if path in _GLOBALS:
@@ -204,22 +208,25 @@ class ScriptState:
             setattr(*setting, merged)
 
     def _write(self, place: Place, captured: Mapping[str, Any], all_of_it: bool) -> None:
-        in_place, kinds = captured.get("in_place", ()), captured.get("kinds", {})
+        in_place, self._kinds = captured.get("in_place", ()), captured.get("kinds", {})
         there, merged = dict(place.variables), {}
         for name, value in captured["variables"].items():
             if name in in_place and self._is_as_begun(place, name) and fits(there[name], value):
                 write(there[name], value)
                 continue
             try:
-                merged[name] = self._merged(_of_kind(kinds.get(name), there.get(name)), value)
+                merged[name] = self._merged(there.get(name), value, name)
             except NotMade as why:
                 if name in there and all_of_it:  # else the script makes it itself, later
                     raise NotMade(f"the variable {name} cannot be taken over: {why}") from None
         place.variables.update(merged)  # at once, because whoever looks at frames in between undoes it
         place.settle()
 
-    def _merged(self, mine: Any, value: Any) -> Any:
-        """Return `value`, put into the object that stands there, so that all who hold that see it."""
+    def _merged(self, mine: Any, value: Any, path: str = "") -> Any:
+        """Return `value`, put into the object that stands there, so that all who hold that see it.
+
+        `path`: of what stands there, from the frame's variables on.
+        """
         if isinstance(value, dict) and MODEL in value:
             model, of = mine, self.models[value[MODEL]]
             is_copy = isinstance(mine, torch.nn.Module) and not any(mine is one for one in self.models)
@@ -240,12 +247,13 @@ class ScriptState:
         if isinstance(value, dict) and OTHER in value:
             return must_be(mine, value[OTHER])
         if isinstance(value, dict) and ATTRIBUTES in value:
-            return self._object_merged(mine, value)
+            return self._object_merged(mine, value, path)
         if type(value) in (list, tuple):
-            return self._items_merged(mine, value)
+            return self._items_merged(_of_kind(self._kinds.get(path), mine), value, path)
         if isinstance(value, dict):
+            mine = _of_kind(self._kinds.get(path), mine)
             held = mine if isinstance(mine, dict) else {}
-            kept = {key: self._merged(held.get(key), item) for key, item in value.items()}
+            kept = {key: self._merged(held.get(key), item, f"{path}/{key}") for key, item in value.items()}
             if not counts_by_key(kept):  # of words, say, of which "host" is one
                 kept |= {key: item for key, item in held.items() if is_of_place(key, item)}
             if not isinstance(mine, dict):
@@ -257,8 +265,8 @@ class ScriptState:
             return value.to(mine.device)
         return value
 
-    def _object_merged(self, mine: Any, value: dict[str, Any]) -> Any:
-        name, same, kinds = value[ATTRIBUTES], value.get("same"), value.get("kinds", {})
+    def _object_merged(self, mine: Any, value: dict[str, Any], path: str) -> Any:
+        name, same = value[ATTRIBUTES], value.get("same")
         if same in self._made:
             return self._made[same]
         is_new = mine is None
@@ -269,27 +277,27 @@ class ScriptState:
         if same is not None:
             self._made[same] = mine
         if _has_names(mine):
-            return mine._replace(**{n: self._merged(getattr(mine, n), v) for n, v in value["values"].items()})
+            named = value["values"].items()
+            return mine._replace(**{n: self._merged(getattr(mine, n), v, f"{path}/{n}") for n, v in named})
         held = holdings_of(mine)
         if held is None:
             return mine
         for name, attribute in value["values"].items():
             if name in held or not isinstance(mine, FunctionType):
-                there = empty(kinds[name]) if name not in held and name in kinds else held.get(name)
                 try:
-                    held[name] = self._merged(there, attribute)
+                    held[name] = self._merged(held.get(name), attribute, f"{path}/{name}")
                 except NotMade:
                     if is_new or name in held:  # else the script makes it itself, later
                         raise
         return mine
 
-    def _items_merged(self, mine: Any, value: list[Any] | tuple[Any, ...]) -> Any:
+    def _items_merged(self, mine: Any, value: list[Any] | tuple[Any, ...], path: str) -> Any:
         held = list(mine) if isinstance(mine, list | tuple | deque) else []
         if len(value) > MOST_ITEMS:  # a list of plain numbers
             items = list(value)
         else:
-            items = [self._merged(m, v) for m, v in zip(held, value, strict=False)]
-            items += [self._merged(None, v) for v in value[len(held) :]]
+            held += [None] * (len(value) - len(held))
+            items = [self._merged(m, v, f"{path}/{i}") for i, (m, v) in enumerate(zip(held, value, strict=False))]
         if isinstance(mine, deque):
             mine.clear()
             mine.extend(items)
@@ -309,6 +317,7 @@ class _Budget:
     left: names of attributes that are too large.
     clocks: whether numbers may be readings of a clock.
     path: the path of what is looked at.
+    kinds: of containers that travel as plain lists and mappings (`kind_of`), by path from a frame's variables on.
     """
 
     bytes: int
@@ -321,6 +330,7 @@ class _Budget:
     clocks: bool = False
     seen: dict[int, dict[str, Any]] = field(default_factory=dict)
     path: list[str] = field(default_factory=list)
+    kinds: dict[str, str] = field(default_factory=dict)
 
     def refer(self, value: Any) -> dict[str, str] | None:
         """Return what stands for an object that every process has; None where the object is at its own path."""
@@ -443,6 +453,8 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
         return {GENERATOR: script_random.as_text(value)}
     if depth == 0:
         raise _NotPlain
+    if (like := kind_of(value)) is not None:
+        budget.kinds["/".join(budget.path[1:])] = like
     if kind in (list, tuple, set, frozenset, deque):
         is_long = len(value) > MOST_ITEMS
         budget.take_for(value, _TOO_MUCH if is_long and not set(map(type, value)) <= _NUMBERS else 8 * len(value))
@@ -464,8 +476,8 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
 def _plain_object(value: Any, held: Mapping[str, Any], budget: _Budget, depth: int) -> dict[str, Any]:
     """Return what stands for an object: "values" by name, and how to make one like it.
 
-    Attributes in "left" do not travel. Containers in "kinds" cannot be replaced by an empty list or mapping. An
-    object with "same" is met several times, and its values are where it is met first.
+    Attributes in "left" do not travel. An object with "same" is met several times, and its values are where it is
+    met first.
     """
     if not isinstance(value, tuple) and (reference := budget.refer_home(value)) is not None:
         return reference
@@ -476,7 +488,6 @@ def _plain_object(value: Any, held: Mapping[str, Any], budget: _Budget, depth: i
     if not isinstance(value, tuple):
         budget.seen[id(value)] = plain
     left: list[str] = []
-    kinds: dict[str, str] = {}
     for name, attribute in list(held.items()):
         try:
             if is_of_place(name, attribute):
@@ -488,9 +499,7 @@ def _plain_object(value: Any, held: Mapping[str, Any], budget: _Budget, depth: i
                 plain["values"][name] = told
             if isinstance(why, _TooLarge):
                 budget.left.add(f"{kind.__qualname__}.{name}")
-        if (like := kind_of(attribute)) is not None:
-            kinds[name] = like
-    plain |= {"left": left, "kinds": kinds}
+    plain["left"] = left
     return plain
 
 

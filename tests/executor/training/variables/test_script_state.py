@@ -42,3 +42,50 @@ def test_states_of_earlier_versions_know_no_kinds() -> None:
     for frame in state["now"]:
         frame.pop("kinds", None)
     assert containers(state)[0][0] == [0.5, 0.25]
+
+
+class Watch:
+    """Keeps what a script makes of it while it trains."""
+
+    def __init__(self) -> None:
+        self.windows: dict[str, Any] = {}
+
+
+def nested(state: dict[str, Any] | None) -> tuple[list[Any], dict[str, Any]]:
+    """Do as `containers`, with containers inside of others."""
+    by_name: dict[Any, Any] = {}
+    rows: list[Any] = []
+    watch = Watch()
+    mine = OwnVariables()
+    mine.begin()
+    if state is None:
+        mine.begin_pass(0, 1)
+        by_name["loss"] = deque([0.5, 0.25], 2)
+        by_name[3] = {"inner": (OrderedDict(b=1, a=2), defaultdict(int, a=1))}
+        rows += [deque([1.0], 1), [deque([2.0, 3.0], 2)]]
+        watch.windows["acc"] = deque([0.125], 1)
+    else:
+        mine.load(state)
+        mine.begin_pass(0, 1)
+    told = mine.state(in_pass=False, pass_samples=0)
+    return [by_name, rows, watch.windows], told
+
+
+def test_containers_within_others_are_of_their_kind_in_a_newcomer_and_in_whoever_comes_after_it() -> None:
+    there, state = nested(None)
+    newcomer, again = nested(state)
+    third, _ = nested(again)
+    for by_name, rows, windows in (there, newcomer, third):
+        ordered, counts = by_name[3]["inner"]
+        windowed = [by_name["loss"], *rows, windows["acc"]]
+        assert [by_name, rows, windows] == there
+        assert [type(one) for one in (*windowed, ordered, counts)] == [
+            deque,
+            deque,
+            list,
+            deque,
+            OrderedDict,
+            defaultdict,
+        ]
+        assert (rows[1][0].maxlen, list(ordered), counts["new"]) == (2, ["b", "a"], 0)
+        del counts["new"]
