@@ -206,6 +206,7 @@ class Crashed:
     traceback: str
     out_of_memory: bool = False
     unfit: bool = False  # a newcomer could not take over the state of those that train
+    storage: bool = False  # the storage of its checkpoints failed, and not the script
 
 
 Event = Ready | Joined | Heartbeat | Report | Trying | Profiled | Saved | Broken | Left | Finished | Crashed

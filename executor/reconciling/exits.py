@@ -56,6 +56,9 @@ def _member_exited(run: TrainingRun, worker: TrainingWorker, ending: Exited | Go
     error = script_error(worker, ending, run.script)
     if error is not None and error.unfit:
         _newcomer_unfit(run, worker, error, now)
+    elif error is not None and error.storage:
+        member_lost(run, worker, f"ended: {error.summary}", saved=False)
+        start_recovery(run, now)
     elif error is not None and isinstance(state, Grouped) and not state.group.lost_one:
         script_failed(run, error, now, worker)
     else:  # an error may follow from what the group lost before

@@ -52,10 +52,10 @@ class FailureBudget:
     max_failures: int
     failures: int = 0
     recoveries: int = 0
+    furthest: int = -1  # the optimizer step that lost workers had reached
     _faults: dict[str, int] = field(default_factory=dict)  # -> the step that may have been reached by then
     _fruitless: int = 0
     _repeated: int = 0
-    _furthest: int = -1
 
     def user_error(self, summary: str, fault: str | None = None, steps: int = 0, stride: int = 0) -> str:
         """Count an error of the script; return why the job has to be given up, or "".
@@ -73,11 +73,14 @@ class FailureBudget:
             return SAME_TWICE
         return too_many(self.failures, self.max_failures)
 
-    def loss(self, steps: int, steps_since_formed: int) -> bool:
-        """Count a lost worker at optimizer step `steps`; return whether the job has to be given up."""
+    def loss(self, steps: int, made: int) -> bool:
+        """Count a lost worker at optimizer step `steps`; return whether the job has to be given up.
+
+        `made`: the steps that were made since the loss before, as far as the job goes on from them.
+        """
         self.recoveries += 1
-        self._fruitless = self._fruitless + 1 if steps_since_formed <= 0 else 0
-        self._repeated = self._repeated + 1 if steps <= self._furthest else 0
-        self._furthest = max(self._furthest, steps)
+        self._fruitless = self._fruitless + 1 if made <= 0 else 0
+        self._repeated = self._repeated + 1 if steps <= self.furthest else 0
+        self.furthest = max(self.furthest, steps)
         bound = max(self.max_failures, FRUITLESS_LOSSES)
         return self._fruitless > bound or self._repeated > max(self.max_failures, REPEATED_LOSSES)

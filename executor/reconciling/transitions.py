@@ -155,21 +155,22 @@ def abort_peers(run: TrainingRun, worker: TrainingWorker) -> None:
             run.effects.send(peer.id, Abort(worker.joined))
 
 
-def member_lost(run: TrainingRun, worker: TrainingWorker, reason: str) -> None:
-    """Tell of a lost member; the job may be given up for it."""
+def member_lost(run: TrainingRun, worker: TrainingWorker, reason: str, *, saved: bool = True) -> None:
+    """Tell of a lost member; the job may be given up for it. Not `saved`: storage refused what it had reached."""
     summary = f"the worker of rank {worker.rank} on node {worker.slot.node_id[:8]} {reason}"
     run.effects.tell(WorkerLost(summary, worker.slot))
     # A node takes all its replicas with it: whatever a group loses counts once.
     if isinstance(run.state, Grouped) and not run.state.group.lost_one:
         run.state = replace(run.state, group=replace(run.state.group, lost_one=True))
-        count_loss(run, worker, summary)
+        count_loss(run, worker, summary, saved=saved)
 
 
-def count_loss(run: TrainingRun, worker: TrainingWorker, summary: str) -> None:
+def count_loss(run: TrainingRun, worker: TrainingWorker, summary: str, *, saved: bool = True) -> None:
     """Count a lost worker, and give the job up where losses go on without progress."""
     run.last_error = summary
     steps = max(worker.steps, run.steps)
-    if run.budget.loss(steps, steps - worker.joined_steps if worker.joined else 0):
+    before = run.budget.furthest if not saved else worker.joined_steps if worker.joined else steps
+    if run.budget.loss(steps, steps - before):
         why = f"lost again and again without progress: {summary}"
         run.effects.tell(JobFailed(why, "", run.budget.failures))
         end(run, JobEnd.FAILED)

@@ -33,6 +33,7 @@ from .sessions.group_session import GroupSession
 from .sessions.managed_session import ManagedSession
 from .sessions.membership import Leaving
 from .sessions.profile_session import ProfileSession
+from .state.checkpoint import StorageError
 from .variables.whole_values import watch_norms
 
 _PACKAGE = str(Path(__file__).parents[2])
@@ -117,14 +118,16 @@ def ended(script: str) -> Finished | Crashed | Profiled:
     return Finished(position.steps, position.target_reached, dict(training.metrics.combined), early)
 
 
-def left(leaving: Leaving) -> Left | Profiled:
+def left(leaving: Leaving) -> Left | Crashed | Profiled:
     training = api.current()
+    if leaving.refused is not None:
+        return crashed(leaving.refused)
     if isinstance(training, ManagedSession):
         return Left(training.position.steps, leaving.saved)
     return Profiled(None, done=True)
 
 
-def left_unseen() -> Left | Profiled | None:
+def left_unseen() -> Left | Crashed | Profiled | None:
     """Return how this process leaves the job where the script has caught that, as by a bare `except`.
 
     None: it does not leave.
@@ -149,6 +152,9 @@ def crashed(error: BaseException) -> Crashed:
         sentence = f"a local batch of {training.trying} samples does not fit in memory"
         print(sentence, file=sys.stderr)
         return Crashed(sentence, "", out_of_memory)
+    if isinstance(error, StorageError):
+        print(f"coadapt: {error}", file=sys.stderr)
+        return Crashed(str(error), "", storage=True)
     summary = summary_of(error)
     if isinstance(error, SyntaxError):
         summary = f"SyntaxError: {error.msg} ({Path(error.filename or '').name}, line {error.lineno})"

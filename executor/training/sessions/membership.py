@@ -16,6 +16,7 @@ from ..collective.group import Abandoned, Group, GroupBroken, Stores, Superseded
 from ..gradients.gradients import Gradients
 from ..gradients.noise_meter import NoiseSchedule
 from ..gradients.parameter_list import spans_gpus
+from ..state.checkpoint import StorageError
 from ..state.prepared import Prepared
 from .channel import Channel
 from .loop_state import LoopState
@@ -30,11 +31,14 @@ from .step_scale import StepScale
 
 
 class Leaving(BaseException):
-    """Unwinds the script when this process leaves the job; no Exception, since a script should not catch it."""
+    """Unwinds the script when this process leaves the job; no Exception, since a script should not catch it.
 
-    def __init__(self, saved: str | None = None) -> None:
+    `refused`: the storage's error where the state was to be saved and could not be.
+    """
+
+    def __init__(self, saved: str | None = None, refused: StorageError | None = None) -> None:
         super().__init__("this process leaves the job")
-        self.saved = saved
+        self.saved, self.refused = saved, refused
 
 
 @dataclass(eq=False)
@@ -106,12 +110,16 @@ class Membership:
     def leave(self, save: bool) -> None:
         """Leave the job. Raises `Leaving`."""
         live, group = self.handover.live, self.peers.group
-        saved = self.checkpoints.save() if save and live else None
+        saved, refused = None, None
+        try:
+            saved = self.checkpoints.save() if save and live else None
+        except StorageError as error:
+            refused = error
         if live and group is not None and group.rank == 0:
             self.reports.send()
         self._detach()
         leave_group()
-        self.leaving = Leaving(saved)
+        self.leaving = Leaving(saved, refused)
         raise self.leaving
 
     def on_abort(self, generation: int) -> None:

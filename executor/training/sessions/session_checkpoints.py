@@ -31,7 +31,7 @@ class SessionCheckpoints:
         return due and self.store is not None
 
     def save(self) -> str | None:
-        """Write a checkpoint and tell the executor; returns its path. Raises CheckpointError."""
+        """Write a checkpoint and tell the executor; returns its path. Raises what the store raises."""
         if self.store is None:
             return None
         steps = self._state.position.steps

@@ -32,7 +32,7 @@ from torch.types import Storage
 
 FORMAT = 1
 _CHUNK = 4 << 20
-RETRY_S = (1.0, 4.0)  # waits before a second and a third try to write
+RETRY_S = (1.0, 4.0)  # waits before a second and a third try to write or read
 # No second try mends these.
 _LASTING = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
 _PACKED = "__coadapt_packed__"  # key of a dict that stands for a value which torch.load would not take
@@ -42,8 +42,12 @@ class CheckpointError(RuntimeError):
     """Raised where a checkpoint could not be written or read; the message is one sentence for a person."""
 
 
-class _StorageError(CheckpointError):
-    """Raised where the storage failed, which may last only a moment."""
+class StorageError(CheckpointError):
+    """Raised where the storage failed, and neither the script nor what is stored is at fault."""
+
+
+class _MomentaryError(StorageError):
+    """Raised where the storage failed in a way that may last only a moment."""
 
 
 @dataclass(frozen=True, order=True)
@@ -90,14 +94,15 @@ class CheckpointStore:
     def save(self, state: Mapping[str, Any], steps: int) -> str:
         """Write, verify and publish `state` after `steps` optimizer steps; returns the checkpoint's path.
 
-        Raises CheckpointError where it cannot be written or holds a value that a checkpoint cannot hold. What
-        was there before is untouched then. Storage that fails is tried again for some seconds.
+        Raises StorageError where it cannot be written, and CheckpointError where it holds a value that a
+        checkpoint cannot hold. What was there before is untouched then. Storage that fails is tried again for
+        some seconds.
         """
         packed = pack(state)
         for wait_s in RETRY_S:
             try:
                 return self._save(packed, steps)
-            except _StorageError:
+            except _MomentaryError:
                 self._sleep(wait_s)
         return self._save(packed, steps)
 
@@ -108,14 +113,14 @@ class CheckpointStore:
             self._fs.makedirs(self._root, exist_ok=True)
             size, digest = self._write(data, packed)
             if self._measure(data) != (size, digest):
-                raise _StorageError(f"checkpoint {data} was not stored as it was written")
+                raise _MomentaryError(f"checkpoint {data} was not stored as it was written")
             self._publish(entry, {"format": FORMAT, "steps": steps, "bytes": size, "sha256": digest})
         except Exception as error:
             with contextlib.suppress(Exception):
                 self._fs.rm_file(data)
             if isinstance(error, CheckpointError):
                 raise
-            kind = CheckpointError if isinstance(error, _LASTING) else _StorageError
+            kind = StorageError if isinstance(error, _LASTING) else _MomentaryError
             raise kind(f"checkpoint {data} could not be written: {_summary(error)}") from error
         self._clean(entry)
         return self._outside(entry)
@@ -156,8 +161,21 @@ class CheckpointStore:
     def load_newest(self, device: str | torch.device = "cpu") -> tuple[str, dict[str, Any]] | None:
         """Return path and state of the newest checkpoint that loads; None where there is none at all.
 
-        This looks again when everything it saw was gone, since a writer may have replaced it. Raises
-        CheckpointError where there are checkpoints and none loads: starting anew would throw them away.
+        Storage that fails is tried again for some seconds, before an older checkpoint is taken. Raises
+        StorageError where it stays away, and CheckpointError where there are checkpoints and none loads: starting
+        anew would throw them away.
+        """
+        for wait_s in RETRY_S:
+            try:
+                return self._load_newest(device, patient=True)
+            except _MomentaryError:
+                self._sleep(wait_s)
+        return self._load_newest(device, patient=False)
+
+    def _load_newest(self, device: str | torch.device, patient: bool) -> tuple[str, dict[str, Any]] | None:
+        """Do so once. `patient`: raise a storage's error instead of passing a checkpoint over.
+
+        This looks again when everything it saw was gone, since a writer may have replaced it.
         """
         seen: list[_Entry] = []
         while True:
@@ -168,6 +186,8 @@ class CheckpointStore:
                 try:
                     return path, self.load(path, device)
                 except CheckpointError as failure:
+                    if patient and isinstance(failure, _MomentaryError):
+                        raise
                     error = error or failure
             if entries == seen:
                 if error is not None:
@@ -190,7 +210,8 @@ class CheckpointStore:
         except FileNotFoundError:
             return set(), set()
         except Exception as error:
-            raise CheckpointError(f"checkpoint.url: {self.url!r}: {_summary(error)}") from error
+            kind = StorageError if isinstance(error, _LASTING) else _MomentaryError
+            raise kind(f"checkpoint.url: {self.url!r}: {_summary(error)}") from error
         found: dict[str, set[_Entry]] = {".json": set(), ".pt": set()}
         for name in names:
             stem, suffix = os.path.splitext(name)
@@ -249,8 +270,10 @@ class CheckpointStore:
             stored = self._measure(data)
         except FileNotFoundError as error:
             raise CheckpointError(f"checkpoint {data} does not exist") from error
-        except Exception as error:
+        except (ValueError, KeyError, TypeError) as error:  # a torn manifest
             raise CheckpointError(f"checkpoint {data} cannot be read: {_summary(error)}") from error
+        except Exception as error:
+            raise _MomentaryError(f"checkpoint {data} cannot be read: {_summary(error)}") from error
         if version != FORMAT:
             raise CheckpointError(f"checkpoint {data} has format {version}; this version reads {FORMAT}")
         if stored != expected:

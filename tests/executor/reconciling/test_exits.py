@@ -6,7 +6,7 @@ import pytest
 from coadapt.executor.protocol.job_events import Failing, JobFailed, JobFinished, Released, Running, WorkerLost
 from coadapt.executor.protocol.messages import Crashed, Join
 from coadapt.executor.protocol.worker_events import Gone
-from coadapt.executor.reconciling.failures import NO_OTHER_END, SAME_TWICE
+from coadapt.executor.reconciling.failures import FRUITLESS_LOSSES, NO_OTHER_END, SAME_TWICE
 
 from tests.support.simulated_workers import World, slot, trained
 
@@ -215,6 +215,53 @@ def test_a_script_that_dies_by_itself_again_and_again_is_given_up(world: World) 
     (failed,) = world.of(JobFailed)
     assert "SIGSEGV" in failed.summary
     assert world.granted == set()
+
+
+def test_a_job_that_could_not_be_saved_at_its_stop_is_no_failure_of_its_script() -> None:
+    world = trained(World(max_failures=0), A, B)
+    first = world.machine.group[0]
+    world.processes[first].hung = True  # it is busy with its checkpoint
+    world.assign()
+    world.run(1)
+    refused = Crashed("checkpoint c could not be written: OSError: no", "", storage=True)
+    world.die(first, 1, refused)
+    world.run(30)
+    assert world.state == "idle"
+    assert world.granted == set()
+    assert world.of(Failing) == world.of(JobFailed) == []
+    (lost,) = world.of(WorkerLost)
+    assert lost.reason == "the worker of rank 0 on node n1 ended: checkpoint c could not be written: OSError: no"
+    world.assign(A)
+    world.run(10)
+    assert world.training_on == {A}
+    assert world.machine.budget.failures == 0
+
+
+def test_a_job_whose_checkpoints_stay_out_of_reach_is_tried_some_times_and_given_up() -> None:
+    world = World(max_failures=0)
+    world.assign(A)
+    for _ in range(FRUITLESS_LOSSES + 2):
+        world.run(3.5)
+        assert world.of(JobFailed) == []
+        world.die(world.worker_in(A), 1, Crashed("checkpoint.url: 's3://c': OSError: no", "", storage=True))
+        world.run(0.06)
+    (failed,) = world.of(JobFailed)
+    assert failed.summary.endswith("ended: checkpoint.url: 's3://c': OSError: no")
+    assert world.of(Failing) == []
+
+
+def test_a_training_whose_end_is_never_saved_is_not_repeated_for_ever() -> None:
+    world = World(max_failures=0)
+    world.assign(A)
+    trainings = 0
+    while not world.of(JobFailed):
+        trainings += 1
+        world.run(20)
+        refused = Crashed("checkpoint c could not be written: OSError: no", "", storage=True)
+        world.processes[world.worker_in(A)].steps = 0  # nothing that it reached was kept
+        world.die(world.worker_in(A), 1, refused)
+        world.run(0.1)
+    assert trainings == FRUITLESS_LOSSES + 2
 
 
 def test_one_broken_node_is_given_back_and_the_rest_trains(world: World) -> None:

@@ -81,4 +81,4 @@ def test_trying_again_is_over_when_it_cannot_help(
 
 def test_losses_with_progress_between_them_never_end_a_job() -> None:
     budget = FailureBudget(max_failures=0)
-    assert not any(budget.loss(steps=10 * i, steps_since_formed=10) for i in range(1, 100))
+    assert not any(budget.loss(steps=10 * i, made=10) for i in range(1, 100))

@@ -9,7 +9,18 @@ import torch
 from coadapt.core.batch_plan import BatchPlan
 from coadapt.core.reports import MeasuredAt, Report
 from coadapt.core.training_config import CheckpointConfig, MetricTarget, TrainingConfig
-from coadapt.executor.protocol.messages import Abort, Broken, Join, Joined, Left, Save, Saved, SetBatch
+from coadapt.executor.protocol.messages import (
+    Abort,
+    Broken,
+    Crashed,
+    Join,
+    Joined,
+    Left,
+    Save,
+    Saved,
+    SetBatch,
+    Stop,
+)
 
 from tests.support.elastic_runs import SCRIPT, run_script
 from tests.support.warm_group import WarmGroup
@@ -94,6 +105,45 @@ def test_stopped_anywhere_a_job_goes_on_from_its_checkpoint(tmp_path: Path) -> N
         training.finish()
     assert_every_sample_once(tmp_path, 3)
     assert_same_model(tmp_path, plain)
+
+
+def put_a_file_in_place_of(folder: Path) -> None:
+    """Let whatever is written into a folder fail, for root too."""
+    folder.write_text("")
+
+
+def test_a_checkpoint_that_storage_refuses_at_a_stop_is_no_error_of_the_script(tmp_path: Path) -> None:
+    with job(tmp_path, "--epochs=300", "--pause=0.01") as training:
+        first, second = training.start(2)
+        training.join([first, second])
+        first.reached(3)
+        put_a_file_in_place_of(tmp_path / "checkpoints")
+        for member in (first, second):
+            member.send(Stop())
+        crashed, left = first.wait(Crashed), second.wait(Left)
+        assert crashed.storage
+        assert crashed.summary.startswith(f"checkpoint {tmp_path}/checkpoints/step-")
+        assert "could not be written: FileExistsError" in crashed.summary
+        assert left.saved is None
+        assert (first.exit_code(), second.exit_code()) == (1, 0)
+        assert f"coadapt: {crashed.summary}" in first.output()
+        assert "Traceback" not in first.output()
+
+
+def test_a_last_checkpoint_that_storage_refuses_is_no_error_of_the_script(tmp_path: Path) -> None:
+    with job(tmp_path, "--epochs=1", "--pause=0.01") as training:
+        (member,) = training.start(1)
+        training.join([member])
+        put_a_file_in_place_of(tmp_path / "checkpoints")
+        assert member.wait(Crashed).storage
+
+
+def test_storage_that_cannot_be_read_at_a_start_is_no_error_of_the_script(tmp_path: Path) -> None:
+    put_a_file_in_place_of(tmp_path / "checkpoints")
+    with job(tmp_path) as training:
+        (member,) = training.start(1)
+        training.join([member], wait=False)
+        assert member.wait(Crashed).storage
 
 
 def test_a_killed_replica_costs_no_sample_and_no_step(tmp_path: Path) -> None:

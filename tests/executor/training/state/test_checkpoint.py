@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from coadapt.executor.training.state.checkpoint import CheckpointError, CheckpointStore, pack, unpack
+from coadapt.executor.training.state.checkpoint import (
+    CheckpointError,
+    CheckpointStore,
+    StorageError,
+    pack,
+    unpack,
+)
 from coadapt.executor.training.variables.rng import capture_rng, restore_rng
 
 WRITER = """
@@ -183,7 +189,7 @@ def test_what_a_store_keeps_wrongly_once_is_written_again(store: CheckpointStore
 def test_storage_that_stays_away_is_named_after_some_seconds(store: CheckpointStore) -> None:
     good = store.save(state(1), 1)
     failing = Failing(store, [ConnectionError("away")] * 5)
-    with pytest.raises(CheckpointError, match="could not be written: ConnectionError: away"):
+    with pytest.raises(StorageError, match="could not be written: ConnectionError: away"):
         store.save(state(2), 2)
     assert failing.waits == [1.0, 4.0]
     assert store.newest_valid() == good
@@ -191,16 +197,61 @@ def test_storage_that_stays_away_is_named_after_some_seconds(store: CheckpointSt
 
 def test_what_no_second_try_mends_is_told_at_once(store: CheckpointStore, monkeypatch) -> None:
     failing = Failing(store, [PermissionError("not yours")])
-    with pytest.raises(CheckpointError, match="PermissionError: not yours"):
+    with pytest.raises(StorageError, match="PermissionError: not yours"):
         store.save(state(1), 1)
 
     def cannot(*_: object) -> None:
         raise pickle.PicklingError("no")
 
     monkeypatch.setattr(torch, "save", cannot)
-    with pytest.raises(CheckpointError, match="could not be written: PicklingError: no"):
+    with pytest.raises(CheckpointError, match="could not be written: PicklingError: no") as raised:
         store.save(state(1), 1)
+    assert not isinstance(raised.value, StorageError), "the script's state is at fault"
     assert failing.waits == []
+
+
+class Unreadable:
+    """A file system of which some calls fail at first; and how long was waited after each."""
+
+    def __init__(self, store: CheckpointStore, call: str, times: int) -> None:
+        self._fs, self._call, self._left = store._fs, call, times
+        self.waits: list[float] = []
+        store._fs, store._sleep = self, self.waits.append
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._call and self._left:
+            self._left -= 1
+            return self._fail
+        return getattr(self._fs, name)
+
+    def _fail(self, *args: object, **options: object) -> Any:
+        raise ConnectionError("away")
+
+
+@pytest.mark.parametrize("call", ["ls", "cat_file", "open"])
+def test_storage_that_is_away_for_a_moment_at_a_start_costs_no_progress(store: CheckpointStore, call: str) -> None:
+    store.save(state(1), 1)
+    newest = store.save(state(2), 2)
+    failing = Unreadable(store, call, 2)
+    found = store.load_newest()
+    assert found is not None
+    assert (found[0], failing.waits) == (newest, [1.0, 4.0])
+
+
+def test_a_checkpoint_that_stays_out_of_reach_gives_way_to_the_one_before(store: CheckpointStore) -> None:
+    older, _ = store.save(state(1), 1), store.save(state(2), 2)
+    failing = Unreadable(store, "cat_file", 3)
+    found = store.load_newest()
+    assert found is not None
+    assert (found[0], failing.waits) == (older, [1.0, 4.0])
+
+
+def test_storage_that_stays_away_at_a_start_is_named(store: CheckpointStore) -> None:
+    store.save(state(1), 1)
+    failing = Unreadable(store, "ls", 5)
+    with pytest.raises(StorageError, match="ConnectionError: away"):
+        store.load_newest()
+    assert failing.waits == [1.0, 4.0]
 
 
 def test_a_url_without_a_file_system_is_named() -> None:
