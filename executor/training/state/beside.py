@@ -37,7 +37,8 @@ class Beside:
     ) -> None:
         """Keep the state. `earlier`: one of the same pass over the data, which is not needed any more."""
         self._options = [(group, _options_of(group)) for opt in prepared.optimizers for group in opt.param_groups]
-        self._kept: list[tuple[Tensor, Tensor]] = [(live, live.detach().clone()) for live in followers]
+        rates = [value for _, options in self._options for value in options.values() if isinstance(value, Tensor)]
+        self._kept: list[tuple[Tensor, Tensor]] = [(live, live.detach().clone()) for live in (*rates, *followers)]
         self._users: list[tuple[Stateful, dict[str, Any]]] = []
         if full:
             trained = {id(module) for model in prepared.modules for module in model.modules()}
@@ -101,12 +102,8 @@ def _statistics_of(prepared: Prepared) -> list[Tensor]:
 
 
 def _options_of(group: dict[str, Any]) -> dict[str, Any]:
-    """Return a parameter group's rates and other options."""
-    return {
-        name: value.clone() if isinstance(value, Tensor) else value
-        for name, value in group.items()
-        if name != "params"
-    }
+    """Return a parameter group's rates and other options; a tensor itself, whose value is kept apart."""
+    return {name: value for name, value in group.items() if name != "params"}
 
 
 def is_small(prepared: Prepared) -> bool:
