@@ -266,21 +266,30 @@ class AdaptiveExecutor:
     # --- effects --------------------------------------------------------------------------------------------
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
+        """Do what the reconciler asks for, all of it; a worker that cannot be asked for is gone at once."""
         for effect in effects:
-            match effect:
-                case StartWorker():
-                    self._start(effect)
-                case Send():
-                    self._send(effect.worker, effect.command)
-                case KillWorker():
-                    if (actor := self._actors.get(effect.worker)) is not None:  # else it is gone already
-                        ray.kill(actor, no_restart=True)
-                case KeepProfile():
-                    self._measurements = self._measurements.with_profile(effect.gpu_type, effect.progress)
-                case Tell(ProfileFinished(ok=True) as event):
-                    self._outbox.put(replace(event, measurements=self._measurements))
-                case Tell():
-                    self._outbox.put(effect.event)
+            try:
+                self._carry_out_one(effect)
+            except Exception as error:
+                log.exception("executor of job %s", self._job.id)
+                if isinstance(effect, StartWorker):
+                    self._inbox.put(self._handler(effect.worker, Gone(f"could not be asked for: {error}")))
+
+    def _carry_out_one(self, effect: Effect) -> None:
+        match effect:
+            case StartWorker():
+                self._start(effect)
+            case Send():
+                self._send(effect.worker, effect.command)
+            case KillWorker():
+                if (actor := self._actors.get(effect.worker)) is not None:  # else it is gone already
+                    ray.kill(actor, no_restart=True)
+            case KeepProfile():
+                self._measurements = self._measurements.with_profile(effect.gpu_type, effect.progress)
+            case Tell(ProfileFinished(ok=True) as event):
+                self._outbox.put(replace(event, measurements=self._measurements))
+            case Tell():
+                self._outbox.put(effect.event)
 
     def _start(self, start: StartWorker) -> None:
         job, slot = self._job, start.slot

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -356,6 +357,20 @@ def test_training_that_runs_out_of_memory_goes_on_with_a_smaller_batch(
     job.assign(t)
     job.wait(JobFinished)
     assert [event.tries for event in job.events(Failing)] == [1]
+
+
+def test_a_slot_in_which_no_worker_can_be_asked_for_is_given_up_and_the_others_train(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    job = start("--epochs", "10000", "--pause", "0.05")
+    a, t = emulated_cluster.slot("a100"), emulated_cluster.slot("t4")
+    no_lease = replace(t, lease_id="no lease")
+    job.assign(no_lease, a)
+    lost = job.wait(WorkerLost)
+    assert lost.slot == no_lease
+    assert lost.reason.startswith("gave up a slot after 3 failed starts: ")
+    job.wait(Released, lambda event: event.slots == (no_lease,))
+    job.wait(Running, lambda event: event.slots == (a,))
 
 
 def test_cancel_ends_every_process(start: Callable[..., Job], emulated_cluster: EmulatedCluster) -> None:
