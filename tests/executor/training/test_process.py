@@ -6,15 +6,22 @@ import subprocess
 import sys
 
 SCRIPT = """
-import atexit, sys, threading, time
+import atexit, threading
 from coadapt.executor.training.process import leave
 
-def late():
-    time.sleep(0.2)
-    print("thread")
+class Late(threading.Thread):
+    awaited = threading.Event()
+
+    def join(self, timeout=None):
+        self.awaited.set()
+        super().join(timeout)
+
+    def run(self):
+        self.awaited.wait(60)
+        print("thread")
 
 atexit.register(print, "atexit")
-threading.Thread(target=late).start()
+Late().start()
 leave(3)
 """
 
