@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from .loop_state import LoopState
@@ -54,7 +55,8 @@ class ScriptLoops:
         loop, events = self._loop, self._events
         if loop.step_count is not None:
             raise RuntimeError(f"epochs: {ONE_KIND}")
-        if (before := self._begin(self._progress.epochs_done)) is None:
+        left = functools.partial(events.end_pass, loop.position.epoch)
+        if (before := self._begin(lambda: self._progress.epochs_done, left)) is None:
             return
         loop.epoch_count = before + count
         events.begin_script()
@@ -72,7 +74,7 @@ class ScriptLoops:
         position, step = loop.position, loop.step
         if loop.epoch_count is not None:
             raise RuntimeError(f"steps: {ONE_KIND}")
-        if (before := self._begin(position.script_steps)) is None:
+        if (before := self._begin(lambda: position.script_steps, events.end_script_step)) is None:
             return
         loop.step_count = before + count
         events.begin_script()
@@ -87,16 +89,19 @@ class ScriptLoops:
                 yield from self._guarded(number)
             events.end_script_step()
 
-    def _begin(self, done: float) -> float | None:
-        """Begin another loop over epochs or steps, when `done` of them are over.
+    def _begin(self, done: Callable[[], float], end_left: Callable[[], None]) -> float | None:
+        """Begin another loop over epochs or steps, when `done()` of them are over.
 
+        `end_left` ends the one that the script has left by `break` in the loop before.
         Returns how many were over before this loop. Returns None where the loop itself was over before this
         process came in or was started again.
         """
         position, number = self._loop.position, self._begun
         self._begun += 1
         if number > len(position.ends):
-            position.ends.append(done)
+            if position.begun:
+                end_left()
+            position.ends.append(done())
             position.ended, position.shown = False, -1
         if number < len(position.ends):
             return None

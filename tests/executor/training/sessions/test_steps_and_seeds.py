@@ -45,6 +45,24 @@ for epoch in coadapt.epochs(1):
 """
 
 
+TWICE = """
+for epoch in coadapt.epochs(5):
+    for a, b in loader:
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(a), b).backward()
+        optimizer.step()
+    if epoch == 1:
+        break
+for epoch in coadapt.epochs(2):
+    if coadapt.is_main():
+        print("epoch", int(epoch), flush=True)
+    for a, b in loader:
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(a), b).backward()
+        optimizer.step()
+"""
+
+
 def job(folder: Path, loop: str, seed: int, **training: Any) -> WarmGroup:
     folder.mkdir(exist_ok=True)
     script = folder / "train.py"
@@ -60,6 +78,19 @@ def test_a_loop_in_steps_ends_when_its_target_is_reached(tmp_path: Path, replica
         finished = training.finish()
     assert all(isinstance(end, Finished) and end.target_reached for end in finished)
     assert 20 <= finished[0].metrics["done"] < 100_000
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_second_loop_over_epochs_is_whole_although_the_first_was_left(tmp_path: Path, replicas: int) -> None:
+    with job(tmp_path, TWICE, 1) as training:
+        members = training.start(replicas)
+        training.join(members)
+        finished = training.finish()
+    assert {end.steps for end in finished} == {(2 + 2) * 8}
+    assert [line for line in members[0].output().splitlines() if line.startswith("epoch")] == [
+        "epoch 0",
+        "epoch 1",
+    ]
 
 
 def orders(folder: Path, seed: int) -> list[str]:

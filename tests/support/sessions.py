@@ -1,0 +1,113 @@
+"""A small script and the session behind it, for processes of `on_ranks`: a session changes what Python has."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from coadapt.core.batch_plan import BatchPlan
+from coadapt.core.training_config import TrainingConfig
+from coadapt.executor.protocol.messages import CHECKPOINT_URL, Command, Join
+from coadapt.executor.training.collective.group import Group
+from coadapt.executor.training.sessions.channel import Channel
+from coadapt.executor.training.sessions.group_session import GroupSession
+from coadapt.executor.training.sessions.managed_session import ManagedSession
+from coadapt.executor.training.state.prepared import identify
+from torch import Tensor, nn
+from torch.distributed import TCPStore
+from torch.utils.data import DataLoader, TensorDataset
+
+EventType = TypeVar("EventType")
+
+
+class Script:
+    """A linear model of one weight, whose samples are 0, 1, 2, … in order."""
+
+    def __init__(self, samples: int = 12, batch: int = 4, **loader: Any) -> None:
+        torch.manual_seed(0)
+        self.model = nn.Linear(1, 1, bias=False)
+        nn.init.ones_(self.model.weight)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001)
+        data = TensorDataset(torch.arange(float(samples)).view(-1, 1))
+        self.loader = DataLoader(data, batch, **loader)
+        self.prepared = identify([self.model, self.optimizer, self.loader])
+        self.seen: list[list[int]] = []  # samples of each part that was given
+
+    def take(self, batch: list[Tensor]) -> Tensor:
+        """Note what was given; return the loss, a mean over samples."""
+        self.seen.append(batch[0].flatten().int().tolist())
+        return self.model(batch[0]).mean()
+
+    def train(self, batch: list[Tensor]) -> None:
+        self.optimizer.zero_grad()
+        self.take(batch).backward()
+        self.optimizer.step()
+
+    def train_all(self, numbers: Iterator[int]) -> None:
+        """Train one epoch after the other."""
+        for _ in numbers:
+            for batch in self.loader:
+                self.train(batch)
+
+    @property
+    def weight(self) -> float:
+        return float(self.model.weight)
+
+
+def session_of(script: Script, plan: BatchPlan | None = None, group: Group | None = None) -> GroupSession:
+    """Return a session without an executor, in a group if there is one."""
+    session = GroupSession(script.prepared, TrainingConfig())
+    session.peers.group = group
+    if group is not None:
+        session.gradients.attach(group)
+    else:
+        session.gradients.parameters_changed()
+    if plan is not None:
+        session.scale.plan = plan
+    return session
+
+
+class Managed:
+    """A managed session and its executor's end of the channel."""
+
+    def __init__(self, script: Script, checkpoints: Path | None = None, **config: Any) -> None:
+        os.environ.pop(CHECKPOINT_URL, None)
+        if checkpoints is not None:
+            os.environ[CHECKPOINT_URL] = str(checkpoints)
+        ours, theirs = socket.socketpair()
+        self.script = script
+        self.channel = Channel(theirs.detach())
+        self.session = ManagedSession(script.prepared, TrainingConfig.model_validate(config), self.channel)
+        self.events: list[Any] = []
+        self._executor = Connection(ours.detach())
+        self._store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+    def send(self, *commands: Command) -> None:
+        """Send commands; return when the last of them has arrived."""
+        arrived = self.channel._changed
+        for command in commands:
+            with arrived:
+                self._executor.send(command)
+                arrived.wait(30)
+
+    def join(self, generation: int, batch: BatchPlan | None = None, alone: bool = True) -> Join:
+        """Return the command to be a group by itself or, else, to wait for one more."""
+        size = 1 if alone else 2
+        return Join(generation, 0, size, 1, 0, size, "127.0.0.1", self._store.port, batch)
+
+    def started(self, batch: BatchPlan | None = None) -> Managed:
+        """Begin to train alone, in generation 1."""
+        self.send(self.join(1, batch))
+        self.session.start()
+        return self
+
+    def heard(self, kind: type[EventType]) -> list[EventType]:
+        """Return all events of a kind that the process has sent."""
+        while self._executor.poll():
+            self.events.append(self._executor.recv())
+        return [event for event in self.events if isinstance(event, kind)]
