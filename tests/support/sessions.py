@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+import torch._dynamo  # the first optimizer of each forked process would import it
 from coadapt.core.batch_plan import BatchPlan
 from coadapt.core.training_config import TrainingConfig
 from coadapt.executor.protocol.messages import CHECKPOINT_URL, Command, Join
@@ -56,7 +57,7 @@ class Script:
 
     @property
     def weight(self) -> float:
-        return float(self.model.weight)
+        return float(self.model.weight.detach())
 
 
 def session_of(script: Script, plan: BatchPlan | None = None, group: Group | None = None) -> GroupSession:
