@@ -18,6 +18,7 @@ _LOADERS = ("DataLoader", "StatefulDataLoader", "batches")
 _COUNTED = frozenset({"epochs", "steps"})
 _TAKES = frozenset({"iter", "enumerate", "zip", "cycle", "tqdm"})  # give training data anew
 _EXITS = frozenset({"exit", "_exit", "quit"})
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ADDS = frozenset({"append", "extend", "add", "update", "insert"})
 
 
@@ -155,7 +156,7 @@ class _Walk:
         return _read(value, self._script) & self._local
 
     def _is_local(self, value: ast.expr) -> bool:
-        """Return whether a value is of a replica's samples: by its names, or by a function of training data."""
+        """Return whether a value is of a replica's samples: by its names, a function or a loop of training data."""
         if self._read(value):
             return True
         data = self._script.data
@@ -163,6 +164,8 @@ class _Walk:
             isinstance(node, ast.Call)
             and _name(node.func) not in _TAKES
             and (_names(_given(node)) & data or _name(node.func) in data)
+            or isinstance(node, _COMPREHENSIONS)
+            and _names(part.iter for part in node.generators) & data
             for node in _unshared(value, self._script)
         )
 
@@ -192,9 +195,13 @@ def _unshared(value: ast.AST, script: _Script) -> Iterator[ast.AST]:
         return
     if isinstance(value, ast.Attribute) and value.attr == "shape":
         return
+    # Inside a comprehension its own names stand for what it goes over, whatever they stand for around it.
+    own = _names(part.target for part in value.generators) if isinstance(value, _COMPREHENSIONS) else set()
     yield value
     for child in ast.iter_child_nodes(value):
-        yield from _unshared(child, script)
+        for node in _unshared(child, script):
+            if not (isinstance(node, ast.Name) and node.id in own):
+                yield node
 
 
 def _given(call: ast.Call) -> list[ast.expr]:

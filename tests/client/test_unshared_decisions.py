@@ -43,6 +43,7 @@ UNSHARED = {
     "    if criterion(model(x), y) < 0.1:\n        break\n",
     "a generator": EPOCHS
     + "    mean = np.mean([model(x).item() for x in train])\n    if mean < 0.1:\n        break\n",
+    "a list": EPOCHS + "    losses = [learn(x) for x in train]\n    if losses[-1] < 0.1:\n        break\n",
 }
 
 
@@ -61,6 +62,9 @@ SHARED = {
     + MEAN
     + "    total = 0.0\n    for x, y in held_out:\n        loss = criterion(model(x), y)\n"
     "        total += loss.item()\n    if total < 0.1:\n        break\n",
+    "validation with the names of a batch": EPOCHS
+    + MEAN
+    + "    total = sum(criterion(model(x), y).item() for x, y in held_out)\n    if total < 0.1:\n        break\n",
     "validation in a function": EPOCHS + "    if evaluate(model, held_out) > 0.9:\n        break\n",
     "numbers of batches": EPOCHS
     + "    for i, (x, y) in enumerate(train):\n        step += 1\n        if step > 9:\n"
