@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..core.refused_values import refused
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 
 if TYPE_CHECKING:
@@ -68,7 +69,14 @@ def _misuse(error: BaseException) -> str | None:
     if error.param is None:  # raised by a command, which has named the field
         return error.message
     option = error.param.opts[0] if error.param.opts else ""
-    return f"{option}: {error.message}" if option.startswith("-") and error.message else None
+    message = _refused(error.__cause__) or error.message
+    return f"{option}: {message}" if option.startswith("-") and message else None
+
+
+def _refused(cause: BaseException | None) -> str | None:
+    """Return what the parser did not accept and what it would have; None if its own message says so."""
+    errors = getattr(cause, "errors", None)  # pydantic's, by which newer parsers check without naming the value
+    return refused(errors()[0]) if errors is not None else None
 
 
 def _tell(text: str) -> None:
@@ -161,7 +169,7 @@ def up(
     except ValidationError as error:
         first = error.errors()[0]
         field = str(first["loc"][0]).removesuffix("_s").replace("_", "-")
-        raise typer.BadParameter(f"--{field}: {first['input']}: {first['msg']}") from None
+        raise typer.BadParameter(f"--{field}: {refused(first)}") from None
     try:
         make_policy(policy, **options)
     except ValueError as error:

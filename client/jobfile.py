@@ -23,6 +23,7 @@ from ..core import safe_yaml
 from ..core.cluster import Cluster
 from ..core.emulated_nodes import PACE_PROFILES
 from ..core.job import JobSpec
+from ..core.refused_values import accepted, choices, one_line, shown
 
 SCHEMA_PATH = Path(__file__).with_name("job_schema.json")
 
@@ -47,7 +48,7 @@ def load(path: str | Path) -> JobSpec:
     path = Path(path).expanduser()
     if is_script(path) and path.exists():
         told = f"is a Python script, and no job file; `coadapt submit {path} --write` writes one that names it"
-        raise JobFileError(_one_line(str(path)), [told])
+        raise JobFileError(one_line(str(path)), [told])
     try:
         found = path.exists()
         if path.is_file():
@@ -57,7 +58,7 @@ def load(path: str | Path) -> JobSpec:
             raise FileNotFoundError(0, "it is not a file" if found else "there is no such file")
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise JobFileError(
-            _one_line(str(path)), [f"cannot be read: {getattr(error, 'strerror', None) or error}"]
+            one_line(str(path)), [f"cannot be read: {getattr(error, 'strerror', None) or error}"]
         ) from None
     return locate(parse(data, str(path)), path.parent, str(path))
 
@@ -303,7 +304,7 @@ def _path(item: Mapping[str, Any], values: Any) -> tuple[str | int, ...]:
 
 
 def _sentence(path: tuple[str | int, ...], items: Sequence[Mapping[str, Any]]) -> str:
-    name = "".join(f"[{p}]" if isinstance(p, int) else f".{_one_line(p)}" for p in path).removeprefix(".")
+    name = "".join(f"[{p}]" if isinstance(p, int) else f".{one_line(p)}" for p in path).removeprefix(".")
     first = items[0]
     if first["type"] == "value_error":
         message = str(first["ctx"]["error"])
@@ -314,10 +315,10 @@ def _sentence(path: tuple[str | int, ...], items: Sequence[Mapping[str, Any]]) -
         return f"{name}: unknown field{_instead(str(path[-1]), fields)}"
     if first["type"] == "missing":
         return f"{name}: missing; {_describe(path)}"
-    accepted = " or ".join(dict.fromkeys(_accepted(item) for item in items))
+    wanted = " or ".join(dict.fromkeys(accepted(item) for item in items))
     value = first["input"]
-    near = difflib.get_close_matches(value, _choices(items), 1) if isinstance(value, str) else []
-    return f"{name}: {_show(value)} is not {accepted}" + (f"; did you mean {near[0]}?" if near else "")
+    near = difflib.get_close_matches(value, choices(items), 1) if isinstance(value, str) else []
+    return f"{name}: {shown(value)} is not {wanted}" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def _model_at(path: Iterable[str | int]) -> type[BaseModel]:
@@ -339,63 +340,8 @@ def _describe(path: tuple[str | int, ...]) -> str:
     return sentence[0].lower() + sentence[1:]
 
 
-def _choices(items: Iterable[Mapping[str, Any]]) -> list[str]:
-    return re.findall(r"'([^']*)'", " ".join(str(item.get("ctx", {}).get("expected", "")) for item in items))
-
-
-def _accepted(item: Mapping[str, Any]) -> str:
-    """Return what would have been accepted, as a noun."""
-    kind, ctx = str(item["type"]), item.get("ctx", {})
-    bounds = {
-        "greater_than": "a number above {gt:g}",
-        "greater_than_equal": "a number of at least {ge:g}",
-        "less_than": "a number below {lt}",
-        "less_than_equal": "a number of at most {le}",
-        "finite_number": "a finite number",
-        "too_short": "a list with at least {min_length} entry",
-        "string_too_short": "a text with at least {min_length} character",
-    }
-    if kind in bounds:
-        return bounds[kind].format(**ctx)
-    if kind in ("enum", "literal_error"):
-        return "one of " + ", ".join(_choices([item]))
-    if kind == "string_pattern_mismatch":
-        return _PATTERNS.get(ctx["pattern"], f"text of the form {ctx['pattern']}")
-    nouns = {
-        "int": "a whole number",
-        "float": "a number",
-        "string": "text",
-        "bool": "true or false",
-        "list": "a list",
-        "dict": "a mapping",
-        "model": "a mapping",
-    }
-    return nouns.get(kind.split("_")[0], str(item["msg"]).removeprefix("Input should be "))
-
-
-_PATTERNS = {
-    r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$": 'a name of 1 to 63 letters, digits, ".", "_" and "-" that starts with '
-    "a letter or digit",
-    r"^[\w.]+:\w+$": "module:function",
-    r"^[^\x00]*$": "text without NUL characters",
-}
-
-
-def _show(value: Any) -> str:
-    if value is None:
-        return "an empty value"
-    text = value if isinstance(value, str) and value else json.dumps(value, default=str)
-    return _one_line(text)
-
-
-def _one_line(text: str) -> str:
-    """Return a text printable, without line breaks, at most 60 characters."""
-    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return text if len(text) <= 60 else text[:57] + "…"
-
-
 def _kind(value: Any) -> str:
-    return "a list" if isinstance(value, list) else f"the text {_show(value)}" if value is not None else "nothing"
+    return "a list" if isinstance(value, list) else f"the text {shown(value)}" if value is not None else "nothing"
 
 
 def _instead(name: str, known: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 from coadapt.cli import follow, main, show
@@ -99,7 +100,45 @@ def test_a_value_that_the_service_refuses_is_told_with_the_option_that_was_typed
     option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main.run(["up", "--emulate", "1x t4:1", option, "0"])
-    assert capsys.readouterr().err.startswith(f"coadapt: {option}: 0.0: ")
+    assert capsys.readouterr().err == f"coadapt: {option}: 0.0 is not a number above 0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["check", "--limit", "0.5", "train.py"], "--limit: 0.5 is not a number of at least 1"),
+        (["simulate", "--seed", "-1"], "--seed: -1 is not a number of at least 0"),
+        (["simulate", "--node-mtbf=-2.5"], "--node-mtbf: -2.5 is not a number of at least 0"),
+        (["simulate", "--jobs", "1.5"], "--jobs: 1.5 is not a whole number"),
+        (["up", "--round-interval", ""], '--round-interval: "" is not a number'),
+    ],
+    ids=lambda value: value[1] if isinstance(value, list) else "",
+)
+def test_a_number_out_of_range_is_told_with_what_was_typed_and_what_is_accepted(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(arguments) == Exit.USAGE
+    assert capsys.readouterr().err == f"coadapt: {told}\n"
+
+
+def number_options() -> list[tuple[str, str]]:
+    """Return (command, option) of every option that takes a number."""
+    found = []
+    for command in main.app.registered_commands:
+        assert command.callback is not None
+        name = command.name or command.callback.__name__
+        for parameter, hint in get_type_hints(command.callback).items():
+            if parameter != "return" and {int, float} & {hint, *get_args(hint)}:
+                found.append((name, "--" + parameter.replace("_", "-")))
+    return found
+
+
+@pytest.mark.parametrize(("command", "option"), number_options(), ids=" ".join)
+def test_every_option_that_takes_a_number_repeats_what_is_none(
+    command: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run([command, option, "soon"]) == Exit.USAGE
+    assert re.fullmatch(rf"coadapt: {option}: soon is not a (whole )?number\n", capsys.readouterr().err)
 
 
 def test_nothing_is_submitted_when_one_of_the_files_is_bad(tmp_path: Path, capsys) -> None:
