@@ -127,7 +127,7 @@ def _resolve(client: Client, name: str) -> str:
     if named:
         raise AmbiguousJob(f"{name}: {len(named)} jobs have this name; give one id of {', '.join(named)}")
     near = get_close_matches(name, ids, 1)
-    hint = f"; did you mean {near[0]}?" if near else "; `coadapt list` shows every job"
+    hint = f"; did you mean {near[0]}?" if near else "; `coadapt list --all` shows every job"
     raise JobNotFound(f"no job {name}{hint}")
 
 
@@ -419,11 +419,17 @@ def outputs(
 
 
 @app.command()
-def cancel(jobs: Annotated[list[str], typer.Argument(metavar="JOB…", help="Jobs to end.")]) -> None:
+def cancel(
+    jobs: Annotated[list[str], typer.Argument(metavar="JOB…", help="Jobs to end.")], as_json: Json = False
+) -> None:
     """End jobs; their checkpoints stay."""
     client = _connect()
-    for found in [_resolve(client, job) for job in jobs]:
-        print(f"{found} cancelled" if client.cancel(found) else f"{found} had ended before")
+    ended = {found: client.cancel(found) for found in dict.fromkeys(_resolve(client, job) for job in jobs)}
+    if as_json:
+        _print([{"id": found, "cancelled": now} for found, now in ended.items()], True)
+        return
+    for found, now in ended.items():
+        print(f"{found} cancelled" if now else f"{found} had ended before")
 
 
 @app.command()

@@ -175,6 +175,37 @@ def test_ctrl_c_leaves_the_job_and_says_how_to_come_back(tmp_path: Path, capsys,
     ]
 
 
+class Ended:
+    """A client of one job that runs and one that has ended."""
+
+    def list(self) -> list[dict]:
+        return [row(id="a-1", name="a"), row(id="b-2", name="b", phase="succeeded", finished_s=1.0)]
+
+    def cancel(self, job: str) -> bool:
+        return job == "a-1"
+
+
+def test_cancel_says_of_each_job_whether_it_ended_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(main, "_connect", Ended)
+    assert main.run(["cancel", "a", "b-2"]) == Exit.OK
+    assert capsys.readouterr().out == "a-1 cancelled\nb-2 had ended before\n"
+    assert main.run(["cancel", "a", "b-2", "--json"]) == Exit.OK
+    assert json.loads(capsys.readouterr().out) == [
+        {"id": "a-1", "cancelled": True},
+        {"id": "b-2", "cancelled": False},
+    ]
+
+
+def test_an_unknown_job_is_told_with_the_command_that_shows_every_job(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(main, "_connect", Ended)
+    assert main.run(["cancel", "unheard-of"]) == Exit.NOT_FOUND
+    assert capsys.readouterr().err == "coadapt: no job unheard-of; `coadapt list --all` shows every job\n"
+
+
 def test_ctrl_c_anywhere_else_is_one_line(capsys, monkeypatch) -> None:
     monkeypatch.setattr(main, "_connect", Unending)
     assert main.run(["list"]) == Exit.INTERRUPTED
