@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from .contract.round import JobColumns, JobView
+from .contract.traits import PolicyTraits
 from .queueing import QueueingOptions, QueueingPolicy
 from .registry import register
 
@@ -27,7 +28,7 @@ class LasPolicy(QueueingPolicy):
     """Two-dimensional LAS of Tiresias: service is GPUs times seconds. Within a level, first come, first served."""
 
     Options = LasOptions
-
+    traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=True)
     options: LasOptions
 
     def __init__(self, options: LasOptions | None = None) -> None:

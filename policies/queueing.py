@@ -101,7 +101,7 @@ class QueueingPolicy(ABC):
     becomes free.
     """
 
-    traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=True)
+    traits: PolicyTraits
     options: QueueingOptions
 
     @abstractmethod

@@ -19,7 +19,7 @@ def register(name: str) -> Callable[[PolicyClass], PolicyClass]:
 
     Raises:
         ValueError: for a name that is taken.
-        TypeError: for a class without `Options`, `traits` or `explain`.
+        TypeError: for a class without `Options`, `traits` or `explain`, and for one with an abstract method.
     """
 
     def add(policy: PolicyClass) -> PolicyClass:
@@ -31,6 +31,8 @@ def register(name: str) -> Callable[[PolicyClass], PolicyClass]:
             raise TypeError(f"policy: {name!r} declares no traits; its class needs `traits = PolicyTraits(...)`")
         if not callable(getattr(policy, "explain", None)):
             raise TypeError(f"policy: {name!r} has no explain; derive its class from contract.policy.Policy")
+        if missing := sorted(getattr(policy, "__abstractmethods__", ())):
+            raise TypeError(f"policy: {name!r} must define {' and '.join(missing)}")
         _POLICIES[name] = policy
         return policy
 
