@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -52,6 +53,8 @@ def run(args: Sequence[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         message = getattr(error, "format_message", None)  # the option parser's own errors
         if message is not None:
+            if os.environ.get("COADAPT_DEBUG") and error.__cause__ is not None:
+                traceback.print_exception(error.__cause__)
             return _fail(_misuse(error) or message(), Exit.USAGE)
         code = code_of(error)
         if code is None and os.environ.get("COADAPT_DEBUG"):
@@ -153,10 +156,12 @@ def up(
     """Start the scheduler: on a cluster emulated on this machine, or on a Ray cluster that runs."""
     from pydantic import ValidationError
 
+    from ..core.emulated_nodes import parse
     from ..core.settings import Settings
     from ..deploy import local_cluster
     from ..policies.catalogue import make_policy
     from . import show
+    from .options import by_option
 
     if (emulate is None) == (address is None):
         raise typer.BadParameter('give either --emulate "1x a100:4, 2x t4:4" or --address auto')
@@ -172,8 +177,10 @@ def up(
         raise typer.BadParameter(f"--{field}: {refused(first)}") from None
     try:
         make_policy(policy, **options)
+        if emulate is not None:
+            parse(emulate)
     except ValueError as error:
-        raise typer.BadParameter(f"--policy: {error}") from None
+        raise typer.BadParameter(by_option(str(error))) from None
     client = local_cluster.up(emulate=emulate, address=address, settings=settings, tell=_tell, rounds=False)
     _print(show.cluster_table(client.cluster()), False)
 
@@ -567,6 +574,7 @@ def simulate(
     from ..simulator.jobs.knowledge import Knows
     from ..simulator.jobs.learned_lengths import Lengths
     from . import simulate as simulation
+    from .options import by_option
 
     names = policy or ["sia"]
     options = dict(_policy_option(text) for text in policy_option or ())
@@ -602,7 +610,8 @@ def simulate(
         kept = "the same command goes on" if out else "with --out the same command would go on later"
         raise Interrupted(f"interrupted; {kept}") from None
     except (ValueError, RunFailed) as error:
-        raise typer.BadParameter(simulation.by_option(str(error))) from None
+        hint = "; COADAPT_DEBUG=1 shows where" if error.__cause__ else ""  # a policy has raised
+        raise typer.BadParameter(by_option(str(error)) + hint) from error.__cause__
     if explain is not None and as_json:
         _print({name: {"round_s": part.time_s} | part.explanation.to_dict() for name, part in said.items()}, True)
     elif explain is not None:

@@ -31,24 +31,6 @@ from ..simulator.traces.workload import Workload
 from .exit_codes import Interrupted
 
 Figures = dict[str, dict[str, float]]
-# The option of each field that errors name.
-OPTIONS = {
-    "cluster": "--cluster",
-    "early_s": "--early",
-    "interval_s": "--round-interval",
-    "jobs": "--jobs",
-    "jobs_per_hour": "--rate",
-    "noise": "--noise",
-    "profiles": "--profiles",
-    "profiling_s": "--profiling-cost",
-    "trace": "--trace",
-}
-
-
-def by_option(message: str) -> str:
-    """Return an error's message with the option that the user typed in place of the field's name."""
-    field, colon, rest = message.partition(":")
-    return f"{OPTIONS[field]}:{rest}" if colon and field in OPTIONS else message
 
 
 @dataclass(frozen=True)

@@ -355,7 +355,7 @@ def _blind(model: GoodputModel | None, types: Sequence[str]) -> JobModel | None:
         return None
     if not isinstance(model, JobModel):
         raise ValueError(
-            f"policy: pollux needs fitted throughput models, not a {type(model).__name__}; use sia or coadapt"
+            f"pollux needs fitted throughput models, not a {type(model).__name__}; use sia or coadapt"
         )
     known = [t for t in types if t in model.throughput]
     if not known:

@@ -16,7 +16,7 @@ from ...policies.warm_up import stopwatch
 from ..jobs.world import World
 from ..traces.tables import Floats
 from ..traces.workload import Ints
-from .errors import Stuck
+from .errors import PolicyFailed, Stuck
 from .handover import Handovers, Move, Wait
 from .job_states import JobStates, RunLog
 from .outages import Change, Failures
@@ -130,7 +130,7 @@ class Engine:
         """Hold the round that `to_round` has come to.
 
         Raise Stuck if no job runs and none will arrive, so that time would go on for ever. Raise BadPlan if the
-        policy gives away what is not there.
+        policy gives away what is not there, and PolicyFailed if it raises.
         """
         if len(self._active):
             self._decide()
@@ -312,9 +312,8 @@ class Engine:
         )
         views = Views(columns, lambda at: self._view(int(active[at])))
         round = Round(self._now, self.timing.interval_s, self._up, views)
-        with stopwatch() as took_s:
-            plan = self.policy.plan(round)
-        self._log.policy_s.append(took_s())
+        plan, took_s = _asked(self.policy, round)
+        self._log.policy_s.append(took_s)
         if self.watch is not None:
             self.watch(round, plan)
         self._again_s = plan.again_s
@@ -413,3 +412,17 @@ class Engine:
     def outcome(self) -> Outcome:
         """Return what came of a run that is at its end."""
         return self._log.outcome(self.world.workload, self.cluster, self._jobs)
+
+
+def _asked(policy: Planner, round: Round) -> tuple[Plan, float]:
+    """Return a policy's plan of a round, and the seconds that it took. Raise PolicyFailed without a plan."""
+    told = f"policy {name_of(policy)}, round at {round.now:g} s"
+    try:
+        with stopwatch() as took_s:
+            plan = policy.plan(round)
+    except Exception as error:
+        what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise PolicyFailed(f"{told}: {what}") from error
+    if not isinstance(plan, Plan):
+        raise PolicyFailed(f"{told}: it returned {type(plan).__name__}, which is no Plan")
+    return plan, took_s()

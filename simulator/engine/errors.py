@@ -13,3 +13,7 @@ class Stuck(RunFailed):
 
 class BadPlan(RunFailed):
     """A plan gives away what is not there; the message names the policy, the round, the node and the amounts."""
+
+
+class PolicyFailed(RunFailed):
+    """The policy raised, or returned no plan; the message names the policy, the round and the error."""

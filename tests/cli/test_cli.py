@@ -141,6 +141,21 @@ def test_every_option_that_takes_a_number_repeats_what_is_none(
     assert re.fullmatch(rf"coadapt: {option}: soon is not a (whole )?number\n", capsys.readouterr().err)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["up", "--emulate", "2x h100:4"], "--emulate: GPU type 'h100' is unknown"),
+        (["up", "--emulate", "1x t4:1", "--policy", "siaa"], "--policy: 'siaa' is unknown"),
+        (["simulate", "--policy", "siaa"], "--policy: 'siaa' is unknown"),
+        (["up", "--emulate", "1x t4:1", "--policy-option", "q=1"], "--policy-option: policy sia: option 'q' is"),
+        (["simulate", "--policy-option", "gap=2"], "--policy-option: policy sia: gap: 2 is not accepted"),
+    ],
+)
+def test_a_bad_option_is_told_first(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(arguments) == Exit.USAGE
+    assert capsys.readouterr().err.startswith(f"coadapt: {told}")
+
+
 def test_nothing_is_submitted_when_one_of_the_files_is_bad(tmp_path: Path, capsys) -> None:
     (tmp_path / "train.py").write_text("")
     (tmp_path / "good.yaml").write_text("name: good\nscript: train.py\n")

@@ -38,12 +38,17 @@ def test_a_trace_of_fixed_lengths_is_replayed(tmp_path: Path, capsys: pytest.Cap
     assert "JCT, mean (h)" in capsys.readouterr().out
 
 
-def test_goodput_tables_serve_policies_of_any_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tables, trace = tmp_path / "tables", tmp_path / "trace.csv"
+def tables_and_trace(folder: Path) -> list[str]:
+    """Write a trace of two jobs of a goodput table; return the options that name both."""
+    tables, trace = folder / "tables", folder / "trace.csv"
     tables.mkdir()
     (tables / "vgg.csv").write_text("progress,t4:1n1g,t4:1n2g\n100,1,1.5\n400,2,3\n")
     trace.write_text("name,time,category,application\na,0,SiaJob,vgg\nb,0,SiaJob,vgg\n")
-    arguments = ["simulate", "--trace", str(trace), "--profiles", str(tables), "--cluster", "1x t4:2", "--json"]
+    return ["--trace", str(trace), "--profiles", str(tables)]
+
+
+def test_goodput_tables_serve_policies_of_any_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["simulate", *tables_and_trace(tmp_path), "--cluster", "1x t4:2", "--json"]
     assert run([*arguments, "--policy", "las", "--round-interval", "1"]) == 0
     found = json.loads(capsys.readouterr().out)["las"]
     # Both ask for two GPUs, one after the other; each takes 90 s to start, then 100 / 1.5 + 300 / 3 s: 256.7 s.
@@ -53,8 +58,19 @@ def test_goodput_tables_serve_policies_of_any_kind(tmp_path: Path, capsys: pytes
     # Each starts at once on one GPU, and has it to itself.
     assert found["makespan_h"] * 3600 < 256 + 2 / 3 + 180
     assert found["jobs"] == 2
-    assert run([*arguments, "--policy", "pollux"]) == 2
-    assert "pollux" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_policy_that_raises_is_one_sentence_and_its_traceback_is_shown_on_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["simulate", *tables_and_trace(tmp_path), "--cluster", "1x t4:2", "--policy", "pollux"]
+    assert run(arguments) == 2
+    told = capsys.readouterr().err.splitlines()[-1]  # kernels may have been compiled before
+    assert told.startswith("coadapt: policy pollux, round at 0 s: pollux needs fitted throughput models")
+    assert told.endswith("; COADAPT_DEBUG=1 shows where")
+    monkeypatch.setenv("COADAPT_DEBUG", "1")
+    assert run(arguments) == 2
+    assert "in _blind" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

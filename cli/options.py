@@ -1,0 +1,29 @@
+"""Errors name fields; a user is told the options that were typed."""
+
+from __future__ import annotations
+
+import re
+
+# The option of each field that errors name.
+OPTIONS = {
+    "cluster": "--cluster",
+    "early_s": "--early",
+    "emulate": "--emulate",
+    "interval_s": "--round-interval",
+    "jobs": "--jobs",
+    "jobs_per_hour": "--rate",
+    "noise": "--noise",
+    "policy": "--policy",
+    "profiles": "--profiles",
+    "profiling_s": "--profiling-cost",
+    "trace": "--trace",
+}
+_POLICY_OPTION = re.compile(r"policy \w+: ")
+
+
+def by_option(message: str) -> str:
+    """Return an error's message with the option that the user typed in place of the field's name."""
+    field, colon, rest = message.partition(":")
+    if colon and field in OPTIONS:
+        return f"{OPTIONS[field]}:{rest}"
+    return f"--policy-option: {message}" if _POLICY_OPTION.match(message) else message
