@@ -88,6 +88,7 @@ def _row(
         "batch_size": model.limits.initial_batch_size,
         "adaptivity": training.adaptivity.value,
         "preemptible": job.spec.preemptible,
+        **({"virtual_cluster": job.spec.pool} if job.spec.pool else {}),
         "profiles": _profiles(job, held),
         "model": {
             "throughput": {

@@ -44,7 +44,7 @@ class Simulation:
         unknown = sorted(set(names.tolist()) - set(self._parts))
         if unknown:
             job = self._workload.ids[int(np.flatnonzero(names == unknown[0])[0])]
-            have = ", ".join(sorted(self._parts))
+            have = ", ".join(name or "nodes of no pool" for name in sorted(self._parts))
             names_it = f"is of pool {unknown[0]!r}" if unknown[0] else "names no pool"
             raise ValueError(f"trace: job {job} {names_it}; the cluster has {have}")
         return [

@@ -22,11 +22,12 @@ def with_profile_runs(workload: Workload, cluster: SimulatedCluster) -> Workload
         name: {t: max(node.gpus for node in part.of_type(t)) for t in part.gpu_types}
         for name, part in cluster.parts.items()
     }
+    pool = workload.virtual_clusters if cluster.pools else [WHOLE] * len(workload)
     runs = [
         _job(workload, job, number)
         for job, mine in enumerate(workload.profiles)
         for number, run in enumerate(mine)
-        if run.gpus <= room.get(WHOLE, room.get(workload.virtual_clusters[job], {})).get(run.gpu_type, 0)
+        if run.gpus <= room.get(pool[job], {}).get(run.gpu_type, 0)
     ]
     return workload.and_also(Workload.of(runs))
 

@@ -100,6 +100,16 @@ def test_a_bad_option_is_one_sentence(arguments: list[str], told: str, capsys: p
     assert "Invalid value" not in said
 
 
+def test_a_job_of_an_unknown_pool_is_told_which_nodes_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"id": "a", "submit_s": 0, "gpus": 1, "duration_s": 9, "virtual_cluster": "x"}')
+    assert run(["simulate", "--trace", str(trace), "--cluster", "1x t4:4@lab, 1x t4:4", "--policy", "fifo"]) == 2
+    told = "trace: job a is of pool 'x'; the cluster has nodes of no pool, lab"
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
 def test_made_up_traces_follow_their_seed() -> None:
     first, again, other = synthetic(50, 20.0, 1), synthetic(50, 20.0, 1), synthetic(50, 20.0, 2)
     assert first.ids == again.ids

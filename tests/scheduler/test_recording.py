@@ -72,6 +72,13 @@ def test_a_recorded_job_is_read_as_it_was(tmp_path: Path) -> None:
         application_of("digits-1", model, ["a100"])
 
 
+def test_a_recorded_job_is_replayed_in_its_pool(tmp_path: Path) -> None:
+    of_lab = replace(record(1, 1000.0), spec=SPEC.model_copy(update={"pool": "lab"}))
+    path = tmp_path / "day.jsonl"
+    path.write_text("\n".join(recorded([of_lab, record(2, 1100.0)])))
+    assert read_trace(path).virtual_clusters == ("lab", "")
+
+
 def test_what_a_job_took_besides_its_steps_is_recorded(tmp_path: Path) -> None:
     job = replace(record(1, 1000.0), starts=2, starting_s=16.0, moves=4, moving_s=1.0)
     known = MEASURED.job_model(SPEC.training, {"*": 1})

@@ -51,6 +51,14 @@ def test_profile_runs_keep_their_gpus_from_others_and_are_no_jobs() -> None:
     assert replayed(elsewhere, waits, cluster="1x t4:1").started_s.min() < 10  # where no node could run them
 
 
+def test_a_profile_run_keeps_gpus_of_its_jobs_pool_also_beside_nodes_of_no_pool() -> None:
+    profiled = replace(
+        JOB, ready_after_s=400.0, profiles=(RecordedProfile("t4", 390.0, 1.0),), virtual_cluster="lab"
+    )
+    waits = replace(JOB, id="b", submit_s=5.0, ready_after_s=1.0, virtual_cluster="lab")
+    assert replayed(profiled, waits, cluster="1x t4:1@lab, 1x a100:1").started_s.min() > 390
+
+
 def world(model: RecordedModel = MODEL) -> AdaptiveWorld:
     workload = Workload.of([replace(JOB, model=model, batch_size=8)])
     applications: list[Application] = [application_of("a", model, ["t4", "a100"])]
