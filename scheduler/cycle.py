@@ -24,7 +24,7 @@ from .backends import ExecutorBackend, NodeSource
 from .clock import Clock
 from .expectations import NO_LENGTHS
 from .garbage import not_collected
-from .hooks import CycleHook, Hooks, IntervalHook, PlanLogHook, RoundDone
+from .hooks import CycleHook, HookError, Hooks, IntervalHook, PlanLogHook, RoundDone
 from .known_profiles import KnownProfiles
 from .launcher import ForceOut
 from .learning import LearningHook
@@ -363,6 +363,8 @@ class SchedulingCycle:
         """Log what goes wrong with one job, or with all of them together; the others go on."""
         try:
             yield
+        except HookError:
+            raise
         except Exception as error:
             self._failed(job_id, error)
 

@@ -74,11 +74,15 @@ class CycleHook:
         """Take note of a job that has ended and holds nothing any more."""
 
 
+class HookError(RuntimeError):
+    """A hook has raised. Nothing in a cycle catches it, so that a test sees it wherever it comes from."""
+
+
 class Hooks:
     """Calls every hook in turn.
 
     Args:
-        strict: whether a hook's error is raised, as in tests, or only logged.
+        strict: whether a hook's error is raised as `HookError`, as in tests, or only logged.
     """
 
     def __init__(self, hooks: Sequence[CycleHook], *, strict: bool) -> None:
@@ -101,9 +105,9 @@ class Hooks:
         for hook in self._hooks:
             try:
                 tell(hook)
-            except Exception:
+            except Exception as error:
                 if self._strict:
-                    raise
+                    raise HookError(f"{type(hook).__name__}: {error}") from error
                 log.exception("hook %s", type(hook).__name__)
 
 

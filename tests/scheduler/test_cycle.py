@@ -672,6 +672,23 @@ def test_a_hook_that_raises_is_harmless_in_production_and_loud_in_tests(tmp_path
         strict.play("finish a")
 
 
+@pytest.mark.parametrize(
+    ("before", "callback"),
+    [
+        ("submit a unprofiled", "changed"),  # upkeep admits the job
+        (RUNS + "finish a\nleft a", "retired"),
+    ],
+    ids=["upkeep", "retire"],
+)
+def test_a_hook_that_raises_within_a_cycle_is_loud_in_tests_too(
+    before: str, callback: str, tmp_path: Path
+) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(f"{before}\nbreak hook {callback}")
+    with pytest.raises(RuntimeError, match="a hook went wrong"):
+        world.play("go")
+
+
 def test_a_cycle_tells_what_it_saw_decided_and_sent_and_how_long_each_phase_took(tmp_path: Path) -> None:
     world = World(tmp_path, "1x t4:4")
     world.play("submit a\nstep")

@@ -171,22 +171,22 @@ class WishingPolicy:
 
 
 class FaultyHook(CycleHook):
-    """Raises in all its callbacks once it is told to."""
+    """Raises in the callbacks that it is told to."""
 
     def __init__(self) -> None:
-        self.raises = False
+        self.raises = frozenset[str]()
 
     def changed(self, change: Change) -> None:
-        self._maybe()
+        self._maybe("changed")
 
     def planned(self, done: RoundDone) -> None:
-        self._maybe()
+        self._maybe("planned")
 
     def retired(self, job: JobRecord) -> None:
-        self._maybe()
+        self._maybe("retired")
 
-    def _maybe(self) -> None:
-        if self.raises:
+    def _maybe(self, callback: str) -> None:
+        if callback in self.raises:
             raise RuntimeError("a hook went wrong")
 
 
@@ -352,11 +352,12 @@ class World:
         self.open()
         self.cycle.reattach()
 
-    def on_break(self, what: str) -> None:
+    def on_break(self, what: str, *callbacks: str) -> None:
+        """Do `break policy`, `break a` (the job's executor) or `break hook changed` (by default all callbacks)."""
         if what == "policy":
             self.policy.raises = True
         elif what == "hook":
-            self.hook.raises = True
+            self.hook.raises = frozenset(callbacks or ("changed", "planned", "retired"))
         else:
             self.executors.broken.add(self.ids[what])
 
