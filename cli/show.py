@@ -15,7 +15,7 @@ from rich.text import Text
 from ..core.json_numbers import shown
 
 if TYPE_CHECKING:
-    from ..core.schemas import ClusterView, JobDetails, JobRow, NodeRow
+    from ..core.schemas import ClusterView, JobDetails, JobRow, NodeRow, PhaseRow
 
 STATUS_STYLES = {
     "measuring": "cyan",
@@ -200,6 +200,8 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
     lines.append(
         Text(f"\npolicy {cluster['policy']}, a round every {every}, {cluster['rounds']} so far{took}{proven}")
     )
+    if cluster["phases"]:
+        lines.append(Text(_phases(cluster["phases"])))
     if cluster["prices"]:
         prices = ", ".join(f"{t} {shown(p)}" for t, p in sorted(cluster["prices"].items()))
         lines.append(Text(f"price of one GPU this round: {prices}"))
@@ -212,6 +214,12 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
             Text("emulated nodes run on CPU at the pace of their GPU type; their speed is not this machine's")
         )
     return Group(*lines)
+
+
+def _phases(phases: Mapping[str, PhaseRow]) -> str:
+    """Return how long the last round took, in all and by phase."""
+    parts = ", ".join(f"{name} {1000 * row['last_s']:.0f}" for name, row in phases.items())
+    return f"the last round took {1000 * sum(row['last_s'] for row in phases.values()):.0f} ms: {parts}"
 
 
 def _proven(gap: float | None) -> str:

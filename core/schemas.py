@@ -125,6 +125,15 @@ class NodeRow(TypedDict):
     devices: list[DeviceRow]
 
 
+class PhaseRow(TypedDict):
+    """How long one phase of a round took, of the last 100 rounds at most."""
+
+    last_s: float  # in the last round
+    median_s: float
+    most_s: float
+    rounds: int
+
+
 class ClusterView(TypedDict):
     """`Client.cluster()`."""
 
@@ -132,6 +141,7 @@ class ClusterView(TypedDict):
     policy: str
     round_interval_s: float
     rounds: int
+    phases: dict[str, PhaseRow]  # by phase of the cycle, in its order; empty before the first round
     prices: dict[str, float]  # of one GPU of each type, in the last round
     solver_s: float | None
     gap: float | None  # the last round's plan is proven within that part of the best; None: nothing is

@@ -30,6 +30,7 @@ from .launcher import ForceOut
 from .learning import LearningHook
 from .models import ModelCache
 from .nodes import NodesSnapshot
+from .phase_times import PhaseTimes
 from .reactions import claim, end, force_out, lose_everything, react, start_profile
 from .reattachment import reattach
 from .record import JobRecord, Stopped
@@ -90,7 +91,8 @@ class SchedulingCycle:
         self._known = KnownProfiles(store)
         failed = partial(self._log, None)
         self.learning = LearningHook(store, RunLengthLearner(), NO_LENGTHS, settings.learned_dir, clock, failed)
-        hooks = (IntervalHook(store), PlanLogHook(store), self._known, self.learning, *hooks)
+        self.phase_times = PhaseTimes()
+        hooks = (IntervalHook(store), PlanLogHook(store), self._known, self.learning, self.phase_times, *hooks)
         self._hooks = Hooks(hooks, strict=strict)
         self._records = Records(store, executors, self._hooks, settings)
         self._models = ModelCache()
@@ -151,6 +153,7 @@ class SchedulingCycle:
                 for action in sent:
                     self._apply(action, nodes, now)
 
+        self._hooks.stepped(timings)
         if self._records.changed:
             self._woken()
         round = snapshot.round if snapshot is not None else None

@@ -1,4 +1,4 @@
-"""Callbacks of a cycle: they are told of changes, of rounds and of jobs that are over.
+"""Callbacks of a cycle: they are told of changes, of rounds, of jobs that are over and of how long phases took.
 
 A hook never decides. In production a hook that raises is logged and does no harm; tests let it raise.
 """
@@ -73,6 +73,9 @@ class CycleHook:
     def retired(self, job: JobRecord) -> None:
         """Take note of a job that has ended and holds nothing any more."""
 
+    def stepped(self, timings: Mapping[str, float]) -> None:
+        """Take note of the seconds that each phase of a cycle took. Phases that did not run are absent."""
+
 
 class HookError(RuntimeError):
     """A hook has raised. Nothing in a cycle catches it, so that a test sees it wherever it comes from."""
@@ -100,6 +103,10 @@ class Hooks:
     def retired(self, job: JobRecord) -> None:
         """Tell every hook."""
         self._each(lambda hook: hook.retired(job))
+
+    def stepped(self, timings: Mapping[str, float]) -> None:
+        """Tell every hook."""
+        self._each(lambda hook: hook.stepped(timings))
 
     def _each(self, tell: Callable[[CycleHook], None]) -> None:
         for hook in self._hooks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core.cluster import Cluster, Node
@@ -20,6 +20,7 @@ from ..core.schemas import (
     JobRow,
     MetricPlace,
     NodeRow,
+    PhaseRow,
     TargetView,
 )
 from ..core.settings import Settings
@@ -168,11 +169,13 @@ def cluster_view(
     *,
     compiling: bool = False,
     events: Iterable[Event] = (),
+    phases: Mapping[str, PhaseRow] | None = None,
 ) -> ClusterView:
     """Return what `coadapt cluster` shows: every usable node with what runs on it.
 
     compiling: whether the first round waits for its kernels.
     events: the newest that are of no job, oldest first.
+    phases: how long each phase of the last rounds took; None before the first.
     """
     held: dict[str, list[tuple[str, Slot]]] = {}
     for job in jobs:
@@ -188,6 +191,7 @@ def cluster_view(
         policy=settings.policy,
         round_interval_s=settings.round_interval_s,
         rounds=rounds,
+        phases=dict(phases or {}),
         prices=dict(plan.prices) if plan else {},
         solver_s=plan.solver_s if plan else None,
         gap=plan.gap if plan and plan.placements and math.isfinite(plan.gap) else None,

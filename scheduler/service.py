@@ -155,6 +155,7 @@ class SchedulerService:
                 last.plan if last else None,
                 compiling=self.compiling(),
                 events=self._store.cluster_events(),
+                phases=self._cycle.phase_times.rows(),
             )
         )
 
