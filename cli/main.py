@@ -697,16 +697,20 @@ def down() -> None:
 
 @app.command()
 def schema(
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Of what --json prints, instead of job files.")
+    ] = False,
     write: Annotated[bool, typer.Option("--write", help="Rewrite the published file in a checkout.")] = False,
 ) -> None:
-    """Print the JSON schema of job files."""
-    from ..client import jobfile
+    """Print the JSON schema of job files, or of what --json prints."""
+    from ..client import answers_schema, jobfile
 
+    of = answers_schema if answers else jobfile
     if write:
-        jobfile.SCHEMA_PATH.write_text(jobfile.schema_text())
-        print(jobfile.SCHEMA_PATH)
+        of.SCHEMA_PATH.write_text(of.schema_text())
+        print(of.SCHEMA_PATH)
     else:
-        sys.stdout.write(jobfile.schema_text())
+        sys.stdout.write(of.schema_text())
 
 
 if __name__ == "__main__":

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
+from .codes import Code
 from .placement import Placement
 
 
-class WaitReason(StrEnum):
+class WaitReason(Code):
     """Why a job gets nothing in a round; the values are stable and appear in `--json`."""
 
-    POOL_EMPTY = "pool_empty"  # the pool it belongs to has no nodes now
-    NO_GPU_TYPE = "no_gpu_type"  # no GPU type of the cluster can run it
-    TOO_LARGE = "too_large"  # it needs more GPUs of one type than the cluster has
-    NO_ROOM = "no_room"  # fewer GPUs of each type that it may use are free than it needs
-    FRAGMENTED = "fragmented"  # enough GPUs of a type are free, but not together on few enough nodes
-    NO_CPUS_OR_MEMORY = "no_cpus_or_memory"  # GPUs are free, but too few CPUs or too little memory beside them
-    BEHIND_OTHERS = "behind_others"  # jobs before it in the policy's order come first
-    NO_CONFIGURATION = "no_configuration"  # no configuration of the cluster is within its limits
-    OUTBID = "outbid"  # other jobs make more of the GPUs that it could use
-    NOT_WORTH_IT = "not_worth_it"  # nothing that it could have is worth more to the objective than leaving it out
-    HAD_ITS_TURN = "had_its_turn"  # it rests after its turn, as jobs that share time do
-    KEPT_BY_OTHERS = "kept_by_others"  # it must be served, but jobs that may not be stopped hold the GPUs
-    NO_SHARE_YET = "no_share_yet"  # its share of GPU time is worked out when the others' shares next are
-    MEASURING = "measuring"  # it is measured before it first trains
-    NEXT_ROUND = "next_round"  # it takes part in the next round
-    NOT_SAID = "not_said"  # the policy gives no reason
+    POOL_EMPTY = "pool_empty", "the pool it belongs to has no nodes now"
+    NO_GPU_TYPE = "no_gpu_type", "no GPU type of the cluster can run it"
+    TOO_LARGE = "too_large", "it needs more GPUs of one type than the cluster has"
+    NO_ROOM = "no_room", "fewer GPUs of each type that it may use are free than it needs"
+    FRAGMENTED = "fragmented", "enough GPUs of a type are free, but not together on few enough nodes"
+    NO_CPUS_OR_MEMORY = "no_cpus_or_memory", "GPUs are free, but too few CPUs or too little memory beside them"
+    BEHIND_OTHERS = "behind_others", "jobs before it in the policy's order come first"
+    NO_CONFIGURATION = "no_configuration", "no configuration of the cluster is within its limits"
+    OUTBID = "outbid", "other jobs make more of the GPUs that it could use"
+    NOT_WORTH_IT = "not_worth_it", "nothing that it could have is worth more to the objective than leaving it out"
+    HAD_ITS_TURN = "had_its_turn", "it rests after its turn, as jobs that share time do"
+    KEPT_BY_OTHERS = "kept_by_others", "it must be served, but jobs that may not be stopped hold the GPUs"
+    NO_SHARE_YET = "no_share_yet", "its share of GPU time is worked out when the others' shares next are"
+    MEASURING = "measuring", "it is measured before it first trains"
+    NEXT_ROUND = "next_round", "it takes part in the next round"
+    NOT_SAID = "not_said", "the policy gives no reason"
 
 
 @dataclass(frozen=True)

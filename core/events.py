@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from .codes import Code
 
 
-class EventKind(StrEnum):
+class EventKind(Code):
     """The kind of one event. Stored and shown as its text, so a text never changes its meaning."""
 
-    SUBMIT = "submit"  # a user submitted the job; shown as "submitted"
-    ADMITTED = "admitted"  # it is known on which GPU types the job is to be measured, or that it queues
-    PROFILING = "profiling"  # a profile run of the job starts on one GPU type
-    PROFILED = "profiled"  # a profile run ended, or another job's measurements replace it
-    PLACED = "placed"  # the job is to use other GPUs, or to leave all it has
-    RUNNING = "running"  # the job trains on the GPUs that are named
-    RELEASED = "released"  # workers of the job left GPUs
-    EVICTED = "evicted"  # the job left all its GPUs, which go to other jobs
-    LOST = "lost"  # a worker, a node or the executor of the job was lost
-    FAILING = "failing"  # the script failed and is started again
-    LATE = "late"  # the job did not leave GPUs in time, its executor is restarted
-    METRICS = "metrics"  # a metric is not kept, or the target was not reported
-    OUTPUTS = "outputs"  # outputs or folders of the ended job could not be sent or removed yet
-    FINISH = "finish"  # the job ended by itself: it succeeded or failed
-    CANCEL = "cancel"  # the user ended the job
-    PLAN = "plan"  # of the cluster: a round decided something new
-    LEARNED = "learned"  # of the cluster: a model was fitted anew, and is taken or not
-    ERROR = "error"  # something went wrong in a round; the others go on
+    SUBMIT = "submit", "a user submitted the job"
+    ADMITTED = "admitted", "it is known on which GPU types the job is to be measured, or that it queues"
+    PROFILING = "profiling", "a profile run of the job starts on one GPU type"
+    PROFILED = "profiled", "a profile run ended, or another job's measurements replace it"
+    PLACED = "placed", "the job is to use other GPUs, or to leave all it has"
+    RUNNING = "running", "the job trains on the GPUs that are named"
+    RELEASED = "released", "workers of the job left GPUs"
+    EVICTED = "evicted", "the job left all its GPUs, which go to other jobs"
+    LOST = "lost", "a worker, a node or the executor of the job was lost"
+    FAILING = "failing", "the script failed and is started again"
+    LATE = "late", "the job did not leave GPUs in time, its executor is restarted"
+    METRICS = "metrics", "a metric is not kept, or the target was not reported"
+    OUTPUTS = "outputs", "outputs or folders of the ended job could not be sent or removed yet"
+    FINISH = "finish", "the job ended by itself: it succeeded or failed"
+    CANCEL = "cancel", "the user ended the job"
+    PLAN = "plan", "of the cluster: a round decided something new"
+    LEARNED = "learned", "of the cluster: a model was fitted anew, and is taken or not"
+    ERROR = "error", "something went wrong in a round; the others go on"
 
 
 def shown_kind(kind: EventKind) -> str:

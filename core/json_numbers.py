@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-_TEXTS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def shown(value: float | None) -> str:
@@ -43,7 +43,7 @@ def plain(value: Any) -> Any:
 
 def restored(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return figures that `dumps` has written, as numbers again."""
-    return {key: _TEXTS.get(value, value) if isinstance(value, str) else value for key, value in values.items()}
+    return {key: NOT_FINITE.get(of, of) if isinstance(of, str) else of for key, of in values.items()}
 
 
 def all_finite(document: Any) -> bool:

@@ -4,16 +4,41 @@ Times ending in `_s` that are moments are seconds since the epoch. A field that 
 
 `--json` is valid JSON whatever a script reports: NaN and infinities are the texts "NaN", "Infinity" and
 "-Infinity" there (`json_numbers.py`). Python's `float` and JavaScript's `Number` read them back.
-The client's answers hold floats.
+The client's answers hold floats. `client/answers_schema.json` is the JSON schema of these answers.
 """
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Iterable
+from typing import Annotated, Any, NotRequired
+
+from pydantic import WithJsonSchema
+from typing_extensions import TypedDict  # pydantic brings it, and reads no other below Python 3.12
+
+from .decisions import WaitReason
+from .events import EventKind, shown_kind
+from .job import Phase
+from .json_numbers import NOT_FINITE
 
 # Sources of a job's log beside single ones: all ranks, all profile runs.
 ALL = "all"
 MEASURING = "measuring"
+
+
+def _one_of(words: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return the schema of a word out of a list; each has a line that says what it means."""
+    return {"oneOf": [{"const": word, "description": line} for word, line in words]}
+
+
+_CODES = _one_of((reason.value, reason.line) for reason in WaitReason)
+_KINDS = _one_of((shown_kind(kind), kind.line) for kind in EventKind)
+# What the schema says of fields that programs read as codes, and of numbers that may be NaN or infinite.
+_WaitCode = Annotated[str, WithJsonSchema(_CODES)]
+_EventWord = Annotated[str, WithJsonSchema(_KINDS)]
+_PhaseWord = Annotated[str, WithJsonSchema({"enum": [phase.value for phase in Phase]})]
+_DecisionWord = Annotated[str, WithJsonSchema({"enum": ["placed", "waiting", "refused", "ended"]})]
+_Reason = Annotated[str, WithJsonSchema({"anyOf": [_CODES, {"type": "string"}]})]
+_Number = Annotated[float, WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(NOT_FINITE)}]})]
 
 
 class MetricPlace(TypedDict):
@@ -28,10 +53,10 @@ class JobRow(TypedDict):
 
     id: str
     name: str
-    phase: str  # of `core.job.Phase`
+    phase: _PhaseWord  # of `core.job.Phase`
     status: str  # of `scheduler.status.Status`: what a person is told instead
     reason: str
-    wait_reason: str | None  # why it has no GPUs to train on, a code of `WaitReason`; None: it has, or has ended
+    wait_reason: _WaitCode | None  # why it has no GPUs to train on; None: it has, or has ended
     gpu_type: str | None  # None: holds no GPUs, or is measured on several types
     gpus: int
     nodes: list[str]
@@ -39,15 +64,15 @@ class JobRow(TypedDict):
     batch_size: int | None
     local_bsz: int | None
     accumulation: int | None
-    lr: float | None
-    gain: float | None
+    lr: _Number | None
+    gain: _Number | None
     epoch: int | None
     epochs: int | None
     fraction: float  # of what was asked for, 0..1, as `training.count` counts
     ends_s: float | None  # when these are done at the rate of its last reports; a target may end it sooner
     has_target: bool
     steps: int
-    metrics: dict[str, float]  # the last value of each, at most 100
+    metrics: dict[str, _Number]  # the last value of each, at most 100
     measured_at: dict[
         str, MetricPlace
     ]  # where in the training each of these was measured, as far as that is known
@@ -63,7 +88,7 @@ class JobRow(TypedDict):
 
 class JobEvent(TypedDict):
     time_s: float
-    kind: str  # of `core.events.EventKind`, as `shown_kind` shows it: "submitted", "placed", "running", …
+    kind: _EventWord  # of `core.events.EventKind`, as `shown_kind` shows it: "submitted", "placed", "running", …
     text: str  # one sentence for a person
 
 
@@ -73,7 +98,7 @@ class TargetView(TypedDict):
     metric: str
     at_least: float | None
     at_most: float | None
-    value: float | None  # None: not reported yet
+    value: _Number | None  # None: not reported yet
     reached: bool
     text: str
 
@@ -142,7 +167,7 @@ class ClusterView(TypedDict):
     round_interval_s: float
     rounds: int
     phases: dict[str, PhaseRow]  # by phase of the cycle, in its order; empty before the first round
-    prices: dict[str, float]  # of one GPU of each type, in the last round
+    prices: dict[str, _Number]  # of one GPU of each type, in the last round
     solver_s: float | None
     gap: float | None  # the last round's plan is proven within that part of the best; None: nothing is
     notes: list[str]
@@ -154,8 +179,8 @@ class ExplainView(TypedDict):
 
     job_id: str
     lines: list[str]  # sentences for a person
-    decision: NotRequired[str]  # "placed", "waiting" or "refused"; "ended" of a job that has
-    reason: NotRequired[str | None]  # why it waits, a code of `WaitReason`; refused: a sentence; ended: its phase
+    decision: NotRequired[_DecisionWord]  # "placed", "waiting" or "refused"; "ended" of a job that has
+    reason: NotRequired[_Reason | None]  # why it waits; refused: a sentence; ended: its phase
     name: NotRequired[str]
     before: NotRequired[str | None]  # what it held at the start of the round, as "4xa100"
     chosen: NotRequired[str | None]  # what it gets
@@ -171,4 +196,4 @@ class TimelineRow(TypedDict):
     gpu_type: str
     gpus: int
     batch_size: int | None
-    lr: float | None
+    lr: _Number | None

@@ -14,7 +14,7 @@ from typing import get_args, get_type_hints
 import pytest
 from coadapt.cli import follow, main, show
 from coadapt.cli.exit_codes import Exit, code_of
-from coadapt.client import jobfile
+from coadapt.client import answers_schema, jobfile
 from coadapt.client.client import NoClusterError, UnknownJobError
 from coadapt.client.cluster_record import LocalClusterError
 from coadapt.core import emulated_nodes
@@ -246,6 +246,8 @@ def test_a_bad_cluster_description_gets_its_one_line(text: str) -> None:
 def test_schema_prints_the_published_schema(capsys) -> None:
     assert main.run(["schema"]) == Exit.OK
     assert json.loads(capsys.readouterr().out) == jobfile.schema()
+    assert main.run(["schema", "--answers"]) == Exit.OK
+    assert json.loads(capsys.readouterr().out) == answers_schema.schema()
 
 
 def test_durations_read_well() -> None:

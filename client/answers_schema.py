@@ -1,0 +1,36 @@
+"""The JSON schema of what reading verbs answer and `--json` prints, made from `core/schemas.py`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from ..core.schemas import ClusterView, ExplainView, JobDetails, JobRow, TimelineRow
+
+SCHEMA_PATH = Path(__file__).with_name("answers_schema.json")
+ANSWERS: dict[str, Any] = {
+    "list": list[JobRow],
+    "describe": JobDetails,
+    "cluster": ClusterView,
+    "explain": ExplainView,
+    "timeline": list[TimelineRow],
+}
+
+
+def schema() -> dict[str, Any]:
+    """Return one JSON schema. Its properties are the answers by verb."""
+    answers, rest = TypeAdapter.json_schemas(
+        [(verb, "serialization", TypeAdapter(answer)) for verb, answer in ANSWERS.items()],
+        title="Coadapt answers",
+        description="What `coadapt VERB --json` and the client's verbs answer, by verb.",
+    )
+    properties = {verb: answers[verb, "serialization"] for verb in ANSWERS}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "properties": properties, **rest}
+
+
+def schema_text() -> str:
+    """Return the schema as it is published."""
+    return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
