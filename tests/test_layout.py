@@ -14,10 +14,12 @@ from tests.support.layout import (
     WITHOUT,
     circles,
     folder_circles,
+    imports_of_rooms_apart,
     libraries,
     module_circles,
     room_of,
     sources,
+    unused_permissions,
     upward_imports,
 )
 
@@ -42,6 +44,14 @@ def test_imports_of_ours_are_relative(path: Path) -> None:
 
 def test_imports_point_downwards() -> None:
     assert not upward_imports()
+
+
+def test_the_table_allows_no_import_that_nobody_needs() -> None:
+    assert not unused_permissions()
+
+
+def test_only_what_compares_imports_the_continual_engine() -> None:
+    assert not imports_of_rooms_apart()
 
 
 @pytest.mark.parametrize("room", WITHOUT)

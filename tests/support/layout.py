@@ -21,8 +21,8 @@ ROOMS: dict[str, set[str]] = {
     "executor/protocol": {"core"},
     "executor/training": {"core", "estimators", "executor/protocol"},
     "executor/files": {"core"},
-    "executor/processes": {"core", "executor/protocol", "executor/training"},
-    "executor/rehearsal": {"core", "executor/protocol", "executor/training", "executor/processes"},
+    "executor/processes": {"executor/protocol", "executor/training"},
+    "executor/rehearsal": {"core", "executor/protocol", "executor/training"},
     "executor/reconciling": {"core", "estimators", "executor/protocol"},
     "executor": {
         "core",
@@ -32,11 +32,19 @@ ROOMS: dict[str, set[str]] = {
         "executor/processes",
         "executor/reconciling",
     },
-    "scheduler": {"core", "estimators", "optimizer", "policies", "executor"},
+    "scheduler": {"core", "estimators", "policies", "executor"},
     "simulator": {"core", "estimators", "optimizer", "policies"},
     "client": {"core"},
     "deploy": {"core", "client", "policies", "scheduler", "executor"},
-    "cli": {"core", "client", "deploy", "policies", "scheduler", "simulator", "executor"},
+    "cli": {"core", "client", "deploy", "policies", "simulator", "executor"},
+}
+# Rooms that stand apart, and the only modules of other rooms that may import them: for comparison.
+APART: dict[str, set[str]] = {
+    "optimizer/copter": {
+        "policies/choosing/solvers.py",
+        "policies/warm_up.py",
+        "simulator/compat/sia_artifact.py",
+    }
 }
 # Libraries that a room may not import, so that its importers do not wait for them.
 WITHOUT: dict[str, set[str]] = {
@@ -145,6 +153,31 @@ def upward_imports() -> list[str]:
             if not allowed(room, other):
                 found.append(f"{path}: {name} is of {other}, which {room} may not import")
     return found
+
+
+def unused_permissions() -> list[tuple[str, str]]:
+    """Return (room, other) where `ROOMS` allows an import that no module of the room needs."""
+    needed: dict[str, set[str]] = {room: set() for room in ROOMS}
+    for path in sources():
+        if path.parent != Path():
+            needed[room_of(path.parent.as_posix())] |= {room_of(folder_of(name)) for name in own_imports(path)}
+    return [
+        (room, other)
+        for room, others in ROOMS.items()
+        for other in sorted(others)
+        if not any(one == other or one.startswith(f"{other}/") for one in needed[room])
+    ]
+
+
+def imports_of_rooms_apart() -> list[str]:
+    """Return a line for each import of a room that stands apart, by a module that may not."""
+    return [
+        f"{path}: {name} is of {other}, which only {sorted(APART[other])} may import"
+        for path in sources()
+        for name in own_imports(path)
+        for other in APART
+        if folder_of(name).startswith(other) and not path.is_relative_to(other) and str(path) not in APART[other]
+    ]
 
 
 def folder_circles() -> list[set[str]]:
