@@ -31,7 +31,7 @@ from pathlib import Path
 import psutil
 from coadapt.client.client import Client
 from coadapt.core.emulated_nodes import EmulatedNode
-from coadapt.core.job import Emulation, JobSpec, Resources
+from coadapt.core.job import Emulation, JobSpec, ResourceRequest
 from coadapt.core.settings import Settings
 from coadapt.core.training_config import Adaptivity, CheckpointConfig, TrainingConfig
 from coadapt.deploy import local_cluster
@@ -144,7 +144,7 @@ def _spec(folder: Path) -> JobSpec:
         script="train.py",
         args=[str(EPOCHS)],
         working_dir=str(folder),
-        resources=Resources(max_gpus=2),
+        resources=ResourceRequest(max_gpus=2),
         training=TrainingConfig(
             adaptivity=Adaptivity.STRONG_SCALING,
             report_interval_s=1.0,

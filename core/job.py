@@ -25,7 +25,7 @@ class _Strict(BaseModel):
     )
 
 
-class Resources(_Strict):
+class ResourceRequest(_Strict):
     """GPUs a job may use. Every count is GPUs, not replicas."""
 
     min_gpus: Positive = 1
@@ -44,7 +44,7 @@ class Resources(_Strict):
     """Main memory the job holds for each GPU, in GiB."""
 
     @model_validator(mode="after")
-    def _ordered(self) -> Resources:
+    def _ordered(self) -> ResourceRequest:
         if self.min_gpus > self.max_gpus:
             raise ValueError(f"min_gpus: {self.min_gpus} is more than max_gpus {self.max_gpus}")
         most = self.gpus or self.max_gpus
@@ -98,7 +98,7 @@ class JobSpec(_Strict):
     """Environment variables of the script."""
     pip: list[Annotated[str, Field(min_length=1)]] = []
     """Requirements installed on the nodes for this job."""
-    resources: Resources = Resources()
+    resources: ResourceRequest = ResourceRequest()
     """GPUs the job may use."""
     training: TrainingConfig = TrainingConfig()
     """Batch limits, learning-rate rule, checkpoints and reports."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...core.cluster import Node
 from ...core.job import JobSpec
 
-DEFAULT_CPUS = 1.0  # of `core.job.Resources`
+DEFAULT_CPUS = 1.0  # of `core.job.ResourceRequest`
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from pydantic import ValidationError
 
-from ...core.job import JobSpec, Resources
+from ...core.job import JobSpec, ResourceRequest
 from ...core.placement import Placement
 from ...core.training_config import Adaptivity, TrainingConfig
 from ...estimators.goodput import JobModel
@@ -187,7 +187,7 @@ def _spec(
         name="trace-job",
         script="trace",
         preemptible=preemptible,
-        resources=Resources(
+        resources=ResourceRequest(
             gpus=gpus if rigid else None,
             max_gpus=max(most, gpus),
             gpu_types=sorted(application.step_times),

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...core.job import JobSpec, Resources
+from ...core.job import JobSpec, ResourceRequest
 from ...core.placement import Placement
 from ...core.training_config import Adaptivity, TrainingConfig
 from ...estimators.tabulated import ANY_NODES, TabulatedConfigurations, TabulatedModel, scaled
@@ -217,7 +217,7 @@ def _spec(id: str, phases: _Phases, asked: int, most: int, preemptible: bool) ->
         name="trace-job",
         script="trace",
         preemptible=preemptible,
-        resources=Resources(
+        resources=ResourceRequest(
             gpus=asked or None,
             min_gpus=1 if asked else counts[0],
             max_gpus=max(asked, min(most, counts[-1])),

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from ...core.job import JobSpec, Resources
+from ...core.job import JobSpec, ResourceRequest
 from ...core.placement import Placement
 from ...core.training_config import Adaptivity, TrainingConfig
 from ..traces.tables import Floats
@@ -29,7 +29,7 @@ def rigid_spec(gpus: int, preemptible: bool = True, gpu_types: tuple[str, ...] =
         name="trace-job",
         script="trace",
         preemptible=preemptible,
-        resources=Resources(
+        resources=ResourceRequest(
             gpus=gpus, max_gpus=max(gpus, 64), gpu_types=list(gpu_types) or None, cpus_per_gpu=0.0
         ),
         training=TrainingConfig(adaptivity=Adaptivity.RIGID),

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.job import JobSpec, Resources
+from ...core.job import JobSpec, ResourceRequest
 from ...core.placement import Placement
 from ...core.training_config import Adaptivity, TrainingConfig
 from ..traces.tables import Floats, numbers, read_rows
@@ -201,7 +201,7 @@ def _spec(name: str, gpus: int, types: list[str]) -> JobSpec:
     return JobSpec(
         name=name,
         script="trace",
-        resources=Resources(gpus=gpus, max_gpus=max(gpus, 64), gpu_types=types, cpus_per_gpu=0.0),
+        resources=ResourceRequest(gpus=gpus, max_gpus=max(gpus, 64), gpu_types=types, cpus_per_gpu=0.0),
         training=TrainingConfig(adaptivity=Adaptivity.RIGID),
     )
 

@@ -51,7 +51,7 @@ def tell(folder: str) -> dict[str, Any]:
     os.environ.pop("RAY_AUTH_MODE", None)  # as a user has it: with a token
     import psutil
     from coadapt.client.client import UnknownJobError, connect
-    from coadapt.core.job import Emulation, JobSpec, Phase, Resources
+    from coadapt.core.job import Emulation, JobSpec, Phase, ResourceRequest
     from coadapt.core.settings import Settings
     from coadapt.deploy import local_cluster
     from coadapt.deploy.start_service import SettingsError, start_service
@@ -67,7 +67,7 @@ def tell(folder: str) -> dict[str, Any]:
             script="train.py",
             args=[str(epochs)],
             working_dir=str(job_dir),
-            resources=Resources(max_gpus=2, **resources),
+            resources=ResourceRequest(max_gpus=2, **resources),
             emulation=Emulation(time_scale=2.0),
         )
 

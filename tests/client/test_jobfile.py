@@ -154,7 +154,7 @@ def test_the_guide_has_every_field() -> None:
     parts = {"": schema["properties"]} | {
         prefix: schema["$defs"][name]["properties"]
         for prefix, name in {
-            "resources.": "Resources",
+            "resources.": "ResourceRequest",
             "training.": "TrainingConfig",
             "training.target.": "MetricTarget",
             "training.checkpoint.": "CheckpointConfig",

@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from coadapt.core.cluster import Cluster, Node
-from coadapt.core.job import JobSpec, JobState, Phase
-from coadapt.core.job import Resources as Asked
+from coadapt.core.job import JobSpec, JobState, Phase, ResourceRequest
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.resources import Resources
 from coadapt.core.slot import Slot
@@ -33,8 +32,8 @@ CLUSTER = Cluster((Node("n1", "a100", 2), Node("n2", "a100", 2), Node("n3", "a10
 CAPACITY = {node.id: node.gpus for node in CLUSTER.nodes}
 ROOM = {node.id: Resources.of_node(node) for node in CLUSTER.nodes}
 LEASES = {node.id: "lease" for node in CLUSTER.nodes}
-SPEC = JobSpec(name="j", script="t.py", resources=Asked(max_gpus=8))
-RIGID = SPEC.model_copy(update={"resources": Asked(gpus=2)})
+SPEC = JobSpec(name="j", script="t.py", resources=ResourceRequest(max_gpus=8))
+RIGID = SPEC.model_copy(update={"resources": ResourceRequest(gpus=2)})
 TICK_S, QUIET_S = 0.1, 60.0
 COMMAND_S, EVENT_S = (0.0, 0.0, 0.1, 0.5, 3.0), (0.0, 0.0, 0.0, 0.2, 2.0, 6.0)  # how long one may take
 RELEASE_TIMEOUT_S, PATIENCE_S = 30.0, 20.0

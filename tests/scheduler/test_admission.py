@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coadapt.core.cluster import Cluster, Node
-from coadapt.core.job import Phase, Resources
+from coadapt.core.job import Phase, ResourceRequest
 from coadapt.scheduler.admission import admit
 from coadapt.scheduler.reactions import Reaction
 from coadapt.scheduler.record import JobRecord
@@ -42,7 +42,7 @@ def test_a_job_that_asks_for_no_profile_runs_queues_without() -> None:
 
 
 def test_only_nodes_that_hold_a_whole_replica_count() -> None:
-    wide = SPEC.model_copy(update={"resources": Resources(max_gpus=8, gpus_per_replica=8)})
+    wide = SPEC.model_copy(update={"resources": ResourceRequest(max_gpus=8, gpus_per_replica=8)})
     found = admitted(job(Phase.SUBMITTED, spec=wide))
     assert [run.gpu_type for run in found.job.profiles] == ["t4"], "a node has 4 a100"
 

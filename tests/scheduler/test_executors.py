@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import ray
-from coadapt.core.job import JobSpec, Resources
+from coadapt.core.job import JobSpec, ResourceRequest
 from coadapt.core.settings import Settings
 from coadapt.executor.executor_job import ExecutorStatus
 from coadapt.scheduler import executors as module
@@ -197,14 +197,14 @@ def test_statuses_are_of_the_executors_that_exist_and_none_where_one_is_silent(
 @pytest.mark.parametrize(
     ("resources", "expected"),
     [
-        (Resources(gpus_per_replica=2), {"*": 2}),
-        (Resources(gpu_types=["t4"], gpus_per_replica=2), {"t4": 2}),
-        (Resources(gpus_per_replica={"t4": 2, "v100": 1}), {"t4": 2}),
-        (Resources(gpu_types=["v100"], gpus_per_replica={"t4": 2, "v100": 1}), {"v100": 1}),
+        (ResourceRequest(gpus_per_replica=2), {"*": 2}),
+        (ResourceRequest(gpu_types=["t4"], gpus_per_replica=2), {"t4": 2}),
+        (ResourceRequest(gpus_per_replica={"t4": 2, "v100": 1}), {"t4": 2}),
+        (ResourceRequest(gpu_types=["v100"], gpus_per_replica={"t4": 2, "v100": 1}), {"v100": 1}),
     ],
 )
 def test_gpus_of_a_replica_are_given_for_each_type_the_job_may_use(
-    resources: Resources, expected: dict[str, int]
+    resources: ResourceRequest, expected: dict[str, int]
 ) -> None:
     spec = SPEC.model_copy(update={"resources": resources})
     assert gpus_per_replica(spec, ("a100", "t4")) == expected

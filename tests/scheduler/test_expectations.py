@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.expected import UNKNOWN, Expected, ExpectedSource
-from coadapt.core.job import Resources
+from coadapt.core.job import ResourceRequest
 from coadapt.core.reports import JobInfo
 from coadapt.estimators.log_normal import LogNormal
 from coadapt.estimators.measurements import Measurements
@@ -37,7 +37,7 @@ def test_a_job_needs_what_it_has_left_at_the_speed_of_its_pool() -> None:
 
 
 def test_the_speed_is_that_of_the_fewest_gpus_that_the_job_asks_for() -> None:
-    wide = SPEC.model_copy(update={"resources": Resources(min_gpus=4, max_gpus=8)})
+    wide = SPEC.model_copy(update={"resources": ResourceRequest(min_gpus=4, max_gpus=8)})
     assert expected(job(measurements=ASKS, report=HALF_DONE, spec=wide)).mean_s < 25.0
 
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from coadapt.core.cluster import Cluster, Node
-from coadapt.core.job import JobSpec
-from coadapt.core.job import Resources as Asked
+from coadapt.core.job import JobSpec, ResourceRequest
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.resources import Resources
 from coadapt.core.slot import Slot
@@ -24,8 +23,8 @@ CLUSTERS = (
 )
 SPECS = {
     "a": JobSpec(name="a", script="t.py"),
-    "b": JobSpec(name="b", script="t.py", resources=Asked(gpus_per_replica=2)),
-    "c": JobSpec(name="c", script="t.py", resources=Asked(cpus_per_gpu=2.0, memory_gib_per_gpu=4.0)),
+    "b": JobSpec(name="b", script="t.py", resources=ResourceRequest(gpus_per_replica=2)),
+    "c": JobSpec(name="c", script="t.py", resources=ResourceRequest(cpus_per_gpu=2.0, memory_gib_per_gpu=4.0)),
     "d": JobSpec(name="d", script="t.py"),
 }
 TENANTS = 2

@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).parents[1] / "support" / "elastic_script.py"
 def story(folder: str) -> dict[str, Any]:
     os.environ.pop("RAY_TMPDIR", None)
     from coadapt.core.emulated_nodes import parse
-    from coadapt.core.job import JobSpec, Resources
+    from coadapt.core.job import JobSpec, ResourceRequest
     from coadapt.core.settings import Settings
     from coadapt.core.training_config import TrainingConfig
     from coadapt.deploy import local_cluster
@@ -33,7 +33,7 @@ def story(folder: str) -> dict[str, Any]:
         script=SCRIPT.name,
         args=["--out", str(out), "--epochs", "1000000"],
         working_dir=str(SCRIPT.parent),
-        resources=Resources(max_gpus=1),
+        resources=ResourceRequest(max_gpus=1),
         training=TrainingConfig(report_interval_s=1.0),
     )
     client = local_cluster.up("1x t4:1", settings=settings)

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 from coadapt.core.cluster import Cluster, Node
-from coadapt.core.job import JobSpec, Resources
+from coadapt.core.job import JobSpec, ResourceRequest
 from coadapt.scheduler.nodes import GIB, node_of
 from coadapt.scheduler.snapshot import allowed_types, waiting_reason
 
 
 def row(labels: dict[str, str], alive: bool = True, **resources: float) -> dict[str, Any]:
-    return {"NodeID": "abc", "Alive": alive, "Labels": labels, "Resources": resources}
+    return {"NodeID": "abc", "Alive": alive, "Labels": labels, "ResourceRequest": resources}
 
 
 def test_our_label_names_the_gpu_type() -> None:
@@ -49,7 +49,7 @@ CLUSTER = Cluster((Node("1", "a100", 4), Node("2", "t4", 2)))
 
 
 def spec(**resources: Any) -> JobSpec:
-    return JobSpec(name="j", script="t.py", resources=Resources(**resources))
+    return JobSpec(name="j", script="t.py", resources=ResourceRequest(**resources))
 
 
 def test_a_job_for_absent_gpus_waits_and_says_for_what() -> None:

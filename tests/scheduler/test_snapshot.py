@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coadapt.core.job import Resources
+from coadapt.core.job import ResourceRequest
 from coadapt.core.settings import Settings
 from coadapt.executor.protocol.job_events import Running
 from coadapt.scheduler.profile_work import ProfileWork
@@ -47,7 +47,9 @@ def test_of_jobs_with_the_same_script_only_one_is_measured() -> None:
 
 
 def test_a_profile_run_is_one_replica_with_room_made_for_it() -> None:
-    spec = SPEC.model_copy(update={"resources": Resources(max_gpus=8, gpus_per_replica={"t4": 2, "a100": 1})})
+    spec = SPEC.model_copy(
+        update={"resources": ResourceRequest(max_gpus=8, gpus_per_replica={"t4": 2, "a100": 1})}
+    )
     ((work, view),) = profile_views([replace(profiling(ProfileRun("t4")), spec=spec)], CLUSTER, 0.25, 10.0).items()
     assert (view.id, work) == (work.id, ProfileWork("j-1", "t4"))
     assert (view.spec.resources.gpu_types, view.spec.resources.max_gpus) == (["t4"], 2)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from coadapt.core.cluster import Cluster
-from coadapt.core.job import Resources
+from coadapt.core.job import ResourceRequest
 from coadapt.executor.protocol.job_events import Released
 from coadapt.scheduler.presenters import job_details
 from coadapt.scheduler.reactions import give_up_profile, react
@@ -16,7 +16,7 @@ from tests.support.records import CLUSTER, SPEC, A, P, measured, running, runnin
 
 
 @pytest.mark.parametrize(
-    "changes", [{"profile": False}, {"preemptible": False}, {"resources": Resources(gpu_types=["t4"])}]
+    "changes", [{"profile": False}, {"preemptible": False}, {"resources": ResourceRequest(gpu_types=["t4"])}]
 )
 def test_jobs_that_cannot_use_a_new_type_are_not_measured_on_it(changes: dict[str, object]) -> None:
     found = replace(running(A), spec=SPEC.model_copy(update=changes), measurements=measured("t4"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from coadapt.core.cluster import Cluster, Node
-from coadapt.core.job import JobSpec, JobState, Phase, Resources
+from coadapt.core.job import JobSpec, JobState, Phase, ResourceRequest
 from coadapt.core.reports import Progress, Report, StepRow
 from coadapt.core.slot import Slot
 from coadapt.core.training_config import TrainingConfig
@@ -16,7 +16,7 @@ from coadapt.scheduler.reactions import Reaction, claim, react, start_profile
 from coadapt.scheduler.record import JobRecord, ProfileRun
 from coadapt.scheduler.unmeasured_types import with_new_types
 
-SPEC = JobSpec(name="j", script="t.py", resources=Resources(max_gpus=8))
+SPEC = JobSpec(name="j", script="t.py", resources=ResourceRequest(max_gpus=8))
 A, B, C = (Slot(node, "l", (0,), "t4", emulated=True) for node in ("n1", "n2", "n3"))
 P = Slot("n9", "l", (0,), "a100", emulated=True)
 CLUSTER = Cluster((Node("n1", "a100", 4), Node("n2", "t4", 8)))
