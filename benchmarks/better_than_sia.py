@@ -29,7 +29,7 @@ import numpy as np
 from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.jobs.knowledge import Knows
-from coadapt.simulator.replay import Source, isolation_of, kept, simulation, source_of
+from coadapt.simulator.replay import Source, baseline_of, kept, simulation, source_of
 from coadapt.simulator.traces.cluster_file import SimulatedCluster, read_cluster
 from coadapt.simulator.traces.readers import read_trace
 
@@ -82,7 +82,7 @@ def run(trace: Path, variant: Variant) -> dict[str, float]:
     nodes, source = world(SIA / "traces")
     conditions = Conditions(Timing(early_s=variant.early_s), variant.knows)
     outcome = simulation(read_trace(trace), nodes, variant.policy, dict(variant.options), source, conditions).run()
-    return kept(variant.label, outcome, isolation_of(source), {}).figures()
+    return kept(variant.label, outcome, baseline_of(source), {}).figures()
 
 
 def run_all(

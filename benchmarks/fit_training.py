@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from coadapt.simulator.jobs.applications import EPOCHS, Application
-from coadapt.simulator.jobs.beyond_measured import BeyondMeasured
+from coadapt.simulator.jobs.extrapolation import ExtrapolatedStepTimes
 from coadapt.simulator.jobs.pipeline import PIPELINES
 from coadapt.simulator.jobs.training_statistics import TrainingStatistics
 
@@ -65,7 +65,7 @@ def throughput(model: str) -> tuple[dict[str, dict[str, float]], float]:
     known = Application.read(TRACES / model, PIPELINES[model].stages).step_times
     fitted, errors = {}, []
     for gpu_type, times in known.items():
-        assert isinstance(times, BeyondMeasured)
+        assert isinstance(times, ExtrapolatedStepTimes)
         fitted[gpu_type] = {name: float(f"{x:.6g}") for name, x in times.fitted.params.to_json().items()}
         for shape, size in times.samples():
             errors.append(abs(times.fitted.at(shape, size).step_s / times.at(shape, size).step_s - 1))

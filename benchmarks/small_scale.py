@@ -29,7 +29,7 @@ from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.policies.warm_up import warm_up
 from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Timing
-from coadapt.simulator.replay import isolation_of, kept, simulation
+from coadapt.simulator.replay import baseline_of, kept, simulation
 from coadapt.simulator.run import Simulation
 from coadapt.simulator.traces.readers import read_trace
 
@@ -88,7 +88,7 @@ def run(trace: Path, solver: str) -> Measured:
     warm_up("sia", {"solver": solver})
     made, timed = prepared(trace, solver)
     outcome = made.run()
-    figures = kept(solver, outcome, isolation_of(world(SIA / "traces")[1]), {}).figures()
+    figures = kept(solver, outcome, baseline_of(world(SIA / "traces")[1]), {}).figures()
     return Measured(
         figures["mean_jct_h"],
         figures["restarts_per_job"],

@@ -18,7 +18,7 @@ from ..policies.warm_up import warm_up
 from ..simulator import resume
 from ..simulator.conditions import OPEN, Column, Conditions, differing
 from ..simulator.explained import ExplainedRound, explain
-from ..simulator.replay import column_of, isolation_of, kept, simulation, source_of
+from ..simulator.replay import baseline_of, column_of, kept, simulation, source_of
 from ..simulator.results.identity import MADE_BY, check_same, digest, project
 from ..simulator.results.metrics import MEANING
 from ..simulator.results.saved import DESCRIPTION, SavedRun, describe, load, save
@@ -132,7 +132,7 @@ class Comparison:
         A saved run is not run again, and an interrupted one goes on. Raise Interrupted after a Ctrl-C. Raise
         ValueError, before anything is run, if a folder holds a run of other inputs.
         """
-        isolation = isolation_of(self._source)
+        baseline = baseline_of(self._source)
         about = {policy: self.about(policy) for policy in self._policies}
         there = {policy: _there(out / policy, about[policy]) for policy in self._policies}
         figures = {}
@@ -149,10 +149,10 @@ class Comparison:
                 raise Interrupted(
                     f"interrupted under {policy}, {at}; the same command goes on from there"
                 ) from None
-            if isolation is not None and all(outcome.workload.applications):  # it takes longer than the run
+            if baseline is not None and all(outcome.workload.applications):  # it takes longer than the run
                 print(f"coadapt: {folder}: each job now runs alone, for the figures of fairness", file=sys.stderr)
             label = PolicyChoice(name=policy, options=dict(options)).shown()
-            made = kept(label, outcome, isolation, about[policy], self.conditions[policy])
+            made = kept(label, outcome, baseline, about[policy], self.conditions[policy])
             save(made, folder)
             point.unlink(missing_ok=True)
             figures[policy] = made.figures()

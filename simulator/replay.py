@@ -28,7 +28,7 @@ from .jobs.knowledge import Knows, LearningKnowledge
 from .jobs.learned_lengths import Lengths
 from .jobs.measured_rates import MeasuredRatesWorld, Rates, read_rates
 from .jobs.recorded_application import application_of
-from .results.isolation import ApplicationSource, Isolation, finish_time_fairness, work_gpu_s
+from .results.isolated_baseline import ApplicationSource, IsolatedBaseline, finish_time_fairness, work_gpu_s
 from .results.saved import SavedRun
 from .run import Simulation
 from .traces.cluster_file import SimulatedCluster
@@ -191,15 +191,15 @@ def _first_known_with(workload: Workload) -> list[tuple[object, ...]]:
     ]
 
 
-def isolation_of(source: Source) -> Isolation | None:
+def baseline_of(source: Source) -> IsolatedBaseline | None:
     """Return what runs jobs alone, for fairness; None if their speed is known at one size only."""
-    return None if isinstance(source, Rated | Tabulated) else Isolation(source)
+    return None if isinstance(source, Rated | Tabulated) else IsolatedBaseline(source)
 
 
 def kept(
     label: str,
     outcome: Outcome,
-    isolation: Isolation | None,
+    baseline: IsolatedBaseline | None,
     about: Mapping[str, Any],
     conditions: Mapping[str, str] | None = None,
 ) -> SavedRun:
@@ -207,7 +207,7 @@ def kept(
 
     If the jobs are no applications, both are known of jobs with lengths only.
     """
-    alone = isolation if all(outcome.workload.applications) else None
+    alone = baseline if all(outcome.workload.applications) else None
     rho = finish_time_fairness(outcome, alone)
     return SavedRun(label, outcome, rho, np.asarray(work_gpu_s(outcome, alone), float), about, conditions or {})
 

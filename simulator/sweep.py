@@ -17,8 +17,8 @@ from typing import Any
 from ..core.ray_noise import without_ray_noise
 from ..policies.catalogue import make_policy
 from .engine.errors import RunFailed
-from .replay import column_of, isolation_of, kept, simulation, source_of
-from .results.isolation import Isolation
+from .replay import baseline_of, column_of, kept, simulation, source_of
+from .results.isolated_baseline import IsolatedBaseline
 from .results.saved import describe, load, save
 from .sweep_file import Cell, TraceChoice
 from .synthetic import synthetic
@@ -70,9 +70,9 @@ def check(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Mapping[str, str]]]:
     for cell in inputs.values():
         with _recorded() as warned:
             workload = _workload(cell.trace, cell.seed, cell.inputs)
-            _, source, isolation = _source(cell.cluster, cell.profiles, bool(workload.steps.any()), cell.inputs)
+            _, source, baseline = _source(cell.cluster, cell.profiles, bool(workload.steps.any()), cell.inputs)
             for name in dict.fromkeys(workload.applications):
-                if name and isolation is not None:
+                if name and baseline is not None:
                     source[name]
         yield cell, warned
 
@@ -84,12 +84,12 @@ def run_cell(cell: Cell, out: Path) -> Done:
         try:
             workload = _workload(cell.trace, cell.seed, cell.inputs)
             steps = bool(workload.steps.any())
-            nodes, source, isolation = _source(cell.cluster, cell.profiles, steps, cell.inputs)
+            nodes, source, baseline = _source(cell.cluster, cell.profiles, steps, cell.inputs)
             options, under = json.loads(cell.options), cell.under()
             outcome = simulation(workload, nodes, cell.policy, options, source, under).run()
             column = column_of(make_policy(cell.policy, **options).traits, workload, source, under)
             conditions = column.described(under, nodes.pools, any(workload.virtual_clusters))
-            save(kept(cell.label, outcome, isolation, cell.about(), conditions), done.folder)
+            save(kept(cell.label, outcome, baseline, cell.about(), conditions), done.folder)
         except (ValueError, RunFailed) as error:
             done = replace(done, problem=str(error))
     return replace(done, warned=warned)
@@ -155,8 +155,10 @@ def _workload(trace: TraceChoice, seed: int, inputs: object) -> Workload:
 
 
 @lru_cache(maxsize=8)
-def _source(cluster: str, profiles: str | None, steps: bool, inputs: object) -> tuple[Any, Any, Isolation | None]:
+def _source(
+    cluster: str, profiles: str | None, steps: bool, inputs: object
+) -> tuple[Any, Any, IsolatedBaseline | None]:
     """Return nodes, applications and jobs alone. They are kept for later runs in this process."""
     nodes = read_cluster(cluster)
     source = source_of(steps, None if profiles is None else Path(profiles), nodes)
-    return nodes, source, isolation_of(source)
+    return nodes, source, baseline_of(source)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from coadapt.core.training_config import Adaptivity
 from coadapt.simulator.jobs.applications import Application
-from coadapt.simulator.results.isolation import ApplicationSource, Isolation, Kind
+from coadapt.simulator.results.isolated_baseline import ApplicationSource, IsolatedBaseline, Kind
 
 Row = Mapping[str, str]  # name, time (s), application, num_replicas, batch_size, maybe category
 SPIKE_S, SPIKE_JOBS = 6 * 3600.0, 240
@@ -85,20 +85,20 @@ def tuned(
     Over one GPU with the batch size that is best there; of all such combinations one is drawn for each job.
     """
     random = np.random.default_rng(seed)
-    isolation = Isolation(source)
+    baseline = IsolatedBaseline(source)
     choices: dict[str, list[tuple[int, int]]] = {}
     out = []
     for row in rows:
         name = row["application"]
         if name not in choices:
-            choices[name] = efficient_requests(source[name], isolation, gpu_type, node_gpus)
+            choices[name] = efficient_requests(source[name], baseline, gpu_type, node_gpus)
         gpus, batch_size = choices[name][int(random.integers(len(choices[name])))]
         out.append({**row, "num_replicas": str(gpus), "batch_size": str(batch_size)})
     return out
 
 
 def efficient_requests(
-    application: Application, isolation: Isolation, gpu_type: str, node_gpus: int, most: int = 64
+    application: Application, baseline: IsolatedBaseline, gpu_type: str, node_gpus: int, most: int = 64
 ) -> list[tuple[int, int]]:
     """Return (GPUs, batch size) that run at 50 to 80 % of ideal speedup; one GPU where there are none."""
     first, last = application.initial_batch_size, application.max_batch_size
@@ -109,7 +109,7 @@ def efficient_requests(
             if size < gpus * application.local_bsz[gpu_type][0]:
                 continue
             kind = Kind(application.name, Adaptivity.RIGID, gpus, size)
-            for seconds in isolation.alone(kind, gpu_type, node_gpus, most).seconds:
+            for seconds in baseline.alone(kind, gpu_type, node_gpus, most).seconds:
                 took[gpus, size] = seconds - application.restart_s
     alone_s, alone = min((seconds, key) for key, seconds in took.items() if key[0] == 1)
     efficiency = {key: alone_s / seconds / key[0] for key, seconds in took.items() if key[0] > 1}

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from .beyond_measured import BeyondMeasured
+from .extrapolation import ExtrapolatedStepTimes
 from .pipeline import PIPELINES, PipelineStepTimes
 from .step_times import Shape, StepTime, StepTimes
 from .training_statistics import TrainingStatistics
@@ -81,7 +81,7 @@ class Application:
                 missing.append(gpu_type)
                 continue
             measured = StepTimes.read(folder, suffix)
-            times[gpu_type] = BeyondMeasured(
+            times[gpu_type] = ExtrapolatedStepTimes(
                 f"{name} on {gpu_type}",
                 PipelineStepTimes(measured, pipeline.stages[gpu_type], pipeline.micro_batches)
                 if pipeline

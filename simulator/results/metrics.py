@@ -38,8 +38,8 @@ def figures(outcome: Outcome, rho: Floats | None = None, work_gpu_s: Floats | No
     """Return `Outcome.summary` with fairness, goodput and utilisation; nan: not known.
 
     `rho`: (jobs,) finish-time fairness.
-    `work_gpu_s`: (jobs,) work in seconds of one GPU (`isolation`). Cluster goodput is the work per second of the
-        makespan. It equals a number of GPUs that only train.
+    `work_gpu_s`: (jobs,) work in seconds of one GPU (`isolated_baseline`). Cluster goodput is the work per
+        second of the makespan. It equals a number of GPUs that only train.
     """
     seconds, nan = outcome.makespan_s, float("nan")
     total = sum(node.gpus for node in outcome.cluster.nodes)

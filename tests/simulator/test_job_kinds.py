@@ -20,7 +20,7 @@ from coadapt.simulator.jobs.fitted import FittedApplications
 from coadapt.simulator.jobs.knowledge import Knows, LearningKnowledge
 from coadapt.simulator.jobs.step_times import Shape
 from coadapt.simulator.replay import simulation
-from coadapt.simulator.results.isolation import Isolation, finish_time_fairness, work_gpu_s
+from coadapt.simulator.results.isolated_baseline import IsolatedBaseline, finish_time_fairness, work_gpu_s
 from coadapt.simulator.results.saved import SavedRun, load, save
 from coadapt.simulator.traces.cluster_file import cluster_of, read_cluster
 from coadapt.simulator.traces.readers import read_trace
@@ -126,7 +126,7 @@ def test_kinds_are_kept_with_a_run_and_compared_with_themselves_alone(
     ran: tuple[Outcome, Watched], tmp_path: Path
 ) -> None:
     outcome = ran[0]
-    alone = Isolation(FittedApplications(TYPES))
+    alone = IsolatedBaseline(FittedApplications(TYPES))
     rho, work = finish_time_fairness(outcome, alone), np.asarray(work_gpu_s(outcome, alone), float)
     assert np.isfinite(rho).all()
     assert np.isfinite(work).all()

@@ -11,7 +11,7 @@ from coadapt.simulator.engine.outcome import Outcome
 from coadapt.simulator.jobs.fitted import FittedApplications
 from coadapt.simulator.jobs.fixed_length import FixedLengthWorld
 from coadapt.simulator.results.fairness import contention_of, rate_on_share, ratios, unfair_fraction, worst
-from coadapt.simulator.results.isolation import Isolation, Kind, finish_time_fairness, work_gpu_s
+from coadapt.simulator.results.isolated_baseline import IsolatedBaseline, Kind, finish_time_fairness, work_gpu_s
 from coadapt.simulator.results.metrics import (
     MEANING,
     active_over_time,
@@ -130,12 +130,12 @@ def test_spread_over_traces_is_of_a_sample() -> None:
 
 
 def test_a_job_alone_trains_faster_on_more_gpus_and_is_run_once_per_kind() -> None:
-    isolation = Isolation(FittedApplications(["t4", "a100"]))
-    alone = isolation.alone(ADAPTS, "a100", 8, 16)
+    baseline = IsolatedBaseline(FittedApplications(["t4", "a100"]))
+    alone = baseline.alone(ADAPTS, "a100", 8, 16)
     assert alone.gpus == (1, 2, 4, 8, 16)
     assert alone.seconds[0] > alone.seconds[1] > alone.seconds[2] > alone.seconds[3]
-    assert isolation.alone(ADAPTS, "a100", 8, 16) is alone
-    assert isolation.alone(ADAPTS, "t4", 4, 4).seconds[0] > alone.seconds[0]
-    rigid = isolation.alone(Kind("cifar10", Adaptivity.RIGID, 2, 256), "a100", 8, 16)
+    assert baseline.alone(ADAPTS, "a100", 8, 16) is alone
+    assert baseline.alone(ADAPTS, "t4", 4, 4).seconds[0] > alone.seconds[0]
+    rigid = baseline.alone(Kind("cifar10", Adaptivity.RIGID, 2, 256), "a100", 8, 16)
     assert rigid.gpus == (2,)
-    assert isolation.alone(ADAPTS, "h100", 8, 8).gpus == ()
+    assert baseline.alone(ADAPTS, "h100", 8, 8).gpus == ()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from coadapt.simulator.jobs.applications import Application
-from coadapt.simulator.jobs.beyond_measured import BeyondMeasured, NotMeasured
+from coadapt.simulator.jobs.extrapolation import ExtrapolatedStepTimes, NotMeasured
 from coadapt.simulator.jobs.step_times import StepTimes
 
 from tests.support.profiles import written
@@ -33,7 +33,7 @@ def test_an_application_goes_on_beyond_its_measurements_by_a_fitted_model_and_sa
 
 def test_what_was_measured_is_given_as_measured_and_without_a_word(model: Path) -> None:
     times = StepTimes.read(model, "x")
-    beyond = BeyondMeasured("tiny on x", times)
+    beyond = ExtrapolatedStepTimes("tiny on x", times)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for shape in ((1,), (1, 2)):
@@ -44,14 +44,14 @@ def test_what_was_measured_is_given_as_measured_and_without_a_word(model: Path) 
 
 def test_the_fitted_model_is_near_what_was_measured(model: Path) -> None:
     times = StepTimes.read(model, "x")
-    fitted = BeyondMeasured("tiny on x", times).fitted
+    fitted = ExtrapolatedStepTimes("tiny on x", times).fitted
     for shape in ((1,), (2,), (1, 1), (1, 2)):
         assert fitted.at(shape, 16).step_s == pytest.approx(times.at(shape, 16).step_s, rel=0.25)
 
 
 def test_the_warning_says_whom_it_is_about(model: Path) -> None:
     with pytest.warns(NotMeasured) as told:
-        BeyondMeasured("tiny on x", StepTimes.read(model, "x")).sizes((8, 8))
+        ExtrapolatedStepTimes("tiny on x", StepTimes.read(model, "x")).sizes((8, 8))
     (one,) = told
     assert isinstance(one.message, NotMeasured)
     assert one.message.about == "tiny on x"

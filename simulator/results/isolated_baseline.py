@@ -70,7 +70,7 @@ class _AllMeasured(LearningKnowledge):
         self.observe_gradients(job, seen)
 
 
-class Isolation:
+class IsolatedBaseline:
     """Runs of jobs alone in the simulator's own world, with all measurements known.
 
     Each kind runs once per GPU type. A job runs on a power of two within a node, or on whole nodes: the
@@ -141,10 +141,10 @@ def kinds_of(workload: Workload) -> list[Kind]:
     ]
 
 
-def finish_time_fairness(outcome: Outcome, isolation: Isolation | None) -> Floats:
+def finish_time_fairness(outcome: Outcome, baseline: IsolatedBaseline | None) -> Floats:
     """Return (jobs,) rho of every job (`fairness`) within its virtual cluster.
 
-    `isolation`: None for jobs with lengths.
+    `baseline`: None for jobs with lengths.
     """
     rho = np.full(len(outcome.workload), np.nan)
     for jobs, cluster in outcome.by_part():
@@ -154,7 +154,7 @@ def finish_time_fairness(outcome: Outcome, isolation: Isolation | None) -> Float
         alone_s = np.full((len(jobs), len(types)), np.nan)
         for at, gpu_type in enumerate(types):
             share = capacity[gpu_type] / count
-            if isolation is None:
+            if baseline is None:
                 alone_s[:, at] = workload.duration_s / np.minimum(share / workload.gpus, 1.0)
                 continue
             node_gpus = max(node.gpus for node in cluster.of_type(gpu_type))
@@ -162,7 +162,7 @@ def finish_time_fairness(outcome: Outcome, isolation: Isolation | None) -> Float
             for i, kind in enumerate(kinds_of(workload)):
                 by_kind.setdefault(kind, []).append(i)
             for kind, members in by_kind.items():
-                found = isolation.alone(kind, gpu_type, node_gpus, capacity[gpu_type])
+                found = baseline.alone(kind, gpu_type, node_gpus, capacity[gpu_type])
                 if found.gpus:
                     alone_s[members, at] = 1.0 / rate_on_share(share[members], found.gpus, found.seconds)
         gpus = np.array([capacity[t] for t in types], float)
@@ -170,7 +170,7 @@ def finish_time_fairness(outcome: Outcome, isolation: Isolation | None) -> Float
     return rho
 
 
-def work_gpu_s(outcome: Outcome, isolation: Isolation | None) -> Floats:
+def work_gpu_s(outcome: Outcome, baseline: IsolatedBaseline | None) -> Floats:
     """Return (jobs,) the work of each job in GPU-seconds; nan: no one replica can run it.
 
     The work is the time alone with one replica, on GPUs drawn at random from the cluster. The job chooses its
@@ -178,16 +178,16 @@ def work_gpu_s(outcome: Outcome, isolation: Isolation | None) -> Floats:
     given length is its GPUs times its length.
     """
     workload = outcome.workload
-    if isolation is None:
+    if baseline is None:
         return workload.duration_s * workload.gpus
     capacity = outcome.cluster.capacity()
     of_name: dict[str, float] = {}
     for name in sorted(set(workload.applications)):
         kind = Kind(name, Adaptivity.ADAPTIVE, 0, 0)
-        per_replica = {t: isolation.gpus_per_replica(name, t) for t in capacity}
-        seconds = {t: isolation.alone(kind, t, n, n).seconds for t, n in per_replica.items()}
+        per_replica = {t: baseline.gpus_per_replica(name, t) for t in capacity}
+        seconds = {t: baseline.alone(kind, t, n, n).seconds for t, n in per_replica.items()}
         gpus = sum(capacity[t] for t, found in seconds.items() if found)
-        start_s = isolation.restart_s(name)
+        start_s = baseline.restart_s(name)
         total = sum(capacity[t] * per_replica[t] * (found[0] - start_s) for t, found in seconds.items() if found)
         of_name[name] = total / gpus if gpus else np.nan
     return np.array([of_name[name] for name in workload.applications])

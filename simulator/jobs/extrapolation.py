@@ -35,7 +35,7 @@ class NotMeasured(UserWarning):
         self.about = about
 
 
-class BeyondMeasured:
+class ExtrapolatedStepTimes:
     """Measured step times, and fitted ones for the rest. The first use of a fitted one gives a warning."""
 
     def __init__(self, name: str, times: MeasuredStepTimes) -> None:
