@@ -54,13 +54,13 @@ class Variant:
 AS_LIVE = "sia, as live"
 BOTH = (
     Variant("sia", "sia"),
-    Variant(AS_LIVE, "sia", early_s=0.5, knows=Knows.DEJAVU),
+    Variant(AS_LIVE, "sia", early_s=0.5, knows=Knows.PROFILE_CACHE),
     Variant("coadapt", "coadapt"),
 )
 ABLATIONS = (
     Variant("sia, early rounds", "sia", early_s=0.5),
-    Variant("sia, déjà vu", "sia", knows=Knows.DEJAVU),
-    Variant("without déjà vu", "coadapt", knows=Knows.BOOTSTRAP),
+    Variant("sia, profile cache", "sia", knows=Knows.PROFILE_CACHE),
+    Variant("without the profile cache", "coadapt", knows=Knows.BOOTSTRAP),
     Variant("without early rounds", "coadapt", (("early_rounds", False),)),
     Variant("starts on 1, doubles", "coadapt", (("first_replicas", 1), ("reach", 2.0))),
     Variant("without noise ahead", "coadapt", (("noise_ahead", 0.0),)),

@@ -473,7 +473,7 @@ BENCHMARKS = (
             Figure("p99_jct_ratio", "p99 JCT", "<= 1"),
             Figure("makespan_ratio", "makespan", "<= 1"),
             Figure("worst_rho_ratio", "worst FTF ratio", "<= 1"),
-            Figure("as_live/mean_jct_ratio", "mean JCT, where sia too has early rounds and déjà vu"),
+            Figure("as_live/mean_jct_ratio", "mean JCT, where sia too has early rounds and the profile cache"),
         ),
         timeout_s=1800.0,
     ),

@@ -509,8 +509,8 @@ def simulate(
     knows: Annotated[
         str | None,
         typer.Option(
-            help="What jobs know before they run: oracle, bootstrap, dejavu or no-profile; by default bootstrap, "
-            "and dejavu under policies that count on it."
+            help="What jobs know before they run: oracle, bootstrap, profile-cache or no-profile; by default "
+            "bootstrap, and profile-cache under policies that count on it."
         ),
     ] = None,
     lengths: Annotated[
@@ -526,7 +526,8 @@ def simulate(
     profiling_cost: Annotated[
         float,
         typer.Option(
-            help="With --knows bootstrap or dejavu: seconds that a job's profile runs take before its first run."
+            help="With --knows bootstrap or profile-cache: seconds that a job's profile runs take before its "
+            "first run."
         ),
     ] = 20.0,
     node_mtbf: Annotated[

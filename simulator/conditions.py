@@ -18,7 +18,7 @@ PROFILING_S = 20.0  # the most that a profile takes on average (Sia, section 3.3
 KNOWN = {
     Knows.ORACLE: "all that was measured (true)",
     Knows.BOOTSTRAP: "one replica on each GPU type",
-    Knows.DEJAVU: "what earlier jobs of its script measured",
+    Knows.PROFILE_CACHE: "what earlier jobs of its script measured",
     Knows.NO_PROFILE: "nothing",
 }
 TOLD = {
@@ -152,8 +152,8 @@ def column(
     if early and not timing.events and timing.early_s is None:
         timing = replace(timing, early_s=EARLY_S)
     if knows is None:
-        knows = Knows.DEJAVU if traits.profile_cache or under.same else Knows.BOOTSTRAP
-    measured = trains and knows in (Knows.BOOTSTRAP, Knows.DEJAVU)
+        knows = Knows.PROFILE_CACHE if traits.profile_cache or under.same else Knows.BOOTSTRAP
+    measured = trains and knows in (Knows.BOOTSTRAP, Knows.PROFILE_CACHE)
     profiled = measured and (traits.uses_models or under.same)
     return Column(timing, knows, trains, profiled, traits.fixed_sizes, restart, has_lengths)
 

@@ -165,12 +165,12 @@ def _with_batches(workload: Workload, source: ApplicationSource) -> Workload:
 def _profiled(workload: Workload, knows: Knows, takes_s: float) -> Workload:
     """Return the workload whose jobs wait until they are measured, at most `takes_s`.
 
-    A job of a live cluster's trace says itself how long it waits. With `dejavu` a job waits for the first job
-    of the same application, adaptivity and batch size. The live service, too, knows a script by its files and
-    arguments before it has run.
+    A job of a live cluster's trace says itself how long it waits. With `profile-cache` a job waits for the first
+    job of the same application, adaptivity and batch size. The live service, too, knows a script by its files
+    and arguments before it has run.
     """
     waits_s = np.where(workload.ready_after_s > 0, workload.ready_after_s, takes_s)
-    if knows is Knows.DEJAVU:
+    if knows is Knows.PROFILE_CACHE:
         of = _first_known_with(workload)
         known_s: dict[tuple[object, ...], float] = {}
         for name, at in zip(of, (workload.submit_s + waits_s).tolist(), strict=True):

@@ -31,7 +31,7 @@ class Knows(StrEnum):
 
     ORACLE = "oracle"  # every measured placement of every GPU type, and its gradient noise
     BOOTSTRAP = "bootstrap"  # one replica on each GPU type, as profile runs of a live job measure
-    DEJAVU = "dejavu"  # what earlier jobs of its application measured; the first jobs have profile runs
+    PROFILE_CACHE = "profile-cache"  # what earlier jobs of its application measured; the first have profile runs
     NO_PROFILE = "no-profile"  # nothing
 
 
@@ -137,7 +137,7 @@ class LearningKnowledge:
         return {gpu_type: dict(of_type) for gpu_type, of_type in rows.items()}
 
     def _remember(self, job: int, measured: _Rows) -> None:
-        if self._knows is not Knows.DEJAVU:
+        if self._knows is not Knows.PROFILE_CACHE:
             return
         rows = self._remembered.setdefault(self._applications[job], {})
         for gpu_type, of_type in measured.items():

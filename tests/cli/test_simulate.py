@@ -79,7 +79,7 @@ def test_a_policy_that_raises_is_one_sentence_and_its_traceback_is_shown_on_requ
         (["--trace", "nowhere.csv"], "nowhere.csv does not exist"),
         (["--cluster", "six t4"], "--cluster: 'six t4' is not of the form"),
         (["--policy", "best"], "'best' is unknown; accepted: "),
-        (["--knows", "all"], "accepted: oracle, bootstrap, dejavu, no-profile"),
+        (["--knows", "all"], "accepted: oracle, bootstrap, profile-cache, no-profile"),
         (["--jobs", "0"], "--jobs: 0 must be at least 1"),
         (["--rate", "-1"], "--rate: -1.0 must be more than 0"),
         (["--round-interval", "0"], "--round-interval: 0.0 must be more than 0 seconds"),

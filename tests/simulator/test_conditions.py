@@ -30,7 +30,7 @@ def words(policy: str, under: Conditions) -> dict[str, str]:
 def test_a_policy_has_what_it_counts_on_where_nothing_is_asked_for() -> None:
     sia, coadapt = (column(policy_class(name).traits, Conditions()) for name in ("sia", "coadapt"))
     assert (sia.timing.early_s, sia.knows, sia.profiled) == (None, Knows.BOOTSTRAP, True)
-    assert (coadapt.timing.early_s, coadapt.knows, coadapt.profiled) == (EARLY_S, Knows.DEJAVU, True)
+    assert (coadapt.timing.early_s, coadapt.knows, coadapt.profiled) == (EARLY_S, Knows.PROFILE_CACHE, True)
     assert not column(policy_class("fifo").traits, Conditions()).profiled
 
 
@@ -98,7 +98,7 @@ def test_conditions_stand_below_the_figures_in_the_json_and_in_saved_runs(
     assert found["rounds"] == "every 60 s, and 0.5 s after a job arrives or ends"
     assert json.loads((tmp_path / "las" / "run.json").read_text())["conditions"] == found
     # Under other conditions it is another run.
-    assert run([*SMALL, "--policy", "las", "--knows", "dejavu", "--out", str(tmp_path)]) == 2
+    assert run([*SMALL, "--policy", "las", "--knows", "profile-cache", "--out", str(tmp_path)]) == 2
     assert "same_conditions True" in " ".join(capsys.readouterr().err.split())
 
 

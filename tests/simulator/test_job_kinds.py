@@ -209,7 +209,7 @@ def test_only_the_first_job_of_an_application_waits_for_profiles_where_jobs_know
         under = Conditions(Timing(5.0), knows)
         return simulation(workload, cluster, policy, {}, source, under).run().started_s.tolist()
 
-    assert started("sia", Knows.DEJAVU) == [20.0, 20.0, 60.0, 80.0]
+    assert started("sia", Knows.PROFILE_CACHE) == [20.0, 20.0, 60.0, 80.0]
     assert started("sia", Knows.BOOTSTRAP) == started("sia", None) == [20.0, 25.0, 80.0, 80.0]
     counts_on_it = started("coadapt", None)  # in early rounds, half a second later
     assert counts_on_it == pytest.approx([20.5, 20.5, 60.5, 80.5])
@@ -222,8 +222,9 @@ def test_a_job_of_a_live_trace_is_no_other_s_because_of_its_name() -> None:
     recorded = TraceJob("bert", 0.0, 1, model=model, ready_after_s=4.0)
     workload = Workload.of([recorded, TraceJob("other", 0.0, 1, None, "bert", 48)])
     cluster, source = read_cluster("4x t4:4, 4x rtx:8, 4x a100:8"), FittedApplications(TYPES)
+    under = Conditions(Timing(2.0, early_s=0.5), Knows.PROFILE_CACHE)
     runs = [
-        simulation(part, cluster, "sia", {}, source, Conditions(Timing(2.0, early_s=0.5), Knows.DEJAVU)).run()
+        simulation(part, cluster, "sia", {}, source, under).run()
         for part in (workload, Workload.of([TraceJob("other", 0.0, 1, None, "bert", 48)]))
     ]
     assert runs[0].started_s.tolist() == [4.5, 20.5]  # in early rounds, as a trace of live jobs
@@ -245,7 +246,7 @@ def test_step_times_are_known_of_earlier_jobs_and_gradient_noise_is_not() -> Non
         assert [model is not None and model.noise_scale is not None for model in models] == [True, False, False]
         return [model.throughput["t4"].max_replicas_measured for model in models if model is not None]
 
-    assert replicas(Knows.DEJAVU) == [4, 4, 1]
+    assert replicas(Knows.PROFILE_CACHE) == [4, 4, 1]
     assert replicas(Knows.BOOTSTRAP) == [4, 1, 1]
 
 
