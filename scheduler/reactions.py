@@ -36,7 +36,7 @@ from .status import with_point
 from .store import Event
 from .targets import ending, missing
 
-MOST_CLAIMS = 8  # remembered commands of a job that is redirected again and again
+MOST_PENDING = 8  # remembered commands of a job that is redirected again and again
 PROFILE_TRIES = 2
 PROFILE_LOSSES = 5  # a lost worker is not the job's fault, but so many are
 
@@ -130,8 +130,8 @@ def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
         target=(),
         held=(),
         group=(),
-        claims=(),
-        given=(),
+        pending_commands=(),
+        last_grant=(),
         generation=0,
         pending_since_s=None,
         retrying=False,
@@ -225,7 +225,7 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
     gpus = sum(slot.gpus for slot in event.slots)
     # A pause after an error of the script is the script's own, and no cost of a restart.
     paused = event.pause_s is not None and not event.retried
-    asked_s = dict(job.claims).get(event.sequence)  # the event may answer an earlier command than the last
+    asked_s = dict(job.pending_commands).get(event.sequence)  # it may answer an earlier command than the last
     waited_s = None if asked_s is None else max(now - asked_s, 0.0)
     started = waited_s is not None and not set(event.slots) <= set(job.group)
     # A job that had stopped before it was given GPUs has paused longer than it waited for them: no move.
@@ -257,8 +257,8 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         lost_s=job.lost_s + (_lost_s(job, event, waited_s) if paused else 0.0),
         moves=job.moves + moved,
         moving_s=job.moving_s + (event.pause_s or 0.0 if moved else 0.0),
-        claims=tuple(claim for claim in job.claims if claim[0] > event.sequence),
-        given=tuple(given for given in job.given if given[0] > event.sequence),
+        pending_commands=tuple(one for one in job.pending_commands if one[0] > event.sequence),
+        last_grant=tuple(one for one in job.last_grant if one[0] > event.sequence),
         pending_since_s=pending_since_s,
         starts=job.starts + started,
         starting_s=job.starting_s + (waited_s or 0.0 if started else 0.0),
@@ -304,8 +304,8 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
         # An executor that has just started says so too, before it knows of any command.
         return lose_everything(job, "its executor was restarted", now) if job.occupied else Reaction(job)
     # The event says nothing about slots that later commands gave to the job again.
-    given = tuple(given for given in job.given if given[0] > event.sequence)
-    gone = set(event.slots) - {slot for _, slot in given}
+    unanswered = tuple(one for one in job.last_grant if one[0] > event.sequence)
+    gone = set(event.slots) - {slot for _, slot in unanswered}
     held = tuple(slot for slot in job.held if slot not in gone)
     target = tuple(slot for slot in job.target if slot not in gone)
     changed = replace(
@@ -314,7 +314,7 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
         profiles=tuple(_reset(run) if run.slot in gone and not run.active else run for run in job.profiles),
         held=held,
         target=target,
-        given=given,
+        last_grant=unanswered,
         group=tuple(slot for slot in job.group if slot in held),
         pending_since_s=job.pending_since_s if set(held) - set(target) else None,
     )
@@ -446,8 +446,11 @@ def claim(job: JobRecord, slots: tuple[Slot, ...], now: float, why: Stopped = St
         sequence=sequence,
         target=slots,
         held=tuple(sorted({*slots, *job.held})),  # of two slots in the same place the new one counts
-        claims=(*job.claims, (sequence, now))[-MOST_CLAIMS:] if slots else job.claims,
-        given=(*(given for given in job.given if given[1] not in slots), *((sequence, slot) for slot in slots)),
+        pending_commands=(*job.pending_commands, *(((sequence, now),) if slots else ()))[-MOST_PENDING:],
+        last_grant=(
+            *(one for one in job.last_grant if one[1] not in slots),
+            *((sequence, slot) for slot in slots),
+        ),
         pending_since_s=since_s if leaving else None,
         # A queued job stays evicted until it trains again. A running job that gets slots never was.
         stopped=why if not slots else job.stopped if job.phase is Phase.QUEUED else None,

@@ -89,8 +89,8 @@ class JobRecord:
     largest_gpus: dict[str, int] = field(default_factory=dict)
     pauses: int = 0
     lost_s: float = 0.0  # over all pauses: without training, or with new GPUs whose processes were starting
-    claims: tuple[tuple[int, float], ...] = ()  # (sequence, moment) of commands that gave GPUs, until done
-    given: tuple[tuple[int, Slot], ...] = ()  # (sequence, slot) of the last command with a slot, until answered
+    pending_commands: tuple[tuple[int, float], ...] = ()  # (sequence, moment) of those that gave GPUs, until done
+    last_grant: tuple[tuple[int, Slot], ...] = ()  # (sequence, slot) of the last command with it, until answered
     starts: int = 0  # times that processes started on newly given GPUs
     starting_s: float = 0.0  # over all starts: from the command until the job trained on them
     moves: int = 0  # to other GPUs, or to more or fewer of them
@@ -146,7 +146,7 @@ class JobRecord:
     @property
     def moving_since_s(self) -> float | None:
         """When the job was given GPUs that it does not train on yet; None if there are none."""
-        return self.claims[-1][1] if self.claims and self.target else None
+        return self.pending_commands[-1][1] if self.pending_commands and self.target else None
 
     @property
     def start_s(self) -> float | None:
@@ -169,7 +169,7 @@ class JobRecord:
         for key in ("target", "held", "group"):
             row[key] = [_slot_row(slot) for slot in row[key]]
         row["measured_at"] = {name: (at.epoch, at.samples) for name, at in self.measured_at.items()}
-        row["given"] = [(sequence, _slot_row(slot)) for sequence, slot in row["given"]]
+        row["last_grant"] = [(sequence, _slot_row(slot)) for sequence, slot in row["last_grant"]]
         row["profiles"] = [
             {**vars(run), "slot": None if run.slot is None else _slot_row(run.slot)} for run in self.profiles
         ]
@@ -178,10 +178,10 @@ class JobRecord:
     @classmethod
     def from_json(cls, text: str, measurements: Measurements | None = None) -> JobRecord:
         """Return the record that `to_json` wrote. Raises: ValueError, KeyError or TypeError for any other text."""
-        row = json.loads(text)
+        row = {_RENAMED.get(name, name): value for name, value in json.loads(text).items()}
         claimed_s = row.pop("claimed_s", None)  # of earlier versions, which knew of one command at a time
-        claims = row.pop("claims", []) if claimed_s is None else [[row["sequence"], claimed_s]]
-        given = row.pop("given", [(row["sequence"], slot) for slot in row["target"]])
+        pending = row.pop("pending_commands", []) if claimed_s is None else [[row["sequence"], claimed_s]]
+        granted = row.pop("last_grant", [(row["sequence"], slot) for slot in row["target"]])
         state = row.pop("state")
         profiles = tuple(
             ProfileRun(**(run | {"slot": _slot(run["slot"]) if run["slot"] and _holds(run) else None}))
@@ -197,8 +197,8 @@ class JobRecord:
                 "held": tuple(_slot(slot) for slot in row["held"]),
                 "group": tuple(_slot(slot) for slot in row["group"]),
                 "machines": tuple(row.get("machines", ())),
-                "claims": tuple((sequence, at) for sequence, at in claims),
-                "given": tuple((sequence, _slot(slot)) for sequence, slot in given),
+                "pending_commands": tuple((sequence, at) for sequence, at in pending),
+                "last_grant": tuple((sequence, _slot(slot)) for sequence, slot in granted),
                 "reached": tuple((at, fraction) for at, fraction in row.get("reached", ())),
                 "report": restored(row["report"]),
                 "metrics": restored(row["metrics"]),
@@ -209,6 +209,7 @@ class JobRecord:
         )
 
 
+_RENAMED = {"claims": "pending_commands", "given": "last_grant"}  # fields of records of earlier versions
 _WRITTEN = tuple(one.name for one in fields(JobRecord) if one.name != "measurements")
 
 

@@ -45,7 +45,7 @@ def _is_named(slot: Slot) -> bool:
 
 def _slots(job: JobRecord) -> list[Slot]:
     """Return every slot of a record. Those in which something may live come first."""
-    return [*job.occupied, *job.target, *job.group, *(slot for _, slot in job.given)]
+    return [*job.occupied, *job.target, *job.group, *(slot for _, slot in job.last_grant)]
 
 
 def _renamed(job: JobRecord, names: dict[Slot, Slot]) -> JobRecord:
@@ -57,7 +57,7 @@ def _renamed(job: JobRecord, names: dict[Slot, Slot]) -> JobRecord:
         target=of(job.target),
         held=of(job.held),
         group=of(job.group),
-        given=tuple((sequence, names.get(slot, slot)) for sequence, slot in job.given),
+        last_grant=tuple((sequence, names.get(slot, slot)) for sequence, slot in job.last_grant),
         profiles=tuple(
             replace(run, slot=names.get(run.slot, run.slot)) if run.slot is not None else run
             for run in job.profiles

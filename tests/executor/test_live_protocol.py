@@ -131,7 +131,7 @@ class Live:
             assert record.target == record.held == tuple(sorted(self.wanted[id])), id
             assert self.worlds[id].training_on == set(self.wanted[id]), id
             assert set(record.group) == set(self.wanted[id]), id
-            assert (record.moving_since_s, record.pending_since_s, record.given) == (None, None, ()), id
+            assert (record.moving_since_s, record.pending_since_s, record.last_grant) == (None, None, ()), id
 
 
 def _gpus(slot: Slot) -> list[tuple[str, int]]:

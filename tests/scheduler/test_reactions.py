@@ -479,7 +479,7 @@ def test_a_late_release_says_nothing_of_a_slot_that_was_given_again_since() -> N
     late = react(left, Released(left.sequence - 2, (B,)), 11.1).job
     assert set(late.held) == {A, B}, "a worker may have started there again"
     assert react(late, Released(left.sequence, (B,)), 12.0).job.held == (A,)
-    assert react(late, Released(left.sequence, (B,)), 12.0).job.given == ()
+    assert react(late, Released(left.sequence, (B,)), 12.0).job.last_grant == ()
 
 
 def test_a_command_that_reaches_a_restarted_executor_after_all_is_in_force() -> None:

@@ -29,5 +29,7 @@ def test_a_record_survives_being_written() -> None:
     assert JobRecord.from_json(found.to_json()) == found
     back = claim(found, (A,), 5.0).job
     assert JobRecord.from_json(back.to_json()) == back
-    earlier = found.to_json().replace('"claims":[[2,4.0]]', '"claimed_s":4.0')
+    earlier = found.to_json().replace('"pending_commands":[[2,4.0]]', '"claimed_s":4.0')
     assert JobRecord.from_json(earlier) == found
+    renamed = found.to_json().replace('"pending_commands"', '"claims"').replace('"last_grant"', '"given"')
+    assert JobRecord.from_json(renamed) == found

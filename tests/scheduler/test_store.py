@@ -80,7 +80,7 @@ def test_slots_of_an_earlier_version_get_the_lowest_gpus_that_no_other_job_has(t
     first, second, third = (submitted(store, key) for key in "abc")
     two, pair = tuple(replace(SLOT, devices=(i,)) for i in range(2)), (replace(SLOT, devices=(0, 1)),)
     run = ProfileRun("t4", slot=replace(SLOT, devices=(2,)), started_s=3.0)
-    store.save(replace(first, target=two[:1], held=two, group=two[:1], given=((1, two[0]),), profiles=(run,)))
+    store.save(replace(first, target=two[:1], held=two, group=two[:1], last_grant=((1, two[0]),), profiles=(run,)))
     store.save(replace(second, target=pair, held=pair, group=pair))
     store.save(replace(third, held=(replace(SLOT, devices=(1,)),)))
     for job in (first, second):
@@ -90,7 +90,7 @@ def test_slots_of_an_earlier_version_get_the_lowest_gpus_that_no_other_job_has(t
     again = Store(tmp_path / "jobs.sqlite")
     found = again.get(first.id)
     assert [slot.devices for slot in found.occupied] == [(0,), (2,), (3,)]
-    assert found.target == found.group == (found.given[0][1],) == found.held[:1]
+    assert found.target == found.group == (found.last_grant[0][1],) == found.held[:1]
     assert again.get(second.id).held == (replace(SLOT, devices=(4, 5)),)
     assert [slot.devices for slot in again.get(third.id).held] == [(1,)]
     assert again.unnamed == {first.id, second.id}

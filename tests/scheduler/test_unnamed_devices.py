@@ -34,7 +34,7 @@ def test_gpus_of_a_command_without_an_answer_get_the_names_of_its_slots() -> Non
     record = claim(job(), (slot(0),), 1.0).job
     (found,) = with_names([JobRecord.from_json(without_names(record.to_json()))])
     assert found.target == (slot(0),)
-    assert found.given == ((record.sequence, slot(0)),)
+    assert found.last_grant == ((record.sequence, slot(0)),)
 
 
 def test_each_node_counts_for_itself() -> None:

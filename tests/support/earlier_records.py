@@ -11,7 +11,7 @@ def without_names(record: str) -> str:
     row = json.loads(record)
     for name in ("target", "held", "group"):
         row[name] = [_counted(slot) for slot in row[name]]
-    row["given"] = [(sequence, _counted(slot)) for sequence, slot in row["given"]]
+    row["given"] = [(sequence, _counted(slot)) for sequence, slot in row.pop("last_grant")]
     row["profiles"] = [{**run, "slot": _counted(run["slot"]) if run["slot"] else None} for run in row["profiles"]]
     return json.dumps(row)
 
