@@ -115,10 +115,13 @@ def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
         return []
     if problem := _pool_problem(spec, cluster):
         return [problem]
+    this, the = "this cluster", "the cluster"
+    if any(cluster.pools):
+        this = the = f"pool {spec.pool}" if spec.pool else "the nodes of no pool"
     cluster = cluster.of_pool(spec.pool or "")
     capacity = cluster.capacity()
     problems = [
-        f"{field}: {name} is not a GPU type of this cluster{_instead(name, capacity)}"
+        f"{field}: {name} is not a GPU type of {this}{_instead(name, capacity)}"
         for field, name in _named_types(spec)
         if name not in capacity
     ]
@@ -128,7 +131,7 @@ def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
     fewest = spec.resources.gpus or spec.resources.min_gpus
     field = "gpus" if spec.resources.gpus else "min_gpus"
     if not any(n >= fewest for n in usable.values()):
-        return [f"resources.{field}: {fewest} is more than the cluster has of any one type ({_counts(usable)})"]
+        return [f"resources.{field}: {fewest} is more than {the} has of any one type ({_counts(usable)})"]
     widest_node = {t: max(node.gpus for node in cluster.of_type(t)) for t in usable}
     if not any((spec.gpus_per_replica(t) or 0) <= widest_node[t] for t in usable):
         return [

@@ -64,7 +64,7 @@ def test_a_cluster_whose_nodes_have_not_come_yet_accepts_any_type() -> None:
     ("pool", "said"),
     [
         ("a", None),
-        ("b", "resources.min_gpus: 4 is more than the cluster has of any one type (t4 2)"),
+        ("b", "resources.min_gpus: 4 is more than pool b has of any one type (t4 2)"),
         ("aa", "pool: aa is not a pool of this cluster; did you mean a?"),
         (None, "pool: every node of this cluster belongs to a pool; name one of a, b"),
     ],
@@ -120,6 +120,28 @@ def test_a_pool_where_there_are_none_is_refused() -> None:
     spec = jobfile.parse(MINIMAL + "pool: a\n")
     said = "pool: a is not a pool of this cluster, which has none; leave it out"
     assert jobfile.misfits(spec, Cluster((Node("n", "t4", 1),))) == [said]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "pool: lab\nresources: {gpu_types: [a100]}\n",
+            "resources.gpu_types: a100 is not a GPU type of pool lab; known: t4",
+        ),
+        (
+            "resources: {gpu_types: [t4]}\n",
+            "resources.gpu_types: t4 is not a GPU type of the nodes of no pool; known: a100",
+        ),
+        (
+            "pool: lab\nresources: {min_gpus: 4}\n",
+            "resources.min_gpus: 4 is more than pool lab has of any one type (t4 2)",
+        ),
+    ],
+)
+def test_what_a_pool_lacks_is_said_of_the_pool(text: str, said: str) -> None:
+    nodes = Cluster((Node("1", "a100", 4), Node("2", "t4", 2, pool="lab")))
+    assert jobfile.misfits(jobfile.parse(MINIMAL + text), nodes) == [said]
 
 
 def test_the_published_schema_is_the_one_the_code_holds() -> None:
