@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ..core.decisions import Decision, Waiting, WaitReason
 from .choosing.lazy import LazyMapping
@@ -89,7 +90,11 @@ def together(plans: Mapping[str, Plan], round: Round) -> Plan:
         },
         solver_s=sum(plan.solver_s for plan in parts),
         evictions=sum(plan.evictions for plan in parts),
-        notes=[f"pool {pool}: {note}" if pool else note for pool, plan in plans.items() for note in plan.notes],
+        notes=[
+            replace(note, text=f"pool {pool}: {note.text}") if pool else note
+            for pool, plan in plans.items()
+            for note in plan.notes
+        ],
         decisions=LazyMapping(round.columns.ids.tolist(), decision),
         again_s=min((plan.again_s for plan in parts if plan.again_s is not None), default=None),
         pools=dict(plans),

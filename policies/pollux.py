@@ -17,7 +17,7 @@ from ..estimators.goodput import ConfigurationArrays, GoodputModel, JobModel, go
 from ..optimizer.genetic import Counts, Found, Problem, search
 from .choosing.decided import cannot_run, decisions_of, never_runs
 from .contract.explanation import Explanation, explained, job_of
-from .contract.round import JobView, Plan, Round
+from .contract.round import JobView, Note, Plan, Round
 from .contract.traits import PolicyTraits
 from .placing.demand import WISH, Demand
 from .placing.ledger import Ledger, OverCommitted, is_pinned
@@ -174,7 +174,7 @@ class PolluxPolicy:
         found = self._search.run([job.id for job in jobs], nodes.names, problem, _served(problem))
         self._names, self._held = nodes.names, {}
         ledger = Ledger(round.cluster)
-        short = []
+        short = list[Note]()
         for job, row in zip(jobs, found.rows, strict=True):
             if not row.any():
                 continue
@@ -184,11 +184,13 @@ class PolluxPolicy:
             try:
                 ledger.take(job.id, placement)
             except OverCommitted as error:
-                short.append(str(error))
+                short.append(Note(str(error), job.id))
                 continue
             self._held[job.id] = placement, row
         notes = [
-            f"job {job.id}: reservation of {reserved.gpus} {reserved.gpu_type} cannot be met; it waits"
+            Note(
+                f"job {job.id}: reservation of {reserved.gpus} {reserved.gpu_type} cannot be met; it waits", job.id
+            )
             for job in jobs
             if (reserved := job.spec.reservation) is not None and job.id not in ledger.held
         ]

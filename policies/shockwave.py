@@ -23,7 +23,7 @@ from ..optimizer.nash_welfare import Window, planned_rounds
 from .choosing.budget import Budget
 from .choosing.decided import Left, QueueReasons, decisions_of, room_reason
 from .contract.explanation import Explanation, expectation, explained, job_of
-from .contract.round import JobView, Plan, Round
+from .contract.round import JobView, Note, Plan, Round
 from .contract.traits import PolicyTraits
 from .placing.best_fit import place_on_types
 from .placing.ledger import is_pinned
@@ -93,10 +93,10 @@ class ShockwavePolicy:
             return Plan({}, decisions=nothing)
         crowding = self._crowding.seen(round)
         key = (tuple(job.id for job in jobs), round.cluster)
-        notes = []
+        notes = list[Note]()
         if self._left == 0 or key != self._planned_for:
             if not self._solve(round, jobs, crowding):
-                notes.append("the window's program was not solved in time: jobs run by their fairness alone")
+                notes.append(Note("the window's program was not solved in time: jobs run by their fairness alone"))
             self._planned_for, self._left = key, self.options.future_rounds
         self._left -= 1
         order = np.array(self._order(round, jobs))

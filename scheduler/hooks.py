@@ -185,5 +185,5 @@ def _plan_data(done: RoundDone, before: Mapping[str, tuple[Slot, ...]]) -> dict[
             if view_id in done.wanted and done.wanted[view_id] != before.get(view_id)
         },
         "without": [view_id for view_id in before if view_id not in done.wanted],
-        "notes": list(done.plan.notes),
+        "notes": [note.text for note in done.plan.notes],
     }

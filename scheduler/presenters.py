@@ -182,7 +182,7 @@ def cluster_view(
         for slot in job.occupied:
             held.setdefault(slot.node_id, []).append((job.id, slot))
     nodes = [node_row(node, held.get(node.id, ())) for node in snapshot.cluster.nodes]
-    notes = list(plan.notes) if plan else []
+    notes = [note.text for note in plan.notes] if plan else []
     if compiling:
         notes.append(f"{COMPILING}; the first round waits for it")
     notes += [f"node {node[:8]} is draining and gets no work" for node in sorted(snapshot.draining)]

@@ -16,7 +16,7 @@ from ...estimators.goodput import goodput_matrix
 from ...optimizer.allocation import ChoiceProgram, ChoiceSolution
 from ...optimizer.interrupts import InterruptsWait
 from ..contract.configuration import Configuration, ConfigurationSet, Limits
-from ..contract.round import JobView, Plan, Round
+from ..contract.round import JobView, Note, Plan, Round
 from ..placing.demand import Demand
 from ..placing.ledger import is_pinned
 from ..placing.placer import Placer
@@ -180,7 +180,7 @@ class ProgramPolicy(ABC):
         finally:
             program.remove([id for id in others if id in program])
 
-        notes = [note for id in ids if (note := self._kept[id].note) is not None]
+        notes = [Note(note, id) for id in ids if (note := self._kept[id].note) is not None]
         _note(solution, [jobs[i] for i in free], notes)
         wanted = {
             id: configurations[c]
@@ -200,7 +200,7 @@ class ProgramPolicy(ABC):
         if unplaced:  # enough CPUs or memory are free in all, but not together
             placements |= leftovers(ids, program.entries(ids), placements, configurations, demands.__getitem__)
             unplaced = tuple(id for id in unplaced if id not in placements)
-        notes += [f"job {id}: no room on the nodes that are left for {wanted[id]}" for id in unplaced]
+        notes += [Note(f"job {id}: no room on the nodes that are left for {wanted[id]}", id) for id in unplaced]
         gains = LazyMapping(
             [job.id for job in jobs],
             lambda i: self._gains(jobs[i], i, configurations, weights, jobs[i].id in held),
@@ -401,7 +401,7 @@ def _exact(spec: JobSpec, configurations: ConfigurationSet) -> np.ndarray:
     return exact & configurations.holds_replicas(spec.gpus_per_replica(reserved.gpu_type) or 1)
 
 
-def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[str]) -> None:
+def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[Note]) -> None:
     for row in sorted(solution.unmet):
         job = jobs[row]
         what = (
@@ -409,11 +409,11 @@ def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[str]) -
             if job.spec.reservation is not None
             else "non-preemptible job"
         )
-        notes.append(f"job {job.id}: {what} cannot be met beside jobs that may not be preempted; it waits")
+        text = f"job {job.id}: {what} cannot be met beside jobs that may not be preempted; it waits"
+        notes.append(Note(text, job.id))
     if not solution.proven:
-        notes.append(
-            f"the search ended at a limit: the plan is feasible and within {solution.gap:.2%} of the optimum"
-        )
+        how_far = f"the plan is feasible and within {solution.gap:.2%} of the optimum"
+        notes.append(Note(f"the search ended at a limit: {how_far}"))
 
 
 def _prices(solution: ChoiceSolution, limits: Limits, configurations: ConfigurationSet) -> Mapping[str, float]:

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.decisions import Decision, Placed, Refused
+from ...core.decisions import Decision, Placed, Refused, WaitReason
 from ...core.placement import Placement
 from ...core.resources import idle_gpus
 from .round import JobView, Plan, Round
+
+# The details of these reasons say how many GPUs the job needs.
+SAY_WHAT_IS_NEEDED = (WaitReason.TOO_LARGE, WaitReason.NO_ROOM, WaitReason.FRAGMENTED)
 
 
 @dataclass(frozen=True)
@@ -101,10 +104,9 @@ def explained(
         found |= {"needs_gpus": needs, "free_gpus": free}
         if free:
             listed = ", ".join(f"{gpus} {t}" for t, gpus in free.items())
-            told = decision.detail.startswith(f"It needs {needs} GPUs")
             sentences.append(
                 f"Free after this round: {listed}."
-                if told
+                if decision.reason in SAY_WHAT_IS_NEEDED
                 else f"It needs {needs} GPUs; free after this round: {listed}."
             )
     if plan.order is not None:
@@ -143,4 +145,4 @@ def plain_explanation(job_id: str, round: Round, plan: Plan) -> Explanation:
 
 def notes_on(job_id: str, plan: Plan) -> list[str]:
     """Return the plan's notes on a job, and those on no job in particular."""
-    return [note for note in plan.notes if not note.startswith("job ") or note.startswith(f"job {job_id}:")]
+    return [note.text for note in plan.notes if note.job in (None, job_id)]

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from ...core.cluster import Node
 from ...core.placement import NodeShare, Placement
 from ...core.resources import TOLERANCE
-from .round import JobView, Plan, Round
+from .round import JobView, Note, Plan, Round
 
 
 def check_plan(plan: object, round: Round) -> None:
@@ -24,6 +24,8 @@ def check_plan(plan: object, round: Round) -> None:
         raise ValueError(f"plan: again_s {plan.again_s!r} is no time in seconds")
     if not isinstance(plan.placements, Mapping):
         raise ValueError(f"plan: {type(plan.placements).__name__} maps no jobs to placements")
+    if (strange := next((note for note in plan.notes if not isinstance(note, Note)), None)) is not None:
+        raise ValueError(f"plan: notes has {strange!r}, which is no Note")
     jobs, nodes = {job.id: job for job in round.jobs}, round.cluster.by_id
     used: dict[str, float] = {}
     for id, placement in plan.placements.items():

@@ -121,6 +121,14 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Note:
+    """A sentence on a plan for a person; `job`: the job that it is about, None for none in particular."""
+
+    text: str
+    job: str | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a policy decides: placements by job id, and what explains them. An absent job gets nothing."""
 
@@ -131,7 +139,7 @@ class Plan:
     prices: Mapping[str, float] = field(default_factory=dict)  # marginal value of one GPU of each type
     solver_s: float = 0.0  # seconds inside the solver library
     evictions: int = 0  # jobs left out or moved only because of fragmentation
-    notes: Sequence[str] = ()  # "the search ended at a limit", …
+    notes: Sequence[Note] = ()  # "the search ended at a limit", …
     # Every job of the round: placed, waiting (reason) or refused. Each decision is computed when it is read.
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     # Positions in `Round.jobs` in the order in which the policy served them; None if it has no order.

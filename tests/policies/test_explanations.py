@@ -17,9 +17,9 @@ from coadapt.policies.catalogue import make_policy, policy_names, register
 from coadapt.policies.choosing.decided import decisions_of
 from coadapt.policies.coadapt import CoadaptPolicy
 from coadapt.policies.contract.configuration import block
-from coadapt.policies.contract.explanation import Explanation, named
+from coadapt.policies.contract.explanation import Explanation, named, plain_explanation
 from coadapt.policies.contract.policy import Policy
-from coadapt.policies.contract.round import JobView, Plan, Round
+from coadapt.policies.contract.round import JobView, Note, Plan, Round
 from coadapt.policies.placing.ledger import Ledger
 from coadapt.policies.sia import SiaOptions, restart_factors
 from coadapt.policies.themis import finish_time_fairness
@@ -354,7 +354,7 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (rf"The jobs of the lowest level run first\. It has had ({NUMBER}) GPU-seconds: level (\d) of 0 to 1\.",
      lambda t, m: float(m[1]) == pytest.approx(t.job.attained_gpu_s, abs=0.51)
      and int(m[2]) == int(t.job.attained_gpu_s >= 18_000)),
-    (r"note: .*", lambda t, m: m[0].removeprefix("note: ") in t.plan.notes),
+    (r"note: .*", lambda t, m: m[0].removeprefix("note: ") in [note.text for note in t.plan.notes]),
 ]  # fmt: skip
 
 
@@ -538,6 +538,16 @@ def test_a_policy_class_without_traits_is_refused_in_a_sentence() -> None:
     ):
         register("bare")(type("Bare", (), {"Options": SiaOptions}))
     assert "bare" not in policy_names()
+
+
+def test_a_job_is_told_the_notes_on_it_and_on_no_job_in_particular() -> None:
+    notes = [Note("job a asks node n for more", "a"), Note("job ab waits", "ab"), Note("job by job was searched")]
+    round = Round(0.0, 60.0, cluster("1x a:4"), [rigid("a"), rigid("ab")])
+    told = plain_explanation("a", round, Plan({}, notes=notes)).sentences
+    assert [line for line in told if line.startswith("note: ")] == [
+        "note: job a asks node n for more",
+        "note: job by job was searched",
+    ]
 
 
 def test_a_decision_is_worked_out_only_when_it_is_read() -> None:

@@ -9,7 +9,7 @@ from coadapt.core.cluster import Cluster, Node
 from coadapt.core.decisions import Placed, Waiting, WaitReason
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.policy import Policy
-from coadapt.policies.contract.round import JobView, Plan, Round
+from coadapt.policies.contract.round import JobView, Note, Plan, Round
 from coadapt.policies.contract.traits import PolicyTraits
 from coadapt.policies.per_pool import PerPool, rounds_of_pools
 
@@ -62,7 +62,7 @@ def test_each_pool_keeps_a_policy_of_its_own() -> None:
                 objective=1.0,
                 bound=2.0,
                 prices={"t4": float(len(round.jobs))},
-                notes=["late"],
+                notes=[Note("late", "of x")],
                 again_s=9.0 - len(round.jobs),
             )
 
@@ -74,7 +74,7 @@ def test_each_pool_keeps_a_policy_of_its_own() -> None:
     assert plan.again_s == 7.0
     assert (plan.objective, plan.bound, plan.gap) == (2.0, 4.0, 1.0)
     assert plan.prices == {"t4@x": 1.0, "t4@y": 2.0}
-    assert plan.notes == ["pool x: late", "pool y: late"]
+    assert plan.notes == [Note("pool x: late", "of x"), Note("pool y: late", "of x")]
 
 
 @pytest.mark.parametrize("pool", ["z", None])

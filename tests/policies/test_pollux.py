@@ -12,7 +12,7 @@ from coadapt.core.placement import Placement
 from coadapt.optimizer.genetic import Problem, search
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.policy import Policy
-from coadapt.policies.contract.round import JobView, Plan, Round
+from coadapt.policies.contract.round import JobView, Note, Plan, Round
 from coadapt.policies.pollux import VIRTUAL_GPUS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -267,7 +267,7 @@ def test_a_reservation_that_cannot_be_met_is_said_to() -> None:
     reserved = job("reserved", model=EITHER, reservation={"gpu_type": "a100", "gpus": 5})
     found = pollux().plan(Round(0.0, 60.0, MIXED, [stays, reserved]))
     assert found.placements == {"stays": stays.placement}
-    assert found.notes == ["job reserved: reservation of 5 a100 cannot be met; it waits"]
+    assert found.notes == [Note("job reserved: reservation of 5 a100 cannot be met; it waits", "reserved")]
 
 
 KINDS = st.one_of(

@@ -212,7 +212,7 @@ def test_out_of_time_jobs_run_by_their_fairness_and_the_plan_says_so() -> None:
     jobs = [rigid(str(i), 1, 1000.0 + i) for i in range(60)]
     found = plan("2x a:8", *jobs, time_limit_s=1e-9)
     assert len(found.placements) == 16
-    assert "not solved in time" in found.notes[0]
+    assert "not solved in time" in found.notes[0].text
 
 
 @pytest.mark.parametrize(

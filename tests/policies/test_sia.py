@@ -151,7 +151,7 @@ def test_scenario(name: str) -> None:
     plan = make_policy("sia", **case.options).plan(round)
     assert held(plan) == case.expected
     assert_within(plan, round.cluster)
-    assert case.note is None or any(case.note in note for note in plan.notes), plan.notes
+    assert case.note is None or any(case.note in note.text for note in plan.notes), plan.notes
 
 
 def test_a_small_gain_does_not_move_a_job_that_restarts_often() -> None:
@@ -257,7 +257,7 @@ def test_plans_are_feasible_stable_and_blind_to_job_order(seed: int, jobs: int, 
         assert_within(plan, round.cluster)
         backwards = Round(round.now, 60.0, round.cluster, current[::-1])
         assert mirrored.plan(backwards).placements == plan.placements
-        assert not any("no room" in note for note in plan.notes)
+        assert not any("no room" in note.text for note in plan.notes)
         for view in current:
             if not view.spec.preemptible and view.placement is not None:
                 assert plan.placements[view.id] is view.placement
@@ -279,7 +279,7 @@ def test_when_time_runs_out_the_plan_is_feasible_and_says_so() -> None:
     plan = make_policy("sia", time_limit_s=1e-9).plan(round)
     assert plan.placements
     assert_within(plan, round.cluster)
-    assert any("ended at a limit" in note and f"{plan.gap:.2%}" in note for note in plan.notes)
+    assert any("ended at a limit" in note.text and f"{plan.gap:.2%}" in note.text for note in plan.notes)
     assert not make_policy("sia").plan(round).notes
 
 

@@ -212,7 +212,7 @@ def test_sia_that_keeps_its_program_plans_as_one_that_begins_anew(options: dict[
         assert_within(plan, round.cluster)
         assert plan.objective == pytest.approx(anew.objective, rel=3e-6)
         assert plan.bound == pytest.approx(anew.bound, rel=3e-6)
-        assert sorted(plan.notes) == sorted(anew.notes)
+        assert {note.text for note in plan.notes} == {note.text for note in anew.notes}
         workload.step(plan)
 
 

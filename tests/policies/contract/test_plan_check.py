@@ -55,7 +55,9 @@ def test_a_placement_that_cannot_be_is_named_with_its_job_and_node(placements: A
         check_plan(Plan(placements), ROUND)
 
 
-@pytest.mark.parametrize("plan", [None, {}, Plan(cast(Any, None)), Plan({}, again_s=math.nan)])
+@pytest.mark.parametrize(
+    "plan", [None, {}, Plan(cast(Any, None)), Plan({}, again_s=math.nan), Plan({}, notes=cast(Any, ["late"]))]
+)
 def test_what_is_no_plan_is_refused(plan: object) -> None:
     with pytest.raises(ValueError, match=r"^plan: "):
         check_plan(plan, ROUND)
