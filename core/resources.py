@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,7 +142,7 @@ def check_share(share: NodeShare, node: Node | None, gpu_type: str) -> None:
     where = f"node {share.node_id}"
     if node is None or node.gpu_type != gpu_type:
         raise ValueError(f"node_id: {share.node_id} is no node with {gpu_type} GPUs")
-    if not 1 <= share.gpus <= node.gpus:
+    if not isinstance(share.gpus, Integral) or not 1 <= share.gpus <= node.gpus:
         raise ValueError(f"gpus: {share.gpus} on {where}, which has {node.gpus}; 1 to {node.gpus} are accepted")
     if not 0 < share.share <= 1:
         raise ValueError(f"share: {share.share:g} of each GPU on {where}; more than 0 and at most 1 is accepted")
@@ -157,7 +158,7 @@ def check_share(share: NodeShare, node: Node | None, gpu_type: str) -> None:
             f"devices: {len(share.devices)} named on {where}; as many as its {share.gpus} GPUs are accepted"
         )
     for at, device in enumerate(share.devices):
-        if not 0 <= device < node.gpus:
+        if not isinstance(device, Integral) or not 0 <= device < node.gpus:
             raise ValueError(f"devices: {device} on {where}; 0 to {node.gpus - 1} are accepted")
         if device in share.devices[:at]:
             raise ValueError(f"devices: {device} twice on {where}; each GPU is accepted once")

@@ -6,6 +6,7 @@ take numbers of GPUs. A placement may also name GPUs and take a share of each. T
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -154,8 +155,9 @@ class Ledger:
     def lack(self, share: NodeShare, gpu_type: str) -> str | None:
         """Return why a node cannot give a share now, or None if it can. Raises ValueError for a bad share."""
         kind, at = self._at.get(share.node_id, NOWHERE)
-        whole = share.share == 1.0 and not share.devices
-        if not whole or kind != gpu_type or share.gpus < 1 or share.cpus < 0 or share.memory_gib < 0:
+        whole = share.share == 1.0 and not share.devices and type(share.gpus) is int
+        amounts = 0 <= share.cpus < math.inf and 0 <= share.memory_gib < math.inf
+        if not (whole and amounts) or kind != gpu_type or share.gpus < 1:
             check_share(share, self.cluster.by_id.get(share.node_id), gpu_type)
         named = self._devices.get(share.node_id)
         fresh = share.gpus

@@ -1,5 +1,8 @@
 """An amount of a node adds up, is taken away again, and says what is lacking."""
 
+import math
+from typing import cast
+
 import pytest
 from coadapt.core.cluster import Node
 from coadapt.core.placement import NodeShare, Placement
@@ -71,6 +74,9 @@ def test_a_node_that_states_no_cpus_or_memory_limits_nothing() -> None:
         (NodeShare("n", 1, share=0.5), "devices: none named on node n; a share of 0.5 needs the GPUs it is of"),
         (NodeShare("n", 5), "gpus: 5 on node n, which has 4; 1 to 4 are accepted"),
         (NodeShare("n", 1, cpus=-1.0), "cpus: -1 on node n; a number of 0 or more is accepted"),
+        (NodeShare("n", 1, memory_gib=math.nan), "memory_gib: nan on node n; a number of 0 or more is accepted"),
+        (NodeShare("n", cast(int, 1.5)), "gpus: 1.5 on node n, which has 4; 1 to 4 are accepted"),
+        (NodeShare("n", 1, devices=(cast(int, 0.5),)), "devices: 0.5 on node n; 0 to 3 are accepted"),
         (NodeShare("m", 1), "node_id: m is no node with t4 GPUs"),
     ],
 )

@@ -1,5 +1,8 @@
 """The ledger never gives away what is not there, and loses nothing."""
 
+import math
+from typing import cast
+
 import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.placement import NodeShare, Placement
@@ -54,6 +57,27 @@ def test_a_third_tenant_is_refused_where_two_are_allowed_and_so_is_more_than_a_w
     ledger.take("b", held("n", 1, 0, share=0.2))
     with pytest.raises(OverCommitted, match="GPU 0, on which 2 of 2 jobs are already"):
         ledger.take("c", held("n", 1, 0, share=0.2))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        held("n", 1, cpus=math.nan),
+        held("n", 1, gib=math.nan),
+        held("m", 1, gib=math.inf),  # that node states no memory
+        held("n", cast(int, 1.5)),
+        held("n", 1, cast(int, 0.5)),
+    ],
+    ids=["nan CPUs", "nan GiB", "infinite GiB", "a GPU and a half", "a device between two"],
+)
+def test_what_is_no_amount_is_refused_and_spoils_no_later_answer(bad: Placement) -> None:
+    ledger = Ledger(CLUSTER)
+    before = state(ledger)
+    with pytest.raises(ValueError, match=r"^job a: .* accepted$"):
+        ledger.take("a", bad)
+    assert state(ledger) == before
+    with pytest.raises(OverCommitted, match="40 GiB of memory, of which 32 are free"):
+        ledger.take("b", held("n", 1, gib=40))
 
 
 def test_a_placement_on_two_nodes_is_taken_wholly_or_not_at_all() -> None:
