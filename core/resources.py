@@ -69,6 +69,12 @@ class Resources:
         devices = {device: share * factor for device, share in self.devices.items() if share * factor}
         return Resources(devices, self.cpus * factor, self.memory_gib * factor)
 
+    def beyond(self, other: Resources) -> Resources:
+        """Return what this amount has more of than another: a difference without what is below 0."""
+        more = self - other
+        cpus, memory_gib = (left if left > TOLERANCE else 0.0 for left in (more.cpus, more.memory_gib))
+        return Resources({at: share for at, share in more.devices.items() if share > 0}, cpus, memory_gib)
+
     def fits(self, room: Resources) -> bool:
         """Return whether `room` has this amount. What this amount has none of does not matter."""
         return self.short(room) == ([], False)
@@ -98,6 +104,28 @@ class Resources:
 
 def _rounded(amount: float) -> str:
     return f"{max(round(amount, 6), 0.0):g}"
+
+
+Amounts = Mapping[str, Resources]  # node id -> what is held, asked for or free there
+NOTHING = Resources()
+OTHERWISE = -1  # in place of a GPU: the CPUs or the memory of a node
+
+
+def add(to: dict[str, Resources], amounts: Amounts, times: float = 1.0) -> None:
+    """Add `times` the amounts of nodes to others."""
+    for node, amount in amounts.items():
+        to[node] = to.get(node, NOTHING) + (amount if times == 1.0 else amount.scaled(times))
+
+
+def short_of(needs: Amounts, free: Amounts) -> set[tuple[str, int]]:
+    """Return what of the needs is not free, as (node id, GPU) or (node id, OTHERWISE)."""
+    short: set[tuple[str, int]] = set()
+    for node, amount in needs.items():
+        devices, otherwise = amount.short(free.get(node, NOTHING))
+        short.update((node, device) for device in devices)
+        if otherwise:
+            short.add((node, OTHERWISE))
+    return short
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,8 @@ from dataclasses import dataclass, replace
 from ..core.cluster import Cluster
 from ..core.job import JobSpec
 from ..core.placement import Placement
-from ..core.resources import TOLERANCE, Resources
+from ..core.resources import OTHERWISE, TOLERANCE, Amounts, Resources, add, short_of
 from ..core.slot import Slot
-
-Amounts = Mapping[str, Resources]  # node id -> what is held, asked for or free there
 
 
 @dataclass(frozen=True)
@@ -165,10 +163,6 @@ def step(
     return late + actions
 
 
-NOTHING = Resources()
-OTHERWISE = -1  # in place of a GPU: the CPUs or the memory of a node
-
-
 class _Step:
     """One pass over the jobs that do not have what they shall have."""
 
@@ -179,7 +173,7 @@ class _Step:
         self.wanted = {job_id: frozenset(wanted.get(job_id, ())) for job_id in holdings}
         self.free = dict(room)
         for holding in holdings.values():
-            _add(self.free, _total(holding.held), -1.0)
+            add(self.free, _total(holding.held), -1.0)
         self._adds: dict[str, Amounts] = {}
         self.moving = [j for j, held in self.holdings.items() if not same_amounts(self.wanted[j], held.target)]
 
@@ -200,11 +194,11 @@ class _Step:
 
         A job may claim slots that it is leaving itself: its executor waits for them.
         """
-        return not _short(_beyond(self.wanted[job_id], self.holdings[job_id].held), self.free)
+        return not short_of(_beyond(self.wanted[job_id], self.holdings[job_id].held), self.free)
 
     def send(self, job_id: str, slots: frozenset[Slot]) -> Assign:
         held = self.holdings[job_id]
-        _add(self.free, _beyond(slots, held.held), -1.0)
+        add(self.free, _beyond(slots, held.held), -1.0)
         self.holdings[job_id] = replace(held, target=slots, held=slots | held.held)
         self._adds.pop(job_id, None)
         return Assign(job_id, tuple(sorted(slots)))
@@ -230,22 +224,22 @@ class _Step:
         """
         soon = dict(self.free)
         for holding in self.holdings.values():
-            _add(soon, _total(holding.releasing))
+            add(soon, _total(holding.releasing))
         left = {job_id: self.adds(job_id) for job_id in waiting}
         looks, blocked = deque(waiting), dict[tuple[str, int], list[str]]()
         while looks:
             job_id = looks.popleft()
-            if short := _short(left[job_id], soon):
+            if short := short_of(left[job_id], soon):
                 blocked.setdefault(min(short), []).append(job_id)  # it cannot move before that is free
                 continue
             needs, given_up = left.pop(job_id), _total(self.holdings[job_id].target - self.wanted[job_id])
-            _add(soon, needs, -1.0)
-            _add(soon, given_up)
+            add(soon, needs, -1.0)
+            add(soon, given_up)
             for node in dict.fromkeys((*needs, *given_up)):
                 devices = given_up[node].devices if node in given_up else ()
                 for freed in (OTHERWISE, *devices):
                     looks += blocked.pop((node, freed), ())
-        return {lack for needs in left.values() for lack in _short(needs, soon)}
+        return {lack for needs in left.values() for lack in short_of(needs, soon)}
 
     def gives_up(self, job_id: str) -> set[tuple[str, int]]:
         """Return what a waiting job is to leave and still has, as entries like those of `stuck`."""
@@ -274,9 +268,9 @@ def _beyond(slots: Iterable[Slot], had: Iterable[Slot]) -> Amounts:
     for slot in slots:
         old = before.get(slot)
         if old is None:
-            _add(beyond, {slot.node_id: Resources.of_slot(slot)})
+            add(beyond, {slot.node_id: Resources.of_slot(slot)})
         elif _differ(slot, old):
-            _add(beyond, {slot.node_id: Resources.of_slot(slot) - Resources.of_slot(old)})
+            add(beyond, {slot.node_id: Resources.of_slot(slot) - Resources.of_slot(old)})
     return beyond
 
 
@@ -293,19 +287,3 @@ def _least(slots: Iterable[Slot], held: Iterable[Slot]) -> frozenset[Slot]:
         for slot in slots
         if slot in now
     )
-
-
-def _add(to: dict[str, Resources], amounts: Amounts, times: float = 1.0) -> None:
-    for node, amount in amounts.items():
-        to[node] = to.get(node, NOTHING) + (amount if times == 1.0 else amount.scaled(times))
-
-
-def _short(needs: Amounts, free: Amounts) -> set[tuple[str, int]]:
-    """Return what of the needs is not free, as (node id, GPU) or (node id, OTHERWISE)."""
-    short: set[tuple[str, int]] = set()
-    for node, amount in needs.items():
-        devices, otherwise = amount.short(free.get(node, NOTHING))
-        short.update((node, device) for device in devices)
-        if otherwise:
-            short.add((node, OTHERWISE))
-    return short

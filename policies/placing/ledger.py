@@ -126,14 +126,6 @@ class Ledger:
         gpu_type, at = self._at[node_id]
         return int(self._idle[gpu_type][at])
 
-    def idle_by_node(self) -> dict[str, int]:
-        """Return how many GPUs of each node nobody is on, by node id."""
-        return {
-            node.id: int(idle)
-            for gpu_type, nodes in self._nodes.items()
-            for node, idle in zip(nodes, self._idle[gpu_type], strict=True)
-        }
-
     def free(self, node_id: str) -> Resources:
         """Return what is free on a node; CPUs and memory are infinite if it states none.
 

@@ -17,7 +17,7 @@ from ..jobs.world import World
 from ..traces.tables import Floats
 from ..traces.workload import Ints
 from .errors import PolicyFailed, Stuck
-from .handover import Handovers, Move, Wait
+from .handover import Handovers, Move, Wait, counted
 from .job_states import JobStates, RunLog
 from .outages import Change, Failures
 from .outcome import Outcome
@@ -346,16 +346,17 @@ class Engine:
         self._held.apply(plan, self._now, [ids[job] for job in stopped], changes)
 
     def _waits(self, moved: Mapping[int, Placement]) -> dict[int, Wait]:
-        """Return, by job, how long it waits for GPUs that others leave; empty if GPUs change hands at once."""
+        """Return, by job, how long it waits for what others leave; empty if GPUs change hands at once."""
         jobs, moves = self._jobs, []
         for job, new in moved.items():
             if (keeps_s := self.world.keeps_s(job)) is not None:
-                has = {} if (old := jobs.placements[job]) is None else old.by_node
-                moves.append(Move(job, has, new.by_node, bool(has) and jobs.pause_s[job] <= 0, keeps_s))
+                has = {} if (old := jobs.placements[job]) is None else counted(old)
+                moves.append(Move(job, has, counted(new), bool(has) and jobs.pause_s[job] <= 0, keeps_s))
         if not moves:
             return {}
         ids = self.world.workload.ids
-        free = self._held.idle_without([ids[move.job] for move in moves])
+        nodes = dict.fromkeys(node for move in moves for node in move.gets)
+        free = self._held.free_without([ids[move.job] for move in moves], nodes)
         return self._handovers.waits(moves, free, self._now)
 
     def _view(self, job: int) -> JobView:

@@ -1,31 +1,41 @@
-"""GPUs that jobs are leaving: others train on them once they are free, as in the live cluster. Pure.
+"""What jobs are leaving: others train on it once it is free, as in the live cluster. Pure.
 
 A job trains where it is until its processes elsewhere have started, and holds both meanwhile. Jobs that get
-what it leaves wait. If jobs wait for each other in a circle, one whose GPUs are needed stops first
-(`scheduler/launcher.py`). A job that is sent back to where it still trains just goes on.
+what it leaves wait, for GPUs as for CPUs and memory. If jobs wait for each other in a circle, one whose resources
+are needed stops first (`scheduler/launcher.py`). A job that is sent back to where it still trains just goes on.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-Gpus = Mapping[str, int]  # by node; plans of the simulator name no GPUs
+from ...core.placement import Placement
+from ...core.resources import NOTHING, Amounts, Resources, add, short_of
+
+ANY = 0  # in place of a GPU: how many of a node, since plans of the simulator name none
+
+
+def counted(placement: Placement) -> Amounts:
+    """Return what a placement holds, with its GPUs counted."""
+    return {
+        share.node_id: Resources({ANY: float(share.gpus)}, share.cpus, share.memory_gib)
+        for share in placement.shares
+    }
 
 
 @dataclass(frozen=True)
 class Move:
-    """A job's change of GPUs from `has` to `gets`.
+    """A job's change of resources from `has` to `gets`.
 
     `trains`: the job trains on what it has; False: it has not begun there.
     `keeps_s`: seconds for which it keeps its old GPUs once it has the new ones.
     """
 
     job: int
-    has: Gpus
-    gets: Gpus
+    has: Amounts
+    gets: Amounts
     trains: bool
     keeps_s: float
 
@@ -45,34 +55,34 @@ class Wait:
 
 @dataclass(frozen=True)
 class _Span:
-    """GPUs of a job that plans do not show.
+    """Resources of a job that plans do not show.
 
     In `Handovers.held` they are held until `at_s`; in `Handovers.coming`, from `at_s` on.
     """
 
     at_s: float
     job: int
-    gpus: Gpus
+    amounts: Amounts
 
 
 @dataclass
 class _Waiting:
     """A move that is not served yet.
 
-    `joins`: what it needs beside what it has, GPUs by node.
-    `leaves`: what it leaves after that, GPUs by node.
+    `joins`: what it needs beside what it has.
+    `leaves`: what it leaves after that.
     """
 
     move: Move
-    joins: Counter[str]
-    leaves: Counter[str]
+    joins: Amounts
+    leaves: Amounts
     returns: bool
     trains: bool
 
 
 @dataclass
 class Handovers:
-    """The GPUs that jobs are leaving and waiting for.
+    """The resources that jobs are leaving and waiting for.
 
     `held`: what jobs are leaving, and until when.
     `coming`: what jobs wait for, and from when they have it.
@@ -87,42 +97,42 @@ class Handovers:
             self.held = [span for span in self.held if span.job != job]
             self.coming = [span for span in self.coming if span.job != job]
 
-    def waits(self, moves: Sequence[Move], free: Gpus, now: float) -> dict[int, Wait]:
+    def waits(self, moves: Sequence[Move], free: Amounts, now: float) -> dict[int, Wait]:
         """Return the wait of each job, for moves in the order in which jobs are served.
 
-        `free`: GPUs by node, without those that jobs that do not move have in the plan.
+        `free`: without what jobs that do not move have in the plan; nodes that no move gets may be left out.
         """
         self.held = [span for span in self.held if span.at_s > now]
         self.coming = [span for span in self.coming if span.at_s > now]
         waiting = [self._waiting(move) for move in moves]
-        room = Counter(free)  # below 0: GPUs that are claimed and not released yet, so no `Ledger` fits
+        room = dict(free)  # below 0: what is claimed and not released yet, so no `Ledger` fits
         for each in waiting:
             self._take_back(each.move)
-            room.subtract(each.leaves)
-            room.subtract(Counter(each.move.gets) - each.joins)
+            add(room, each.leaves, -1.0)
+            add(room, _beyond(each.move.gets, each.joins), -1.0)
         for span in self.held:
-            room.subtract(span.gpus)
+            add(room, span.amounts, -1.0)
         for span in self.coming:
-            room.update(span.gpus)
+            add(room, span.amounts)
         found: dict[int, Wait] = {}
         clock = now
         while waiting:
-            ready = next((each for each in waiting if _fits(each.joins, room)), None)
+            ready = next((each for each in waiting if not short_of(each.joins, room)), None)
             if ready is not None:
                 waiting.remove(ready)
-                room.subtract(ready.joins)
+                add(room, ready.joins, -1.0)
                 found[ready.move.job] = Wait(clock - now, ready.trains, ready.returns)
                 if ready.joins and clock > now:
                     self.coming.append(_Span(clock, ready.move.job, ready.joins))
-                if ready.joins and ready.move.keeps_s > 0:
-                    self.held.append(_Span(clock + ready.move.keeps_s, ready.move.job, ready.leaves))
+                if _starts(ready.joins) and (until_s := clock + ready.move.keeps_s) > clock:
+                    self.held.append(_Span(until_s, ready.move.job, ready.leaves))
                 else:
-                    room.update(ready.leaves)
+                    add(room, ready.leaves)
                 continue
             blocker = self._blocker(waiting, room, clock)
             if blocker is not None:
-                room.update(blocker.leaves)
-                blocker.leaves, blocker.trains = Counter(), False
+                add(room, blocker.leaves)
+                blocker.leaves, blocker.trains = {}, False
                 continue
             later = [span.at_s for span in (*self.held, *self.coming) if span.at_s > clock]
             if not later:  # a node has failed, so what they wait for will not come
@@ -132,57 +142,65 @@ class Handovers:
             clock = min(later)
         return found
 
-    def _pass(self, room: Counter[str], after_s: float, until_s: float) -> None:
-        """Update the free GPUs by what is left and what is received between two times."""
+    def _pass(self, room: dict[str, Resources], after_s: float, until_s: float) -> None:
+        """Update what is free by what is left and what is received between two times."""
         for span in self.held:
             if after_s < span.at_s <= until_s:
-                room.update(span.gpus)
+                add(room, span.amounts)
         for span in self.coming:
             if after_s < span.at_s <= until_s:
-                room.subtract(span.gpus)
+                add(room, span.amounts, -1.0)
 
     def _waiting(self, move: Move) -> _Waiting:
         held, coming = self._of(self.held, move.job), self._of(self.coming, move.job)
-        gets, begun = Counter(move.gets), Counter(move.has) - coming
-        joins = gets - begun - held
+        begun = _beyond(move.has, coming)
+        joins = _beyond(_beyond(move.gets, begun), held)
         if held:  # it still trains on what it was leaving, and not where it was to go
-            return _Waiting(move, joins, Counter(), returns=not joins and not gets - held, trains=True)
-        return _Waiting(move, joins, begun - gets if move.trains else Counter(), False, move.trains)
+            returns = not joins and not _beyond(move.gets, held)
+            return _Waiting(move, joins, {}, returns, trains=True)
+        return _Waiting(move, joins, _beyond(begun, move.gets) if move.trains else {}, False, move.trains)
 
     def _take_back(self, move: Move) -> None:
         """Cancel what a job waits for, and do not count as leaving what it gets again."""
         self.coming = [span for span in self.coming if span.job != move.job]
-        gets, held = Counter(move.gets), []
+        gets, held = move.gets, []
         for span in self.held:
-            gpus = Counter(span.gpus)
+            amounts = span.amounts
             if span.job == move.job:
-                gpus, gets = gpus - gets, gets - gpus
-            if gpus:
-                held.append(_Span(span.at_s, span.job, gpus))
+                amounts, gets = _beyond(amounts, gets), _beyond(gets, amounts)
+            if amounts:
+                held.append(_Span(span.at_s, span.job, amounts))
         self.held = held
 
     @staticmethod
-    def _of(spans: Sequence[_Span], job: int) -> Counter[str]:
-        total: Counter[str] = Counter()
+    def _of(spans: Sequence[_Span], job: int) -> Amounts:
+        total: dict[str, Resources] = {}
         for span in spans:
             if span.job == job:
-                total.update(span.gpus)
+                add(total, span.amounts)
         return total
 
-    def _blocker(self, waiting: Sequence[_Waiting], room: Counter[str], clock: float) -> _Waiting | None:
-        """Return the first job whose GPUs are needed although no release on its way frees enough.
+    def _blocker(self, waiting: Sequence[_Waiting], room: Amounts, clock: float) -> _Waiting | None:
+        """Return the first job that leaves what is needed although no release on its way frees enough of it.
 
         No move after such a release would help either. Return None if there is no such job.
         """
-        soon, left = room.copy(), list(waiting)
+        soon, left = dict(room), list(waiting)
         self._pass(soon, clock, math.inf)
-        while (goes := next((each for each in left if _fits(each.joins, soon)), None)) is not None:
+        while (goes := next((each for each in left if not short_of(each.joins, soon)), None)) is not None:
             left.remove(goes)
-            soon.subtract(goes.joins)
-            soon.update(goes.leaves)
-        short = {node for each in left for node, gpus in each.joins.items() if soon[node] < gpus}
-        return next((each for each in waiting if short & each.leaves.keys()), None)
+            add(soon, goes.joins, -1.0)
+            add(soon, goes.leaves)
+        lacks = {lack for each in left for lack in short_of(each.joins, soon)}
+        return next((each for each in waiting if lacks & short_of(each.leaves, {})), None)
 
 
-def _fits(joins: Gpus, room: Gpus) -> bool:
-    return all(room.get(node, 0) >= gpus for node, gpus in joins.items())
+def _beyond(amounts: Amounts, others: Amounts) -> Amounts:
+    """Return what amounts have more of than others, by node; nodes with nothing more are left out."""
+    more = {node: amount.beyond(others.get(node, NOTHING)) for node, amount in amounts.items()}
+    return {node: amount for node, amount in more.items() if amount != NOTHING}
+
+
+def _starts(joins: Amounts) -> bool:
+    """Return whether processes start on new GPUs; more CPUs or memory start none."""
+    return any(amount.devices for amount in joins.values())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ...core.cluster import Cluster
 from ...core.placement import Placement
+from ...core.resources import Amounts, Resources
 from ...policies.contract.round import Plan
 from ...policies.placing.ledger import Ledger
 from .errors import BadPlan
+from .handover import ANY
 
 
 class PlanLedger:
@@ -60,7 +62,8 @@ class PlanLedger:
         """Return the error that ends the run at a round."""
         return BadPlan(f"policy {self._policy}, round at {now_s:g} s: {what}")
 
-    def idle_without(self, jobs: Collection[str]) -> dict[str, int]:
-        """Return the idle GPUs of every node, by node id, as if these jobs held nothing."""
+    def free_without(self, jobs: Collection[str], nodes: Iterable[str]) -> Amounts:
+        """Return what is free on some nodes as if these jobs held nothing, with GPUs counted as in hand-overs."""
         with self._ledger.without(jobs) as rest:
-            return rest.idle_by_node()
+            free = {node: rest.free(node) for node in nodes}
+        return {node: Resources({ANY: has.gpus}, has.cpus, has.memory_gib) for node, has in free.items()}

@@ -28,6 +28,14 @@ def test_what_is_added_and_taken_away_again_leaves_the_amount(a: Resources, b: R
 
 
 @given(AMOUNTS, AMOUNTS)
+def test_what_two_amounts_have_beyond_each_other_makes_them_equal(a: Resources, b: Resources) -> None:
+    one, other = a + b.beyond(a), b + a.beyond(b)
+    assert one.devices == pytest.approx(other.devices)
+    assert (one.cpus, one.memory_gib) == (other.cpus, other.memory_gib)
+    assert a.beyond(a + b) == Resources()
+
+
+@given(AMOUNTS, AMOUNTS)
 def test_an_amount_fits_into_itself_with_anything_and_a_sum_does_not_fit_into_a_part(
     a: Resources, b: Resources
 ) -> None:
