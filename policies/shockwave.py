@@ -182,8 +182,7 @@ class ShockwavePolicy:
         chosen: dict[str, list[tuple[JobView, int]]] = {t: [] for t in types}
         taken: set[str] = set()
 
-        def take(job: JobView, wanted: Iterable[str]) -> None:
-            gpus = job.spec.asked_gpus
+        def take(job: JobView, gpus: int, wanted: Iterable[str]) -> None:
             for t in wanted:
                 if job.id not in taken and budget.take(t, gpus):
                     taken.add(job.id)
@@ -197,11 +196,11 @@ class ShockwavePolicy:
 
         for job in jobs:
             if is_pinned(job, round.cluster) and job.placement is not None:
-                take(job, (job.placement.gpu_type,))
+                take(job, job.placement.gpus, (job.placement.gpu_type,))
         for job in jobs:
-            take(job, by(self._rounds[job.id], job, A_ROUND))
+            take(job, job.spec.asked_gpus, by(self._rounds[job.id], job, A_ROUND))
         for job in jobs:
-            take(job, by(self._speed[job.id], job, 0.0))
+            take(job, job.spec.asked_gpus, by(self._speed[job.id], job, 0.0))
         return chosen
 
 

@@ -173,6 +173,10 @@ ROUNDS: dict[str, tuple[str, float, list[JobView], dict[str, str], dict[str, str
         "1x a:1", 0.0, [rigid("pinned", left_s=9e5, preemptible=False, placement=on("a", n0=1)), rigid("x")],
         {"pinned": "1xa"}, None,
     ),
+    "one that may not be stopped and has more than it asks for": (
+        "1x a:4", 0.0, [job("pinned", min_gpus=1, preemptible=False, placement=on("a", n0=3)), rigid("x")],
+        {"pinned": "3xa", "x": "1xa"}, None,
+    ),
     "nobody knows how long": ("1x a:1", 0.0, [rigid("x", left_s=None)], {"x": "1xa"}, None),
 }  # fmt: skip
 
