@@ -99,7 +99,7 @@ def explained(
         sentences.append(decision.reason)
     elif not isinstance(decision, Placed):
         sentences.append(decision.detail)
-        needs, free = int(round.columns.gpus[i]), idle_gpus(round.cluster, plan.placements.values())
+        needs, free = job.spec.asked_gpus, idle_gpus(round.cluster, plan.placements.values())
         free = {t: gpus for t, gpus in free.items() if job.spec.gpus_per_replica(t)}
         found |= {"needs_gpus": needs, "free_gpus": free}
         if free:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from coadapt.cli.main import run
+from coadapt.core.training_config import Adaptivity
 from coadapt.policies.catalogue import policy_names
 from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Timing
@@ -61,6 +62,20 @@ def test_a_job_of_a_pool_is_explained_within_its_pool() -> None:
     found = said("fifo", "second", 60.0, "1x t4:2@a, 1x t4:4@b", first="a", second="b", third="b")
     assert found.explanation.sentences[0] == "second starts on 2xt4."
     assert found.explanation.facts["jobs"] == 2
+
+
+def test_a_job_that_adapts_needs_its_fewest_gpus_whatever_a_tuned_one_would_ask_for() -> None:
+    jobs = [
+        TraceJob(id, 0.0, 4, application="cifar10", batch_size=128, adaptivity=Adaptivity.ADAPTIVE) for id in "ab"
+    ]
+    source, under = FittedApplications(["t4"]), Conditions()
+    both = [
+        explain(simulation(Workload.of(jobs), read_cluster("1x t4:1"), "pollux", {}, source, under), id, 60.0)
+        for id in "ab"
+    ]
+    (found,) = (one.explanation for one in both if one.explanation.chosen is None)
+    assert found.facts["needs_gpus"] == 1
+    assert "It needs 4 GPUs" not in " ".join(found.sentences)
 
 
 @pytest.mark.parametrize("policy", policy_names())
