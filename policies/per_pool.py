@@ -44,7 +44,8 @@ class PerPool(Policy):
             return self.of("").explain(job, round, plan)
         pool = round.jobs[job_of(job, round)].spec.pool or ""
         if pool not in plan.pools:
-            return plain_explanation(job, round, plan)
+            of_pool = replace(round, cluster=round.cluster.of_pool(pool))  # what others leave free is not for it
+            return plain_explanation(job, of_pool, replace(plan, notes=()))
         return self.of(pool).explain(job, rounds_of_pools(round)[pool], plan.pools[pool])
 
 

@@ -87,7 +87,10 @@ def test_a_job_of_a_pool_without_nodes_gets_nothing(pool: str | None) -> None:
     assert isinstance(waits, Waiting)
     assert waits.reason is WaitReason.POOL_EMPTY
     assert isinstance(placed, Placed)
-    assert waits.detail in policy.explain("1", round, plan).sentences
+    noted = replace(plan, notes=("pool x: the search ended at a limit",))
+    told = policy.explain("1", round, noted)
+    assert told.sentences == ("1 gets nothing this round.", waits.detail)  # no GPUs or notes of other pools
+    assert told.facts["free_gpus"] == {}
     assert policy.explain("2", round, plan).chosen == "1xt4"
 
 
