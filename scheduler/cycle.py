@@ -166,6 +166,7 @@ class SchedulingCycle:
         anew = (nodes.cluster, nodes.alive, nodes.ready) != (before.cluster, before.alive, before.ready)
         ids, records.changed = records.changed | records.due(now), set()
         jobs = self._store.unretired
+        self._losses = {job_id: lost for job_id, lost in self._losses.items() if job_id in jobs}
         if self._known.version != self._known_version:
             self._known_version = self._known.version
             ids |= records.to_measure

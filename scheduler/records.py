@@ -36,7 +36,7 @@ class Records:
     def note(self, job: JobRecord) -> None:
         """Have the job looked at in the next cycle, and again when its time comes (`due_s`)."""
         self.changed.add(job.id)
-        if any(run.startable for run in job.profiles):
+        if job.active and any(run.startable for run in job.profiles):
             self.to_measure.add(job.id)
         else:
             self.to_measure.discard(job.id)

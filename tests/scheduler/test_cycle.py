@@ -712,6 +712,13 @@ def test_a_cycle_with_nothing_new_looks_at_no_job_and_sends_nothing(tmp_path: Pa
     assert world.results[-1].round is None
 
 
+def test_a_cycle_remembers_nothing_of_jobs_that_are_retired(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS + "executorlost a\ncancel a\nsubmit b types=t4\nstep\ncancel b\ngo\n? a retired\n? b retired")
+    assert world.cycle._losses == {}
+    assert world.cycle._records.to_measure == set()
+
+
 def test_a_report_of_training_gives_a_cycle_nothing_to_do(tmp_path: Path) -> None:
     world = World(tmp_path, "1x t4:4")
     world.play(RUNS + "go\nreport a t4\nstep\nreport a t4")
