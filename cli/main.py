@@ -453,7 +453,7 @@ def cluster(as_json: Json = False) -> None:
 
 @app.command()
 def explain(job: Job, as_json: Json = False) -> None:
-    """Say why a job has the GPUs it has: its goodput everywhere, and what each GPU type costs this round."""
+    """Say why a job has the GPUs it has, by the rules of the policy that runs."""
     client = _connect()
     found = client.explain(_resolve(client, job))
     if as_json:

@@ -49,7 +49,10 @@ class RoundClock(Protocol):
 
 @dataclass(frozen=True)
 class AtIntervals:
-    """Hold a round at every multiple of `interval_s` from `first_s` on, while there are jobs."""
+    """Hold a round every `interval_s` while there are jobs, beginning at a multiple of it from `first_s` on.
+
+    A round that the policy asked for counts, as live: the next comes `interval_s` after it.
+    """
 
     interval_s: float
     first_s: float = 0.0
