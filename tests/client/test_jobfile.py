@@ -60,6 +60,12 @@ def test_a_cluster_whose_nodes_have_not_come_yet_accepts_any_type() -> None:
     assert len(jobfile.misfits(spec, Cluster((Node("n", "t4", 1),)))) == 1
 
 
+def test_a_job_whose_replicas_have_no_size_on_the_cluster_is_told_so() -> None:
+    spec = jobfile.parse(MINIMAL + "resources: {gpus_per_replica: {h100: 2}}\n")
+    said = "resources.gpus_per_replica: names no GPU type of this cluster, which has a100, t4"
+    assert jobfile.misfits(spec, Cluster((Node("1", "t4", 1), Node("2", "a100", 4)))) == [said]
+
+
 @pytest.mark.parametrize(
     ("pool", "said"),
     [
