@@ -1,19 +1,21 @@
 """How long a job still needs: one prediction for live and for simulated jobs. Pure.
 
-It is the time on the GPUs that policies of fixed sizes give a job. These are as many as it asks for, of its
-fastest GPU type, on as few nodes as possible. So it does not depend on where the job happens to be.
+It is the time on the GPUs that policies of fixed sizes give a job. These are as many as it asks for, of the
+fastest GPU type that has so many, on as few nodes as possible. So it does not depend on where the job happens
+to be.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.cluster import Cluster
 from ..core.completion import samples_left
 from ..core.expected import BAND, UNKNOWN, Expected, ExpectedSource
 from .goodput import ConfigurationArrays, GoodputModel, JobModel, goodput_matrix
@@ -50,19 +52,19 @@ class Work:
     may_end_sooner: bool = False
 
 
-def asked_speeds(models: Sequence[GoodputModel | None], gpus: Sequence[int], nodes: Mapping[str, int]) -> Speeds:
-    """Return how fast each job is on the GPUs it asks for, of its fastest GPU type.
+def asked_speeds(models: Sequence[GoodputModel | None], gpus: Sequence[int], cluster: Cluster) -> Speeds:
+    """Return how fast each job is on the GPUs it asks for, of the fastest GPU type that has so many.
 
     Args:
         gpus: that each job asks for.
-        nodes: GPUs of the largest node of each GPU type.
     """
     speed, error = np.zeros(len(models)), np.zeros(len(models))
-    if not nodes:
-        return Speeds(speed, error)
-    types, sizes = tuple(nodes), np.array(list(nodes.values()), np.int64)
-    asked = np.array(gpus, np.int64)
+    capacity, asked = cluster.capacity(), np.array(gpus, np.int64)
     for count in np.unique(asked).tolist():
+        types = tuple(t for t in capacity if capacity[t] >= count)
+        if not types:
+            continue
+        sizes = np.array([cluster.largest_nodes[t] for t in types], np.int64)
         jobs = np.flatnonzero(asked == count)
         of = ConfigurationArrays(
             types, sizes, np.arange(len(types)), -(-count // sizes), np.full(len(types), count)

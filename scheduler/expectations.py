@@ -34,7 +34,7 @@ def expectations(
         pools.setdefault(job.spec.pool or "", []).append(job)
     for pool, mine in pools.items():
         asked = [job.spec.asked_gpus for job in mine]
-        speeds = asked_speeds([models.get(job.id) for job in mine], asked, cluster.of_pool(pool).largest_nodes)
+        speeds = asked_speeds([models.get(job.id) for job in mine], asked, cluster.of_pool(pool))
         columns = zip(mine, speeds.samples_per_s.tolist(), speeds.error.tolist(), strict=True)
         for job, samples_per_s, error in columns:
             earlier = lengths.of(NO_USER, job.script_key) if job.script_key else None

@@ -117,7 +117,7 @@ def simulation(
             part = _profiled(part, conditions.knows, under.profiling_s)
         knowledge = LearningKnowledge(part, jobs, conditions.knows, under.noise, under.seed)
         slow = {id: model.slowdown for id, model in zip(part.ids, part.models, strict=True) if model is not None}
-        return Engine(AdaptiveWorld(part, jobs, knowledge, slow, on.largest_nodes), on, made, timing, failures)
+        return Engine(AdaptiveWorld(part, jobs, knowledge, slow, on), on, made, timing, failures)
 
     has_lengths = not isinstance(source, Rated | Tabulated) and not _trains(workload)
     if under.lengths is not Lengths.TOLD and not has_lengths:

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from pydantic import ValidationError
 
+from ...core.cluster import Cluster
 from ...core.job import JobSpec, ResourceRequest
 from ...core.placement import Placement
 from ...core.training_config import Adaptivity, TrainingConfig
@@ -72,7 +73,7 @@ class AdaptiveWorld:
     """Jobs that progress epoch by epoch, in steps at the initial batch size. A larger step is worth its gain.
 
     `slowdown`: factor by which a model trains slower than its measured steps say, by name; `*`: all others.
-    `largest_nodes`: GPUs of the largest node of each type; with it, policies are told how long rigid jobs need.
+    `cluster`: where the jobs run; with it, policies are told how long rigid jobs need.
     """
 
     learns = True
@@ -83,7 +84,7 @@ class AdaptiveWorld:
         applications: Sequence[Application],
         knowledge: Knowledge,
         slowdown: Mapping[str, float] | None = None,
-        largest_nodes: Mapping[str, int] | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
         self.workload = workload
         self.applications = applications  # one per job
@@ -91,7 +92,7 @@ class AdaptiveWorld:
         self._slow = [
             1.0 if slowdown is None else slowdown.get(a.name, slowdown.get("*", 1.0)) for a in applications
         ]
-        self.told = ToldModels(workload, applications, knowledge, largest_nodes or {})
+        self.told = ToldModels(workload, applications, knowledge, cluster)
         self._epoch = [0] * len(workload)
         self._batch: list[Batch | None] = [None] * len(workload)
         self._specs: dict[tuple[Application, Adaptivity, int, int, int, bool], JobSpec] = {}

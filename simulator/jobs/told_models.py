@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ...core.cluster import Cluster
 from ...core.completion import fraction_done, samples_left
 from ...core.expected import Expected
 from ...core.training_config import Adaptivity, Count
@@ -28,7 +29,7 @@ class ToldModels:
     """Tell a job's fitted model, and the work that its epochs leave.
 
     Args:
-        largest_nodes: GPUs of the largest node of each type. With it, how long rigid jobs still need is told.
+        cluster: where the jobs run. With it, how long rigid jobs still need is told.
     """
 
     def __init__(
@@ -36,10 +37,10 @@ class ToldModels:
         workload: Workload,
         applications: Sequence[Application],
         knowledge: ModelSource,
-        largest_nodes: Mapping[str, int],
+        cluster: Cluster | None,
     ) -> None:
         self._workload, self._applications, self._knowledge = workload, applications, knowledge
-        self._largest_nodes = largest_nodes
+        self._cluster = cluster
         self._ends = np.array([a.statistics.boundaries[a.epochs - 1] for a in applications], float)
         self._speed: dict[int, tuple[JobModel, float, float]] = {}  # a rigid job's model, steps/s, their error
 
@@ -83,13 +84,13 @@ class ToldModels:
 
         The speed is in steps/s at the initial batch size.
         """
-        if not self._largest_nodes or self._workload.adaptivity[job] is not Adaptivity.RIGID:
+        if self._cluster is None or self._workload.adaptivity[job] is not Adaptivity.RIGID:
             return 0.0, 0.0
         model = self._knowledge.model(job)
         if model is None:
             return 0.0, 0.0
         if job not in self._speed or self._speed[job][0] is not model:
-            found = asked_speeds([model], [int(self._workload.gpus[job])], self._largest_nodes)
+            found = asked_speeds([model], [int(self._workload.gpus[job])], self._cluster)
             steps = float(found.samples_per_s[0]) / self._applications[job].initial_batch_size
             self._speed[job] = model, steps, float(found.error[0])
         return self._speed[job][1:]

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from coadapt.core.cluster import Cluster
 from coadapt.core.expected import UNKNOWN, ExpectedSource
 from coadapt.estimators.goodput import goodput_on
 from coadapt.estimators.log_normal import LogNormal
@@ -22,9 +23,9 @@ from coadapt.estimators.profile import Profile
 from coadapt.estimators.run_lengths import Lengths
 from coadapt.estimators.throughput import ThroughputModel, ThroughputParams, spread_of
 
-from tests.support.rounds import model
+from tests.support.rounds import cluster, model
 
-NODES = {"a": 4, "b": 8}
+NODES = cluster("4x a:4, 2x b:8")
 SLOW_LINK = model({"a": 100.0, "b": 300.0}, link=0.05)
 WORK = 9000.0
 
@@ -32,13 +33,21 @@ WORK = 9000.0
 def test_the_speed_is_that_of_the_fastest_type_on_the_gpus_asked_for() -> None:
     asked = [1, 4, 8, 16, 4]
     found = asked_speeds([SLOW_LINK] * 4 + [None], asked, NODES)
-    best = [max(goodput_on(SLOW_LINK, t, gpus, most) for t, most in NODES.items()) for gpus in asked[:4]]
+    sizes = NODES.largest_nodes.items()
+    best = [max(goodput_on(SLOW_LINK, t, gpus, most) for t, most in sizes) for gpus in asked[:4]]
     assert found.samples_per_s.tolist() == pytest.approx([*best, 0.0])
     assert found.samples_per_s.tolist()[:4] == sorted(best), "more GPUs are faster here"
 
 
+def test_a_type_with_fewer_gpus_than_a_job_asks_for_does_not_tell_its_speed() -> None:
+    few = cluster("2x a:4, 1x b:4")
+    found = asked_speeds([SLOW_LINK] * 3, [4, 8, 16], few)
+    speeds = [goodput_on(SLOW_LINK, gpu_type, gpus, 4) for gpu_type, gpus in (("b", 4), ("a", 8))]
+    assert found.samples_per_s.tolist() == pytest.approx([*speeds, 0.0])
+
+
 def test_without_nodes_nobody_knows_a_speed() -> None:
-    assert asked_speeds([SLOW_LINK], [1], {}).samples_per_s.tolist() == [0.0]
+    assert asked_speeds([SLOW_LINK], [1], Cluster(())).samples_per_s.tolist() == [0.0]
 
 
 def test_the_band_is_that_of_the_models_error_and_of_the_spread_of_measurements() -> None:

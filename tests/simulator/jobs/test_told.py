@@ -44,7 +44,7 @@ def models(knows: Knows) -> World:
     one = FittedApplications(["a100", "t4"])["cifar10"]
     workload = Workload.of([TraceJob(id, 0.0, n, None, "cifar10", 512) for id, n in (("a", 1), ("b", 4))])
     known = LearningKnowledge(workload, [one, one], knows)
-    return AdaptiveWorld(workload, [one, one], known, largest_nodes={"a100": 8, "t4": 4})
+    return AdaptiveWorld(workload, [one, one], known, cluster=cluster_of("1x a100:8, 1x t4:4"))
 
 
 # Kind of job -> where its length comes from, before it has run.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from coadapt.core.cluster import Cluster
 from coadapt.core.expected import UNKNOWN
 from coadapt.core.training_config import Adaptivity
 from coadapt.estimators.goodput import JobModel
@@ -11,12 +12,13 @@ from coadapt.simulator.jobs.adaptive import AdaptiveWorld
 from coadapt.simulator.jobs.fitted import FittedApplications
 from coadapt.simulator.jobs.knowledge import Knows, LearningKnowledge
 from coadapt.simulator.jobs.told_models import ToldModels
+from coadapt.simulator.traces.cluster_file import cluster_of
 from coadapt.simulator.traces.workload import TraceJob, Workload
 
 from tests.support.rounds import model
 
-NODES = {"a100": 8, "t4": 4}
-ONE = FittedApplications(list(NODES))["cifar10"]
+NODES = cluster_of("1x a100:8, 1x t4:4")
+ONE = FittedApplications(NODES.gpu_types)["cifar10"]
 END = float(ONE.statistics.boundaries[ONE.epochs - 1])
 SPEED = {"a100": 512.0 * 4, "t4": 512.0}  # samples/s on one GPU
 
@@ -31,7 +33,7 @@ class Known:
         return self.found
 
 
-def told(known: Known, *adaptivity: Adaptivity, nodes: dict[str, int] = NODES) -> ToldModels:
+def told(known: Known, *adaptivity: Adaptivity, nodes: Cluster | None = NODES) -> ToldModels:
     jobs = [
         TraceJob(str(i), 0.0, 1, application="cifar10", batch_size=512, adaptivity=one)
         for i, one in enumerate(adaptivity)
@@ -40,15 +42,13 @@ def told(known: Known, *adaptivity: Adaptivity, nodes: dict[str, int] = NODES) -
 
 
 def test_rigid_jobs_that_train_models_tell_how_long_they_take_as_far_as_their_model_says() -> None:
-    types = ("a100", "t4")
-    one = FittedApplications(types)["cifar10"]
     rows = [TraceJob(str(n), 0.0, n, application="cifar10", batch_size=512) for n in (1, 4)]
     workload = Workload.of(rows)
 
     def told(knows: Knows, workload: Workload) -> list[float]:
-        knowledge = LearningKnowledge(workload, [one, one], knows)
-        world = AdaptiveWorld(workload, [one, one], knowledge, largest_nodes={"a100": 8, "t4": 4})
-        whole = np.full(2, one.statistics.boundaries[one.epochs - 1])
+        knowledge = LearningKnowledge(workload, [ONE, ONE], knows)
+        world = AdaptiveWorld(workload, [ONE, ONE], knowledge, cluster=NODES)
+        whole = np.full(2, ONE.statistics.boundaries[ONE.epochs - 1])
         start, half = (world.told.remaining_s(np.arange(2), whole * done) for done in (0.0, 0.5))
         assert half.tolist() == pytest.approx((start / 2).tolist(), nan_ok=True)
         return [float(seconds) for seconds in start]
@@ -72,12 +72,12 @@ def test_a_rigid_job_needs_its_steps_left_at_the_speed_of_the_fastest_type() -> 
     [
         (model(SPEED), Adaptivity.ADAPTIVE, NODES),
         (None, Adaptivity.RIGID, NODES),
-        (model(SPEED), Adaptivity.RIGID, {}),
+        (model(SPEED), Adaptivity.RIGID, None),
     ],
     ids=["a job whose size is chosen", "a job without a model", "without nodes"],
 )
 def test_of_other_jobs_nobody_says_how_long_they_need(
-    known: JobModel | None, adaptivity: Adaptivity, nodes: dict[str, int]
+    known: JobModel | None, adaptivity: Adaptivity, nodes: Cluster | None
 ) -> None:
     found = told(Known(known), adaptivity, nodes=nodes)
     assert np.isnan(found.remaining_s(np.array([0]), np.array([0.0]))).all()
