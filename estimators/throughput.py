@@ -97,7 +97,6 @@ _AT = {name: i for i, name in enumerate(NAMES)}
 _LOGARITHMIC = [_AT[name] for name in ("alpha_c", "beta_c", "alpha_r", "alpha_n")]
 NO_TIME_S = 1e-30
 TILE = 4  # samples; GPU kernels work on whole tiles, and other batch sizes fall back to slower ones
-_NETWORK = ("alpha_r", "rho_r", "alpha_n", "rho_n", "delta_n", "eta_n", "omega_n", "gamma", "delta_c")
 _ACROSS = ("alpha_n", "rho_n", "delta_n", "eta_n", "omega_n")
 
 # Bounds of θ, and the weak prior (target, weight) that decides what data leave open.

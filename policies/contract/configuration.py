@@ -76,11 +76,6 @@ def block(gpus: int) -> int:
     return 1 << (gpus - 1).bit_length()
 
 
-def floor_block(gpus: int) -> int:
-    """Return the largest power of two not above `gpus`."""
-    return 1 << (gpus.bit_length() - 1)
-
-
 class ConfigurationSet:
     """Every configuration of a cluster, in a stable order: by GPU type, then GPUs, then nodes.
 

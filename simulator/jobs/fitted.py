@@ -65,11 +65,6 @@ def _fit_of(name: str, known: dict[str, Any], gpu_type: str) -> FittedStepTimes 
     return FittedStepTimes(pace.params, min(known["min_local_bsz"], pace.max_local_bsz), pace.max_local_bsz)
 
 
-def application_names() -> tuple[str, ...]:
-    """Return the names of all fitted applications, sorted."""
-    return tuple(sorted(_models()))
-
-
 @cache
 def _models() -> dict[str, Any]:
     models: dict[str, Any] = json.loads(TRAINING.read_text())["models"]

@@ -100,11 +100,6 @@ class StepTimes:
         times = np.concatenate([times, np.stack(spread[1:], axis=1)])
         return cls(name, tables, points, times)
 
-    @property
-    def most_nodes(self) -> int:
-        """The largest number of nodes that was measured."""
-        return int(self.points[:, 0].max())
-
     def sizes(self, shape: Sequence[int]) -> tuple[float, float]:
         """Return the smallest and largest local batch size that `at` knows for a shape.
 
