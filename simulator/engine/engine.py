@@ -298,7 +298,7 @@ class Engine:
     # --- rounds -----------------------------------------------------------------------------------------------
 
     def _decide(self) -> None:
-        jobs, active = self._jobs, self._active
+        jobs, active = self._jobs, np.sort(self._active)  # in order of submission, as live
         self.world.told.learn(self._now, jobs.finished_s, jobs.held_s)
         columns = JobColumns(
             ids=self._ids[active],

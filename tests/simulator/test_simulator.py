@@ -114,6 +114,18 @@ def test_a_job_whose_node_fails_goes_on_elsewhere_from_its_last_checkpoint() -> 
     assert 0 < failing.time_s < 20_000
 
 
+def test_a_round_has_its_jobs_in_order_of_submission_whoever_was_ready_first() -> None:
+    measured = TraceJob("measured", 0.0, 1, 300.0, ready_after_s=100.0)
+    world = FixedLengthWorld(Workload.of([measured, job("known", 10.0, 1, 300.0)]))
+    seen: list[list[str]] = []
+
+    def watch(round: Round, plan: Plan) -> None:
+        seen.append([view.id for view in round.jobs])
+
+    Engine(world, cluster_of("1x t4:2"), make_policy("fifo"), EVERY_MINUTE, watch=watch).run()
+    assert seen[:2] == [["known"], ["measured", "known"]]
+
+
 def test_virtual_clusters_share_nothing() -> None:
     jobs = [
         TraceJob("a1", 0, 1, 100, virtual_cluster="a"),
