@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,6 +15,8 @@ class PolicyTraits:
     early_rounds: it expects rounds soon after a job arrives or ends, as the live service has them.
     profile_cache: it expects jobs to know what earlier runs of their script measured, as live jobs do.
     needs_expected: it goes by the time that jobs still need, and assumes one where it is unknown.
+
+    Raises TypeError, in one sentence, for a trait that is neither True nor False.
     """
 
     fixed_sizes: bool
@@ -23,3 +25,9 @@ class PolicyTraits:
     early_rounds: bool = False
     profile_cache: bool = False
     needs_expected: bool = False
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, bool):
+                raise TypeError(f"traits: {field.name}: {value!r} is not accepted, must be True or False")

@@ -20,6 +20,7 @@ from coadapt.policies.contract.configuration import block
 from coadapt.policies.contract.explanation import Explanation, named, plain_explanation
 from coadapt.policies.contract.policy import Policy
 from coadapt.policies.contract.round import JobView, Note, Plan, Round
+from coadapt.policies.contract.traits import PolicyTraits
 from coadapt.policies.placing.ledger import Ledger
 from coadapt.policies.sia import SiaOptions, restart_factors
 from coadapt.policies.themis import finish_time_fairness
@@ -530,6 +531,11 @@ def test_an_unknown_job_is_named_by_every_policy() -> None:
         policy = made(name)
         with pytest.raises(KeyError, match="'nope' is not in this round"):
             policy.explain("nope", round, policy.plan(round))
+
+
+def test_a_trait_that_is_neither_true_nor_false_is_refused_in_a_sentence() -> None:
+    with pytest.raises(TypeError, match=r"^traits: preempts: 'no' is not accepted, must be True or False$"):
+        PolicyTraits(fixed_sizes=True, uses_models=False, preempts="no")  # type: ignore[arg-type]
 
 
 def test_a_policy_class_without_traits_is_refused_in_a_sentence() -> None:
