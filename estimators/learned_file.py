@@ -52,7 +52,7 @@ def read(path: Path, name: str) -> tuple[dict[str, Any], float]:
     except FileNotFoundError:
         raise
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: is no learned model: {error}") from None
+        raise ValueError(f"{path}: is torn or no learned model: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT or "model" not in document:
         raise ValueError(f"{path}: is no learned model")
     if (document.get("version"), document.get("name")) != (VERSION, name):

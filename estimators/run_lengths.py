@@ -72,7 +72,9 @@ class RunLengthLearner:
                 if seconds is None or not isinstance(row["user"], str) or not isinstance(row["script"], str):
                     raise ValueError(f"script {row['script']!r} needs a user and seconds")
                 known[row["user"], row["script"]] = Lengths(seconds, samples)
-        except (KeyError, TypeError, ValueError) as error:
+        except ValueError as error:
+            raise ValueError(f"run_lengths: {error}") from None
+        except (KeyError, TypeError) as error:
             raise ValueError(f"run_lengths: is no such model: {type(error).__name__}: {error}") from None
         return RunLengths(known)
 

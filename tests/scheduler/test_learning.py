@@ -64,7 +64,7 @@ def test_a_torn_file_is_told_in_one_sentence_and_learned_anew(world: World, tmp_
     world.play("reopen")
     told = [str(event.data["text"]) for event in world.store.events() if event.kind == "error"]
     assert len(told) == 1
-    assert told[0].startswith(f"{tmp_path / FILE}: is no learned model: ")
+    assert told[0].startswith(f"{tmp_path / FILE}: is torn or no learned model: ")
     assert told[0].endswith("; it is learned anew")
     world.play("after 60\ngo")
     assert world.cycle.learning.wait(10.0)
