@@ -54,7 +54,10 @@ def _pool(name: str, words: str) -> Cluster:
     """Read the nodes of a pool, whose ids begin with its name."""
     if not words.strip(" ,"):
         raise ValueError(f"cluster: pool {name!r} has no nodes; write for example '2x t4:4'")
-    return cluster_of(words, f"{name}-", name)
+    found = cluster_of(words, f"{name}-", name)
+    if strange := next((node.pool for node in found.nodes if node.pool != name), None):
+        raise ValueError(f"cluster: pool {name!r}: {words!r} names pool {strange!r}; leave out '@{strange}'")
+    return found
 
 
 def read_cluster(given: str) -> SimulatedCluster:
@@ -80,10 +83,10 @@ def read_cluster(given: str) -> SimulatedCluster:
         raise ValueError(f"cluster: {path}: {safe_yaml.told(error, 'cluster file')}") from None
     if isinstance(content, dict) and isinstance(content.get("nodes"), str) and len(content) == 1:
         return _by_pool(cluster_of(content["nodes"]))
-    named = [content.get(field) for field in POOLS if field in content] if isinstance(content, dict) else []
-    parts = named[0] if len(named) == 1 else None
+    alone = isinstance(content, dict) and len(content) == 1
+    parts = next((content.get(field) for field in POOLS if field in content), None) if alone else None
     if not isinstance(parts, dict) or not parts or not all(isinstance(words, str) for words in parts.values()):
-        raise ValueError(f'cluster: {path} needs `nodes: "6x t4:4"` or `pools:` with such words by name')
+        raise ValueError(f'cluster: {path} needs `nodes: "6x t4:4"`, or `pools:` with such words by name, alone')
     return SimulatedCluster({str(name): _pool(str(name), words) for name, words in parts.items()})
 
 
