@@ -156,16 +156,17 @@ class _Walk:
         return _read(value, self._script) & self._local
 
     def _is_local(self, value: ast.expr) -> bool:
-        """Return whether a value is of a replica's samples: by its names, a function or a loop of training data."""
+        """Return whether a value is of a replica's samples: by its names, a function or a training loop."""
         if self._read(value):
             return True
         data = self._script.data
         return any(
-            isinstance(node, ast.Call)
-            and _name(node.func) not in _TAKES
-            and (_names(_given(node)) & data or _name(node.func) in data)
-            or isinstance(node, _COMPREHENSIONS)
-            and _names(part.iter for part in node.generators) & data
+            (
+                isinstance(node, ast.Call)
+                and _name(node.func) not in _TAKES
+                and (_names(_given(node)) & data or _name(node.func) in data)
+            )
+            or (isinstance(node, _COMPREHENSIONS) and _names(part.iter for part in node.generators) & data)
             for node in _unshared(value, self._script)
         )
 

@@ -114,7 +114,9 @@ class Shuffled:
         return 8
 
 
-def test_an_epoch_whose_order_is_another_one_after_a_restart_begins_anew(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_epoch_whose_order_is_another_one_after_a_restart_begins_anew(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     sampler = Shuffled()
 
     def act(group: Group) -> list[list[int]]:

@@ -12,7 +12,9 @@ from tests.support.ranks import on_ranks
 from tests.support.sessions import Script, session_of
 
 
-@pytest.mark.parametrize(("replicas", "plan"), [(1, BatchPlan(2, 1, 4)), (2, BatchPlan(2)), (2, BatchPlan(1, 1, 4))])
+@pytest.mark.parametrize(
+    ("replicas", "plan"), [(1, BatchPlan(2, 1, 4)), (2, BatchPlan(2)), (2, BatchPlan(1, 1, 4))]
+)
 def test_each_batch_is_given_in_parts_that_make_it_up(replicas: int, plan: BatchPlan) -> None:
     def act(group: Group) -> list[list[int]]:
         script = Script()
