@@ -43,8 +43,6 @@ class Settings(BaseModel):
     restart_cost_s: float = Field(default=30.0, ge=0)
     # A job that does not leave its slots in this time has its executor restarted, which ends its workers.
     release_timeout_s: float = Field(default=120.0, gt=0)
-    # Window of the time served a policy sees (Sia, section 3.5.6).
-    service_window_s: float = Field(default=300.0, gt=0)
 
     # Multiplies every job's own time scale on emulated nodes: 10 is ten times faster than the measured GPUs.
     time_scale: float = Field(default=1.0, gt=0)

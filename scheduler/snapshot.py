@@ -180,7 +180,6 @@ def job_view(
         restart_cost_s=expected_restart_s(job, settings, now),
         largest_gpus=job.largest_gpus,
         attained_gpu_s=held.gpu_s(now),
-        served_in_window_s=held.served_s(now - settings.service_window_s, now),
         progress=float(job.report.get("progress_samples", 0.0)),
         submitted_s=job.state.submitted_s,
         expected=expected,

@@ -27,6 +27,7 @@ from .lazy import LazyMapping
 from .leftovers import leftovers
 from .recent_needs import RecentNeeds
 from .solvers import SOLVERS, allocation_solver
+from .time_shares import TimeShares
 
 # A bonus far below any real difference. Among equal choices jobs stay, then those that came first win.
 TIE = 1e-6
@@ -115,8 +116,8 @@ class ProgramPolicy(ABC):
         self._program: ChoiceProgram | None = None
         self._limits: Limits | None = None  # of `_program`
         self._kept: dict[str, _Kept] = {}
-        self._rest_until: dict[str, float] = {}  # when the job may have its next turn
-        self._ran: dict[str, float] = {}  # when it last held GPUs
+        window_s = options.timeshare_window_s
+        self._turns = None if window_s is None else TimeShares(window_s)
 
     @abstractmethod
     def values(
@@ -137,7 +138,7 @@ class ProgramPolicy(ABC):
 
         Args:
             current, stay_base: (jobs,) as in `Values`.
-            shares: (jobs,) factors of λ, as `shares` returns them.
+            shares: (jobs,) factors of λ: 1, or those of `TimeShares`.
         """
 
     def to_come(self, jobs: Sequence[JobView], configurations: ConfigurationSet, now: float) -> np.ndarray:
@@ -166,7 +167,8 @@ class ProgramPolicy(ABC):
         with InterruptsWait():  # once, and not for each change
             program = self._prepare(limits, configurations)
             current, stay_base = self._value(program, jobs, held, configurations)
-            weights = self.weigh(jobs, current, stay_base, self.shares(jobs, round.now))
+            shares = np.ones(len(jobs)) if self._turns is None else self._turns.factors(jobs, round.now)
+            weights = self.weigh(jobs, current, stay_base, shares)
             free = [i for i, job in enumerate(jobs) if job.id not in held]
             ids = [jobs[i].id for i in free]
             program.weigh(ids, weights.offset[free], weights.scale[free])
@@ -210,7 +212,7 @@ class ProgramPolicy(ABC):
             lambda i: _costs(solution, limits, configurations, kinds.of(demands[jobs[i].id])),
         )
         unmet = {ids[row] for row in solution.unmet}
-        resting = frozenset(self._rest_until)
+        resting = frozenset(() if self._turns is None else self._turns.resting)
         reasons = ProgramReasons(round, configurations, gains, costs, wanted, placements, unmet, resting)
         return Plan(
             placements=placements,
@@ -329,32 +331,6 @@ class ProgramPolicy(ABC):
         if self._kinds is None or kinds.demands != self._kinds.demands:
             self._kinds, self._program = kinds, None
         return self._kinds
-
-    def shares(self, jobs: Sequence[JobView], now: float) -> np.ndarray:
-        """Return (jobs,) the factor of λ: 1 without time sharing, else 1 + w (section 3.5.6)."""
-        window = self._options.timeshare_window_s
-        if window is None:
-            return np.ones(len(jobs))
-        active = {job.id for job in jobs}
-        rest = {id: until for id, until in self._rest_until.items() if id in active and until > now}
-        ran = {id: when for id, when in self._ran.items() if id in active}
-        served = {job.id: min(max(job.served_in_window_s, 0.0), window) for job in jobs}
-        for job in jobs:
-            if job.id not in rest and served[job.id] >= window - 1e-6:
-                rest[job.id] = now + window
-            if job.placement is not None:
-                ran[job.id] = now
-        self._rest_until, self._ran = rest, ran
-
-        def weight(job: JobView) -> float:
-            if job.id in rest:
-                return 0.0
-            if job.placement is not None:
-                return 3.0
-            waited = now - ran[job.id] if job.id in ran else job.age_s
-            return 1.0 - served[job.id] / window + min(waited / (10 * window), 1.0)
-
-        return 1.0 + np.array([weight(job) for job in jobs])
 
 
 def _realised(placement: Placement, configurations: ConfigurationSet) -> Configuration:

@@ -35,8 +35,6 @@ class JobView:
     restart_cost_s: float = 30.0  # measured pause of one restart
     largest_gpus: Mapping[str, int] = field(default_factory=dict)  # most GPUs ever held, per GPU type
     attained_gpu_s: float = 0.0
-    # Seconds served in the last time-share window (Sia, section 3.5.6).
-    served_in_window_s: float = 0.0
     progress: float = 0.0  # samples at the initial batch size
     submitted_s: float = 0.0
     # Time that the job still needs on the GPUs it asks for, of its fastest GPU type.

@@ -200,8 +200,6 @@ def test_time_sharing_gives_every_job_an_unbroken_turn() -> None:
     jobs = [job(id, submitted_s=float(i)) for i, id in enumerate("xyz")]
     history: list[str] = []
     for step in range(18):
-        recent = history[-3:]
-        jobs = [replace(j, served_in_window_s=60.0 * recent.count(j.id)) for j in jobs]
         plan = policy.plan(given("1x a:1", jobs, {id: {"1xa": 1.0} for id in "xyz"}, now=60.0 * step))
         (running,) = plan.placements
         history.append(running)
@@ -220,9 +218,10 @@ def test_without_time_sharing_the_job_that_runs_goes_on() -> None:
 
 
 def test_a_time_shared_job_is_not_stopped_while_gpus_are_free() -> None:
-    view = job("x", placement=on("a", n0=1), served_in_window_s=180.0)
-    plan = make_policy("sia", timeshare_window_s=180.0).plan(given("1x a:2", [view], {"x": {"1xa": 1.0}}))
-    assert held(plan) == {"x": "1xa"}
+    policy, view = make_policy("sia", timeshare_window_s=180.0), job("x", placement=on("a", n0=1))
+    for step in range(6):
+        plan = policy.plan(given("1x a:2", [view], {"x": {"1xa": 1.0}}, now=60.0 * step))
+        assert held(plan) == {"x": "1xa"}
 
 
 def random_round(seed: int, jobs: int) -> Round:

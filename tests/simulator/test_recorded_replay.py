@@ -59,6 +59,17 @@ def test_a_profile_run_keeps_gpus_of_its_jobs_pool_also_beside_nodes_of_no_pool(
     assert replayed(profiled, waits, cluster="1x t4:1@lab, 1x a100:1").started_s.min() > 390
 
 
+@pytest.mark.parametrize("window_s", [100.0, 600.0])
+def test_jobs_that_share_time_take_turns_of_the_window_as_live(window_s: float) -> None:
+    nodes = read_cluster("1x t4:1")
+    jobs = Workload.of([JOB, replace(JOB, id="b")])
+    source, under = source_of(False, None, nodes), Conditions(Timing(5.0))
+    found = simulation(jobs, nodes, "sia", {"timeshare_window_s": window_s}, source, under).run()
+    second = next(h.time_s for h in found.holdings if h.job == 1)
+    first = next(h.time_s for h in found.holdings if h.job == 0)
+    assert second - first == pytest.approx(window_s, abs=5.0)
+
+
 def world(model: RecordedModel = MODEL) -> AdaptiveWorld:
     workload = Workload.of([replace(JOB, model=model, batch_size=8)])
     applications: list[Application] = [application_of("a", model, ["t4", "a100"])]
