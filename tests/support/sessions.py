@@ -73,6 +73,9 @@ def session_of(script: Script, plan: BatchPlan | None = None, group: Group | Non
     return session
 
 
+_kept: list[Managed] = []  # a process whose executor goes away ends at once
+
+
 class Managed:
     """A managed session and its executor's end of the channel."""
 
@@ -87,6 +90,7 @@ class Managed:
         self.events: list[Any] = []
         self._executor = Connection(ours.detach())
         self._store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        _kept.append(self)
 
     def send(self, *commands: Command) -> None:
         """Send commands; return when the last of them has arrived."""
