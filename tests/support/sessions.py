@@ -73,23 +73,17 @@ def session_of(script: Script, plan: BatchPlan | None = None, group: Group | Non
     return session
 
 
-_kept: list[Managed] = []  # a process whose executor goes away ends at once
+_kept: list[Executor] = []  # a process whose executor goes away ends at once
 
 
-class Managed:
-    """A managed session and its executor's end of the channel."""
+class Executor:
+    """The executor's end of the channel of this process."""
 
-    def __init__(self, script: Script, checkpoints: Path | None = None, **config: Any) -> None:
-        os.environ.pop(CHECKPOINT_URL, None)
-        if checkpoints is not None:
-            os.environ[CHECKPOINT_URL] = str(checkpoints)
+    def __init__(self) -> None:
         ours, theirs = socket.socketpair()
-        self.script = script
         self.channel = Channel(theirs.detach())
-        self.session = ManagedSession(script.prepared, TrainingConfig.model_validate(config), self.channel)
         self.events: list[Any] = []
-        self._executor = Connection(ours.detach())
-        self._store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        self._connection = Connection(ours.detach())
         _kept.append(self)
 
     def send(self, *commands: Command) -> None:
@@ -97,8 +91,27 @@ class Managed:
         arrived = self.channel._changed
         for command in commands:
             with arrived:
-                self._executor.send(command)
+                self._connection.send(command)
                 arrived.wait(30)
+
+    def heard(self, kind: type[EventType]) -> list[EventType]:
+        """Return all events of a kind that the process has sent."""
+        while self._connection.poll():
+            self.events.append(self._connection.recv())
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+class Managed(Executor):
+    """A managed session and its executor's end of the channel."""
+
+    def __init__(self, script: Script, checkpoints: Path | None = None, **config: Any) -> None:
+        super().__init__()
+        os.environ.pop(CHECKPOINT_URL, None)
+        if checkpoints is not None:
+            os.environ[CHECKPOINT_URL] = str(checkpoints)
+        self.script = script
+        self.session = ManagedSession(script.prepared, TrainingConfig.model_validate(config), self.channel)
+        self._store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 
     def join(self, generation: int, batch: BatchPlan | None = None, alone: bool = True) -> Join:
         """Return the command to be a group by itself or, else, to wait for one more."""
@@ -110,9 +123,3 @@ class Managed:
         self.send(self.join(1, batch))
         self.session.start()
         return self
-
-    def heard(self, kind: type[EventType]) -> list[EventType]:
-        """Return all events of a kind that the process has sent."""
-        while self._executor.poll():
-            self.events.append(self._executor.recv())
-        return [event for event in self.events if isinstance(event, kind)]
