@@ -218,8 +218,13 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
 
 def _phases(phases: Mapping[str, PhaseRow]) -> str:
     """Return how long the last round took, in all and by phase."""
-    parts = ", ".join(f"{name} {1000 * row['last_s']:.0f}" for name, row in phases.items())
-    return f"the last round took {1000 * sum(row['last_s'] for row in phases.values()):.0f} ms: {parts}"
+    parts = ", ".join(f"{name} {_ms(row['last_s'])}" for name, row in phases.items())
+    return f"the last round took {_ms(sum(row['last_s'] for row in phases.values()))} ms: {parts}"
+
+
+def _ms(seconds: float) -> str:
+    """Format milliseconds, with a digit after the point where they are few."""
+    return f"{1000 * seconds:.{int(seconds < 0.01)}f}"
 
 
 def _proven(gap: float | None) -> str:
