@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from ..protocol.job_events import WorkerLost
 from ..protocol.messages import Abort, Crashed, Finished
 from .states import Finishing, Forming, Recovering, Stopping, Training
 from .training_run import TrainingRun
@@ -67,9 +68,11 @@ def _drop_the_silent(
 
 
 def _kill_group(run: TrainingRun) -> None:
+    """End a group that does not stop, and tell so: what it did since its last checkpoint is lost."""
     for member in run.members:
         member.kill(run.effects)
     run.last_error = f"the group did not stop in {run.timeouts.stop_s:g} s and was killed"
+    run.effects.tell(WorkerLost(run.last_error))
 
 
 def _end_script(run: TrainingRun, state: Finishing, now: float) -> None:

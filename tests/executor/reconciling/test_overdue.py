@@ -56,6 +56,18 @@ def test_survivors_that_never_answer_are_killed_and_the_job_starts_cold(world: W
     assert not world.of(Running)[-1].warm
 
 
+def test_a_group_that_does_not_stop_in_time_is_killed_and_its_owner_told() -> None:
+    world = trained(World(timeouts=Timeouts(stop_s=30.0)), A)
+    world.processes[world.worker_in(A)].hung = True
+    world.assign()
+    world.run(29)
+    assert world.state == "stopping"
+    world.run(2)
+    assert world.state == "idle"
+    assert world.granted == set()
+    assert world.of(WorkerLost) == [WorkerLost("the group did not stop in 30 s and was killed")]
+
+
 def test_a_slow_newcomer_does_not_hold_up_the_others_for_ever() -> None:
     world = World(timeouts=Timeouts(gather_s=10))
     trained(world, A)
