@@ -10,7 +10,7 @@ from coadapt.scheduler.snapshot import allowed_types, waiting_reason
 
 
 def row(labels: dict[str, str], alive: bool = True, **resources: float) -> dict[str, Any]:
-    return {"NodeID": "abc", "Alive": alive, "Labels": labels, "ResourceRequest": resources}
+    return {"NodeID": "abc", "Alive": alive, "Labels": labels, "Resources": resources}
 
 
 def test_our_label_names_the_gpu_type() -> None:
