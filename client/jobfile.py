@@ -129,7 +129,7 @@ def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
         return problems
     usable = {t: n for t, n in capacity.items() if spec.gpus_per_replica(t) is not None}
     if not usable:
-        return [f"resources.gpus_per_replica: names no GPU type of this cluster, which has {', '.join(capacity)}"]
+        return [f"resources.gpus_per_replica: names no GPU type of {this}, which has {', '.join(capacity)}"]
     fewest = spec.resources.gpus or spec.resources.min_gpus
     field = "gpus" if spec.resources.gpus else "min_gpus"
     if not any(n >= fewest for n in usable.values()):

@@ -23,9 +23,13 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """All nodes that may be used this round, sorted by id. Equal nodes make equal clusters."""
+    """All nodes that may be used this round, sorted by id. Equal nodes make equal clusters.
+
+    pool: whose nodes these are, where they are a part of a cluster; "": of no pool; None: they are all nodes.
+    """
 
     nodes: tuple[Node, ...]
+    pool: str | None = None
 
     def __post_init__(self) -> None:
         ids = [node.id for node in self.nodes]
@@ -42,10 +46,9 @@ class Cluster:
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self) -> tuple[type[Cluster], tuple[tuple[Node, ...]]]:
-        return Cluster, (
-            self.nodes,
-        )  # what is kept by the way is cheap to find again, and a hash is of one process
+    def __reduce__(self) -> tuple[type[Cluster], tuple[tuple[Node, ...], str | None]]:
+        # What is kept by the way is cheap to find again, and a hash is of one process.
+        return Cluster, (self.nodes, self.pool)
 
     @cached_property
     def _hash(self) -> int:
@@ -84,11 +87,18 @@ class Cluster:
         names = sorted({node.pool for node in self.nodes})
         if len(names) == 1:
             return {names[0]: self}
-        return {name: Cluster(tuple(node for node in self.nodes if node.pool == name)) for name in names}
+        return {name: Cluster(tuple(node for node in self.nodes if node.pool == name), name) for name in names}
 
     def of_pool(self, name: str) -> Cluster:
         """Return the nodes of a pool; none where there is no such pool."""
-        return self.pools.get(name) or Cluster(())
+        return self.pools.get(name) or Cluster((), name)
+
+    @property
+    def called(self) -> str:
+        """What sentences for people call these nodes."""
+        if self.pool is None:
+            return "the cluster"
+        return f"pool {self.pool}" if self.pool else "what belongs to no pool"
 
     def of_type(self, gpu_type: str) -> tuple[Node, ...]:
         return self.by_type.get(gpu_type, ())

@@ -74,7 +74,7 @@ def together(plans: Mapping[str, Plan], round: Round) -> Plan:
         part = plans.get(job.spec.pool or "")
         if part is not None:
             return part.decision(job.id)
-        where = f"pool {job.spec.pool}" if job.spec.pool else "what belongs to no pool"
+        where = round.cluster.of_pool(job.spec.pool or "").called
         return Waiting(WaitReason.POOL_EMPTY, f"It waits for nodes: {where} has none now.")
 
     parts = plans.values()

@@ -305,14 +305,14 @@ def _why(job: JobView, nodes: VirtualNodes, free: Mapping[str, int]) -> Waiting 
         return never
     if not least:
         have = ", ".join(nodes.types) or "no GPUs"
-        return Waiting(WaitReason.NO_GPU_TYPE, f"None of the cluster's GPU types can run it; there is {have}.")
+        detail = f"No GPU type of {nodes.cluster.called} can run it; there is {have}."
+        return Waiting(WaitReason.NO_GPU_TYPE, detail)
     capacity = nodes.cluster.capacity()
     fewest = min(least, key=lambda t: (least[t], t))
     if all(n > capacity[t] for t, n in least.items()):
         most = max(capacity[t] for t in least)
-        return Waiting(
-            WaitReason.TOO_LARGE, f"It needs {least[fewest]} GPUs of one type; the cluster has at most {most}."
-        )
+        detail = f"It needs {least[fewest]} GPUs of one type; {nodes.cluster.called} has at most {most}."
+        return Waiting(WaitReason.TOO_LARGE, detail)
     if all(n > free[t] for t, n in least.items()):
         what = f"It reserved {reserved.gpus} {reserved.gpu_type}" if reserved else f"It needs {least[fewest]} GPUs"
         most = max(free[t] for t in least)

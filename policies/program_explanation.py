@@ -104,7 +104,7 @@ def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobV
         lines.append(f"GPUs of higher goodput {'than it has' if chosen >= 0 else 'if it had them'}:")
         lines += [_line(option) for option in better[:MOST_BETTER]]
     elif after is not None and chosen >= 0:
-        lines.append("No configuration of this cluster would give it a higher goodput.")
+        lines.append(f"No configuration of {round.cluster.called} would give it a higher goodput.")
     named_types = {o.gpu_type for o in better} | ({options[chosen].gpu_type} if chosen >= 0 else set())
     others = [o for o in options if o.gpu_type not in named_types]
     if others:

@@ -65,9 +65,7 @@ def waiting_reason(spec: JobSpec, cluster: Cluster) -> str:
     if spec.pool is not None and spec.pool not in cluster.pools:
         return f"waiting for pool {spec.pool}, which has no nodes now"
     wanted, pool = spec.resources.gpu_types, cluster.of_pool(spec.pool or "")
-    where = f"pool {spec.pool}" if spec.pool is not None else "the cluster"
-    if not pool.nodes and cluster.nodes:
-        where = "what belongs to no pool"
+    where = f"pool {spec.pool}" if spec.pool is not None else pool.called if cluster.nodes else "the cluster"
     have = ", ".join(pool.gpu_types) or "no GPUs"
     if wanted is not None and not set(wanted) & set(pool.gpu_types):
         return f"waiting for GPU type {' or '.join(wanted)}; {where} has {have}"

@@ -359,10 +359,11 @@ def _constraints(
             base[i, exact & ~options[i]] = base[i, options[i]].min(initial=0.0)
             options[i], required[i] = exact, True
         else:
-            have = configurations.cluster.capacity().get(reserved.gpu_type, 0)
+            cluster = configurations.cluster
+            have = f"{cluster.called} has {cluster.capacity().get(reserved.gpu_type, 0)}"
             notes[i] = (
-                f"job {job.id}: reservation of {reserved.gpus} {reserved.gpu_type} cannot be met, the cluster has "
-                f"{have}; the job competes like any other"
+                f"job {job.id}: reservation of {reserved.gpus} {reserved.gpu_type} cannot be met, {have}; the job "
+                "competes like any other"
             )
     return base, options, required, notes
 

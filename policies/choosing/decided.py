@@ -84,10 +84,10 @@ def cannot_run(job: JobView, gpus: int, cluster: Cluster) -> Waiting | Refused |
     capacity = cluster.capacity()
     allowed = [t for t in capacity if job.spec.gpus_per_replica(t)]
     if not allowed:
-        return _no_type(job.spec, capacity)
+        return _no_type(job.spec, cluster)
     large = [t for t in allowed if capacity[t] >= gpus]
     if not large:
-        return _too_large(gpus, max(capacity[t] for t in allowed))
+        return _too_large(gpus, max(capacity[t] for t in allowed), cluster)
     whole = types_with_room(gpus_only(cluster), gpus, WISH).intersection(types_for(job.spec, gpus, cluster))
     if whole and whole.isdisjoint(types_with_room(cluster, gpus, Demand.of(job.spec))):
         return Waiting(WaitReason.NO_CPUS_OR_MEMORY, f"{_asks(job.spec)}; idle nodes have less than that.")
@@ -145,16 +145,17 @@ def _asks(spec: JobSpec) -> str:
     return f"It asks for {demand.cpus_per_gpu:g} CPUs{memory} beside each GPU"
 
 
-def _no_type(spec: JobSpec, capacity: Mapping[str, int]) -> Waiting:
+def _no_type(spec: JobSpec, cluster: Cluster) -> Waiting:
     each = spec.resources.gpus_per_replica
     wanted = spec.resources.gpu_types or (each if isinstance(each, dict) else ())
-    have = ", ".join(capacity) or "no GPUs"
+    have = ", ".join(cluster.gpu_types) or "no GPUs"
     named = " or ".join(sorted(wanted)) or "GPUs"
-    return Waiting(WaitReason.NO_GPU_TYPE, f"It runs on {named} only; the cluster has {have}.")
+    return Waiting(WaitReason.NO_GPU_TYPE, f"It runs on {named} only; {cluster.called} has {have}.")
 
 
-def _too_large(gpus: int, most: int) -> Waiting:
-    return Waiting(WaitReason.TOO_LARGE, f"It needs {gpus} GPUs of one type; the cluster has at most {most}.")
+def _too_large(gpus: int, most: int, cluster: Cluster) -> Waiting:
+    detail = f"It needs {gpus} GPUs of one type; {cluster.called} has at most {most}."
+    return Waiting(WaitReason.TOO_LARGE, detail)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,18 +205,19 @@ def no_configuration(job: JobView, configurations: ConfigurationSet) -> Waiting 
     refused = never_runs(job.spec)
     if refused is not None:
         return refused
-    resources, capacity = job.spec.resources, configurations.cluster.capacity()
+    resources, cluster = job.spec.resources, configurations.cluster
+    capacity = cluster.capacity()
     types = [t for t in capacity if job.spec.gpus_per_replica(t)]
     if not types:
-        return _no_type(job.spec, capacity)
+        return _no_type(job.spec, cluster)
     least, most = resources.gpus or resources.min_gpus, max(capacity[t] for t in types)
     if least > most:
-        return _too_large(least, most)
+        return _too_large(least, most, cluster)
     if not has_room(job.spec, configurations).any():
         return Waiting(WaitReason.NO_CPUS_OR_MEMORY, f"{_asks(job.spec)}; idle nodes have less than that.")
     return Waiting(
         WaitReason.NO_CONFIGURATION,
-        "No configuration of the cluster is within its limits: its GPU counts, its batch sizes and its model.",
+        f"No configuration of {cluster.called} is within its limits: its GPU counts, batch sizes and model.",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,7 +215,7 @@ class Engine:
                 placement = self._jobs.placements[job]
                 if placement is not None and change.node_id in placement.by_node:
                     self._lose(job)
-        self._up = Cluster(tuple(node for node in self.cluster.nodes if node.id not in self._down))
+        self._up = replace(self.cluster, nodes=tuple(n for n in self.cluster.nodes if n.id not in self._down))
         self._held.change_nodes(self._up)
 
     def _lose(self, job: int) -> None:

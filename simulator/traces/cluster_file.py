@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...core import safe_yaml
@@ -57,7 +57,7 @@ def _pool(name: str, words: str) -> Cluster:
     found = cluster_of(words, f"{name}-", name)
     if strange := next((node.pool for node in found.nodes if node.pool != name), None):
         raise ValueError(f"cluster: pool {name!r}: {words!r} names pool {strange!r}; leave out '@{strange}'")
-    return found
+    return replace(found, pool=name)
 
 
 def read_cluster(given: str) -> SimulatedCluster:

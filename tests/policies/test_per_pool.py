@@ -13,7 +13,7 @@ from coadapt.policies.contract.round import JobView, Note, Plan, Round
 from coadapt.policies.contract.traits import PolicyTraits
 from coadapt.policies.per_pool import PerPool, rounds_of_pools
 
-from tests.support.rounds import assert_within, cluster, job
+from tests.support.rounds import assert_within, cluster, job, rigid
 
 
 def pooled(text: str, pool: str) -> tuple[Cluster, ...]:
@@ -118,3 +118,20 @@ def test_a_job_gets_no_nodes_of_another_pool_where_there_is_but_one(policy: str)
         assert isinstance(found, Waiting)
         assert found.reason is WaitReason.POOL_EMPTY
         assert found.detail in policies.explain("1", both, plan).sentences
+
+
+@pytest.mark.parametrize("policy", ["fifo", "las", "sia", "coadapt", "pollux", "gavel", "shockwave"])
+def test_what_a_pool_lacks_is_said_of_the_pool_and_not_of_the_cluster(policy: str) -> None:
+    nodes = Cluster((Node("n", "a100", 8), Node("m", "t4", 4, pool="lab")))
+    jobs = [
+        of_pool(rigid("a", 1, gpu_types=["a100"]), "lab"),
+        of_pool(rigid("b", 8), "lab"),
+        rigid("c", 1, gpu_types=["t4"]),
+    ]
+    pools, round = PerPool(lambda: make_policy(policy)), Round(60.0, 60.0, nodes, jobs)
+    plan = pools.plan(round)
+    assert [pools.explain(id, round, plan).sentences[1] for id in "abc"] == [
+        "It runs on a100 only; pool lab has t4.",
+        "It needs 8 GPUs of one type; pool lab has at most 4.",
+        "It runs on t4 only; what belongs to no pool has a100.",
+    ]

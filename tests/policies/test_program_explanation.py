@@ -62,7 +62,7 @@ def test_every_gpu_type_is_told_of_and_the_same_goodput_is_not_called_better() -
     found = explained("1x a:1, 1x b:1, 1x c:1", [job("x")], {"x": {"1xa": 1.0, "1xb": 1.001, "1xc": 0.25}})
     assert found.chosen == "1xb"
     assert list(found.sentences)[-4:] == [
-        "No configuration of this cluster would give it a higher goodput.",
+        "No configuration of the cluster would give it a higher goodput.",
         "On other GPU types, at best:",
         "  1xa: 1.00 x; no better for it",
         "  1xc: 0.25 x; no better for it",
@@ -99,7 +99,7 @@ def test_it_is_plain_json_and_lines_for_people() -> None:
     found = explained("1x a:4", [job("x")], {"x": FOUR})
     assert json.loads(json.dumps(found.to_dict()))["chosen"] == "4xa"
     assert found.sentences[0] == "x starts on 4xa, goodput 4 samples/s."
-    assert "No configuration of this cluster would give it a higher goodput." in found.sentences
+    assert "No configuration of the cluster would give it a higher goodput." in found.sentences
 
 
 def test_an_unknown_job_is_named() -> None:

@@ -62,3 +62,13 @@ def test_a_job_for_absent_gpus_waits_and_says_for_what() -> None:
 def test_a_type_whose_nodes_hold_no_replica_is_not_used() -> None:
     assert allowed_types(spec(gpus_per_replica=4), CLUSTER) == ("a100",)
     assert "enough GPUs for one replica" in waiting_reason(spec(gpus_per_replica=8), CLUSTER)
+
+
+def test_what_a_pool_lacks_is_said_of_the_pool_and_not_of_the_cluster() -> None:
+    nodes = Cluster((Node("n", "a100", 8), Node("m", "t4", 4, pool="lab")))
+    for pool, wanted, said in (
+        ("lab", "a100", "waiting for GPU type a100; pool lab has t4"),
+        (None, "t4", "waiting for GPU type t4; what belongs to no pool has a100"),
+    ):
+        spec = JobSpec(name="j", script="t.py", pool=pool, resources=ResourceRequest(gpu_types=[wanted]))
+        assert waiting_reason(spec, nodes) == said
